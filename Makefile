@@ -1,0 +1,46 @@
+# Every target is described in the README or in CONTRIBUTING.
+.PHONY: setup demo test test-full bench lint lock system clean
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.ready
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(STAMP)
+
+# PostgreSQL's server, for the tests that read from a real one.
+system:
+	scripts/system-packages
+
+demo: setup
+	rm -rf demo
+	$(BIN)/discreet demo demo
+
+test: setup system
+	$(BIN)/python -m pytest -m "not full" -n 2 --dist worksteal
+
+test-full: setup system
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+bench: setup
+	$(BIN)/python -m benchmarks.noise --json
+	$(BIN)/python -m benchmarks.counts --json
+
+lint: setup
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock:
+	$(BIN)/pip-compile --quiet --all-extras --generate-hashes --strip-extras --no-emit-index-url \
+	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --no-header --allow-unsafe \
+	  -o requirements.lock pyproject.toml
+
+clean:
+	rm -rf .venv demo build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

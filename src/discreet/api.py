@@ -1,0 +1,123 @@
+"""The same as the command line, from Python: on a YAML file, or on a frame and a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from discreet import specfile
+from discreet.privacy.events import Budget, LedgerKind
+from discreet.privacy.exact import exact
+from discreet.privacy.ledger import Clock, Ledger, now, whoami
+from discreet.privacy.store import SQLiteStore
+from discreet.spec import Release, parse_unit
+
+if TYPE_CHECKING:
+    from discreet.engine.audit import Audit
+    from discreet.noise.keystore import KeyStore
+    from discreet.pipeline.plan import Plan
+    from discreet.publish.manifest import Manifest
+
+
+def ledger(path: str | Path, clock: Clock = now) -> Ledger:
+    """The ledger in this file (which need not exist yet)."""
+    return Ledger(SQLiteStore(Path(path)), clock)
+
+
+def set_budget(
+    ledger: Ledger,
+    asset: str,
+    *,
+    epsilon: str | Fraction,
+    unit: Any,
+    delta: str | Fraction = "0",
+    neighbours: str = "add-remove",
+    start: str | None = None,
+    end: str | None = None,
+    kind: LedgerKind = "real",
+) -> None:
+    """Set an asset's budget; begins the ledger if there is none."""
+    budget = Budget.model_validate(
+        {
+            "asset": asset,
+            "unit": parse_unit(unit),
+            "epsilon": exact(epsilon, "epsilon"),
+            "delta": exact(delta, "delta"),
+            "neighbours": neighbours,
+            "start": start,
+            "end": end,
+            "who": whoami(),
+            "time": ledger.clock(),
+        }
+    )
+    if not ledger.store.exists():
+        ledger.create(kind)
+    ledger.set_budget(budget)
+
+
+def release(
+    spec: str | Path | Mapping[str, Any],
+    *,
+    frame: Any = None,
+    ledger: Ledger | None = None,
+    keys: KeyStore | None = None,
+) -> OpenRelease:
+    """A release from a YAML file or a dictionary; `frame` replaces its source by any Arrow-speaking frame."""
+    if isinstance(spec, Mapping):
+        data = {"source": {"frame": ""}, **spec} if frame is not None else dict(spec)
+        declared = specfile.build(data, Path.cwd())
+    else:
+        declared = specfile.load(spec)
+    return OpenRelease(declared, frame, ledger or _ledger(declared), keys)
+
+
+def _ledger(declared: Release) -> Ledger:
+    return ledger(declared.base / declared.ledger)
+
+
+@dataclass(frozen=True)
+class OpenRelease:
+    """A declared release with its ledger: plan, check, run, resume."""
+
+    spec: Release
+    frame: Any
+    ledger: Ledger
+    keys: KeyStore | None = None
+
+    def plan(self) -> Plan:
+        """What will leave, at what cost, with what error. Reads no confidential data."""
+        from discreet.pipeline.plan import plan
+
+        return plan(self.spec, self.ledger)
+
+    def check(self) -> Audit:
+        """Confidential side: what the rules will drop or fold."""
+        from discreet.pipeline.check import check
+
+        return check(self.spec, self.frame)
+
+    def run(
+        self,
+        out: str | Path,
+        *,
+        simulation: str | None = None,
+        observe: Callable[[str, int, int], None] | None = None,
+    ) -> Manifest:
+        """Protect, publish, commit to the ledger."""
+        from discreet.pipeline.run import run
+
+        return run(self._job(Path(out), observe), simulation)
+
+    def resume(self, *, observe: Callable[[str, int, int], None] | None = None) -> Manifest:
+        """Complete an interrupted run: same bytes, no further cost."""
+        from discreet.pipeline.run import resume
+
+        return resume(self._job(Path(), observe))
+
+    def _job(self, out: Path, observe: Callable[[str, int, int], None] | None) -> Any:
+        from discreet.pipeline.run import Job, default_keys, silent
+
+        return Job(self.spec, out, self.ledger, self.keys or default_keys(), self.frame, observe or silent)

@@ -1,0 +1,230 @@
+"""The command line. Heavy modules are imported inside the commands: `--help` answers at once."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from discreet.errors import DiscreetError
+from discreet.version import __version__
+
+app = typer.Typer(
+    help="Disclosure avoidance for labour-market statistics: protected tables, their guarantee, and a ledger.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+ledger_app = typer.Typer(help="What has been spent on which asset.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(ledger_app, name="ledger")
+
+Spec = Annotated[Path, typer.Argument(help="The release, a YAML file.", metavar="RELEASE.YAML")]
+LedgerPath = Annotated[Optional[Path], typer.Option("--ledger", help="The ledger; default: the spec's.")]  # noqa: UP045
+OnlyLedger = Annotated[Path, typer.Option("--ledger", help="The ledger's file.")]
+LEDGER = Path("discreet-ledger.sqlite")
+
+
+def main() -> None:
+    """Run a command; a refusal is one line on standard error and exit code 1 (2 for wrong usage)."""
+    try:
+        app()
+    except DiscreetError as error:
+        typer.echo(f"discreet: {error}", err=True)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        typer.echo("discreet: interrupted; `discreet ledger show` tells whether anything was reserved.", err=True)
+        sys.exit(130)
+
+
+@app.callback(invoke_without_command=True)
+def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        typer.echo(f"discreet {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def plan(spec: Spec, ledger: LedgerPath = None) -> None:
+    """What will leave, at what privacy cost, with what expected error. Reads no confidential data."""
+    found = _open(spec, ledger).plan()
+    typer.echo(str(found))
+    if found.problem:
+        raise typer.Exit(1)
+
+
+@app.command()
+def check(
+    spec: Spec, examples: Annotated[bool, typer.Option(help="Also print frequent undeclared values.")] = False
+) -> None:
+    """Confidential side: what the declared rules will drop or fold. Writes and spends nothing."""
+    from discreet.pipeline.check import lines
+
+    release = _open(spec, None)
+    for line in lines(release.check(), release.spec, examples):
+        typer.echo(line)
+
+
+@app.command()
+def run(
+    spec: Spec,
+    out: Annotated[Optional[Path], typer.Option("--out", help="A folder that does not exist yet.")] = None,  # noqa: UP045
+    ledger: LedgerPath = None,
+    simulation: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="Use a fixed test key made of this text. Marks every output; needs a simulation ledger."),
+    ] = None,
+) -> None:
+    """Protect, publish, commit to the ledger. Resumable."""
+    from discreet.terminal import progress
+
+    release = _open(spec, ledger)
+    with progress() as observe:
+        made = release.run(_out(release.spec, out), simulation=simulation, observe=observe)
+    _published(made, _out(release.spec, out))
+
+
+@app.command()
+def resume(spec: Spec, ledger: LedgerPath = None) -> None:
+    """Complete an interrupted run: same key, same data, same bytes, no further cost."""
+    from discreet.terminal import progress
+
+    release = _open(spec, ledger)
+    with progress() as observe:
+        made = release.resume(observe=observe)
+    where = release.ledger.chain().releases()[made.release].reserve.output
+    _published(made, Path(where))
+
+
+@app.command()
+def demo(
+    folder: Annotated[Path, typer.Argument(help="Where to build the synthetic agency.")] = Path("demo"),
+    rows: Annotated[int, typer.Option(help="Records of graduates to invent.", min=1_000)] = 1_000_000,
+) -> None:
+    """A synthetic agency, released for real: declare, plan, check, run, look at the ledger."""
+    from discreet.demo import demo as show
+
+    show(folder, rows)
+
+
+@ledger_app.command("show")
+def ledger_show(ledger: OnlyLedger = LEDGER) -> None:
+    """Budgets, releases and what is left."""
+    from discreet.terminal import ledger_lines
+
+    for line in ledger_lines(_ledger(ledger)):
+        typer.echo(line)
+
+
+@ledger_app.command("verify")
+def ledger_verify(
+    ledger: OnlyLedger = LEDGER,
+    head: Annotated[Optional[str], typer.Option(help="A head hash from outside.")] = None,  # noqa: UP045
+    manifest: Annotated[Optional[Path], typer.Option(help="A published folder, for its head.")] = None,  # noqa: UP045
+) -> None:
+    """Check the whole chain, and that it contains a head known from elsewhere."""
+    if manifest is not None:
+        from discreet.publish.manifest import read
+
+        head = read(manifest).ledger.head
+    chain = _ledger(ledger).verify(head)
+    also = " and contains the given head" if head else ""
+    typer.echo(f"{len(chain.entries)} entries, {chain.kind} ledger: every hash fits{also}. Head {chain.head}")
+
+
+@ledger_app.command("budget")
+def ledger_budget(
+    asset: Annotated[str, typer.Argument(help="What the budget is about.")],
+    epsilon: Annotated[str, typer.Option(help='Exact: "10", "1.5" or "3/2".')],
+    unit: Annotated[
+        str,
+        typer.Option(help="record, person:COLUMN, job:COLUMN, establishment:COLUMN or whole_establishment:COLUMN."),
+    ],
+    delta: Annotated[str, typer.Option(help="Exact; 0 allows pure guarantees only.")] = "0",
+    alpha: Annotated[Optional[str], typer.Option(help="For establishments within 1+alpha.")] = None,  # noqa: UP045
+    adversary: Annotated[str, typer.Option(help="strong or weak, for establishments within 1+alpha.")] = "strong",
+    neighbours: Annotated[str, typer.Option(help="add-remove or substitution.")] = "add-remove",
+    start: Annotated[Optional[str], typer.Option("--from", help="First day, 2026-01-01.")] = None,  # noqa: UP045
+    end: Annotated[Optional[str], typer.Option("--to", help="Last day.")] = None,  # noqa: UP045
+    simulation: Annotated[bool, typer.Option(help="Begin a simulation ledger.")] = False,
+    ledger: OnlyLedger = LEDGER,
+) -> None:
+    """Set an asset's budget: how much, for whom, when. Begins the ledger if there is none."""
+    from discreet.api import set_budget
+    from discreet.terminal import as_refusal, unit_option
+
+    with as_refusal("budget"):
+        set_budget(
+            _ledger(ledger),
+            asset,
+            epsilon=epsilon,
+            delta=delta,
+            unit=unit_option(unit, alpha, adversary),
+            neighbours=neighbours,
+            start=start,
+            end=end,
+            kind="simulation" if simulation else "real",
+        )
+    typer.echo(f"Budget of {asset}: epsilon {epsilon}, delta {delta}, unit {unit}.")
+
+
+@ledger_app.command("record")
+def ledger_record(
+    release: Annotated[str, typer.Argument(help="A name for the earlier or outside release.")],
+    asset: Annotated[str, typer.Option(help="The asset it was made from.")],
+    epsilon: Annotated[str, typer.Option(help="What it cost, for the budget's unit.")],
+    note: Annotated[str, typer.Option(help="What it was, where it is described.")],
+    delta: Annotated[str, typer.Option(help="Its delta.")] = "0",
+    ledger: OnlyLedger = LEDGER,
+) -> None:
+    """Enter a release made earlier or elsewhere, so that the budget knows of it."""
+    from discreet.terminal import as_refusal, record_outside
+
+    with as_refusal("record"):
+        entry = record_outside(_ledger(ledger), release, asset, epsilon, delta, note)
+    typer.echo(f"Recorded as entry {entry.number}.")
+
+
+@ledger_app.command("abandon")
+def ledger_abandon(
+    release: Annotated[str, typer.Argument(help="A reserved release.")],
+    reason: Annotated[str, typer.Option(help="Why; it is recorded.")],
+    ledger: OnlyLedger = LEDGER,
+) -> None:
+    """End a reservation without a release: its key and staged files are destroyed, its cost stays spent."""
+    from discreet.pipeline.run import abandon, default_keys
+
+    entry = abandon(_ledger(ledger), default_keys(), release, reason)
+    typer.echo(f"Abandoned as entry {entry.number}; the cost stays spent.")
+
+
+def _open(spec: Path, ledger: Path | None) -> Any:
+    from discreet import api
+
+    return api.release(spec, ledger=None if ledger is None else _ledger(ledger))
+
+
+def _ledger(path: Path) -> Any:
+    from discreet import api
+
+    return api.ledger(path)
+
+
+def _out(spec: Any, out: Path | None) -> Path:
+    if out is not None:
+        return out
+    return Path(spec.base / (spec.output or spec.release))
+
+
+def _published(made: Any, out: Path) -> None:
+    typer.echo(f"Published {made.release} in {out}: {len(made.tables)} tables, {made.composition}.")
+    typer.echo(made.guarantee_in_words)
+    if made.simulation:
+        typer.echo(made.notice)
+    typer.echo(f"Ledger entry {made.ledger.entry}, head {made.ledger.head}")
+
+
+if __name__ == "__main__":
+    main()

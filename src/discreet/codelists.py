@@ -1,0 +1,135 @@
+"""Code lists, hierarchies and lists of groups, read from public CSV files into attributes.
+
+Every field is text: leading zeros are part of a code.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+
+from discreet.domain import Attribute, Key
+from discreet.errors import DomainError
+
+
+def flat(
+    name: str,
+    codes: Sequence[str],
+    labels: Sequence[str] | None,
+    column: str,
+    other: str | None,
+    provenance: str,
+) -> Attribute:
+    """One column, each category its own code."""
+    categories = tuple((code,) for code in codes)
+    return Attribute(
+        name=name,
+        columns=(name,),
+        source=(column,),
+        categories=categories,
+        lookup={key: i for i, key in enumerate(categories)},
+        labels=None if labels is None else tuple(labels),
+        other=other,
+        provenance=provenance,
+    )
+
+
+def from_codes(
+    name: str, path: Path, code: str, label: str | None, column: str, other: str | None, provenance: str
+) -> Attribute:
+    """The codes in one column of a file, in the file's order."""
+    rows = read_columns(path, [code] if label is None else [code, label], name)
+    labels = None if label is None else [row[1] for row in rows]
+    return flat(name, [row[0] for row in rows], labels, column, other, provenance)
+
+
+def levels(
+    path: Path, names: Sequence[str], column: str, other: str | None, provenance: str, where: str
+) -> list[Attribute]:
+    """A hierarchy: one row a finest code, one column a level; every level becomes an attribute of its own.
+
+    All levels are read off the data's finest code, so a table by division needs no division in the data.
+    """
+    rows = read_columns(path, names, where)
+    finest = [row[0] for row in rows]
+    attributes = []
+    for depth, level in enumerate(names):
+        order = dict.fromkeys((row[depth],) for row in rows)
+        codes = {key: i for i, key in enumerate(order)}
+        parents: dict[str, str] = {}
+        for row in rows:
+            child, parent = row[max(depth - 1, 0)], row[depth]
+            if parents.setdefault(child, parent) != parent:
+                raise DomainError(
+                    f"{names[depth - 1]} {child!r} has two parents in level {level!r}",
+                    where=f"domain {where}, file {path.name}",
+                    do="give every code one parent",
+                )
+        lookup: dict[Key, int] = {(code,): codes[(row[depth],)] for code, row in zip(finest, rows, strict=True)}
+        attributes.append(
+            Attribute(
+                name=level,
+                columns=(level,),
+                source=(column,),
+                categories=tuple(order),
+                lookup=lookup,
+                other=other,
+                provenance=provenance,
+            )
+        )
+    return attributes
+
+
+def from_groups(
+    name: str, path: Path, columns: Sequence[str], source: Sequence[str], other: str | None, provenance: str
+) -> Attribute:
+    """A public list of groups, such as the programmes that institutions offer: several columns, one category a row."""
+    rows = read_columns(path, columns, name)
+    return Attribute(
+        name=name,
+        columns=tuple(columns),
+        source=tuple(source),
+        categories=tuple(rows),
+        lookup={key: i for i, key in enumerate(rows)},
+        other=other,
+        provenance=provenance,
+    )
+
+
+def read_columns(path: Path, columns: Sequence[str], where: str) -> list[Key]:
+    """These columns of a CSV file as text, in the file's order."""
+    place = f"domain {where}, file {path.name}"
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.reader(file, strict=True)
+            header = next(reader, None)
+            if header is None:
+                raise DomainError("is empty", where=place, do="give it a header line and one line a category")
+            places = [_find(column, header, place) for column in columns]
+            rows = []
+            for row in reader:
+                if len(row) != len(header):
+                    raise DomainError(
+                        f"line {reader.line_num} has {len(row)} fields, the header {len(header)}",
+                        where=place,
+                        do="mend the line",
+                    )
+                rows.append(tuple(row[i] for i in places))
+    except OSError as error:
+        raise DomainError(f"cannot be read ({error.strerror})", where=place, do="check the path") from None
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DomainError(f"is not CSV in UTF-8 ({error})", where=place, do="save it as UTF-8 CSV") from None
+    return rows
+
+
+def _find(column: str, header: list[str], where: str) -> int:
+    if column not in header:
+        close = difflib.get_close_matches(column, header, 1)
+        raise DomainError(
+            f"has no column {column!r}",
+            where=where,
+            do=f"did you mean {close[0]!r}?" if close else f"it has: {', '.join(header)}",
+        )
+    return header.index(column)

@@ -1,0 +1,84 @@
+"""`discreet demo`: an invented agency, a real release. Every step is the command an agency would type."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from discreet import api
+from discreet.errors import PublishError
+from discreet.pipeline.check import lines
+from discreet.synth import graduates
+from discreet.terminal import ledger_lines, progress
+
+RELEASE = """\
+release: graduates-demo
+asset: graduates
+source: {graduates: graduates.parquet}
+unit: {person: person_id, max_records: 6}
+domains:
+  programme:
+    groups: public/programmes.csv
+    columns: [institution, degree_level, cipcode]
+    provenance: the synthetic agency's public list of programmes
+  degree_level: {codes: public/degree_levels.csv, label: label, undeclared: other}
+  field: {hierarchy: public/cip.csv, levels: [cip6, cip4, cip2], column: cipcode, undeclared: other}
+  residence: {hierarchy: public/states.csv, levels: [state, division], undeclared: other}
+  grad_cohort: {values: ["2010", "2013", "2016", "2019", "2022"]}
+  years_after: {values: ["1", "5", "10"]}
+tables:
+  - {name: programmes, method: counts, by: [programme, grad_cohort], epsilon: "1.5", nonnegative: true}
+  - {name: fields, method: counts, by: [degree_level, cip4, years_after], epsilon: "1"}
+  - {name: divisions, method: counts, by: [division, cip2], epsilon: "0.5", round_to: 5}
+"""
+
+
+def demo(folder: Path, rows: int) -> None:
+    """Build the agency in `folder` (which must be new), then declare, plan, check, run and look."""
+    if folder.exists():
+        raise PublishError("exists already", where=str(folder), do="remove it or name another folder")
+    _say(f"An invented agency with {rows:,} records of graduates, in {folder}/")
+    with progress() as observe:
+        graduates(folder, rows, progress=lambda done, total: observe("invent graduates", done, total))
+    (folder / "release.yaml").write_text(RELEASE, encoding="utf-8")
+    release = api.release(folder / "release.yaml")
+
+    _say("discreet ledger budget graduates --epsilon 10 --unit person:person_id")
+    api.set_budget(release.ledger, "graduates", epsilon="10", unit={"kind": "person", "column": "person_id"})
+    _say(f"discreet plan {folder}/release.yaml      # reads no confidential data")
+    _print(str(release.plan()))
+    _say(f"discreet check {folder}/release.yaml     # confidential side, for the operator")
+    _print("\n".join(lines(release.check(), release.spec)))
+    _say(f"discreet run {folder}/release.yaml --out {folder}/out")
+    with progress() as observe:
+        made = release.run(folder / "out", observe=observe)
+    _print(made.guarantee_in_words)
+    for table in made.tables:
+        _print(f"\n{table.name}: {table.cells:,} cells, every one published, empty or not")
+        _print(_glimpse(folder / "out" / table.files[0]))
+    _say("discreet ledger show")
+    _print("\n".join(ledger_lines(release.ledger)))
+    _say(f"Look around in {folder}/out: manifest.json, codebook.md, the tables as Parquet and CSV")
+
+
+def _glimpse(path: Path, rows: int = 4) -> str:
+    """The first rows of a published table, as aligned text."""
+    table = pq.read_table(path).slice(0, rows)
+    cells = [table.column_names, *([str(v) for v in row.values()] for row in table.to_pylist())]
+    widths = [max(len(row[i]) for row in cells) for i in range(table.num_columns)]
+    return "\n".join(
+        "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in cells
+    )
+
+
+def _say(text: str) -> None:
+    width = min(shutil.get_terminal_size().columns, 100)
+    _print(f"\n{'─' * width}\n▸ {text}\n")
+
+
+def _print(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

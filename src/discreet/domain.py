@@ -1,0 +1,149 @@
+"""Declared, ordered, public categories, and the numbering of the cells they span.
+
+A cell's number is the mixed-radix index of its categories, the first attribute most significant. It is a function
+of the declaration alone: nothing here has ever seen a record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import prod
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.errors import DomainError
+
+MAX_CELLS = 2**63 - 1
+Key = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """What a table can be `by`: ordered categories, and which values of the data's columns fall into which.
+
+    A flat list maps each value to itself; a level of a hierarchy maps finer codes to their parent; a list of groups
+    has several columns. What `lookup` does not list goes to `other`, if that is declared, and is dropped if not.
+    """
+
+    name: str
+    columns: tuple[str, ...]  # as published
+    source: tuple[str, ...]  # as found in the data, matched with the keys of `lookup`
+    categories: tuple[Key, ...]
+    lookup: Mapping[Key, int] = field(repr=False)
+    labels: tuple[str, ...] | None = field(default=None, repr=False)
+    other: str | None = None
+    provenance: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.categories:
+            raise DomainError("has no categories", where=f"domain {self.name}", do="declare at least one")
+        if len(set(self.categories)) < len(self.categories):
+            double = next(c for i, c in enumerate(self.categories) if c in self.categories[:i])
+            raise DomainError(f"lists {'/'.join(double)!r} twice", where=f"domain {self.name}", do="list it once")
+        if self.other is not None and self.other in {c for key in self.categories for c in key}:
+            raise DomainError(
+                f"declares {self.other!r} both as a category and as the name of the undeclared",
+                where=f"domain {self.name}",
+                do="choose another name with `undeclared: {other: NAME}`",
+            )
+
+    @property
+    def published(self) -> tuple[Key, ...]:
+        """The categories as they appear in a table, with "other" last."""
+        return self.categories if self.other is None else (*self.categories, (self.other,) * len(self.columns))
+
+    @property
+    def size(self) -> int:
+        return len(self.categories) + (self.other is not None)
+
+    @property
+    def other_code(self) -> int | None:
+        return None if self.other is None else len(self.categories)
+
+    def dictionary(self, column: int) -> pa.Array:
+        """The published values of one column, by category."""
+        return pa.array([key[column] for key in self.published], pa.string())
+
+    def in_words(self) -> str:
+        rule = "dropped" if self.other is None else f"counted as {self.other!r}"
+        return f"{len(self.categories):,} categories; undeclared values are {rule}"
+
+    def declaration(self) -> list[object]:
+        """Everything that decides which record falls into which cell, and what the cell is called."""
+        return [self.name, self.columns, self.source, self.published, list(self.lookup.items())]
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The cells of a table: the product of its attributes."""
+
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for attribute in self.attributes:
+            for column in attribute.columns:
+                if column in seen:
+                    raise DomainError(f"column {column!r} is published twice", do="list each attribute once in `by`")
+                seen.add(column)
+        if (cells := prod(self.shape)) > MAX_CELLS:
+            sizes = " × ".join(f"{a.size:,} {a.name}" for a in self.attributes)
+            raise DomainError(
+                f"has {cells:.3g} cells ({sizes}), more than the {MAX_CELLS:.3g} that can be numbered",
+                where="by " + ", ".join(a.name for a in self.attributes),
+                do="publish fewer attributes together, or coarser ones",
+            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @property
+    def cells(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(column for attribute in self.attributes for column in attribute.columns)
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """How far one step of each attribute moves the cell number."""
+        return tuple(prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
+
+    def number(self, codes: Sequence[int]) -> int:
+        """The cell of a tuple of category codes."""
+        for code, size in zip(codes, self.shape, strict=True):
+            if not 0 <= code < size:
+                raise DomainError(f"code {code} is outside 0…{size - 1}")
+        return sum(code * stride for code, stride in zip(codes, self.strides, strict=True))
+
+    def codes(self, cell: int) -> tuple[int, ...]:
+        """The category codes of a cell: the inverse of `number`."""
+        if not 0 <= cell < self.cells:
+            raise DomainError(f"cell {cell} is outside 0…{self.cells - 1}")
+        return tuple(cell // stride % size for stride, size in zip(self.strides, self.shape, strict=True))
+
+    def describe(self, cells: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[pa.Array]:
+        """The published category columns of these cells, dictionary-encoded."""
+        arrays = []
+        for attribute, stride in zip(self.attributes, self.strides, strict=True):
+            codes = pa.array((cells // stride % attribute.size).astype(np.int32))
+            arrays += [
+                pa.DictionaryArray.from_arrays(codes, dictionary) for dictionary in self._dictionaries[attribute.name]
+            ]
+        return arrays
+
+    @cached_property
+    def _dictionaries(self) -> dict[str, list[pa.Array]]:
+        return {a.name: [a.dictionary(i) for i in range(len(a.columns))] for a in self.attributes}
+
+    def digest(self) -> str:
+        """SHA-256 of the whole declaration: part of what a release key is bound to."""
+        text = json.dumps([attribute.declaration() for attribute in self.attributes], ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()

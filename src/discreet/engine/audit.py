@@ -1,0 +1,91 @@
+"""What the declared rules do to the records at hand. Confidential side only: the answers speak about the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import ibis
+from ibis import _
+
+from discreet.domain import Attribute, Domain
+from discreet.engine import Engine
+from discreet.engine.tabulate import ENTITY, N, Rows, code
+from discreet.privacy.unit import Unit
+
+EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class AttributeAudit:
+    """Records whose value is missing or not declared, and some of those values."""
+
+    attribute: Attribute
+    missing: int
+    undeclared: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What the rules will drop, fold or leave out."""
+
+    records: int
+    without_entity: int
+    heavy_entities: int
+    records_over: int
+    attributes: tuple[AttributeAudit, ...]
+
+    @property
+    def clean(self) -> bool:
+        broken = (
+            self.without_entity,
+            self.records_over,
+            *(a.missing + a.undeclared for a in self.attributes),
+        )
+        return not any(broken)
+
+
+def audit(engine: Engine, table: ibis.Table, domains: Sequence[Domain], unit: Unit) -> Audit:
+    """Look at every rule of a release: records a unit, and each attribute that a table is by."""
+    attributes = {a.name: a for d in domains for a in d.attributes}
+    without, heavy, over = 0, 0, 0
+    if unit.entity is not None:
+        entity = table[unit.entity]
+        without = _number(engine, table.filter(entity.isnull()).aggregate(n=_.count()))
+        sizes = table.filter(entity.notnull()).select(**{ENTITY: entity}).group_by(ENTITY).aggregate(n=_.count())
+        too_many = engine.store(sizes.filter(_.n > unit.records))
+        heavy = _number(engine, too_many.aggregate(n=_.count()))
+        over = _number(engine, too_many.aggregate(n=(_.n - unit.records).sum().fill_null(0)))
+    return Audit(
+        records=_number(engine, table.aggregate(n=_.count())),
+        without_entity=without,
+        heavy_entities=heavy,
+        records_over=over,
+        attributes=tuple(_attribute(engine, table, a) for a in attributes.values()),
+    )
+
+
+def _attribute(engine: Engine, table: ibis.Table, attribute: Attribute) -> AttributeAudit:
+    strict = replace(attribute, other=None)  # so that undeclared values have no code
+    columns = list(dict.fromkeys(attribute.source))
+    grouped = Rows(table.select(*columns), weighted=False).grouped(columns)
+    uncoded = code(engine, grouped, Domain((strict,)))
+    uncoded = engine.store(uncoded.filter(uncoded["discreet_code_0"].isnull()))
+    null = ibis.or_(*(uncoded[c].isnull() for c in columns))
+    shown = uncoded.filter(~null).order_by(ibis.desc(N)).limit(EXAMPLES)
+    examples = [
+        "/".join(str(value) for value in row.values())
+        for batch in engine.batches(shown.select(*columns))
+        for row in batch.to_pylist()
+    ]
+    return AttributeAudit(
+        attribute,
+        missing=_number(engine, uncoded.filter(null).aggregate(n=_[N].sum().fill_null(0))),
+        undeclared=_number(engine, uncoded.filter(~null).aggregate(n=_[N].sum().fill_null(0))),
+        examples=tuple(examples),
+    )
+
+
+def _number(engine: Engine, table: ibis.Table) -> int:
+    return sum(int(value) for batch in engine.batches(table) for value in batch.column(0).to_pylist())

@@ -1,0 +1,208 @@
+"""Confidential records from where they lie: Parquet, CSV, SAS, Stata, DuckDB, PostgreSQL, any Arrow frame.
+
+Formats that DuckDB cannot scan itself are converted in pieces to Parquet in the private workspace.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from discreet.errors import SourceError
+from discreet.spec import DuckDBSource, FileSource, PostgresSource, Source
+
+if TYPE_CHECKING:
+    import ibis
+
+CHUNK_ROWS = 200_000
+_ENDINGS = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv", ".tsv": "csv", ".txt": "csv",
+    ".sas7bdat": "sas", ".dta": "stata",
+}  # fmt: skip
+
+
+def read(backend: Any, source: Source | Any, base: Path, workspace: Path) -> ibis.Table:
+    """The source as a lazy table of the DuckDB backend."""
+    match source:
+        case FileSource():
+            return _file(backend, source, base, workspace)
+        case DuckDBSource():
+            return _duckdb(backend, source, base)
+        case PostgresSource():
+            return _parquet(backend, [_postgres(source, workspace)], f"table {source.table}")
+        case _:
+            return _frame(backend, source)
+
+
+def _file(backend: Any, source: FileSource, base: Path, workspace: Path) -> ibis.Table:
+    where = f"source {source.path}"
+    paths, kind = _find(base / source.path, source.format, where)
+    if kind == "parquet":
+        return _parquet(backend, paths, where)
+    if kind == "csv":
+        return _csv(backend, paths, where)
+    return _parquet(backend, [_statistical(path, kind, workspace, where) for path in paths], where)
+
+
+def _find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
+    """The files behind a path, folder or glob, in name order, and their common format."""
+    if path.is_dir():
+        found = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith((".", "_")))
+    elif path.is_file():
+        found = [path]
+    else:
+        found = [Path(p) for p in sorted(glob.glob(str(path), recursive=True)) if Path(p).is_file()]  # noqa: PTH207
+    if not found:
+        raise SourceError("does not exist", where=where, do="check the path; it is relative to the release file")
+    kinds = {kind or _format(p) for p in found}
+    if len(kinds) != 1 or None in kinds:
+        raise SourceError(
+            "cannot tell the format" if None in kinds else "mixes several formats",
+            where=where,
+            do="name it with `format:` parquet, csv, sas or stata",
+        )
+    return found, str(kinds.pop())
+
+
+def _format(path: Path) -> str | None:
+    name = path.name.lower()
+    return next((kind for ending, kind in _ENDINGS.items() if name.endswith(ending)), None)
+
+
+def _parquet(backend: Any, paths: list[Path], where: str) -> ibis.Table:
+    try:
+        for path in paths:
+            pq.read_schema(path)  # DuckDB's own message would quote bytes of the file
+        return backend.read_parquet([str(p) for p in paths])
+    except Exception as error:
+        raise SourceError(
+            f"is not readable as Parquet ({type(error).__name__})", where=where, do="check the file"
+        ) from None
+
+
+def _csv(backend: Any, paths: list[Path], where: str) -> ibis.Table:
+    """Every column as text, so that 00123 stays 00123."""
+    try:
+        with paths[0].open("rb") as file:
+            if not file.read(1):
+                raise SourceError("has no header line", where=where, do="give the column names in the first line")
+        table = backend.read_csv([str(p) for p in paths], all_varchar=True, header=True)
+        return table.mutate(**{c: table[c].nullif("") for c in table.columns})
+    except SourceError:
+        raise
+    except Exception as error:
+        raise SourceError(
+            f"is not readable as CSV ({type(error).__name__})", where=where, do="check the file"
+        ) from None
+
+
+def _statistical(path: Path, kind: str, workspace: Path, where: str) -> Path:
+    """SAS or Stata → Parquet, in pieces. Coded values stay codes; their labels go along as schema metadata."""
+    import pyreadstat
+
+    reader = pyreadstat.read_sas7bdat if kind == "sas" else pyreadstat.read_dta
+    target = workspace / f"{path.stem}-{len(list(workspace.iterdir()))}.parquet"
+    try:
+        _, meta = reader(str(path), metadataonly=True)
+        pieces = pyreadstat.read_file_in_chunks(reader, str(path), chunksize=CHUNK_ROWS, output_format="dict")
+        _write(target, (_piece(columns, meta) for columns, _ in pieces), _schema(meta))
+    except (pyreadstat.ReadstatError, OSError, pa.ArrowException, ValueError) as error:
+        raise SourceError(
+            f"is not readable as {kind.upper() if kind == 'sas' else 'Stata'} ({type(error).__name__})",
+            where=where,
+            do="check the file",
+        ) from None
+    return target
+
+
+def _schema(meta: Any) -> pa.Schema:
+    labels = meta.column_names_to_labels
+    return pa.schema(
+        [
+            pa.field(name, _arrow_type(meta, name), metadata={"label": labels.get(name) or ""})
+            for name in meta.column_names
+        ]
+    )
+
+
+def _arrow_type(meta: Any, name: str) -> pa.DataType:
+    declared = meta.readstat_variable_types[name]
+    return pa.string() if declared == "string" else pa.float64() if declared in ("double", "float") else pa.int64()
+
+
+def _piece(columns: dict[str, Any], meta: Any) -> pa.RecordBatch:
+    schema = _schema(meta)
+    return pa.RecordBatch.from_arrays([_column(columns[field.name], field.type) for field in schema], schema=schema)
+
+
+def _column(values: Any, kind: pa.DataType) -> pa.Array:
+    if kind == pa.string():  # a blank is how these formats write a missing text
+        return pa.array([v if isinstance(v, str) and v else None for v in values], pa.string())
+    return pa.array(values, from_pandas=True).cast(kind, safe=False)
+
+
+def _duckdb(backend: Any, source: DuckDBSource, base: Path) -> ibis.Table:
+    where, path = f"source {source.duckdb}, table {source.table}", base / source.duckdb
+    if not path.is_file():
+        raise SourceError("does not exist", where=where, do="check the path; it is relative to the release file")
+    try:
+        backend.attach(str(path), "confidential_source", read_only=True)
+        schema, _, table = source.table.rpartition(".")
+        return backend.table(table, database=("confidential_source", schema or "main"))
+    except Exception as error:
+        raise SourceError(
+            f"is not readable as a table of a DuckDB database ({type(error).__name__})",
+            where=where,
+            do="check the table's name, and that no other process has the database open for writing",
+        ) from None
+
+
+def _postgres(source: PostgresSource, workspace: Path) -> Path:
+    """A PostgreSQL table, streamed through Arrow into the workspace within one snapshot."""
+    where = f"source table {source.table}"
+    try:
+        from adbc_driver_postgresql import dbapi
+    except ImportError:
+        raise SourceError("needs the PostgreSQL driver", where=where, do="pip install 'discreet[postgres]'") from None
+    target = workspace / "postgres.parquet"
+    name = ".".join('"' + part.replace('"', '""') + '"' for part in source.table.split("."))
+    try:
+        with dbapi.connect(source.postgres) as connection, connection.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {name}")  # noqa: S608 - the identifier is quoted above
+            reader = cursor.fetch_record_batch()
+            _write(target, reader, reader.schema)
+    except dbapi.Error as error:
+        raise SourceError(
+            f"cannot be read from PostgreSQL ({type(error).__name__})",
+            where=where,
+            do="check the connection and the table's name",
+        ) from None
+    return target
+
+
+def _write(target: Path, batches: Iterator[pa.RecordBatch] | pa.RecordBatchReader, schema: pa.Schema) -> None:
+    target.touch(mode=0o600)
+    with pq.ParquetWriter(target, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def _frame(backend: Any, frame: Any) -> ibis.Table:
+    """Any Arrow-speaking frame: Polars, pandas, PyArrow, DuckDB relations, Ibis tables."""
+    try:
+        if hasattr(frame, "to_pyarrow"):
+            frame = frame.to_pyarrow()
+        elif hasattr(frame, "to_arrow_table"):
+            frame = frame.to_arrow_table()
+        table = frame if isinstance(frame, pa.Table) else pa.table(frame)
+    except Exception as error:
+        raise SourceError(
+            f"a {type(frame).__name__} does not speak Arrow ({type(error).__name__})",
+            do="pass a path or a PyArrow, Polars, pandas or DuckDB table",
+        ) from None
+    return backend.create_table("confidential_frame", table, temp=True)

@@ -1,0 +1,132 @@
+"""Relational work, written once: which records count, and how many fall into each cell.
+
+Records are grouped by their raw values first, at the speed of the engine's bare GROUP BY; only the distinct
+combinations are then matched with the declared codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+
+import ibis
+import pyarrow as pa
+from ibis import _
+
+from discreet.domain import Attribute, Domain
+from discreet.engine import Engine
+from discreet.errors import SourceError
+from discreet.privacy.unit import Unit
+
+N = "discreet_n"
+ENTITY = "discreet_entity"
+CELL = "cell"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Records reduced to what a release uses: their columns, and how many records each row stands for."""
+
+    table: ibis.Table
+    weighted: bool
+
+    def grouped(self, columns: Sequence[str]) -> ibis.Table:
+        """Distinct combinations of raw values and their number of records."""
+        size = self.table[N].sum().cast("int64") if self.weighted else self.table.count()
+        if not columns:
+            return self.table.aggregate(**{N: size.fill_null(0)})
+        return self.table.group_by(list(columns)).aggregate(**{N: size})
+
+
+def used_columns(domains: Sequence[Domain]) -> list[str]:
+    """The data's columns that any table needs, each once, in order."""
+    return list(dict.fromkeys(c for d in domains for a in d.attributes for c in a.source))
+
+
+def check_columns(table: ibis.Table, columns: Sequence[str], unit: Unit, where: str) -> None:
+    """Columns must be there and be codes: text, whole numbers, booleans or dates."""
+    wanted = [*columns] if unit.entity is None else [*columns, unit.entity]
+    schema = table.schema()
+    for column in wanted:
+        if column not in schema:
+            from discreet.spec import unknown
+
+            raise SourceError(unknown(column, list(schema.names), "column"), where=where, do="correct the name")
+        kind = schema[column]
+        if not (kind.is_string() or kind.is_integer() or kind.is_boolean() or kind.is_date()):
+            raise SourceError(
+                f"column {column!r} is of type {kind}, which cannot be matched with codes",
+                where=where,
+                do="provide it as text or whole numbers",
+            )
+
+
+def keep_records(engine: Engine, table: ibis.Table, columns: Sequence[str], unit: Unit, key: bytes) -> Rows:
+    """At most `max_records` records of every entity, chosen by PRF(key, entity, record content).
+
+    The choice for one entity looks at nobody else's records, so adding or removing an entity changes only its own.
+    Only entities that have too many are ranked; records without an entity are dropped.
+    """
+    if unit.entity is None:
+        return Rows(table.select(*columns) if columns else table, weighted=False)
+    entity = table[unit.entity]
+    rows = table.filter(entity.notnull()).select(**{ENTITY: entity}, **{column: table[column] for column in columns})
+    heavy = rows.group_by(ENTITY).having(_.count() > unit.records).aggregate().select(ENTITY)
+    heavy = engine.store(heavy)
+    content = reduce(add, (_canonical(rows[column]) for column in (ENTITY, *columns)))
+    order = [engine.priority(content, key), *(rows[column] for column in columns)]
+    ranked = rows.semi_join(heavy, ENTITY).mutate(discreet_rank=ibis.row_number().over(group_by=ENTITY, order_by=order))
+    chosen = ranked.filter(_.discreet_rank < unit.records).select(*columns, ENTITY)
+    light = rows.anti_join(heavy, ENTITY).select(*columns, ENTITY)
+    kept = Rows(ibis.union(light, chosen), weighted=False)
+    return Rows(engine.store(kept.grouped(columns)), weighted=True)
+
+
+def _canonical(column: ibis.Value) -> ibis.Value:
+    """A text that no other value shares: length-prefixed, with a mark of its own for null."""
+    text = column.cast("string")
+    return (text.length().cast("string") + ":" + text).fill_null("-")
+
+
+def count_cells(engine: Engine, rows: Rows, domain: Domain) -> ibis.Table:
+    """The occupied cells of a domain, in cell order: columns `cell` and `n`."""
+    columns = list(dict.fromkeys(c for a in domain.attributes for c in a.source))
+    coded = code(engine, rows.grouped(columns), domain)
+    for i, attribute in enumerate(domain.attributes):
+        if attribute.other is None:
+            coded = coded.filter(coded[_code(i)].notnull())
+    cell = reduce(
+        add,
+        (coded[_code(i)].cast("int64") * ibis.literal(s, "int64") for i, s in enumerate(domain.strides)),
+        ibis.literal(0, "int64"),
+    )
+    counted = coded.select(**{CELL: cell, N: coded[N]}).group_by(CELL).aggregate(n=_[N].sum().cast("int64"))
+    return engine.store(counted.filter(_.n > 0).order_by(CELL)).order_by(CELL)
+
+
+def code(engine: Engine, grouped: ibis.Table, domain: Domain) -> ibis.Table:
+    """Add each attribute's category code: "other" where that is declared, null where the value will be dropped."""
+    for i, attribute in enumerate(domain.attributes):
+        codes = engine.public(_lookup(attribute, i))
+        on = [grouped[source].cast("string") == codes[_key(i, j)] for j, source in enumerate(attribute.source)]
+        joined = grouped.left_join(codes, on).drop(*(_key(i, j) for j in range(len(attribute.source))))
+        if attribute.other_code is not None:
+            joined = joined.mutate(**{_code(i): joined[_code(i)].fill_null(attribute.other_code)})
+        grouped = joined
+    return grouped
+
+
+def _lookup(attribute: Attribute, i: int) -> pa.Table:
+    keys = list(attribute.lookup)
+    columns = {_key(i, j): pa.array([key[j] for key in keys], pa.string()) for j in range(len(attribute.source))}
+    return pa.table({**columns, _code(i): pa.array(attribute.lookup.values(), pa.int64())})
+
+
+def _key(i: int, j: int) -> str:
+    return f"discreet_key_{i}_{j}"
+
+
+def _code(i: int) -> str:
+    return f"discreet_code_{i}"

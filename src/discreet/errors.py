@@ -1,0 +1,58 @@
+"""One short hierarchy: what is wrong, where, and what to do about it.
+
+A message never contains a confidential value: no cell of a table, no field of a record, no count of records.
+"""
+
+from __future__ import annotations
+
+
+class DiscreetError(Exception):
+    """Any refusal. `what` happened, `where` (a spec path, a file, a ledger entry), what to `do`."""
+
+    def __init__(self, what: str, *, where: str = "", do: str = "") -> None:
+        self.what, self.where, self.do = what, where, do
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text}. {self.do[0].upper()}{self.do[1:]}." if self.do else f"{text}."
+
+
+class ParameterError(DiscreetError):
+    """A privacy or noise parameter that is missing, inexact or out of range."""
+
+
+class StreamError(DiscreetError):
+    """The key stream is stuck, short or exhausted: no noise may be drawn from it."""
+
+
+class KeyRefused(DiscreetError):
+    """A release key that is missing, unsafe, or bound to other data."""
+
+
+class SpecError(DiscreetError):
+    """A release specification that cannot be read as one."""
+
+
+class DomainError(DiscreetError):
+    """A domain that is not declared properly, or too large to number."""
+
+
+class SourceError(DiscreetError):
+    """Input data that cannot be read, or lacks a declared column or type."""
+
+
+class GuaranteeError(DiscreetError):
+    """Guarantees that do not compose, or that a method cannot give."""
+
+
+class LedgerError(DiscreetError):
+    """A ledger that is locked, broken, of the other kind, or asked for something impossible."""
+
+
+class OverBudget(LedgerError):
+    """The budget does not cover what was asked."""
+
+
+class PublishError(DiscreetError):
+    """A release that cannot be written or completed."""

@@ -1,0 +1,89 @@
+"""Published systems, one module each: declare, tabulate, protect. All follow one small protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from discreet.domain import Domain
+    from discreet.engine import Engine
+    from discreet.privacy.confidential import Confidential
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.protected import Protected
+    from discreet.privacy.reservation import Reservation
+    from discreet.spec import Release, Table
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One published column, in words."""
+
+    name: str
+    type: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """How wrong a published number will be, known before anything is drawn."""
+
+    margin90: int
+    standard_deviation: float
+    mean_absolute: float
+
+
+class Method(Protocol):
+    """A table of a release: what it costs, how wrong it will be, what it reads and what it releases."""
+
+    name: str
+    domain: Domain
+
+    def guarantee(self) -> Guarantee:
+        """What this table promises on its own."""
+
+    def composes(self) -> str:
+        """How the cost of this table comes about, in words."""
+
+    def error(self) -> ExpectedError:
+        """From the parameters alone."""
+
+    def noise(self) -> str:
+        """The mechanism, in words and symbols."""
+
+    def tabulate(self, engine: Engine, rows: Any) -> Confidential[Any]:
+        """The exact numbers the noise will be added to."""
+
+    def digest(self, cells: Confidential[Any]) -> bytes:
+        """A digest of those numbers; it stays inside, and only its keyed MAC is recorded."""
+
+    def protect(
+        self, cells: Confidential[Any], reservation: Reservation, progress: Progress
+    ) -> Iterator[Protected[pa.RecordBatch]]:
+        """The published rows, in cell order, in batches."""
+
+    def schema(self) -> pa.Schema:
+        """The published columns."""
+
+    def columns(self) -> list[Column]:
+        """Their meaning, for the codebook."""
+
+
+_METHODS = {"counts": ("discreet.methods.counts", "CountsMethod")}
+
+
+def methods(release: Release) -> list[Method]:
+    """The tables of a release, ready to be planned or run."""
+    return [_method(release, table) for table in release.tables]
+
+
+def _method(release: Release, table: Table) -> Method:
+    module, name = _METHODS[table.method]
+    method: Method = getattr(import_module(module), name)(table, release.domain(table), release.unit)
+    return method

@@ -1,0 +1,146 @@
+"""Protected counts (000 §1; 001 A.1): every cell of a declared table plus two-sided geometric noise.
+
+The noise is X − Y with X, Y ~ Geometric(p), p = 1 − e^−rate; 001 A.1 prints p = 1 − 1/ε, a slip (it is no probability
+for ε ≤ 1). With at most k records a unit, adding or removing a unit moves the whole table by at most k in sum, so
+rate = ε/k makes ε the cost for the unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.domain import Domain
+from discreet.engine import Engine
+from discreet.engine.tabulate import Rows, count_cells
+from discreet.errors import GuaranteeError
+from discreet.methods import Column, ExpectedError, Progress
+from discreet.methods.cells import Cells, Int64s, dense, merge
+from discreet.noise.discrete import DiscreteLaplace
+from discreet.post.rounding import nonnegative, to_multiple
+from discreet.privacy.confidential import Confidential
+from discreet.privacy.exact import written
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.protected import Protected
+from discreet.privacy.reservation import Reservation
+from discreet.privacy.unit import Establishment, Unit
+from discreet.spec import Counts
+
+RANGE = 1 << 18
+DENSE_LIMIT = 1 << 34
+LEVEL = Fraction(9, 10)
+
+
+@dataclass(frozen=True)
+class CountsMethod:
+    """One table of protected counts."""
+
+    spec: Counts
+    domain: Domain
+    unit: Unit
+
+    def __post_init__(self) -> None:
+        if isinstance(self.unit, Establishment):
+            raise GuaranteeError(
+                "geometric noise hides records, not the size of an establishment within a factor 1+α",
+                where=f"table {self.spec.name}",
+                do="state the unit as record, person, job, or {establishment: COLUMN, whole: true, max_records: N}",
+            )
+        if self.spec.form == "dense" and self.domain.cells > DENSE_LIMIT:
+            raise GuaranteeError(
+                f"{self.domain.cells:,} cells are too many to visit one by one",
+                where=f"table {self.spec.name}",
+                do="write `form: sparse`: the same distribution, only non-zero rows are written",
+            )
+        _ = self.law  # a rate out of range is refused here, before anything is read
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @cached_property
+    def law(self) -> DiscreteLaplace:
+        return DiscreteLaplace(self.spec.epsilon / self.unit.records)
+
+    def guarantee(self) -> Guarantee:
+        return Guarantee(unit=self.unit, epsilon=self.spec.epsilon)
+
+    def composes(self) -> str:
+        eps, k = written(self.spec.epsilon), self.unit.records
+        if k == 1:
+            return f"cells are disjoint: parallel, ε = {eps} for the whole table"
+        return f"cells are disjoint, {k} records a unit: {k} × {written(self.spec.epsilon / k)} = {eps}"
+
+    def error(self) -> ExpectedError:
+        return self._error
+
+    @cached_property
+    def _error(self) -> ExpectedError:
+        return ExpectedError(self.law.margin(LEVEL), self.law.variance() ** 0.5, self.law.mean_abs())
+
+    def noise(self) -> str:
+        form = "" if self.spec.form == "dense" else ", exact sparse form"
+        return f"two-sided geometric, P(k) ∝ exp(−{written(self.law.rate)}·|k|){form}"
+
+    def tabulate(self, engine: Engine, rows: Rows) -> Confidential[Cells]:
+        return Confidential(Cells(engine, count_cells(engine, rows, self.domain)))
+
+    def digest(self, cells: Confidential[Cells]) -> bytes:
+        return cells.open_inside().digest()
+
+    def protect(
+        self, cells: Confidential[Cells], reservation: Reservation, progress: Progress
+    ) -> Iterator[Protected[pa.RecordBatch]]:
+        guarantee, total = self.guarantee(), self.domain.cells
+        stream = reservation.stream(self.name, f"counts/{self.spec.form}")
+        for first, n, occupied, counts in cells.open_inside().ranges(total, self._range()):
+            if self.spec.form == "dense":
+                numbers = np.arange(first, first + n, dtype=np.int64)
+                values = dense(first, n, occupied, counts)
+                self.law.add_to(values, stream, first)
+            else:
+                numbers, values = merge(occupied, counts, *self.law.sparse(stream, first, n))
+            yield reservation.protect((numbers, values), guarantee).map(self._rows)
+            progress(first + n, total)
+
+    def _range(self) -> int:
+        """Cells a batch: RANGE of them, or in the sparse form as many as give about that many non-zero rows."""
+        return RANGE if self.spec.form == "dense" else int(RANGE / float(self.law.tail(1)))
+
+    def _rows(self, cells: tuple[Int64s, Int64s]) -> pa.RecordBatch:
+        numbers, values = cells
+        extra = [np.full(values.size, self.error().margin90, np.int64)]
+        extra += [nonnegative(values)] if self.spec.nonnegative else []
+        extra += [to_multiple(values, self.spec.round_to)] if self.spec.round_to else []
+        arrays = [*self.domain.describe(numbers), pa.array(values), *(pa.array(e) for e in extra)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema())
+
+    def schema(self) -> pa.Schema:
+        codes = pa.dictionary(pa.int32(), pa.string())
+        return pa.schema([(c.name, codes if c.type == "code" else pa.int64()) for c in self.columns()])
+
+    def columns(self) -> list[Column]:
+        base, moe = self.spec.round_to, self.error().margin90
+        columns = [
+            Column(name, "code", f"{attribute.name}: {attribute.in_words()}")
+            for attribute in self.domain.attributes
+            for name in attribute.columns
+        ]
+        columns += [
+            Column("count", "integer", "protected count: true count plus noise; unbiased, may be negative"),
+            Column(
+                "moe90",
+                "integer",
+                f"margin of error of `count` at 90%: with at least that probability the noise is within ±{moe}",
+            ),
+        ]
+        if self.spec.nonnegative:
+            columns.append(Column("count_nonnegative", "integer", "max(count, 0); biased upwards in small cells"))
+        if base:
+            columns.append(Column("count_rounded", "integer", f"count rounded to the nearest multiple of {base}"))
+        return columns

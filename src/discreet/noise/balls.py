@@ -1,0 +1,112 @@
+"""Rigorous real arithmetic: balls (midpoint ± radius) that contain the true value (Johansson 2017, Arb).
+
+The working precision is a global of python-flint; a change by another thread widens or narrows balls but
+never makes one wrong, and the loops here raise precision until a ball is narrow enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from flint import arb, arb_series, ctx, fmpq
+
+from discreet.errors import ParameterError
+
+MAX_PRECISION = 1 << 16
+
+
+def ball(x: Fraction | int) -> arb:
+    """The rational x at the working precision."""
+    return arb(fmpq(x.numerator, x.denominator))
+
+
+def at_precision(bits: int, f: Callable[[], arb]) -> arb:
+    """f() evaluated with `bits` bits."""
+    with ctx.workprec(bits):
+        return f()
+
+
+def unique_floor(x: arb) -> int | None:
+    """floor(x) if the ball decides it."""
+    if not x.is_finite():
+        return None
+    floor = x.floor().unique_fmpz()
+    return None if floor is None else int(floor)
+
+
+def exact_floor(f: Callable[[], arb], bits: int = 128) -> int:
+    """floor(f()), precision doubled until the ball decides it. f() must not be an integer."""
+    while bits <= MAX_PRECISION:
+        floor = at_precision(bits, lambda: arb(f()))
+        with ctx.workprec(bits):
+            k = unique_floor(floor)
+        if k is not None:
+            return k
+        bits *= 2
+    raise ParameterError(
+        "a constant of the noise is too close to an integer to be told from it",
+        where="noise table",
+        do="choose another parameter and report this one",
+    )
+
+
+def rounded_up(f: Callable[[], arb], bits: int = 64) -> Fraction:
+    """A fraction ≥ f() and within 2^−bits of it: a scale that may be larger than needed, never smaller."""
+    return Fraction(exact_floor(lambda: f() * 2**bits) + 1, 2**bits)
+
+
+def upper_float(x: arb) -> float:
+    """A double ≥ |x|, infinite if nothing finite is known."""
+    if not x.is_finite():
+        return float("inf")
+    return float(x.abs_upper()) * (1 + 2.0**-50) + 2.0**-1000
+
+
+def exact_fraction(name: str, value: object) -> Fraction:
+    """The exact value of a parameter; floats are refused because they are not what was written."""
+    if isinstance(value, bool) or not isinstance(value, Fraction | int):
+        raise ParameterError(
+            f"{name} must be a Fraction, not {type(value).__name__}",
+            where=name,
+            do='write it as Fraction("1.5") or Fraction(3, 2)',
+        )
+    return Fraction(value)
+
+
+def positive_fraction(name: str, value: object) -> Fraction:
+    """A parameter that must be exact and positive."""
+    exact = exact_fraction(name, value)
+    if exact <= 0:
+        raise ParameterError(f"{name} must be positive", where=name, do="give a positive fraction")
+    return exact
+
+
+def conservative_floor(f: Callable[[], arb]) -> int:
+    """floor(f()), or where 4,096 bits cannot tell an integer from its neighbourhood, that integer."""
+    bits = 128
+    while True:
+        with ctx.workprec(bits):
+            x = f()
+            k = unique_floor(x)
+            if k is not None:
+                return k
+            if bits >= 4096:
+                return int(x.upper().floor().unique_fmpz())
+        bits *= 2
+
+
+def inverse_series(z: arb, density: Callable[[arb_series], arb_series], n: int) -> list[arb]:
+    """Taylor coefficients in u of the tail quantile at every z of the ball: −∫ density, reverted."""
+    tail = -density(arb_series([z, 1], prec=n - 1)).integral()
+    if n < 2 or tail[1].contains(0) or not tail[1].is_finite():
+        return [z] + [arb("nan")] * (n - 1)
+    inverse = arb_series([tail[i] for i in range(n)], prec=n).reversion()
+    return [z] + [inverse[i] for i in range(1, n)]
+
+
+def over(u: arb, monotone: Callable[[arb], arb]) -> arb:
+    """A ball that holds a monotone function's values on the whole ball u."""
+    if u.is_exact():
+        return monotone(u)
+    return monotone(u.lower()).union(monotone(u.upper()))

@@ -1,0 +1,138 @@
+"""Exact discrete Laplace (two-sided geometric) noise, with or without a cap. Proof: discrete.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import NDArray
+
+from discreet.errors import ParameterError
+from discreet.noise.balls import ball, exact_floor, positive_fraction
+from discreet.noise.magnitude import Magnitude
+from discreet.noise.rounded import LARGEST_LIMIT
+from discreet.noise.signed import Draws
+from discreet.noise.sparse import nonzero_noise
+from discreet.noise.stream import Stream, check_range
+
+SMALLEST_RATE = Fraction(1, 2**40)
+LARGEST_RATE = Fraction(2**40)
+LARGEST_COUNT = 2**62
+BITS = 256
+
+
+@dataclass(frozen=True)
+class DiscreteLaplace:
+    """P(K = k) ∝ e^(−rate·|k|), |k| ≤ cap if there is one; rate = ε/sensitivity (Ghosh et al. 2009; 002).
+
+    Magnitudes saturate at 2⁵², a post-processing that at the smallest rate happens with probability e^−4096.
+    """
+
+    rate: Fraction
+    cap: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", positive_fraction("rate", self.rate))
+        if not SMALLEST_RATE <= self.rate <= LARGEST_RATE:
+            raise ParameterError(
+                "the rate is outside 2^-40 … 2^40",
+                where="rate",
+                do="count in larger units, or give a usable epsilon",
+            )
+        if self.cap is None:
+            return
+        if type(self.cap) is not int or not 1 <= self.cap <= LARGEST_LIMIT:
+            raise ParameterError(
+                "a cap is an integer from 1 to 2^52", where="cap", do="leave it out for no cap"
+            )
+
+    @property
+    def magnitude(self) -> Magnitude:
+        """The law of |K|."""
+        return Magnitude(self.rate, self.cap)
+
+    def draw(self, stream: Stream, first: int, n: int) -> NDArray[np.int64]:
+        """The noise of cells first … first+n−1."""
+        out = np.empty(n, dtype=np.int64)
+        self._run(stream, first, out, add=False)
+        return out
+
+    def add_to(self, counts: NDArray[np.int64], stream: Stream, first: int) -> None:
+        """Add the noise of cells first, first+1, … to counts, in place."""
+        if counts.dtype != np.int64 or not counts.flags.c_contiguous or counts.ndim != 1:
+            raise ParameterError(
+                "counts must be one contiguous int64 array", where="counts", do="convert them first"
+            )
+        if counts.size and max(int(counts.max()), -int(counts.min())) >= LARGEST_COUNT:
+            raise ParameterError(
+                "a count leaves ±2^62", where="counts", do="bound the contributions of a record"
+            )
+        self._run(stream, first, counts, add=True)
+
+    def sparse(self, stream: Stream, first: int, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Cells of first … first+n−1 with non-zero noise, ascending, and it. Not the same draw as `draw`."""
+        return nonzero_noise(self.magnitude, stream, first, n)
+
+    def _run(self, stream: Stream, first: int, out: NDArray[np.int64], add: bool) -> None:
+        check_range(first, out.size)
+        start = 0
+        for words in stream.raw_words(first, out.size):
+            part = out[start : start + len(words)]
+            draws = Draws(self.magnitude, "cells", range(first + start, first + start + len(words)))
+            draws.run(stream, words, part, add)
+            start += len(words)
+
+    def tail(self, m: int) -> arb:
+        """P(|K| ≥ m) = 2(a^m − c)/(1 + a − 2c) for m ≥ 1, as a ball of about 256 bits."""
+        with ctx.workprec(BITS):
+            return self.magnitude.tail(m)
+
+    def margin(self, level: Fraction) -> int:
+        """The smallest m with P(|K| ≤ m) ≥ level, that is with P(|K| ≥ m + 1) ≤ 1 − level."""
+        alpha = 1 - positive_fraction("level", level)
+        if alpha <= 0:
+            raise ParameterError(
+                "a level lies strictly between 0 and 1", where="level", do='try Fraction("0.9")'
+            )
+        # |K| = floor(G(U)), G falling: its quantile is the floor at U = 1 − level, where G is irrational.
+        return exact_floor(lambda: self.magnitude.at(ball(alpha)), BITS)
+
+    def variance(self) -> float:
+        """Var K = Σ k²·P(K = k)."""
+        return float(_moments(self)[1])
+
+    def mean_abs(self) -> float:
+        """E|K| = Σ P(|K| ≥ m)."""
+        return float(_moments(self)[0])
+
+    def delta(self, shift: int = 1) -> arb:
+        """Exact δ at loss shift·rate: the mass of the `shift` topmost values (002); 0 without a cap."""
+        if shift < 1:
+            raise ParameterError(
+                "a shift is at least 1", where="shift", do="give the largest change of a count"
+            )
+        with ctx.workprec(BITS):
+            if self.cap is None:
+                return arb(0)
+            if shift <= self.cap:
+                return self.magnitude.tail(self.cap + 1 - shift) / 2
+            # Beyond the middle: all negative values, zero, and what lies above −(shift − cap).
+            return 1 - self.magnitude.tail(shift - self.cap) / 2 if shift <= 2 * self.cap else arb(1)
+
+
+@lru_cache(maxsize=256)
+def _moments(law: DiscreteLaplace) -> tuple[arb, arb]:
+    """E|K| and E K², by the sums of m·a^m in closed form; differentiating Σ a^m = (1 − a^(n+1))/(1 − a)."""
+    with ctx.workprec(4 * BITS):
+        a = law.magnitude.power(1)
+        if law.cap is None:
+            return 2 * a / (1 - a**2), 2 * a / (1 - a) ** 2
+        n = law.cap
+        top = law.magnitude.power(n)
+        norm = (1 + a - 2 * a * top) / (1 - a)
+        first = a * (1 - (n + 1) * top + n * top * a) / (1 - a) ** 2
+        second = a * (1 + a - top * ((n + 1) ** 2 - (2 * n**2 + 2 * n - 1) * a + n**2 * a**2)) / (1 - a) ** 3
+        return 2 * first / norm, 2 * second / norm

@@ -1,0 +1,99 @@
+"""The release key: 256 bits from which all randomness of one release is derived."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+from collections.abc import Iterable
+from typing import NoReturn
+
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from discreet.errors import KeyRefused
+from discreet.noise.stream import Stream
+
+KEY_BYTES = 32
+
+
+def encode_labels(labels: Iterable[str | bytes]) -> bytes:
+    """Injective encoding: the count, then for each label its kind, its length and its bytes."""
+    pieces: list[bytes] = []
+    for label in labels:
+        kind, data = (b"s", label.encode()) if isinstance(label, str) else (b"b", bytes(label))
+        pieces.append(kind + len(data).to_bytes(8, "big") + data)
+    return len(pieces).to_bytes(8, "big") + b"".join(pieces)
+
+
+class ReleaseKey:
+    """A secret of 256 bits; never shown, never pickled. `simulated` marks a fixed test key."""
+
+    __slots__ = ("_secret", "_simulated")
+
+    def __init__(self, secret: bytes, *, simulated: bool) -> None:
+        if len(secret) != KEY_BYTES:
+            raise KeyRefused(
+                f"a release key has {KEY_BYTES} bytes, this one {len(secret)}",
+                where="release key",
+                do="make keys with ReleaseKey.generate",
+            )
+        self._secret = bytes(secret)
+        self._simulated = simulated
+
+    @classmethod
+    def generate(cls) -> ReleaseKey:
+        """A fresh key from the operating system: the only entropy of a release."""
+        return cls(os.urandom(KEY_BYTES), simulated=False)
+
+    @classmethod
+    def simulation(cls, seed: str) -> ReleaseKey:
+        """A fixed test key, SHA-256 of the seed's encoding: it marks every output a simulation."""
+        text = encode_labels(("discreet simulation key", seed))
+        return cls(hashlib.sha256(text).digest(), simulated=True)
+
+    @property
+    def simulated(self) -> bool:
+        """Whether this is a fixed test key."""
+        return self._simulated
+
+    def subkey(self, *labels: str | bytes, length: int = KEY_BYTES) -> bytes:
+        """HKDF-SHA256 of the key with the encoded labels as info (RFC 5869)."""
+        return HKDF(SHA256(), length, salt=None, info=encode_labels(labels)).derive(self._secret)
+
+    def mac(self, parts: Iterable[bytes]) -> bytes:
+        """HMAC-SHA256 under the subkey "binding" of the parts, each length-prefixed; holds one at a time."""
+        code = hmac.new(self.subkey("binding"), digestmod=hashlib.sha256)
+        for part in parts:
+            code.update(len(part).to_bytes(8, "big"))
+            code.update(part)
+        return code.digest()
+
+    def stream_secret(self, release: str, table: str, spec_digest: bytes, purpose: str) -> bytes:
+        """The subkey of one stream, to hand to a worker (`Stream.from_secret`) instead of the key itself."""
+        return self.subkey("stream", release, table, spec_digest, purpose)
+
+    def stream(self, release: str, table: str, spec_digest: bytes, purpose: str) -> Stream:
+        """The stream of one purpose in one table: HKDF over (release, table, spec digest, purpose)."""
+        return Stream.from_secret(self.stream_secret(release, table, spec_digest, purpose))
+
+    def expose(self) -> bytes:
+        """The secret itself. Only a key store may ask for it."""
+        return self._secret
+
+    def __repr__(self) -> str:
+        return f"ReleaseKey(<hidden>, simulated={self._simulated})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ReleaseKey):
+            return NotImplemented
+        return self._simulated == other._simulated and hmac.compare_digest(self._secret, other._secret)
+
+    __hash__ = None  # type: ignore[assignment]  # a hash in a log would be a fingerprint of the secret
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise KeyRefused(
+            "a release key cannot be pickled or copied",
+            where="release key",
+            do="hand a worker the stream_secret of its table",
+        )

@@ -1,0 +1,140 @@
+"""Where release keys rest until their release commits: by default one private file each."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Protocol
+
+from discreet.errors import KeyRefused
+from discreet.noise.key import KEY_BYTES, ReleaseKey
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_KINDS = {b"real": False, b"simulation": True}
+_MAGIC = b"discreet release key 1"
+_SUFFIX = ".key"
+
+
+class KeyStore(Protocol):
+    """Holds keys by name. A key is created once and destroyed once."""
+
+    def create(self, name: str, key: ReleaseKey) -> None:
+        """Keep a new key; refused if the name is taken."""
+
+    def load(self, name: str) -> ReleaseKey:
+        """The key of that name, with its simulation mark."""
+
+    def destroy(self, name: str) -> None:
+        """Make the key unrecoverable; nothing happens if it is gone already."""
+
+    def names(self) -> list[str]:
+        """The keys that are held, sorted."""
+
+
+class FileKeyStore:
+    """A folder only its owner may enter (0700) with one file a key (0600)."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = Path(folder)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check_folder()
+
+    def create(self, name: str, key: ReleaseKey) -> None:
+        """Write a new file, on disk before this returns; an existing one is never replaced."""
+        path = self._path(name)
+        kind = b"simulation" if key.simulated else b"real"
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+        except FileExistsError:
+            raise KeyRefused(
+                "a key of this name exists",
+                where=str(path),
+                do="resume or abandon its release, or choose another name",
+            ) from None
+        with os.fdopen(handle, "wb") as file:
+            file.write(b"\n".join((_MAGIC, kind, key.expose().hex().encode(), b"")))
+            file.flush()
+            os.fsync(file.fileno())
+        self._sync_folder()
+
+    def load(self, name: str) -> ReleaseKey:
+        """Read a key; refused if anyone else could have read or replaced it."""
+        path = self._path(name)
+        try:
+            handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        except OSError as error:
+            raise KeyRefused(
+                f"the key cannot be opened ({error.strerror})",
+                where=str(path),
+                do="check the name and its release",
+            ) from None
+        with os.fdopen(handle, "rb") as file:
+            status = os.fstat(file.fileno())
+            if os.name == "posix" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
+                raise KeyRefused(
+                    "others may read or change the key file",
+                    where=str(path),
+                    do="abandon its release and start anew",
+                )
+            lines = file.read(1024).split(b"\n")
+        if len(lines) != 4 or lines[0] != _MAGIC or lines[1] not in _KINDS or len(lines[2]) != 2 * KEY_BYTES:
+            raise KeyRefused(
+                "this is no release key", where=str(path), do="restore the file or abandon its release"
+            )
+        try:
+            secret = bytes.fromhex(lines[2].decode("ascii"))
+        except ValueError:
+            raise KeyRefused(
+                "the key is damaged", where=str(path), do="restore it or abandon its release"
+            ) from None
+        return ReleaseKey(secret, simulated=_KINDS[lines[1]])
+
+    def destroy(self, name: str) -> None:
+        """Overwrite, then unlink. (Flash disks and copying file systems keep old blocks: encrypt them.)"""
+        path = self._path(name)
+        try:
+            handle = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
+        except FileNotFoundError:
+            return
+        with os.fdopen(handle, "wb") as file:
+            file.write(os.urandom(os.fstat(file.fileno()).st_size))
+            file.flush()
+            os.fsync(file.fileno())
+        path.unlink(missing_ok=True)
+        self._sync_folder()
+
+    def names(self) -> list[str]:
+        """The keys in the folder."""
+        return sorted(path.name.removesuffix(_SUFFIX) for path in self.folder.glob("*" + _SUFFIX))
+
+    def _path(self, name: str) -> Path:
+        if not _NAME.fullmatch(name):
+            raise KeyRefused(
+                "a key's name has letters, digits, '.', '_', '-' and starts with a letter or digit",
+                where="key store",
+                do="rename the release",
+            )
+        self._check_folder()
+        return self.folder / (name + _SUFFIX)
+
+    def _check_folder(self) -> None:
+        status = self.folder.stat()
+        if not stat.S_ISDIR(status.st_mode):
+            raise KeyRefused("the key store is no folder", where=str(self.folder), do="name a folder")
+        if os.name == "posix" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
+            raise KeyRefused(
+                "others may enter the key store's folder",
+                where=str(self.folder),
+                do="give it to its owner: chmod 700",
+            )
+
+    def _sync_folder(self) -> None:
+        if os.name != "posix":
+            return
+        handle = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

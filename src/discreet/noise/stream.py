@@ -1,0 +1,204 @@
+"""The key stream: AES-256 in counter mode, seekable, two 64-bit words a block.
+
+Block i is AES_k(i), i a 128-bit big-endian counter; its words are bytes 0-7 and 8-15 read little-endian.
+Cell i of a table owns block i. Families of blocks have separate subkeys: `cells` (dense), `sparse` (counter =
+block of cells, draw) and the extension of each, read only by draws that 63 or 127 bits did not decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import NoReturn, Protocol
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from discreet.errors import KeyRefused, ParameterError, StreamError
+from discreet.noise.kernels import repeated
+
+CHUNK = 32_768  # cells a piece: key stream, words and results stay in the second-level cache
+BLOCK = 16
+CELLS = 2**63  # cell numbers are signed 64-bit integers
+EXTENSIONS = 64  # blocks a single draw may read on; chance would need 2^-8000
+_SPARE = 15  # update_into insists on this many bytes beyond the data
+
+_ZEROS = np.zeros(CHUNK * BLOCK, dtype=np.uint8)
+_ZEROS.flags.writeable = False
+
+
+class Reader(Protocol):
+    """Successive blocks of a source."""
+
+    def read_into(self, out: NDArray[np.uint8], size: int) -> int:
+        """Write the next `size` bytes to `out` (which has 15 to spare); how many were written."""
+
+
+class BlockSource(Protocol):
+    """A random-access function from 128-bit counters to 128-bit blocks."""
+
+    def reader(self, first: int) -> Reader:
+        """Blocks first, first + 1, …"""
+
+    def at(self, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The words (n, 2) of the blocks at the counters (n, 2), given as (high, low) halves."""
+
+
+class _AesReader:
+    def __init__(self, key: bytes, first: int) -> None:
+        self._cipher = Cipher(algorithms.AES256(key), modes.CTR(first.to_bytes(BLOCK, "big"))).encryptor()
+
+    def read_into(self, out: NDArray[np.uint8], size: int) -> int:
+        return self._cipher.update_into(_ZEROS.data[:size], out.data)
+
+
+class AesBlocks:
+    """AES-256 of the counter (NIST SP 800-38A, CTR; explicit counters go through ECB, the same function)."""
+
+    def __init__(self, key: bytes) -> None:
+        check_cipher()
+        self._key = key
+
+    def reader(self, first: int) -> Reader:
+        """Blocks first, first + 1, …"""
+        return _AesReader(self._key, first)
+
+    def at(self, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The words of the blocks at explicit counters."""
+        return _ecb(self._key, counters)
+
+
+def _ecb(key: bytes, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    plain = np.ascontiguousarray(counters, dtype=">u8").view(np.uint8).reshape(-1)
+    out = np.empty(plain.size + _SPARE, dtype=np.uint8)
+    # ECB on counters that are all distinct is exactly the counter-mode block function.
+    cipher = Cipher(algorithms.AES256(key), modes.ECB()).encryptor()  # noqa: S305
+    written = cipher.update_into(plain.data, out.data)
+    _check_length(written, plain.size)
+    return out[: plain.size].view("<u8").reshape(-1, 2)
+
+
+def _check_length(written: int, wanted: int) -> None:
+    if written != wanted:
+        raise StreamError(
+            f"the key stream gave {written} bytes of {wanted}",
+            where="key stream",
+            do="nothing was drawn; check the cryptography library",
+        )
+
+
+@lru_cache(maxsize=1)
+def check_cipher() -> None:
+    """Known answer of AES-256 (FIPS 197, C.3), through both modes we use; once a process."""
+    key = bytes(range(32))
+    counter = int("00112233445566778899aabbccddeeff", 16)
+    answer = bytes.fromhex("8ea2b7ca516745bfeafc49904b496089")
+    halves = np.array([[counter >> 64, counter & (2**64 - 1)]], dtype=np.uint64)
+    out = np.empty(BLOCK + _SPARE, dtype=np.uint8)
+    _AesReader(key, counter).read_into(out, BLOCK)
+    if _ecb(key, halves).tobytes() != answer or out[:BLOCK].tobytes() != answer:
+        raise StreamError(
+            "AES-256 fails its known-answer test", where="key stream", do="reinstall the cryptography library"
+        )
+
+
+class Stream:
+    """All randomness of one purpose in one table. `source(family)` gives each family's block source."""
+
+    def __init__(self, source: Callable[[str], BlockSource]) -> None:
+        self._source = lru_cache(maxsize=None)(source)
+
+    @classmethod
+    def from_secret(cls, secret: bytes) -> Stream:
+        """The stream of a subkey: each family is AES-256 under HKDF(secret; family)."""
+        if len(secret) != 32:
+            raise ParameterError(
+                "a stream's secret has 32 bytes", where="stream", do="use ReleaseKey.stream_secret"
+            )
+
+        def source(family: str) -> BlockSource:
+            key = HKDF(SHA256(), 32, salt=None, info=b"discreet block family " + family.encode()).derive(
+                secret
+            )
+            return AesBlocks(key)
+
+        return cls(source)
+
+    def words(self, first: int, n: int, chunk: int = CHUNK) -> Iterator[NDArray[np.uint64]]:
+        """Blocks of cells first … first+n−1, as reused (≤ chunk, 2) arrays: use one before the next."""
+        for words in self.raw_words(first, n, chunk):
+            self.check_fresh(words)
+            yield words
+
+    def raw_words(self, first: int, n: int, chunk: int = CHUNK) -> Iterator[NDArray[np.uint64]]:
+        """As `words`, for kernels that look for repeated blocks themselves."""
+        check_range(first, n)
+        chunk = min(chunk, n, CHUNK)
+        reader = self._source("cells").reader(first)
+        buffer = np.empty(chunk * BLOCK + _SPARE, dtype=np.uint8)
+        last: NDArray[np.uint64] | None = None
+        for start in range(0, n, max(chunk, 1)):
+            size = min(chunk, n - start) * BLOCK
+            _check_length(reader.read_into(buffer, size), size)
+            words = buffer[:size].view("<u8").reshape(-1, 2)
+            if last is not None:
+                self.check_fresh(np.stack((last, words[0])))
+            last = words[-1].copy()
+            yield words
+
+    @staticmethod
+    def check_fresh(words: NDArray[np.uint64]) -> None:
+        """A cipher is a permutation: two equal blocks at different counters prove a fault."""
+        if repeated(words):
+            raise StreamError(
+                "the key stream repeats a block, which a working cipher cannot do",
+                where="key stream",
+                do="publish nothing drawn by this process; check the machine and the cryptography library",
+            )
+
+    def block(self, cell: int) -> tuple[int, int]:
+        """The two words of one cell."""
+        words = self._source("cells").at(np.array([[0, cell]], dtype=np.uint64))
+        return int(words[0, 0]), int(words[0, 1])
+
+    def sparse_words(self, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+        """The blocks (n, 2) of the sparse family at counters (block of cells, draw), all distinct."""
+        words = self._source("sparse").at(counters)
+        _check_length(words.size * 8, counters.size * 8)
+        self.check_fresh(words)
+        return words
+
+    def extension(self, family: str, draw: int, part: int) -> Iterator[int]:
+        """Further words of one draw: blocks (draw, part·2³² + 0, 1, …) under the family's extension subkey."""
+        source = self._source(f"{family} extension")
+        for index in range(EXTENSIONS):
+            words = source.at(np.array([[draw, part << 32 | index]], dtype=np.uint64))
+            _check_length(words.size * 8, BLOCK)
+            yield int(words[0, 0])
+            yield int(words[0, 1])
+        raise StreamError(
+            f"a draw is undecided after {EXTENSIONS} extension blocks, which chance does not do",
+            where="key stream",
+            do="publish nothing drawn by this process; check the machine and the cryptography library",
+        )
+
+    def __repr__(self) -> str:
+        return "Stream(<hidden>)"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise KeyRefused(
+            "a stream cannot be pickled or copied", where="stream", do="ship its stream_secret instead"
+        )
+
+
+def check_range(first: int, n: int) -> None:
+    """Cell numbers must be non-negative signed 64-bit integers."""
+    if first < 0 or n < 0 or first + n > CELLS:
+        raise ParameterError(
+            "cell numbers must lie in 0 … 2^63 − 1",
+            where=f"cells from {first}",
+            do="number cells by their domain",
+        )

@@ -1,0 +1,1 @@
+"""One release from declaration to publication: plan, check, run, resume, abandon."""

@@ -1,0 +1,47 @@
+"""The preflight on the confidential side: what the declared rules will do to these records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discreet.engine.audit import Audit, audit
+from discreet.engine.duckdb import duckdb_engine
+from discreet.engine.tabulate import check_columns, used_columns
+from discreet.methods import methods
+from discreet.spec import Release
+
+MARK = "CONFIDENTIAL: this describes the records themselves. It is for the operator, not for publication."
+
+
+def check(release: Release, frame: Any = None) -> Audit:
+    """Read the records and count what breaks the rules. Spends nothing, writes nothing."""
+    domains = [table.domain for table in methods(release)]
+    with duckdb_engine() as engine:
+        name, source = next(iter(release.source.items()))
+        table = engine.read(frame if frame is not None else source, release.base)
+        check_columns(table, used_columns(domains), release.unit, f"source {name}")
+        return audit(engine, table, domains, release.unit)
+
+
+def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
+    """The audit in words, one line a rule."""
+    out = [MARK, f"{found.records:,} records read from {release.describe_source()}"]
+    if release.unit.entity is not None:
+        column, most = release.unit.entity, release.unit.records
+        out.append(f"{column}: {found.without_entity:,} records without one are dropped")
+        out.append(
+            f"{column}: {found.heavy_entities:,} have more than {most} records; {found.records_over:,} records of "
+            "theirs are left out, chosen at random"
+        )
+    for a in found.attributes:
+        fate = "dropped" if a.attribute.other is None else f"counted as {a.attribute.other!r}"
+        out.append(f"{a.attribute.name}: {a.missing:,} records missing and {a.undeclared:,} undeclared are {fate}")
+        if examples and a.examples:
+            out.append(f"  most frequent undeclared: {', '.join(a.examples)}")
+    if found.clean:
+        out.append("Every record follows the rules.")
+    elif release.strict:
+        out.append("Strict mode: `run` will refuse.")
+    else:
+        out.append("The release comes out all the same: the rules decide.")
+    return out

@@ -1,0 +1,232 @@
+"""run and resume: tabulate → reserve → protect → write aside → commit → publish → destroy the key.
+
+Each step can be the last one before a crash. Until the reservation nothing has been spent and nothing is left behind;
+from then on `resume` draws the same noise for the same data and ends with the same bytes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from discreet.domain import Domain
+from discreet.engine.audit import audit
+from discreet.engine.duckdb import DuckDBEngine, duckdb_engine
+from discreet.engine.tabulate import Rows, check_columns, keep_records, used_columns
+from discreet.errors import DiscreetError, KeyRefused, PublishError, SourceError
+from discreet.methods import Method, methods
+from discreet.noise.key import ReleaseKey
+from discreet.noise.keystore import FileKeyStore, KeyStore
+from discreet.pipeline.bundle import manifest, stage
+from discreet.pipeline.plan import total_guarantee
+from discreet.privacy.confidential import Confidential
+from discreet.privacy.events import Entry, Reserve
+from discreet.privacy.ledger import Ledger, ReleaseState, whoami
+from discreet.privacy.reservation import Reservation
+from discreet.publish.folder import Output
+from discreet.publish.manifest import Manifest
+from discreet.spec import Release
+from discreet.version import code_version
+
+Observer = Callable[[str, int, int], None]
+KEYS_ENVIRONMENT = "DISCREET_KEYS"
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """An observer that says nothing."""
+
+
+def default_keys() -> KeyStore:
+    """The owner's key store: `$DISCREET_KEYS`, or a private folder in the home directory."""
+    return FileKeyStore(Path(os.environ.get(KEYS_ENVIRONMENT) or Path.home() / ".discreet" / "keys"))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A release with everything it is run with."""
+
+    release: Release
+    out: Path
+    ledger: Ledger
+    keys: KeyStore
+    frame: Any = None
+    observe: Observer = silent
+
+
+def run(job: Job, simulation: str | None = None) -> Manifest:
+    """Protect and publish. `simulation` is the seed of a fixed test key, and marks everything made with it."""
+    release, output = job.release, Output(job.out, job.release.release)
+    tables = methods(release)
+    total = total_guarantee(release, tables)
+    chain = job.ledger.chain()
+    job.ledger.fits(chain, simulated=simulation is not None)
+    chain.refuse_used(release.release)
+    chain.balance(release.asset, job.ledger.clock().date()).charge(total)
+    output.refuse_existing()
+    key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
+    with _tabulated(job, tables, key) as cells:
+        binding = _bind(release, key, tables, cells)
+        prefix = f"{release.release}-{chain.entries[0].hash[:8]}-"
+        name = prefix + key.subkey("name", length=8).hex()
+        reserve = Reserve(
+            release=release.release,
+            asset=release.asset,
+            guarantee=total,
+            binding=binding.hex(),
+            spec=release.digest(),
+            code=code_version(),
+            key=name,
+            output=str(output.folder),
+            who=whoami(),
+            time=job.ledger.clock(),
+        )
+        job.keys.create(name, key)
+        job.observe("key", 1, 1)
+        try:
+            entry = job.ledger.reserve(reserve, simulated=key.simulated)
+        except DiscreetError:
+            job.keys.destroy(name)  # nothing was reserved: the key was never used
+            raise
+        job.observe("reserve", 1, 1)
+        _forget_unused(job.keys, prefix, name)
+        return _complete(job, output, Reservation(reserve, key, binding), entry, tables, cells)
+
+
+def resume(job: Job) -> Manifest:
+    """Complete a reserved or committed release: same key, same data, same noise, same bytes; no further cost."""
+    release = job.release
+    state = job.ledger.chain().open_release(release.release)
+    _same_declaration(release, state)
+    output = Output(Path(state.reserve.output), release.release)
+    if state.commit and state.committed_at and output.holds(state.commit.files):
+        return _finish(job, output, state, methods(release))
+    key = _load(job.keys, state)
+    tables = methods(release)
+    with _tabulated(job, tables, key) as cells:
+        binding = _bind(release, key, tables, cells)
+        reservation = Reservation(state.reserve, key, binding)
+        return _complete(job, output, reservation, state.reserved_at, tables, cells)
+
+
+def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
+    """End a reservation without a release: recorded, its cost spent, its key and staged files destroyed."""
+    entry = ledger.abandon(release, reason)
+    state = ledger.chain().releases()[release]
+    keys.destroy(state.reserve.key)
+    Output(Path(state.reserve.output), release).clean()
+    return entry
+
+
+@contextmanager
+def _tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[list[Confidential[Any]]]:
+    """The exact numbers of every table, inside the engine's private workspace."""
+    with duckdb_engine() as engine:
+        rows = _rows(job, engine, [table.domain for table in tables], key)
+        cells = []
+        for i, table in enumerate(tables, start=1):
+            cells.append(table.tabulate(engine, rows))
+            job.observe("tabulate", i, len(tables))
+        yield cells
+
+
+def _rows(job: Job, engine: DuckDBEngine, domains: list[Domain], key: ReleaseKey) -> Rows:
+    release = job.release
+    name, source = next(iter(release.source.items()))
+    table = engine.read(job.frame if job.frame is not None else source, release.base)
+    columns = used_columns(domains)
+    check_columns(table, columns, release.unit, f"source {name}")
+    job.observe("read", 1, 1)
+    if release.strict and not audit(engine, table, domains, release.unit).clean:
+        raise SourceError(
+            "strict mode: records break the declared rules",
+            where=f"source {name}",
+            do="see `discreet check`, mend the records, or release without `strict`",
+        )
+    return keep_records(engine, table, columns, release.unit, key.subkey("records", release.release, length=16))
+
+
+def _bind(release: Release, key: ReleaseKey, tables: list[Method], cells: list[Confidential[Any]]) -> bytes:
+    """The MAC that ties a key to what it will protect: parameters, domains, code, and every cell."""
+
+    def parts() -> Iterator[bytes]:
+        yield release.canonical().encode()
+        yield code_version().encode()
+        for table, content in zip(tables, cells, strict=True):
+            yield table.name.encode()
+            yield table.digest(content)
+
+    return key.mac(parts())
+
+
+def _complete(
+    job: Job,
+    output: Output,
+    reservation: Reservation,
+    entry: Entry,
+    tables: list[Method],
+    cells: list[Confidential[Any]],
+) -> Manifest:
+    """Everything after the reservation. A failure here leaves a reservation that `resume` completes."""
+    try:
+        stage(output.stage(), job.release, reservation, tables, cells, job.observe)
+        files = output.seal()
+        job.observe("write", 1, 1)
+        job.ledger.commit(job.release.release, files)
+        job.observe("commit", 1, 1)
+    except (OSError, MemoryError) as error:
+        raise PublishError(
+            f"stopped after the reservation (ledger entry {entry.number}): "
+            + (getattr(error, "strerror", None) or type(error).__name__),
+            where=f"release {job.release.release}",
+            do="make room and run `discreet resume`: it costs nothing more",
+        ) from None
+    state = job.ledger.chain().open_release(job.release.release)
+    return _finish(job, output, state, tables)
+
+
+def _finish(job: Job, output: Output, state: ReleaseState, tables: list[Method]) -> Manifest:
+    """Publish committed bytes, manifest last, then destroy the key."""
+    if state.commit is None or state.committed_at is None:
+        raise PublishError("is not committed", where=f"release {state.reserve.release}")
+    made = manifest(job.release, state, state.commit, state.committed_at, job.ledger.chain().kind, tables)
+    output.publish(state.commit.files, made)
+    job.observe("publish", 1, 1)
+    job.keys.destroy(state.reserve.key)
+    job.observe("done", 1, 1)
+    return made
+
+
+def _same_declaration(release: Release, state: ReleaseState) -> None:
+    """Before any data is opened: parameters, domains and code must be those of the reservation."""
+    for what, found, reserved in (
+        ("parameters or domains", release.digest(), state.reserve.spec),
+        ("code", code_version(), state.reserve.code),
+    ):
+        if found != reserved:
+            raise KeyRefused(
+                f"the {what} of release {release.release!r} changed since its reservation",
+                do=f"restore them, or `discreet ledger abandon {release.release}`: the same noise on anything else "
+                "would give both away",
+            )
+
+
+def _load(keys: KeyStore, state: ReleaseState) -> ReleaseKey:
+    name = state.reserve.release
+    try:
+        return keys.load(state.reserve.key)
+    except KeyRefused as error:
+        raise KeyRefused(
+            f"release {name!r} cannot be resumed without its key ({error.what})",
+            do=f"restore the key store, or `discreet ledger abandon {name}`: its cost stays spent",
+        ) from None
+
+
+def _forget_unused(keys: KeyStore, prefix: str, used: str) -> None:
+    """Keys of this release that a crash left before their reservation: the ledger will never ask for them."""
+    for name in keys.names():
+        if name.startswith(prefix) and name != used:
+            keys.destroy(name)

@@ -1,0 +1,24 @@
+"""Pure functions of protected integers. They stand next to the unbiased measurement, never in its place."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int64s = NDArray[np.int64]
+
+
+def nonnegative(values: Int64s) -> Int64s:
+    """max(value, 0)."""
+    return np.maximum(values, 0)
+
+
+def to_multiple(values: Int64s, base: int) -> Int64s:
+    """The nearest multiple of `base`, halves away from zero: sign(v)·⌊|v|/base + 1/2⌋·base.
+
+    >>> to_multiple(np.array([-8, -7, 0, 2, 3]), 5).tolist()
+    [-10, -5, 0, 0, 5]
+    """
+    whole, rest = np.divmod(np.abs(values), base)
+    rounded: Int64s = np.sign(values) * (whole + (2 * rest >= base)) * base
+    return rounded

@@ -1,0 +1,143 @@
+"""What a ledger can say: frozen entries, strictly parsed. An entry of an unknown kind is refused, never skipped."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from discreet.errors import LedgerError
+from discreet.privacy.exact import Exact, Positive
+from discreet.privacy.guarantee import Guarantee, Neighbours
+from discreet.privacy.unit import Unit
+
+LedgerKind = Literal["real", "simulation"]
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Genesis(_Event):
+    """The first entry: what kind of ledger this is, for good."""
+
+    kind: Literal["genesis"] = "genesis"
+    ledger: LedgerKind
+    version: Literal[1] = 1
+    time: dt.datetime
+
+
+class Budget(_Event):
+    """How much may be spent on an asset, for which unit, and when; a later one replaces an earlier one."""
+
+    kind: Literal["budget"] = "budget"
+    asset: str
+    unit: Unit
+    epsilon: Positive
+    delta: Exact
+    neighbours: Neighbours = "add-remove"
+    start: dt.date | None = None
+    end: dt.date | None = None
+    who: str
+    time: dt.datetime
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Budget:
+        if not 0 <= self.delta <= 1:
+            raise ValueError("needs 0 <= delta <= 1")
+        if self.start and self.end and self.end < self.start:
+            raise ValueError("the period ends before it starts")
+        return self
+
+    def in_force(self, day: dt.date) -> bool:
+        return (self.start is None or self.start <= day) and (self.end is None or day <= self.end)
+
+
+class Reserve(_Event):
+    """A release is about to draw noise: its cost is spent from here on. `binding` ties its key to its data."""
+
+    kind: Literal["reserve"] = "reserve"
+    release: str
+    asset: str
+    guarantee: Guarantee
+    binding: str
+    spec: str
+    code: str
+    key: str
+    output: str
+    who: str
+    time: dt.datetime
+
+
+class Commit(_Event):
+    """The bytes of a release are fixed: file name → SHA-256. It has no time of its own, so that a resumed run
+    commits exactly what an undisturbed one would have."""
+
+    kind: Literal["commit"] = "commit"
+    release: str
+    files: dict[str, str]
+
+
+class Abandon(_Event):
+    """A reservation ended without a release. Its cost stays spent: nobody can prove that nothing was seen."""
+
+    kind: Literal["abandon"] = "abandon"
+    release: str
+    reason: str
+    who: str
+    time: dt.datetime
+
+
+class Recorded(_Event):
+    """A release made earlier or elsewhere, entered by hand so that the budget knows of it."""
+
+    kind: Literal["record"] = "record"
+    release: str
+    asset: str
+    guarantee: Guarantee
+    note: str
+    who: str
+    time: dt.datetime
+
+
+Event = Annotated[Genesis | Budget | Reserve | Commit | Abandon | Recorded, Field(discriminator="kind")]
+_EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+class Entry(BaseModel):
+    """One link of the chain."""
+
+    model_config = ConfigDict(frozen=True)
+    number: int
+    previous: str
+    body: str
+    hash: str
+
+    @property
+    def event(self) -> Event:
+        try:
+            return _EVENT.validate_json(self.body)
+        except ValidationError as error:
+            raise LedgerError(
+                f"is not an event this version knows ({error.errors()[0]['msg']})",
+                where=f"ledger entry {self.number}",
+                do="use the version of discreet that wrote it; nothing is assumed about it",
+            ) from None
+
+
+def link(number: int, previous: str, event: Event) -> Entry:
+    """The entry that follows `previous`: hash = SHA-256(number, previous hash, body)."""
+    body = canonical(event.model_dump(mode="json"))
+    return Entry(number=number, previous=previous, body=body, hash=entry_hash(number, previous, body))
+
+
+def entry_hash(number: int, previous: str, body: str) -> str:
+    return hashlib.sha256(f"{number}\n{previous}\n{body}".encode()).hexdigest()
+
+
+def canonical(value: Any) -> str:
+    """One text for one value: sorted keys, no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,89 @@
+"""Exact privacy parameters: `Fraction`s, written as decimal strings, ratios or integers; a float is refused.
+
+A float ε is not the number the user typed: 0.1 is 3602879701896397/36028797018963968, and a bound proved for 1/10
+does not hold for it.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
+
+from discreet.errors import ParameterError
+
+
+def exact(value: object, where: str = "") -> Fraction:
+    """The number that was written: "1.5", "3/2", 2 or a Fraction."""
+    if isinstance(value, Fraction):
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        kind = "a float" if isinstance(value, float) else f"a {type(value).__name__}"
+        raise ParameterError(
+            f"expected an exact number, found {kind}",
+            where=where,
+            do='write it as a quoted decimal or ratio, for instance "1.5" or "3/2"',
+        )
+    try:
+        return Fraction(value)
+    except (ValueError, ZeroDivisionError):
+        raise ParameterError(
+            f"expected an exact number, found {value!r}",
+            where=where,
+            do='write it as a decimal or ratio, for instance "1.5" or "3/2"',
+        ) from None
+
+
+def positive(value: object, where: str = "") -> Fraction:
+    """An exact number above zero."""
+    number = exact(value, where)
+    if number <= 0:
+        raise ParameterError(f"must be above 0, found {written(number)}", where=where, do="choose a positive value")
+    return number
+
+
+def written(number: Fraction) -> str:
+    """The shortest exact way to write it: a decimal where one exists, a ratio otherwise.
+
+    >>> written(Fraction(3, 2)), written(Fraction(1, 3)), written(Fraction(4))
+    ('1.5', '1/3', '4')
+    """
+    denominator, twos, fives = number.denominator, 0, 0
+    while denominator % 2 == 0:
+        denominator, twos = denominator // 2, twos + 1
+    while denominator % 5 == 0:
+        denominator, fives = denominator // 5, fives + 1
+    digits = max(twos, fives)
+    if denominator != 1 or digits > 12:
+        return str(number)
+    return f"{Decimal(number.numerator * 10**digits // number.denominator).scaleb(-digits):f}"
+
+
+def exp_above(number: Fraction) -> Fraction:
+    """A rational number at or just above e^number, for a δ that is carried through a conversion.
+
+    `Decimal.exp` is correctly rounded, so one unit in the last of 40 places covers both roundings.
+    """
+    context = Context(prec=40, rounding=ROUND_CEILING)
+    above = context.divide(Decimal(number.numerator), Decimal(number.denominator))
+    return Fraction(context.exp(above)) * (1 + Fraction(1, 10**38))
+
+
+def _parse(value: Any) -> Fraction:
+    try:
+        return exact(value)
+    except ParameterError as error:  # pydantic collects ValueErrors, with the place where they stand
+        raise ValueError(f"{error.what}. {error.do}") from None
+
+
+def _parse_positive(value: Any) -> Fraction:
+    number = _parse(value)
+    if number <= 0:
+        raise ValueError(f"must be above 0, found {written(number)}")
+    return number
+
+
+Exact = Annotated[Fraction, BeforeValidator(_parse), PlainSerializer(written, return_type=str)]
+Positive = Annotated[Fraction, BeforeValidator(_parse_positive), PlainSerializer(written, return_type=str)]

@@ -1,0 +1,119 @@
+"""A guarantee is a value: for whom, how much, against which change of the data, and what it does not cover."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+from functools import reduce
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from discreet.errors import GuaranteeError
+from discreet.privacy.exact import Exact, exp_above, written
+from discreet.privacy.unit import Establishment, Record, Unit, meet
+
+Neighbours = Literal["add-remove", "substitution"]
+
+
+class Guarantee(BaseModel):
+    """(ε, δ) for one unit: P(release | data) ≤ e^ε · P(release | neighbouring data) + δ, both ways round."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    unit: Unit
+    epsilon: Exact
+    delta: Exact = Fraction(0)
+    neighbours: Neighbours = "add-remove"
+    caveats: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _in_range(self) -> Guarantee:
+        if self.epsilon < 0 or not 0 <= self.delta <= 1:
+            raise ValueError("needs epsilon >= 0 and 0 <= delta <= 1")
+        return self
+
+    @property
+    def alpha(self) -> Fraction | None:
+        return self.unit.alpha if isinstance(self.unit, Establishment) else None
+
+    def then(self, other: Guarantee) -> Guarantee:
+        """Sequential composition: both releases on the same data, ε and δ add.
+
+        Establishments compose at the smallest α and for the weaker adversary (their neighbours nest); other units
+        compose only with their own kind.
+        """
+        unit = meet(self.unit, other.unit)
+        if unit is None:
+            raise GuaranteeError(
+                f"no rule composes a promise about {self.unit.in_words()} with one about {other.unit.in_words()}",
+                do="state both for the same unit",
+            )
+        if self.neighbours != other.neighbours:
+            return self.as_substitution().then(other.as_substitution())
+        return Guarantee(
+            unit=unit,
+            epsilon=self.epsilon + other.epsilon,
+            delta=min(Fraction(1), self.delta + other.delta),
+            neighbours=self.neighbours,
+            caveats=_united(self, other),
+        )
+
+    def beside(self, *others: Guarantee) -> Guarantee:
+        """Parallel composition: releases on parts of the data that share no record.
+
+        A record, or an establishment whose parts are whole establishments, lies in one part: the largest ε holds. An
+        entity with up to k records lies in at most k parts: the k largest add up.
+        """
+        parts = (self, *others)
+        if any(part.neighbours == "substitution" for part in parts):
+            # A replaced record may leave one part and enter another: an addition there, which substitution says
+            # nothing about.
+            raise GuaranteeError(
+                "parallel composition holds for adding or removing a unit, not for replacing one",
+                do="compose the add-remove guarantees and convert the result",
+            )
+        united = reduce(Guarantee.then, parts)
+        k = 1 if isinstance(united.unit, Record | Establishment) else united.unit.records
+        return united.model_copy(
+            update={
+                "epsilon": sum(sorted((p.epsilon for p in parts), reverse=True)[:k], Fraction(0)),
+                "delta": min(Fraction(1), sum(sorted((p.delta for p in parts), reverse=True)[:k], Fraction(0))),
+            }
+        )
+
+    def as_substitution(self) -> Guarantee:
+        """The same promise when a unit is replaced instead of added or removed: two steps, 2ε and (1 + e^ε)·δ."""
+        if self.neighbours == "substitution":
+            return self
+        delta = min(Fraction(1), self.delta * (1 + exp_above(self.epsilon))) if self.delta else Fraction(0)
+        return self.model_copy(update={"epsilon": 2 * self.epsilon, "delta": delta, "neighbours": "substitution"})
+
+    def for_budget(self, unit: Unit, neighbours: Neighbours) -> Guarantee:
+        """This cost in the currency of a budget, or a refusal."""
+        cost = self.as_substitution() if neighbours == "substitution" else self
+        if cost.neighbours != neighbours or not cost.unit.implies(unit):
+            raise GuaranteeError(
+                f"a promise about {self.unit.in_words()} ({self.neighbours}) cannot be charged to a budget for "
+                f"{unit.in_words()} ({neighbours})",
+                do="state the release and the budget for the same unit",
+            )
+        return cost.model_copy(update={"unit": unit})
+
+    def in_words(self) -> str:
+        """What is promised, in one sentence."""
+        change = "is added to or removed from" if self.neighbours == "add-remove" else "is replaced in"
+        extra = f", except with probability {written(self.delta)}" if self.delta else ""
+        return (
+            f"Whatever is published changes its probability by a factor of at most e^{written(self.epsilon)} "
+            f"when {self.unit.in_words()} {change} the data{extra}."
+        )
+
+
+def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
+    """Sequential composition of at least one guarantee."""
+    return reduce(Guarantee.then, guarantees)
+
+
+def _united(one: Guarantee, two: Guarantee) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*one.caveats, *two.caveats)))

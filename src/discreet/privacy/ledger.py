@@ -1,0 +1,293 @@
+"""The ledger: what has been spent on which asset, append-only and hash-chained. It fails closed.
+
+Every writing step is one exclusive transaction that first checks the whole chain: reserve → commit, or abandon.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import getpass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from discreet.errors import LedgerError, OverBudget
+from discreet.privacy.events import (
+    Abandon,
+    Budget,
+    Commit,
+    Entry,
+    Event,
+    Genesis,
+    LedgerKind,
+    Recorded,
+    Reserve,
+    entry_hash,
+    link,
+)
+from discreet.privacy.exact import written
+from discreet.privacy.guarantee import Guarantee, compose
+from discreet.privacy.store import Store, Writer
+
+Clock = Callable[[], dt.datetime]
+
+
+def now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC).replace(microsecond=0)
+
+
+def whoami() -> str:
+    """The operating system's word for who is spending."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user id without a name, as containers have
+        return "unknown"
+
+
+@dataclass(frozen=True)
+class ReleaseState:
+    """One release as the ledger sees it."""
+
+    reserve: Reserve
+    reserved_at: Entry
+    commit: Commit | None = None
+    committed_at: Entry | None = None
+    abandon: Abandon | None = None
+
+    @property
+    def status(self) -> str:
+        return "abandoned" if self.abandon else "committed" if self.commit else "reserved"
+
+
+@dataclass(frozen=True)
+class Balance:
+    """A budget and what has been charged to it."""
+
+    budget: Budget
+    charged: tuple[Guarantee, ...]
+
+    @property
+    def epsilon(self) -> Fraction:
+        return sum((g.epsilon for g in self.charged), Fraction(0))
+
+    @property
+    def delta(self) -> Fraction:
+        return sum((g.delta for g in self.charged), Fraction(0))
+
+    @property
+    def epsilon_left(self) -> Fraction:
+        return self.budget.epsilon - self.epsilon
+
+    @property
+    def delta_left(self) -> Fraction:
+        return self.budget.delta - self.delta
+
+    def charge(self, cost: Guarantee) -> Balance:
+        """The balance after one more release, or a refusal that says what was asked, spent and left."""
+        asked = cost.for_budget(self.budget.unit, self.budget.neighbours)
+        if asked.epsilon > self.epsilon_left or asked.delta > self.delta_left:
+            parts = [("epsilon", asked.epsilon, self.epsilon, self.epsilon_left)]
+            if asked.delta or self.budget.delta:
+                parts.append(("delta", asked.delta, self.delta, self.delta_left))
+            text = "; ".join(f"{n}: asked {written(a)}, spent {written(s)}, left {written(x)}" for n, a, s, x in parts)
+            raise OverBudget(
+                f"the budget of asset {self.budget.asset!r} does not cover this release ({text})",
+                do="ask for less, or have the budget raised with `discreet ledger budget`",
+            )
+        return Balance(self.budget, (*self.charged, asked))
+
+
+class Chain:
+    """All entries, checked: numbers, hashes and kinds. Built anew for every decision."""
+
+    def __init__(self, entries: Iterable[Entry]) -> None:
+        self.entries = tuple(entries)
+        previous = ""
+        for place, entry in enumerate(self.entries, start=1):
+            if entry.number != place:
+                raise _broken(place, f"is missing (entry {entry.number} stands in its place)")
+            if entry.previous != previous or entry.hash != entry_hash(place, previous, entry.body):
+                raise _broken(place, "was changed after it was written: its hash does not fit")
+            previous = entry.hash
+        self.events: tuple[Event, ...] = tuple(entry.event for entry in self.entries)
+        if not self.events or not isinstance(self.events[0], Genesis):
+            raise _broken(1, "is not the beginning of a ledger")
+
+    @property
+    def kind(self) -> LedgerKind:
+        first = self.events[0]
+        return first.ledger if isinstance(first, Genesis) else "real"
+
+    @property
+    def head(self) -> str:
+        return self.entries[-1].hash
+
+    def releases(self) -> dict[str, ReleaseState]:
+        states: dict[str, ReleaseState] = {}
+        for entry, event in zip(self.entries, self.events, strict=True):
+            if isinstance(event, Reserve):
+                states[event.release] = ReleaseState(event, entry)
+            elif isinstance(event, Commit | Abandon):
+                old = states.get(event.release)
+                if old is None:
+                    raise _broken(entry.number, f"ends a release that was never reserved: {event.release!r}")
+                commit, at = (event, entry) if isinstance(event, Commit) else (old.commit, old.committed_at)
+                abandon = event if isinstance(event, Abandon) else old.abandon
+                states[event.release] = ReleaseState(old.reserve, old.reserved_at, commit, at, abandon)
+        return states
+
+    def open_release(self, release: str) -> ReleaseState:
+        """A release that has been reserved and not abandoned, or a refusal."""
+        state = self.releases().get(release)
+        if state is None:
+            raise LedgerError(f"release {release!r} is not in the ledger", do="see `discreet ledger show`")
+        if state.abandon is not None:
+            raise LedgerError(f"release {release!r} was abandoned", do="a new release needs a new name")
+        return state
+
+    def refuse_used(self, release: str) -> None:
+        """A name is used once: running a release again is another release, with another cost."""
+        if release not in self.names():
+            return
+        state = self.releases().get(release)
+        reserved = state is not None and state.status == "reserved"
+        raise LedgerError(
+            f"release {release!r} is in the ledger already ({state.status if state else 'recorded'})",
+            do="complete it with `discreet resume`" if reserved else "a new release needs a new name",
+        )
+
+    def names(self) -> set[str]:
+        return {e.release for e in self.events if isinstance(e, Reserve | Recorded)}
+
+    def balance(self, asset: str, day: dt.date) -> Balance:
+        """The budget in force and everything charged to it: reserved, committed, abandoned and recorded alike."""
+        budgets = [e for e in self.events if isinstance(e, Budget) and e.asset == asset]
+        current = [b for b in budgets if b.in_force(day)]
+        if not current:
+            state = "has no budget" if not budgets else f"has no budget in force on {day}"
+            raise LedgerError(
+                f"asset {asset!r} {state}",
+                do=f"set one: `discreet ledger budget {asset} --epsilon … --unit …`",
+            )
+        budget = current[-1]
+        spent = [
+            e.guarantee.for_budget(budget.unit, budget.neighbours)
+            for e in self.events
+            if isinstance(e, Reserve | Recorded) and e.asset == asset and budget.in_force(e.time.date())
+        ]
+        return Balance(budget, tuple(spent))
+
+    def lifetime(self, asset: str) -> Guarantee | None:
+        """Everything ever spent on an asset, whatever the periods: loss does not expire with a budget."""
+        spent = [e.guarantee for e in self.events if isinstance(e, Reserve | Recorded) and e.asset == asset]
+        return compose(spent) if spent else None
+
+
+class Ledger:
+    """The front door to a store of entries."""
+
+    def __init__(self, store: Store, clock: Clock = now) -> None:
+        self.store, self.clock = store, clock
+
+    def create(self, kind: LedgerKind) -> None:
+        """Begin a ledger. It stays of this kind: a real one takes no simulation, a simulation no release."""
+        self.store.create()
+        with self.store.transaction() as writer:
+            if writer.entries():
+                raise LedgerError("exists already", where=f"ledger {self.store.place}", do="use it, or name another")
+            writer.append(link(1, "", Genesis(ledger=kind, time=self.clock())))
+
+    def chain(self) -> Chain:
+        if not self.store.exists():
+            raise LedgerError(
+                "does not exist",
+                where=f"ledger {self.store.place}",
+                do="begin it by setting a budget: `discreet ledger budget ASSET --epsilon … --unit …`",
+            )
+        return Chain(self.store.entries())
+
+    def verify(self, head: str | None = None) -> Chain:
+        """Check every link; `head` (from a manifest) must be one of them, or the ledger was rolled back."""
+        chain = self.chain()
+        if head is not None and head not in {entry.hash for entry in chain.entries}:
+            raise LedgerError(
+                f"does not contain the head {head[:16]}…: it was rolled back, replaced, or is another ledger",
+                where=f"ledger {self.store.place}",
+                do="restore the copy that the manifest was written from",
+            )
+        return chain
+
+    def set_budget(self, budget: Budget) -> Entry:
+        return self._append(lambda _: budget)
+
+    def record(self, recorded: Recorded) -> Entry:
+        """Enter a release made earlier or elsewhere. It is a fact: it may exceed the budget; then nothing is left."""
+
+        def event(chain: Chain) -> Event:
+            chain.refuse_used(recorded.release)
+            balance = chain.balance(recorded.asset, recorded.time.date())
+            recorded.guarantee.for_budget(balance.budget.unit, balance.budget.neighbours)
+            return recorded
+
+        return self._append(event)
+
+    def reserve(self, reserve: Reserve, *, simulated: bool) -> Entry:
+        """Spend: one transaction against the budget. From here on only commit or abandon ends it."""
+
+        def event(chain: Chain) -> Event:
+            self.fits(chain, simulated=simulated)
+            chain.refuse_used(reserve.release)
+            chain.balance(reserve.asset, reserve.time.date()).charge(reserve.guarantee)
+            return reserve
+
+        return self._append(event)
+
+    def commit(self, release: str, files: dict[str, str]) -> Entry:
+        """Fix the bytes of a reserved release. Committing the same bytes again is no new entry."""
+        with self.store.transaction() as writer:
+            chain = Chain(writer.entries())
+            state = chain.open_release(release)
+            if state.commit is not None and state.committed_at is not None:
+                if state.commit.files != files:
+                    raise LedgerError(f"release {release!r} was committed with other bytes", do="do not publish these")
+                return state.committed_at
+            return _add(writer, chain, Commit(release=release, files=files))
+
+    def abandon(self, release: str, reason: str) -> Entry:
+        def event(chain: Chain) -> Event:
+            state = chain.open_release(release)
+            if state.commit is not None:
+                raise LedgerError(
+                    f"release {release!r} is committed and cannot be abandoned",
+                    do="complete it with `discreet resume`",
+                )
+            return Abandon(release=release, reason=reason, who=whoami(), time=self.clock())
+
+        return self._append(event)
+
+    def fits(self, chain: Chain, *, simulated: bool) -> None:
+        """A simulation belongs into a simulation ledger, a release into a real one."""
+        if simulated != (chain.kind == "simulation"):
+            one, other = ("simulation", "real releases") if simulated else ("real release", "simulations")
+            raise LedgerError(
+                f"is a ledger for {other} and takes no {one}",
+                where=f"ledger {self.store.place}",
+                do="name a ledger of the right kind",
+            )
+
+    def _append(self, event: Callable[[Chain], Event]) -> Entry:
+        with self.store.transaction() as writer:
+            chain = Chain(writer.entries())
+            return _add(writer, chain, event(chain))
+
+
+def _add(writer: Writer, chain: Chain, event: Event) -> Entry:
+    entry = link(len(chain.entries) + 1, chain.head, event)
+    writer.append(entry)
+    return entry
+
+
+def _broken(number: int, what: str) -> LedgerError:
+    return LedgerError(
+        what, where=f"ledger entry {number}", do="restore the ledger from a copy; spend nothing until then"
+    )

@@ -1,0 +1,42 @@
+"""A reservation is the licence to draw noise: the ledger has charged the cost, and the key is bound to its data."""
+
+from __future__ import annotations
+
+import hmac
+from typing import TYPE_CHECKING, TypeVar
+
+from discreet.errors import KeyRefused
+from discreet.privacy.events import Reserve
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.protected import Protected
+
+if TYPE_CHECKING:
+    from discreet.noise.key import ReleaseKey
+    from discreet.noise.stream import Stream
+
+T = TypeVar("T")
+
+
+class Reservation:
+    """The only place where a noise stream can be had, and the only one where a protected value is made."""
+
+    def __init__(self, reserve: Reserve, key: ReleaseKey, binding: bytes) -> None:
+        if not hmac.compare_digest(bytes.fromhex(reserve.binding), binding):
+            raise KeyRefused(
+                f"the key of release {reserve.release!r} is bound to other data, parameters, domains or code",
+                do="restore what the reservation was made with, or `discreet ledger abandon` it: the same noise on "
+                "changed data would give both away",
+            )
+        self.reserve, self._key = reserve, key
+
+    @property
+    def simulated(self) -> bool:
+        return self._key.simulated
+
+    def stream(self, table: str, purpose: str) -> Stream:
+        """The keyed stream that belongs to one table and purpose of this release."""
+        return self._key.stream(self.reserve.release, table, bytes.fromhex(self.reserve.spec), purpose)
+
+    def protect(self, value: T, guarantee: Guarantee) -> Protected[T]:
+        """Carry a mechanism's output over the wall."""
+        return Protected(value, guarantee, self.simulated)

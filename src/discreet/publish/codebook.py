@@ -1,0 +1,71 @@
+"""The codebook: every file, column and code of a release, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from discreet.domain import Attribute
+from discreet.privacy.guarantee import Guarantee
+from discreet.publish.tables import SIMULATION
+
+FILES = ("codebook.json", "codebook.md")
+
+
+@dataclass(frozen=True)
+class TableDoc:
+    """What the codebook says about one table."""
+
+    name: str
+    files: tuple[str, ...]
+    about: str
+    columns: tuple[tuple[str, str, str], ...]  # name, type, meaning
+    attributes: tuple[Attribute, ...]
+
+
+def as_json(release: str, tables: list[TableDoc], simulated: bool) -> str:
+    """Columns, their types and all their codes, with labels where the code list has them."""
+    return json.dumps(
+        {
+            "release": release,
+            "notice": SIMULATION if simulated else "",
+            "tables": {t.name: _table(t) for t in tables},
+            "attributes": {a.name: _attribute(a) for t in tables for a in t.attributes},
+        },
+        indent=1,
+        ensure_ascii=False,
+    )
+
+
+def _table(table: TableDoc) -> dict[str, object]:
+    columns = [{"name": name, "type": kind, "meaning": meaning} for name, kind, meaning in table.columns]
+    return {"files": list(table.files), "about": table.about, "columns": columns}
+
+
+def _attribute(attribute: Attribute) -> dict[str, object]:
+    return {
+        "columns": list(attribute.columns),
+        "codes": [list(key) for key in attribute.published],
+        "labels": list(attribute.labels) if attribute.labels else None,
+        "undeclared": attribute.other or "dropped",
+        "provenance": attribute.provenance,
+    }
+
+
+def as_markdown(release: str, guarantee: Guarantee, tables: list[TableDoc], simulated: bool) -> str:
+    """The same for reading."""
+    lines = [f"# {release}", ""]
+    lines += [f"**{SIMULATION}**", ""] if simulated else []
+    lines += ["## What is promised", "", guarantee.in_words(), ""]
+    lines += [f"- Caveat: {caveat}" for caveat in guarantee.caveats] + [""] * bool(guarantee.caveats)
+    for table in tables:
+        lines += [f"## {table.name}", "", table.about, "", f"Files: {', '.join(table.files)}", ""]
+        lines += ["| column | type | meaning |", "|---|---|---|"]
+        lines += [f"| {' | '.join(_cell(text) for text in column)} |" for column in table.columns]
+        lines += [""]
+    lines += ["All codes and labels are in codebook.json.", ""]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,93 @@
+"""What a release says about itself. Nothing confidential: not even how many records were read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from discreet.errors import PublishError
+from discreet.privacy.guarantee import Guarantee
+
+FILE = "manifest.json"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DomainEntry(_Part):
+    """An attribute that tables are by."""
+
+    name: str
+    columns: list[str]
+    categories: int
+    undeclared: str
+    provenance: str
+
+
+class TableEntry(_Part):
+    """One published table."""
+
+    name: str
+    method: str
+    by: list[str]
+    cells: int
+    form: str
+    noise: str
+    margin90: int
+    guarantee: Guarantee
+    guarantee_in_words: str
+    files: list[str]
+
+
+class LedgerEntry(_Part):
+    """Where the ledger stood when this release was committed: a ledger without this head was rolled back."""
+
+    kind: Literal["real", "simulation"]
+    entry: int
+    head: str
+
+
+class Manifest(_Part):
+    """The last file written: a folder without it is no release."""
+
+    format: Literal["discreet-manifest/1"] = "discreet-manifest/1"
+    release: str
+    asset: str
+    simulation: bool
+    notice: str
+    reserved: dt.datetime
+    code: str
+    spec: str
+    guarantee: Guarantee
+    guarantee_in_words: str
+    composition: str
+    domains: list[DomainEntry]
+    tables: list[TableEntry]
+    files: dict[str, str]
+    ledger: LedgerEntry
+
+    def text(self) -> str:
+        data: dict[str, Any] = self.model_dump(mode="json")
+        return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def read(folder: Path) -> Manifest:
+    """The manifest of a release; a folder without one is refused."""
+    path = folder / FILE
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        raise PublishError(
+            "has no manifest: it is not a release, or not a finished one",
+            where=str(folder),
+            do="run `discreet resume` if a run was interrupted",
+        ) from None
+    except (ValidationError, OSError):
+        raise PublishError(
+            "has a manifest that cannot be read", where=str(folder), do="restore it from a copy"
+        ) from None

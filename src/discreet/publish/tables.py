@@ -1,0 +1,59 @@
+"""Protected rows to files: Parquet for machines, CSV for everybody. Equal rows give equal bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+
+from discreet.privacy.protected import Protected
+
+SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and must not be published."
+
+
+@dataclass(frozen=True)
+class Written:
+    """One table as files."""
+
+    files: tuple[str, ...]
+    rows: int
+
+
+def stem(table: str, simulated: bool) -> str:
+    """A simulation says so in the name of every file."""
+    return f"{table}.simulation" if simulated else table
+
+
+def write_table(
+    folder: Path, table: str, schema: pa.Schema, batches: Iterator[Protected[pa.RecordBatch]], simulated: bool
+) -> Written:
+    """Stream one table into `folder`, as Parquet and CSV."""
+    name = stem(table, simulated)
+    parquet, csv = folder / f"{name}.parquet", folder / f"{name}.csv"
+    marked = schema.with_metadata({"discreet": SIMULATION if simulated else "protected; see manifest.json"})
+    plain = pa.schema([(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema])
+    rows = 0
+    with ExitStack() as stack:
+        columns = stack.enter_context(pq.ParquetWriter(parquet, marked, compression="zstd"))
+        lines = stack.enter_context(pcsv.CSVWriter(csv, plain, write_options=_CSV))
+        for protected in batches:
+            batch = protected.value
+            columns.write_batch(batch.replace_schema_metadata(marked.metadata))
+            lines.write_batch(batch.cast(plain))
+            rows += batch.num_rows
+    return Written((parquet.name, csv.name), rows)
+
+
+_CSV = pcsv.WriteOptions(quoting_style="needed", quoting_header="needed")
+
+
+def sha256(path: Path) -> str:
+    """The digest of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,114 @@
+"""Reading release.yaml: errors name the line, the key and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from discreet.errors import SpecError
+from discreet.spec import Release
+
+_SAYS = {
+    "missing": "key {key!r} is missing",
+    "string_type": "expected text, found {kind}; quote it if it is a code or a number",
+    "int_type": "expected a whole number, found {kind}",
+    "bool_type": "expected true or false, found {kind}",
+    "list_type": "expected a list, found {kind}",
+    "dict_type": "expected keys and values, found {kind}",
+    "model_type": "expected keys and values, found {kind}",
+    "model_attributes_type": "expected keys and values, found {kind}",
+    "string_pattern_mismatch": "must be letters, digits, '_', '-' or '.', beginning with a letter or digit",
+}
+
+
+def load(path: str | Path) -> Release:
+    """The release that a YAML file describes."""
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SpecError("does not exist", where=str(path), do="check the path") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"cannot be read ({type(error).__name__})", where=str(path), do="give a text file") from None
+    return parse(text, path.name, path.absolute().parent)
+
+
+def parse(text: str, name: str = "release.yaml", base: Path | None = None) -> Release:
+    """The release that this YAML text describes; paths in it are relative to `base`."""
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        _no_doubles(node, name)
+        data = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise SpecError(f"is not YAML ({error.problem})", where=f"{name}, line {line}", do="mend the line") from None
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise SpecError("is not YAML", where=name, do="write keys and values as in the README") from None
+    if not isinstance(data, dict):
+        raise SpecError("expected keys and values", where=name, do="start from the example in the README")
+    return build(data, base or Path.cwd(), name, node)
+
+
+def build(data: dict[str, Any], base: Path, name: str = "release", node: yaml.Node | None = None) -> Release:
+    """The release that these keys and values describe."""
+    if "base" in data:
+        raise SpecError("unknown key 'base'", where=name)
+    try:
+        return Release.model_validate({**data, "base": base})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise _refusal(first, name, node) from None
+
+
+def _refusal(error: Any, name: str, node: yaml.Node | None) -> SpecError:
+    path, line = _place(error["loc"], node)
+    key = str(error["loc"][-1]) if error["loc"] else ""
+    kind = _kind(error.get("input"))
+    text = _SAYS.get(error["type"], error["msg"]).format(key=key, kind=kind).removeprefix("Value error, ")
+    if error["type"] == "missing":
+        path = path.rpartition(".")[0] if path.endswith(key) else path
+    where = f"{name}, line {line}" if line else name
+    return SpecError(text.rstrip("."), where=f"{where}, {path}" if path else where)
+
+
+def _kind(value: object) -> str:
+    names = {type(None): "nothing", list: "a list", dict: "keys and values", bool: "true/false"}
+    return names.get(type(value), f"{type(value).__name__} {value!r}")
+
+
+def _place(loc: tuple[Any, ...], node: yaml.Node | None) -> tuple[str, int | None]:
+    """The path as the user wrote it (union tags left out) and the line of its deepest part that exists."""
+    parts: list[str] = []
+    line = None
+    for step in loc:
+        if isinstance(node, yaml.MappingNode):
+            found = next(((k, v) for k, v in node.value if k.value == str(step)), None)
+            if found is None:
+                continue
+            line, node = found[0].start_mark.line + 1, found[1]
+            parts.append(str(step))
+        elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+            node = node.value[step]
+            line = node.start_mark.line + 1
+            parts[-1:] = [f"{parts[-1]}[{step}]"] if parts else [f"[{step}]"]
+        elif node is None:
+            parts.append(str(step))
+    return ".".join(parts), line
+
+
+def _no_doubles(node: yaml.Node | None, name: str) -> None:
+    """YAML would silently keep the last of two equal keys."""
+    if isinstance(node, yaml.MappingNode):
+        seen = set()
+        for key, value in node.value:
+            if key.value in seen:
+                line = key.start_mark.line + 1
+                raise SpecError(f"key {key.value!r} stands twice", where=f"{name}, line {line}", do="keep one")
+            seen.add(key.value)
+            _no_doubles(value, name)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            _no_doubles(item, name)

@@ -1,0 +1,38 @@
+"""Seeded random streams and fast draws. Pseudo-random on purpose: this is invented data, never protection."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+BITS = 12  # a quantile table has 4,096 entries: fits the cache, resolves shares of 1/4,096
+
+
+class Stream(IntEnum):
+    """What a stream of random numbers is for; separate streams let one part change without the others."""
+
+    CATALOGUE = 1
+    RECORDS = 2
+    DIRT = 3
+
+
+def generator(seed: int, stream: Stream, block: int = 0) -> np.random.Generator:
+    """The generator of one block: a function of seed, purpose and block alone, so batching can't matter."""
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, int(stream), block])))
+
+
+def quantile_table(shares: Array) -> Array:
+    """Category at each of 4,096 evenly spaced quantiles: a draw becomes one look-up."""
+    middles = (np.arange(1 << BITS) + 0.5) / (1 << BITS)
+    cumulative = np.cumsum(shares) / np.sum(shares)
+    return np.minimum(np.searchsorted(cumulative, middles, side="right"), len(shares) - 1).astype(np.int16)
+
+
+def draw_quantiles(rng: np.random.Generator, size: int) -> Array:
+    """Uniform indices into a quantile table."""
+    return rng.integers(0, 1 << BITS, size, dtype=np.uint16)

@@ -1,0 +1,123 @@
+"""What people see in a terminal: progress, the ledger, and options read from one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import ValidationError
+
+from discreet.errors import LedgerError, ParameterError
+from discreet.pipeline.plan import describe
+from discreet.privacy.events import Budget, Entry, Recorded, Reserve
+from discreet.privacy.exact import exact, written
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger import Ledger, whoami
+
+Observer = Callable[[str, int, int], None]
+
+
+@contextmanager
+def progress() -> Iterator[Observer]:
+    """A bar a step on a terminal; a line a step elsewhere. Only steps and shares of public cells are shown."""
+    if not sys.stderr.isatty():
+        yield _plain()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<28}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bars:
+        tasks: dict[str, Any] = {}
+
+        def observe(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = bars.add_task(step, total=total)
+            bars.update(tasks[step], completed=done)
+
+        yield observe
+
+
+def _plain() -> Observer:
+    def observe(step: str, done: int, total: int) -> None:
+        if done == total:
+            sys.stderr.write(f"{step}: done\n")
+
+    return observe
+
+
+def ledger_lines(ledger: Ledger) -> list[str]:
+    """Budgets with what is left, then every entry, oldest first."""
+    chain = ledger.chain()
+    kind = "SIMULATION ledger: nothing in it is a release" if chain.kind == "simulation" else "ledger"
+    lines = [f"{kind} {ledger.store.place}, {len(chain.entries)} entries, head {chain.head}"]
+    for asset in dict.fromkeys(e.asset for e in chain.events if isinstance(e, Budget)):
+        try:
+            lines.append(f"asset {asset}: {describe(chain.balance(asset, ledger.clock().date()))}")
+        except LedgerError as error:
+            lines.append(f"asset {asset}: {error.what}")
+        lifetime = chain.lifetime(asset)
+        if lifetime is not None:
+            lines.append(f"  ever spent: epsilon {written(lifetime.epsilon)}, delta {written(lifetime.delta)}")
+    states = chain.releases()
+    for entry, event in zip(chain.entries, chain.events, strict=True):
+        if isinstance(event, Reserve):
+            cost, status = written(event.guarantee.epsilon), states[event.release].status
+            lines.append(
+                f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon {cost} on {event.asset}, "
+                f"{status}, by {event.who}"
+            )
+        elif isinstance(event, Recorded):
+            lines.append(
+                f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon "
+                f"{written(event.guarantee.epsilon)} on {event.asset}, recorded by {event.who}: {event.note}"
+            )
+    return lines
+
+
+def unit_option(text: str, alpha: str | None, adversary: str) -> Any:
+    """`person:person_id` as the spec would write it. A budget does not fix max_records: any number may be enforced."""
+    kind, _, column = text.partition(":")
+    if text == "record":
+        return "record"
+    if kind not in ("person", "job", "establishment", "whole_establishment") or not column:
+        raise ParameterError(
+            f"expected record, person:COLUMN, job:COLUMN, establishment:COLUMN or whole_establishment:COLUMN, "
+            f"found {text!r}",
+            where="--unit",
+            do="name the unit and its column",
+        )
+    if kind == "establishment":
+        if alpha is None:
+            raise ParameterError("an establishment within 1+alpha needs --alpha", where="--unit", do="give it")
+        return {"establishment": column, "alpha": alpha, "adversary": adversary}
+    return {"kind": kind, "column": column}
+
+
+def record_outside(ledger: Ledger, release: str, asset: str, epsilon: str, delta: str, note: str) -> Entry:
+    """Enter an outside release in the currency of the asset's budget."""
+    time = ledger.clock()
+    budget = ledger.chain().balance(asset, time.date()).budget
+    guarantee = Guarantee(
+        unit=budget.unit,
+        epsilon=exact(epsilon, "--epsilon"),
+        delta=exact(delta, "--delta"),
+        neighbours=budget.neighbours,
+    )
+    return ledger.record(
+        Recorded(release=release, asset=asset, guarantee=guarantee, note=note, who=whoami(), time=time)
+    )
+
+
+@contextmanager
+def as_refusal(where: str) -> Iterator[None]:
+    """Options that a model refuses become one clear line."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(step) for step in first["loc"])
+        text = str(first["msg"]).removeprefix("Value error, ")
+        raise ParameterError(text, where=f"{where}, {place}" if place else where, do="correct the option") from None
