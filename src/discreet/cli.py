@@ -34,9 +34,27 @@ def main() -> None:
     except DiscreetError as error:
         typer.echo(f"discreet: {error}", err=True)
         sys.exit(1)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        typer.echo(f"discreet: {place}{error.strerror or type(error).__name__}.", err=True)
+        sys.exit(1)
     except KeyboardInterrupt:
         typer.echo("discreet: interrupted; `discreet ledger show` tells whether anything was reserved.", err=True)
         sys.exit(130)
+    except Exception as error:
+        typer.echo(f"discreet: {_internal(error)}", err=True)
+        sys.exit(70)
+
+
+def _internal(error: Exception) -> str:
+    """Where a programming error happened; its message stays inside, for it may quote a confidential value."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}" if trace else "unknown place"
+    return (
+        f"internal error ({type(error).__name__} in {place}). Please report it; `discreet ledger show` tells the rest."
+    )
 
 
 @app.callback(invoke_without_command=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -73,6 +74,12 @@ class PostgresSource(Strict):
 
     postgres: str
     table: str
+
+    @model_validator(mode="after")
+    def _no_password(self) -> PostgresSource:
+        if re.search(r"password\s*=|://[^/@\s]*:[^/@\s]*@", self.postgres):
+            raise ValueError("contains a password; put it into ~/.pgpass or the environment (PGPASSWORD)")
+        return self
 
 
 def _source_kind(data: Any) -> str:

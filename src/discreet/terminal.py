@@ -9,12 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from discreet.errors import LedgerError, ParameterError
+from discreet.errors import GuaranteeError, LedgerError, ParameterError
 from discreet.pipeline.plan import describe
 from discreet.privacy.events import Budget, Entry, Recorded, Reserve
 from discreet.privacy.exact import exact, written
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Ledger, whoami
+from discreet.privacy.ledger import Chain, Ledger, whoami
 
 Observer = Callable[[str, int, int], None]
 
@@ -58,9 +58,7 @@ def ledger_lines(ledger: Ledger) -> list[str]:
             lines.append(f"asset {asset}: {describe(chain.balance(asset, ledger.clock().date()))}")
         except LedgerError as error:
             lines.append(f"asset {asset}: {error.what}")
-        lifetime = chain.lifetime(asset)
-        if lifetime is not None:
-            lines.append(f"  ever spent: epsilon {written(lifetime.epsilon)}, delta {written(lifetime.delta)}")
+        lines.append(f"  ever spent: {_lifetime(chain, asset)}")
     states = chain.releases()
     for entry, event in zip(chain.entries, chain.events, strict=True):
         if isinstance(event, Reserve):
@@ -75,6 +73,14 @@ def ledger_lines(ledger: Ledger) -> list[str]:
                 f"{written(event.guarantee.epsilon)} on {event.asset}, recorded by {event.who}: {event.note}"
             )
     return lines
+
+
+def _lifetime(chain: Chain, asset: str) -> str:
+    try:
+        total = chain.lifetime(asset)
+    except GuaranteeError:
+        return "for several units that do not compose; see the entries"
+    return "nothing" if total is None else f"epsilon {written(total.epsilon)}, delta {written(total.delta)}"
 
 
 def unit_option(text: str, alpha: str | None, adversary: str) -> Any:

@@ -6,7 +6,6 @@ sweeps what it left.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import resource
@@ -30,40 +29,53 @@ def home() -> Path:
 def workspace() -> Iterator[Path]:
     """A private folder that is gone afterwards, however the run ends; no core dumps meanwhile."""
     root = _private(home())
-    sweep()
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    folder = Path(tempfile.mkdtemp(prefix="run-", dir=root))
-    lock = _lock(folder)
+    with _held(root):  # nobody sweeps between the making of our folder and its lock
+        _sweep(root)
+        folder = Path(tempfile.mkdtemp(prefix="run-", dir=root))
+        lock = _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         if lock is not None:
             os.close(lock)
-        with contextlib.suppress(OSError):  # another run may be using it
-            root.rmdir()
 
 
-def sweep() -> int:
-    """Remove what dead processes left; returns how many folders there were."""
-    swept = 0
-    for folder in home().glob("run-*"):
-        lock = _lock(folder)
-        if lock is not None:  # nobody holds it: its process is gone
+def sweep() -> None:
+    """Remove what dead processes left, for commands that need no folder of their own."""
+    if home().exists():
+        with _held(_private(home())):
+            _sweep(home())
+
+
+def _sweep(root: Path) -> None:
+    """Remove the folders whose lock nobody holds."""
+    for folder in root.glob("run-*"):
+        lock = _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if lock is not None:
             shutil.rmtree(folder, ignore_errors=True)
             os.close(lock)
-            swept += 1
-    return swept
 
 
-def _lock(folder: Path) -> int | None:
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    lock = _lock(folder, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _lock(folder: Path, how: int) -> int | None:
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except OSError:
+    except FileNotFoundError:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        fcntl.flock(handle, how)
+    except BlockingIOError:
         os.close(handle)
         return None
     return handle

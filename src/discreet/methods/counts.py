@@ -18,7 +18,7 @@ import pyarrow as pa
 from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.tabulate import Rows, count_cells
-from discreet.errors import GuaranteeError
+from discreet.errors import DomainError, GuaranteeError
 from discreet.methods import Column, ExpectedError, Progress
 from discreet.methods.cells import Cells, Int64s, dense, merge
 from discreet.noise.discrete import DiscreteLaplace
@@ -57,6 +57,12 @@ class CountsMethod:
                 where=f"table {self.spec.name}",
                 do="write `form: sparse`: the same distribution, only non-zero rows are written",
             )
+        if taken := {c.name for c in self.columns() if c.type != "code"} & set(self.domain.columns):
+            raise DomainError(
+                f"a published column is called {taken.pop()!r} already",
+                where=f"table {self.spec.name}",
+                do="name the attribute differently and point it to the data with `column:`",
+            )
         _ = self.law  # a rate out of range is refused here, before anything is read
 
     @property
@@ -84,7 +90,7 @@ class CountsMethod:
         return ExpectedError(self.law.margin(LEVEL), self.law.variance() ** 0.5, self.law.mean_abs())
 
     def noise(self) -> str:
-        form = "" if self.spec.form == "dense" else ", exact sparse form"
+        form = "" if self.spec.form == "dense" else "; exact sparse form: a cell without a row has count 0"
         return f"two-sided geometric, P(k) ∝ exp(−{written(self.law.rate)}·|k|){form}"
 
     def tabulate(self, engine: Engine, rows: Rows) -> Confidential[Cells]:

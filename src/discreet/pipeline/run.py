@@ -17,6 +17,7 @@ from discreet.domain import Domain
 from discreet.engine.audit import audit
 from discreet.engine.duckdb import DuckDBEngine, duckdb_engine
 from discreet.engine.tabulate import Rows, check_columns, keep_records, used_columns
+from discreet.engine.workspace import sweep
 from discreet.errors import DiscreetError, KeyRefused, PublishError, SourceError
 from discreet.methods import Method, methods
 from discreet.noise.key import ReleaseKey
@@ -84,7 +85,8 @@ def run(job: Job, simulation: str | None = None) -> Manifest:
             who=whoami(),
             time=job.ledger.clock(),
         )
-        job.keys.create(name, key)
+        if name not in job.keys.names():  # a simulation's key, left by a crash, has the same name: it is the same key
+            job.keys.create(name, key)
         job.observe("key", 1, 1)
         try:
             entry = job.ledger.reserve(reserve, simulated=key.simulated)
@@ -98,6 +100,7 @@ def run(job: Job, simulation: str | None = None) -> Manifest:
 
 def resume(job: Job) -> Manifest:
     """Complete a reserved or committed release: same key, same data, same noise, same bytes; no further cost."""
+    sweep()
     release = job.release
     state = job.ledger.chain().open_release(release.release)
     _same_declaration(release, state)
@@ -114,6 +117,7 @@ def resume(job: Job) -> Manifest:
 
 def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
     """End a reservation without a release: recorded, its cost spent, its key and staged files destroyed."""
+    sweep()
     entry = ledger.abandon(release, reason)
     state = ledger.chain().releases()[release]
     keys.destroy(state.reserve.key)
@@ -178,6 +182,7 @@ def _complete(
         job.ledger.commit(job.release.release, files)
         job.observe("commit", 1, 1)
     except (OSError, MemoryError) as error:
+        output.clean()
         raise PublishError(
             f"stopped after the reservation (ledger entry {entry.number}): "
             + (getattr(error, "strerror", None) or type(error).__name__),

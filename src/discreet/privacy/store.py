@@ -106,7 +106,7 @@ class SQLiteStore:
                 raise LedgerError(
                     f"locked by another process for more than {self.wait:g} seconds",
                     where=f"ledger {self.place}",
-                    do="wait for it to finish and try again; nothing was spent",
+                    do="wait for it to finish and try again",
                 ) from None
             raise LedgerError(f"cannot be used ({error})", where=f"ledger {self.place}") from None
         except sqlite3.DatabaseError as error:

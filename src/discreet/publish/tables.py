@@ -50,7 +50,7 @@ def write_table(
     return Written((parquet.name, csv.name), rows)
 
 
-_CSV = pcsv.WriteOptions(quoting_style="needed", quoting_header="needed")
+_CSV = pcsv.WriteOptions(quoting_style="needed")  # texts are quoted, numbers are not: codes stay codes
 
 
 def sha256(path: Path) -> str:

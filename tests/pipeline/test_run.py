@@ -1,0 +1,205 @@
+"""One release from end to end on real files."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+import pytest
+
+import discreet
+from conftest import SECRET_CODE, SECRET_PERSON, Agency, graduates
+from discreet.api import set_budget
+from discreet.errors import LedgerError, OverBudget, SourceError
+from discreet.publish.manifest import read
+from discreet.publish.tables import sha256
+
+
+def test_published_files_manifest_and_ledger_agree(agency: Agency, isolated: Path) -> None:
+    made = agency.release().run(agency.folder / "out")
+    out = agency.folder / "out"
+    assert read(out) == made
+    assert {p.name for p in out.iterdir()} == {*made.files, "manifest.json"}
+    assert all(sha256(out / name) == digest for name, digest in made.files.items())
+    table = pq.read_table(out / "both.parquet")
+    assert table.column_names == ["state", "degree", "count", "moe90", "count_nonnegative"]
+    assert table.num_rows == 5 * 4  # every declared cell, "other" included, occupied or not
+    assert [tuple(r.values())[:2] for r in table.slice(0, 5).to_pylist()] == [
+        ("01", "01"), ("01", "02"), ("01", "03"), ("01", "other"), ("02", "01"),
+    ]  # fmt: skip
+    lines = (out / "both.csv").read_text().splitlines()
+    assert lines[0] == '"state","degree","count","moe90","count_nonnegative"'
+    assert lines[1].startswith('"01","01",')
+    assert made.guarantee.epsilon == 2
+    assert "e^2" in made.guarantee_in_words
+    chain = agency.release().ledger.verify(made.ledger.head)
+    assert chain.balance("graduates", made.reserved.date()).epsilon_left == 8
+    assert not list((isolated / "keys").iterdir())  # the key is gone
+    assert not list((isolated / "tmp").iterdir())  # and so is the private folder
+
+
+def test_nothing_confidential_is_published(agency: Agency) -> None:
+    agency.release().run(agency.folder / "out")
+    rows = str(graduates().num_rows)
+    for path in (agency.folder / "out").iterdir():
+        content = path.read_bytes()
+        assert SECRET_CODE.encode() not in content
+        assert SECRET_PERSON.encode() not in content
+    text = (agency.folder / "out" / "manifest.json").read_text()
+    assert f" {rows}" not in text
+    assert str(agency.folder) not in text
+
+
+def test_published_rows_depend_on_the_domain_alone(agency: Agency) -> None:
+    agency.release().run(agency.folder / "full")
+    agency.write(graduates().slice(0, 0))
+    agency.release(release="r2").run(agency.folder / "empty")
+    keys = [pq.read_table(agency.folder / f / "both.parquet").select(["state", "degree"]) for f in ("full", "empty")]
+    assert keys[0].equals(keys[1])
+
+
+def test_counts_are_near_the_truth_with_tiny_noise(agency: Agency) -> None:
+    set_budget(agency.release().ledger, "graduates", epsilon="5000", unit={"kind": "person", "column": "person_id"})
+    release = agency.release(tables=[{"name": "all", "method": "counts", "by": ["state", "degree"], "epsilon": "2000"}])
+    release.run(agency.folder / "out")
+    counts = pq.read_table(agency.folder / "out" / "all.parquet")["count"].to_numpy()
+    # persons p have 1 + p % 5 records, two are kept of each; SECRET_PERSON keeps 2; four dirty records
+    people = 300
+    kept = sum(min(2, 1 + p % 5) for p in range(people)) + 2
+    assert kept - 4 <= counts.sum() <= kept
+    assert counts.min() >= 0
+
+
+def test_two_runs_draw_different_noise(agency: Agency) -> None:
+    agency.release().run(agency.folder / "a")
+    agency.release(release="r2").run(agency.folder / "b")
+    a, b = (pq.read_table(agency.folder / f / "both.parquet")["count"].to_numpy() for f in "ab")
+    assert (a != b).any()
+
+
+def test_sparse_and_dense_tables_describe_the_same_cells(agency: Agency) -> None:
+    set_budget(agency.release().ledger, "graduates", epsilon="5000", unit={"kind": "person", "column": "person_id"})
+    tables = [
+        {"name": form, "method": "counts", "by": ["state", "degree"], "epsilon": "1000", "form": form}
+        for form in ("dense", "sparse")
+    ]
+    agency.release(tables=tables).run(agency.folder / "out")
+    dense, sparse = (pq.read_table(agency.folder / "out" / f"{f}.parquet").to_pylist() for f in ("dense", "sparse"))
+    assert [row for row in dense if row["count"]] == sparse
+    assert len(sparse) < len(dense)
+
+
+def test_a_simulation_is_marked_everywhere_and_needs_its_own_ledger(tmp_path: Path, agency: Agency) -> None:
+    with pytest.raises(LedgerError, match="takes no simulation"):
+        agency.release().run(agency.folder / "out", simulation="test")
+    assert not (agency.folder / "out").exists()
+    other = Agency(tmp_path / "sim", kind="simulation")
+    with pytest.raises(LedgerError, match="takes no real release"):
+        other.release().run(other.folder / "out")
+    made = other.release().run(other.folder / "out", simulation="test")
+    assert made.simulation
+    assert made.ledger.kind == "simulation"
+    assert {p.name for p in (other.folder / "out").iterdir()} >= {"both.simulation.csv", "both.simulation.parquet"}
+    meta = pq.read_schema(other.folder / "out" / "both.simulation.parquet").metadata
+    assert b"SIMULATION" in meta[b"discreet"]
+    assert "SIMULATION" in (other.folder / "out" / "codebook.md").read_text()
+    assert "SIMULATION" in json.loads((other.folder / "out" / "codebook.json").read_text())["notice"]
+
+
+def test_a_simulation_repeats(tmp_path: Path) -> None:
+    tables = []
+    for name in ("a", "b"):
+        agency = Agency(tmp_path / name, kind="simulation")
+        agency.release().run(agency.folder / "out", simulation="same seed")
+        tables.append(pcsv.read_csv(agency.folder / "out" / "both.simulation.csv"))
+    assert tables[0].equals(tables[1])
+
+
+def test_over_budget_says_asked_spent_and_left_and_writes_nothing(agency: Agency, isolated: Path) -> None:
+    agency.release().run(agency.folder / "a")
+
+    def dear(data: dict[str, object]) -> None:
+        data["tables"][0]["epsilon"] = "8"  # type: ignore[index]
+
+    with pytest.raises(OverBudget, match=r"asked 8\.5, spent 2, left 8"):
+        agency.release(dear, release="r2").run(agency.folder / "b")
+    assert not (agency.folder / "b").exists()
+    assert len(agency.release().ledger.chain().entries) == 4
+
+
+def test_a_release_name_is_used_once(agency: Agency) -> None:
+    agency.release().run(agency.folder / "a")
+    with pytest.raises(LedgerError, match="new name"):
+        agency.release().run(agency.folder / "b")
+
+
+def test_strict_refuses_dirt_without_spending_and_carries_its_caveat(agency: Agency) -> None:
+    with pytest.raises(SourceError, match="strict") as refusal:
+        agency.release(strict=True).run(agency.folder / "out")
+    assert SECRET_CODE not in str(refusal.value)
+    assert len(agency.release().ledger.chain().entries) == 2
+    clean = graduates(0).slice(0, 0)
+    agency.write(clean)
+    made = agency.release(strict=True).run(agency.folder / "out")
+    assert any("exists tells" in caveat for caveat in made.guarantee.caveats)
+
+
+def test_plan_reads_no_confidential_data(agency: Agency) -> None:
+    (agency.folder / "graduates.parquet").unlink()
+    plan = agency.release().plan()
+    assert plan.total.epsilon == 2
+    assert plan.tables[0].cells == 20
+    # rate = 1.5/2, a = e^-.75: smallest m with 2a^(m+1)/(1+a) <= .1
+    a = np.exp(-0.75)
+    m = plan.tables[0].error.margin90
+    assert 2 * a ** (m + 1) / (1 + a) <= 0.1 < 2 * a**m / (1 + a)
+    assert not plan.problem
+    assert plan.balance is not None
+    assert plan.balance.epsilon_left == 10
+
+
+def test_plan_says_what_would_be_refused(agency: Agency) -> None:
+    release = agency.release()
+    set_budget(release.ledger, "graduates", epsilon="1", unit={"kind": "person", "column": "person_id"})
+    assert "asked 2, spent 0, left 1" in release.plan().problem
+    assert "has no budget" in agency.release(asset="other").plan().problem
+
+
+def test_check_counts_what_the_rules_do(agency: Agency) -> None:
+    found = agency.release().check()
+    by_name = {a.attribute.name: a for a in found.attributes}
+    assert found.records == graduates().num_rows
+    assert found.without_entity == 1
+    assert (by_name["state"].missing, by_name["state"].undeclared) == (1, 1)
+    assert (by_name["degree"].missing, by_name["degree"].undeclared) == (0, 1)
+    assert by_name["state"].examples == (SECRET_CODE,)
+    sizes: dict[str, int] = {}
+    for person in graduates()["person_id"].to_pylist():
+        if person is not None:
+            sizes[person] = sizes.get(person, 0) + 1
+    assert found.heavy_entities == sum(n > 2 for n in sizes.values())
+    assert found.records_over == sum(max(0, n - 2) for n in sizes.values())
+    assert not found.clean
+
+
+def test_three_lines_on_a_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import polars as pl
+
+    monkeypatch.chdir(tmp_path)
+    set_budget(discreet.ledger("discreet-ledger.sqlite"), "g", epsilon=Fraction(3), unit="record")
+    frame = pl.DataFrame({"state": ["01", "02", "02"]})
+    spec = {
+        "release": "f",
+        "asset": "g",
+        "unit": "record",
+        "domains": {"state": {"values": ["01", "02"]}},
+        "tables": [discreet.Counts(name="t", by=["state"], epsilon="1")],
+    }
+    release = discreet.release(spec, frame=frame)
+    assert release.plan().total.epsilon == 1
+    release.run("out")
+    assert pq.read_table("out/t.parquet").num_rows == 2
