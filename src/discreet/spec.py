@@ -56,10 +56,16 @@ def unknown(word: str, known: list[str], what: str = "key") -> str:
 
 
 class FileSource(Strict):
-    """Records in files: the format by its ending, or named. Parquet and CSV take folders and globs too."""
+    """Records in files: the format by its ending, or named. A path may be a folder or a glob.
+
+    SAS and Stata columns with value labels are read as codes, or as the labels' text; SAS keeps its labels in a
+    catalog of their own.
+    """
 
     path: str
     format: Literal["parquet", "csv", "sas", "stata"] | None = None
+    labels: Literal["codes", "text"] = "codes"
+    catalog: str | None = None
 
 
 class DuckDBSource(Strict):

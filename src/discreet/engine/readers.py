@@ -46,7 +46,7 @@ def _file(backend: Any, source: FileSource, base: Path, workspace: Path) -> ibis
         return _parquet(backend, paths, where)
     if kind == "csv":
         return _csv(backend, paths, where)
-    return _parquet(backend, [_statistical(path, kind, workspace, where) for path in paths], where)
+    return _parquet(backend, [_statistical(path, kind, source, base, workspace) for path in paths], where)
 
 
 def _find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
@@ -101,48 +101,46 @@ def _csv(backend: Any, paths: list[Path], where: str) -> ibis.Table:
         ) from None
 
 
-def _statistical(path: Path, kind: str, workspace: Path, where: str) -> Path:
-    """SAS or Stata → Parquet, in pieces. Coded values stay codes; their labels go along as schema metadata."""
+def _statistical(path: Path, kind: str, source: FileSource, base: Path, workspace: Path) -> Path:
+    """SAS or Stata → Parquet, in pieces."""
     import pyreadstat
 
+    options: dict[str, Any] = {}
+    if source.catalog is not None:
+        options["catalog_file"] = str(base / source.catalog)
     reader = pyreadstat.read_sas7bdat if kind == "sas" else pyreadstat.read_dta
     target = workspace / f"{path.stem}-{len(list(workspace.iterdir()))}.parquet"
     try:
-        _, meta = reader(str(path), metadataonly=True)
+        _, meta = reader(str(path), metadataonly=True, **options)
+        labels = meta.variable_value_labels if source.labels == "text" else {}
+        schema = pa.schema([(name, _arrow_type(meta, name, labels)) for name in meta.column_names])
         pieces = pyreadstat.read_file_in_chunks(reader, str(path), chunksize=CHUNK_ROWS, output_format="dict")
-        _write(target, (_piece(columns, meta) for columns, _ in pieces), _schema(meta))
+        _write(target, (_piece(columns, schema, labels) for columns, _ in pieces), schema)
     except (pyreadstat.ReadstatError, OSError, pa.ArrowException, ValueError) as error:
         raise SourceError(
-            f"is not readable as {kind.upper() if kind == 'sas' else 'Stata'} ({type(error).__name__})",
-            where=where,
+            f"is not readable as {'SAS' if kind == 'sas' else 'Stata'} ({type(error).__name__})",
+            where=f"source {source.path}",
             do="check the file",
         ) from None
     return target
 
 
-def _schema(meta: Any) -> pa.Schema:
-    labels = meta.column_names_to_labels
-    return pa.schema(
-        [
-            pa.field(name, _arrow_type(meta, name), metadata={"label": labels.get(name) or ""})
-            for name in meta.column_names
-        ]
-    )
-
-
-def _arrow_type(meta: Any, name: str) -> pa.DataType:
+def _arrow_type(meta: Any, name: str, labels: dict[str, Any]) -> pa.DataType:
     declared = meta.readstat_variable_types[name]
-    return pa.string() if declared == "string" else pa.float64() if declared in ("double", "float") else pa.int64()
+    if declared == "string" or name in labels:
+        return pa.string()
+    return pa.float64() if declared in ("double", "float") else pa.int64()
 
 
-def _piece(columns: dict[str, Any], meta: Any) -> pa.RecordBatch:
-    schema = _schema(meta)
-    return pa.RecordBatch.from_arrays([_column(columns[field.name], field.type) for field in schema], schema=schema)
+def _piece(columns: dict[str, Any], schema: pa.Schema, labels: dict[str, Any]) -> pa.RecordBatch:
+    arrays = [_column(columns[field.name], field.type, labels.get(field.name, {})) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _column(values: Any, kind: pa.DataType) -> pa.Array:
+def _column(values: Any, kind: pa.DataType, labels: dict[Any, str]) -> pa.Array:
     if kind == pa.string():  # a blank is how these formats write a missing text
-        return pa.array([v if isinstance(v, str) and v else None for v in values], pa.string())
+        texts = (labels.get(value, value) for value in values)
+        return pa.array([None if text is None or text == "" else str(text) for text in texts], pa.string())
     return pa.array(values, from_pandas=True).cast(kind, safe=False)
 
 

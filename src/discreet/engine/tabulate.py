@@ -23,6 +23,7 @@ from discreet.privacy.unit import Unit
 N = "discreet_n"
 ENTITY = "discreet_entity"
 CELL = "cell"
+WHOLE = 2.0**53  # beyond it a double no longer tells whole numbers apart
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def used_columns(domains: Sequence[Domain]) -> list[str]:
 
 
 def check_columns(table: ibis.Table, columns: Sequence[str], unit: Unit, where: str) -> None:
-    """Columns must be there and be codes: text, whole numbers, booleans or dates."""
+    """Columns must be there and be codes: text, numbers, booleans or dates."""
     wanted = [*columns] if unit.entity is None else [*columns, unit.entity]
     schema = table.schema()
     for column in wanted:
@@ -55,7 +56,7 @@ def check_columns(table: ibis.Table, columns: Sequence[str], unit: Unit, where: 
 
             raise SourceError(unknown(column, list(schema.names), "column"), where=where, do="correct the name")
         kind = schema[column]
-        if not (kind.is_string() or kind.is_integer() or kind.is_boolean() or kind.is_date()):
+        if not (kind.is_string() or kind.is_integer() or kind.is_floating() or kind.is_boolean() or kind.is_date()):
             raise SourceError(
                 f"column {column!r} is of type {kind}, which cannot be matched with codes",
                 where=where,
@@ -86,8 +87,16 @@ def keep_records(engine: Engine, table: ibis.Table, columns: Sequence[str], unit
 
 def _canonical(column: ibis.Value) -> ibis.Value:
     """A text that no other value shares: length-prefixed, with a mark of its own for null."""
-    text = column.cast("string")
+    text = as_text(column)
     return (text.length().cast("string") + ":" + text).fill_null("-")
+
+
+def as_text(column: ibis.Value) -> ibis.Value:
+    """A value as its code is written. SAS has no whole numbers, so 1.0 is the code 1."""
+    if not column.type().is_floating():
+        return column.cast("string")
+    whole = (column.abs() < WHOLE) & (column % 1.0 == 0.0)  # false for NaN and infinity, which no cast survives
+    return whole.ifelse(whole.ifelse(column, 0.0).cast("int64").cast("string"), column.cast("string"))
 
 
 def count_cells(engine: Engine, rows: Rows, domain: Domain) -> ibis.Table:
@@ -110,7 +119,7 @@ def code(engine: Engine, grouped: ibis.Table, domain: Domain) -> ibis.Table:
     """Add each attribute's category code: "other" where that is declared, null where the value will be dropped."""
     for i, attribute in enumerate(domain.attributes):
         codes = engine.public(_lookup(attribute, i))
-        on = [grouped[source].cast("string") == codes[_key(i, j)] for j, source in enumerate(attribute.source)]
+        on = [as_text(grouped[source]) == codes[_key(i, j)] for j, source in enumerate(attribute.source)]
         joined = grouped.left_join(codes, on).drop(*(_key(i, j) for j in range(len(attribute.source))))
         if attribute.other_code is not None:
             joined = joined.mutate(**{_code(i): joined[_code(i)].fill_null(attribute.other_code)})

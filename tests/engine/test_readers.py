@@ -1,0 +1,203 @@
+"""Every format gives the same cells; leading zeros survive; errors say what and never quote a record."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+import pyreadstat
+import pytest
+from pydantic import TypeAdapter
+from sas_writer import write_sas7bdat
+
+from discreet.domain import Domain
+from discreet.engine.duckdb import duckdb_engine
+from discreet.engine.tabulate import check_columns, count_cells, keep_records, used_columns
+from discreet.errors import SourceError
+from discreet.privacy.unit import Record
+from discreet.spec import Source, ValuesDomain
+
+STATES = ["01", "02", "02", "10", None, "zz"]
+SEXES = ["1", "1", "2", "2", "1", "2"]
+TABLE = pa.table({"state": STATES, "sex": SEXES})
+DOMAIN = Domain(
+    tuple(
+        ValuesDomain(values=values).attributes(name, Path())[0]
+        for name, values in {"state": ["01", "02", "10"], "sex": ["1", "2"]}.items()
+    )
+)
+EXPECTED = {0: 1, 2: 1, 3: 1, 5: 1}  # 01/1, 02/1, 02/2, 10/2
+
+
+def cells(source: Any, base: Path = Path()) -> dict[int, int]:
+    if isinstance(source, str | dict):
+        source = TypeAdapter(Source).validate_python(source)
+    with duckdb_engine() as engine:
+        table = engine.read(source, base)
+        columns = used_columns([DOMAIN])
+        check_columns(table, columns, Record(), "source test")
+        rows = keep_records(engine, table, columns, Record(), bytes(16))
+        out: dict[int, int] = {}
+        for batch in engine.batches(count_cells(engine, rows, DOMAIN)):
+            out.update(zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True))
+        return out
+
+
+def test_parquet_file_folder_and_glob(tmp_path: Path) -> None:
+    (tmp_path / "parts" / "deep").mkdir(parents=True)
+    pq.write_table(TABLE.slice(0, 3), tmp_path / "parts" / "a.parquet")
+    pq.write_table(TABLE.slice(3), tmp_path / "parts" / "deep" / "b.parquet")
+    pq.write_table(TABLE, tmp_path / "all.parquet")
+    for path in ("all.parquet", "parts", "parts/**/*.parquet"):
+        assert cells(path, tmp_path) == EXPECTED, path
+
+
+def test_csv_keeps_leading_zeros(tmp_path: Path) -> None:
+    pcsv.write_csv(TABLE, tmp_path / "x.csv")
+    assert cells("x.csv", tmp_path) == EXPECTED
+    (tmp_path / "bare.csv").write_text("state,sex\n01,1\n02,1\n02,2\n10,2\n,1\nzz,2\n")
+    assert cells("bare.csv", tmp_path) == EXPECTED
+
+
+def test_stata_text_and_numbers(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"state": [s or "" for s in STATES], "sex": [1, 1, 2, 2, 1, 2]})
+    pyreadstat.write_dta(frame, str(tmp_path / "x.dta"), variable_value_labels={"sex": {1: "woman", 2: "man"}})
+    assert cells("x.dta", tmp_path) == EXPECTED
+    # as labels the codes 1 and 2 no longer occur
+    assert cells({"path": "x.dta", "labels": "text"}, tmp_path) == {}
+
+
+def test_stata_value_labels_as_text(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"state": ["01", "02"], "sex": [7, 8]})
+    pyreadstat.write_dta(frame, str(tmp_path / "x.dta"), variable_value_labels={"sex": {7: "1", 8: "2"}})
+    assert cells({"path": "x.dta", "labels": "text"}, tmp_path) == {0: 1, 3: 1}
+
+
+def test_sas_where_every_number_is_a_double(tmp_path: Path) -> None:
+    columns: dict[str, list[str | float | None]] = {"state": list(STATES), "sex": [float(s) for s in SEXES]}
+    write_sas7bdat(tmp_path / "x.sas7bdat", columns)
+    assert cells("x.sas7bdat", tmp_path) == EXPECTED
+
+
+def test_many_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.engine.readers.CHUNK_ROWS", 2)
+    write_sas7bdat(tmp_path / "x.sas7bdat", {"state": list(STATES), "sex": list(SEXES)})
+    assert cells("x.sas7bdat", tmp_path) == EXPECTED
+
+
+def test_duckdb_table(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
+        connection.register("t", TABLE)
+        connection.execute("CREATE TABLE people AS FROM t")
+    assert cells({"duckdb": "x.duckdb", "table": "people"}, tmp_path) == EXPECTED
+    with pytest.raises(SourceError, match="DuckDB"):
+        cells({"duckdb": "x.duckdb", "table": "nobody"}, tmp_path)
+
+
+@pytest.mark.parametrize("make", [lambda t: t, pl.from_arrow, lambda t: t.to_pandas(), lambda t: t.to_reader()])
+def test_any_arrow_frame(make: Any) -> None:
+    assert cells(make(TABLE)) == EXPECTED
+
+
+def test_duckdb_relation() -> None:
+    with duckdb.connect() as connection:
+        connection.register("t", TABLE)
+        assert cells(connection.sql("FROM t")) == EXPECTED
+
+
+def test_integers_and_booleans_are_codes() -> None:
+    domain = Domain(tuple(ValuesDomain(values=["1", "true"]).attributes("x", Path())))
+    for values in ([1, 1, 7], [True, True, False]):
+        with duckdb_engine() as engine:
+            table = engine.read(pa.table({"x": values}), Path())
+            rows = keep_records(engine, table, ["x"], Record(), bytes(16))
+            (batch,) = engine.batches(count_cells(engine, rows, domain))
+            assert batch.column(1).to_pylist() == [2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("x.parquet", b"SECRET not parquet", "not readable as Parquet"),
+        ("x.sas7bdat", b"SECRET not sas", "not readable as SAS"),
+        ("x.dta", b"SECRET not stata", "not readable as Stata"),
+        ("x.csv", b"", "header"),
+        ("x.weird", b"SECRET", "format"),
+    ],
+)
+def test_unreadable_files_are_named_and_not_quoted(tmp_path: Path, name: str, content: bytes, says: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SourceError, match=says) as refusal:
+        cells(name, tmp_path)
+    assert "SECRET" not in str(refusal.value)
+    assert name in str(refusal.value)
+
+
+def test_missing_file_column_and_wrong_type(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="does not exist"):
+        cells("nowhere.parquet", tmp_path)
+    with pytest.raises(SourceError, match=r"unknown column 'state'; did you mean 'stat'"):
+        cells(TABLE.rename_columns(["stat", "sex"]))
+    with pytest.raises(SourceError, match="cannot be matched with codes"):
+        cells(TABLE.set_column(0, "state", pa.array([[s] for s in SEXES])))
+    with pytest.raises(SourceError, match="does not speak Arrow"):
+        cells(object())
+
+
+# --- a real PostgreSQL server ---
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) if Path("/usr/lib/postgresql").exists() else []
+    binaries = found[-1] if found else Path(shutil.which("initdb") or pytest.fail("no PostgreSQL: make system")).parent
+    folder = Path(tempfile.mkdtemp(prefix="discreet-postgres-"))
+    user = "postgres" if os.getuid() == 0 else None
+    if user:
+        os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def call(*arguments: str) -> None:
+        subprocess.run(
+            [binaries / arguments[0], *arguments[1:]], user=user, cwd=folder, check=True, capture_output=True
+        )
+
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
+    try:
+        call("initdb", "-D", str(folder / "data"), "-U", "tester", "--auth=trust", "-E", "UTF8")
+        call("pg_ctl", "-D", str(folder / "data"), "-l", str(folder / "log"), "-w", "-o", options, "start")
+        sql = "CREATE TABLE people (state text, sex int); " + "".join(
+            f"INSERT INTO people VALUES ({'NULL' if s is None else repr(s)}, {x});"
+            for s, x in zip(STATES, SEXES, strict=True)
+        )
+        call("psql", "-h", "127.0.0.1", "-p", str(port), "-U", "tester", "-d", "postgres", "-c", sql)
+        yield f"postgresql://tester@127.0.0.1:{port}/postgres"
+    finally:
+        subprocess.run(
+            [binaries / "pg_ctl", "-D", folder / "data", "-m", "immediate", "stop"],
+            user=user, cwd=folder, check=False, capture_output=True,
+        )  # fmt: skip
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_postgresql_table(postgres: str) -> None:
+    assert cells({"postgres": postgres, "table": "people"}) == EXPECTED
+    assert cells({"postgres": postgres, "table": "public.people"}) == EXPECTED
+    with pytest.raises(SourceError, match="PostgreSQL"):
+        cells({"postgres": postgres, "table": "no such; DROP TABLE people"})
+    assert cells({"postgres": postgres, "table": "people"}) == EXPECTED

@@ -1,0 +1,144 @@
+"""The relational work against plain Python, on clean and on hostile records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from discreet.domain import Domain
+from discreet.engine.duckdb import duckdb_engine
+from discreet.engine.tabulate import as_text, count_cells, keep_records, used_columns
+from discreet.privacy.unit import Person, Record, Unit
+from discreet.spec import GroupsDomain, HierarchyDomain, ValuesDomain
+
+KEY = bytes(range(16))
+A = ValuesDomain(values=["x", "y"]).attributes("a", Path())[0]
+B = ValuesDomain(values=["1", "2", "3"], undeclared="other").attributes("b", Path())[0]
+DOMAIN = Domain((A, B))
+Rows = list[tuple[str | None, str | None, str | None]]
+
+
+def tabulate(rows: Rows, unit: Unit, domain: Domain = DOMAIN, key: bytes = KEY) -> dict[int, int]:
+    table = pa.table({n: pa.array([r[i] for r in rows], pa.string()) for i, n in enumerate(("who", "a", "b"))})
+    with duckdb_engine() as engine:
+        columns = used_columns([domain])
+        kept = keep_records(engine, engine.read(table, Path()), columns, unit, key)
+        return {
+            cell: n
+            for batch in engine.batches(count_cells(engine, kept, domain))
+            for cell, n in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        }
+
+
+def brute(rows: Rows) -> dict[int, int]:
+    """Cells by hand: undeclared or missing a is dropped, undeclared or missing b is other."""
+    counts: Counter[int] = Counter()
+    for _, a, b in rows:
+        if a in ("x", "y"):
+            counts[("x", "y").index(a) * 4 + (("1", "2", "3").index(b) if b in ("1", "2", "3") else 3)] += 1
+    return dict(counts)
+
+
+values = st.one_of(st.none(), st.sampled_from(["x", "y", "1", "2", "3", "", " x", "X", "'; --", "ü"]))
+people = st.one_of(st.none(), st.sampled_from(["p", "q", "r", "", "p1", "1"]))
+records = st.lists(st.tuples(people, values, values), max_size=25)
+engine_settings = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@given(records)
+@engine_settings
+def test_records_are_counted_as_by_hand(rows: Rows) -> None:
+    assert tabulate(rows, Record()) == brute(rows)
+
+
+@given(records, st.integers(1, 4))
+@engine_settings
+def test_one_person_moves_the_table_by_at_most_max_records(rows: Rows, k: int) -> None:
+    """The sensitivity that the noise is scaled to, on neighbouring data: with and without one person."""
+    unit = Person(column="who", max_records=k)
+    everyone = tabulate(rows, unit)
+    for person in {who for who, _, _ in rows if who is not None}:
+        without = tabulate([row for row in rows if row[0] != person], unit)
+        moved = sum(abs(everyone.get(c, 0) - without.get(c, 0)) for c in everyone.keys() | without.keys())
+        assert moved <= k
+        assert all(everyone.get(c, 0) >= n for c, n in without.items())  # nobody else's records moved
+
+
+@given(records)
+@engine_settings
+def test_nobody_loses_records_within_the_bound(rows: Rows) -> None:
+    named = [row for row in rows if row[0] is not None]
+    assert tabulate(rows, Person(column="who", max_records=100)) == brute(named)
+
+
+def test_exactly_max_records_are_kept_of_those_who_have_more() -> None:
+    rows: Rows = [("p", "x", str(i % 3 + 1)) for i in range(50)] + [("q", "y", "1")]
+    assert sum(tabulate(rows, Person(column="who", max_records=7)).values()) == 8
+
+
+def test_the_choice_depends_on_the_key_and_not_on_the_order() -> None:
+    rows: Rows = [("p", a, b) for a in ("x", "y") for b in ("1", "2", "3")]
+    unit = Person(column="who", max_records=3)
+    assert tabulate(rows, unit) == tabulate(rows[::-1], unit)
+    choices = {tuple(sorted(tabulate(rows, unit, key=bytes([i] * 16)).items())) for i in range(12)}
+    assert len(choices) > 3
+
+
+def test_the_choice_is_fair() -> None:
+    """Over many persons each of six distinct records is kept equally often: 400·3/6 = 200 times, ± 5 sd."""
+    rows: Rows = [(f"p{i}", a, b) for i in range(400) for a in ("x", "y") for b in ("1", "2", "3")]
+    counts = tabulate(rows, Person(column="who", max_records=3))
+    assert sum(counts.values()) == 1200
+    assert all(abs(n - 200) < 50 for n in counts.values())
+    assert len(set(counts.values())) > 1
+
+
+def test_equal_text_in_other_columns_is_another_record() -> None:
+    """The content that is ranked is encoded without ambiguity: ("1", "11") is not ("11", "1")."""
+    both = Domain(tuple(ValuesDomain(values=["1", "11"]).attributes(n, Path())[0] for n in ("a", "b")))
+    seen = set()
+    for i in range(16):
+        seen |= tabulate(
+            [("p", "1", "11"), ("p", "11", "1")], Person(column="who", max_records=1), both, bytes([i] * 16)
+        ).keys()
+    assert seen == {1, 2}
+
+
+def test_hierarchies_and_groups(tmp_path: Path) -> None:
+    (tmp_path / "geo.csv").write_text("b,region\n1,north\n2,north\n3,south\n")
+    (tmp_path / "pairs.csv").write_text("a,b\nx,1\ny,3\ny,9\n")
+    region = HierarchyDomain(hierarchy="geo.csv", levels=["b", "region"]).attributes("geo", tmp_path)[1]
+    pairs = GroupsDomain(groups="pairs.csv", columns=["a", "b"], provenance="test").attributes("pair", tmp_path)[0]
+    rows: Rows = [("p", "x", "1"), ("p", "x", "2"), ("p", "y", "3"), ("p", "y", "4"), ("p", "x", "3")]
+    assert tabulate(rows, Record(), Domain((region,))) == {0: 2, 1: 2}
+    assert tabulate(rows, Record(), Domain((pairs,))) == {0: 1, 1: 1}
+
+
+def test_no_attribute_is_the_total() -> None:
+    assert tabulate([("p", "x", None)] * 3, Record(), Domain(())) == {0: 3}
+    assert tabulate([], Record(), Domain(())) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1.0, "1"),
+        (-3.0, "-3"),
+        (2.5, "2.5"),
+        (None, None),
+        (float("nan"), "nan"),
+        (float("inf"), "inf"),
+        (1e300, "1e+300"),
+    ],
+)
+def test_doubles_as_codes_never_stop_a_release(value: Any, text: str | None) -> None:
+    with duckdb_engine() as engine:
+        table = engine.read(pa.table({"x": pa.array([value], pa.float64())}), Path())
+        (batch,) = engine.batches(table.select(y=as_text(table.x)))
+        assert batch.column(0).to_pylist() == [text]
