@@ -86,7 +86,8 @@ def _place(loc: tuple[Any, ...], node: yaml.Node | None) -> tuple[str, int | Non
     for step in loc:
         if isinstance(node, yaml.MappingNode):
             found = next(((k, v) for k, v in node.value if k.value == str(step)), None)
-            if found is None:
+            tag = found is not None and isinstance(found[1], yaml.ScalarNode) and step is not loc[-1]
+            if found is None or tag:  # pydantic puts a union's tag into the path
                 continue
             line, node = found[0].start_mark.line + 1, found[1]
             parts.append(str(step))

@@ -13,11 +13,8 @@ from discreet.noise.stream import AesBlocks, BlockSource, Stream
 Words = tuple[int, int]
 
 
-def test_stream(purpose: str = "noise") -> Stream:
+def fixed_stream(purpose: str = "noise") -> Stream:
     return ReleaseKey.simulation("discreet tests").stream("release", "table", b"digest", purpose)
-
-
-test_stream.__test__ = False  # type: ignore[attr-defined]
 
 
 class Scripted:

@@ -17,6 +17,8 @@ from discreet.noise.balls import ball, conservative_floor, positive_fraction
 from discreet.noise.rounded import LARGEST_LIMIT, ONE, Quantile, Rounding, settle
 from discreet.noise.stream import Stream, check_range
 
+SCALES = 2**100
+
 
 def grid_limit(grid: Fraction, bound: Fraction) -> int:
     """The declared bound in grid units, rounded down."""
@@ -26,6 +28,12 @@ def grid_limit(grid: Fraction, bound: Fraction) -> int:
             "the bound is outside 1 … 2^52 grid units", where="bound", do="widen the grid or the bound"
         )
     return int(limit)
+
+
+def check_scale(scale: Fraction) -> None:
+    """Scales in grid units must be ordinary float64 numbers for the compiled path."""
+    if not Fraction(1, SCALES) <= scale <= SCALES:
+        raise ParameterError("the scale is outside 2^-100 … 2^100 grid units", where="scale", do="choose another grid")
 
 
 def draw_rounded(
@@ -62,9 +70,7 @@ def _checked(multiples: NDArray[np.int64] | None, n: int) -> NDArray[np.int64]:
     if multiples.dtype != np.int64 or multiples.shape != (n,):
         raise ParameterError("multiples are one int64 a cell", where="multiples", do="convert them first")
     if n and int(multiples.min()) < 1:
-        raise ParameterError(
-            "a multiple below 1 would be no noise", where="multiples", do="use positive scales"
-        )
+        raise ParameterError("a multiple below 1 would be no noise", where="multiples", do="use positive scales")
     return np.ascontiguousarray(multiples)
 
 
@@ -80,6 +86,7 @@ class GridNoise(ABC):
         for name in ("scale", "grid", "bound"):
             object.__setattr__(self, name, positive_fraction(name, getattr(self, name)))
         grid_limit(self.grid, self.bound)
+        check_scale(self.scale / self.grid)
 
     @property
     @abstractmethod
@@ -92,9 +99,7 @@ class GridNoise(ABC):
         limit = grid_limit(self.grid, self.bound)
         return Rounding((self.law,), self.scale / self.grid, Fraction(1, 2), limit, mirror=True)
 
-    def draw(
-        self, stream: Stream, first: int, n: int, multiples: NDArray[np.int64] | None = None
-    ) -> NDArray[np.int64]:
+    def draw(self, stream: Stream, first: int, n: int, multiples: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """The noise of cells first … first+n−1 in grid units; cell i has scale multiples[i]·scale."""
         return draw_rounded(self.rounding, stream, first, n, multiples)
 
@@ -102,9 +107,7 @@ class GridNoise(ABC):
         """The smallest m in grid units with P(|k| ≤ m) ≥ level; one more where no precision can tell."""
         alpha = 1 - positive_fraction("level", level)
         if alpha <= 0:
-            raise ParameterError(
-                "a level lies strictly between 0 and 1", where="level", do='try Fraction("0.9")'
-            )
+            raise ParameterError("a level lies strictly between 0 and 1", where="level", do='try Fraction("0.9")')
 
         def value() -> arb:
             return self.law.at(ball(alpha)) * ball(multiple * self.scale / self.grid) + ball(Fraction(1, 2))

@@ -11,10 +11,11 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
+from discreet.noise import kernels
 from discreet.noise.balls import ball, exact_floor, positive_fraction
 from discreet.noise.magnitude import Magnitude
 from discreet.noise.rounded import LARGEST_LIMIT
-from discreet.noise.signed import Draws
+from discreet.noise.signed import Signed
 from discreet.noise.sparse import nonzero_noise
 from discreet.noise.stream import Stream, check_range
 
@@ -45,31 +46,23 @@ class DiscreteLaplace:
         if self.cap is None:
             return
         if type(self.cap) is not int or not 1 <= self.cap <= LARGEST_LIMIT:
-            raise ParameterError(
-                "a cap is an integer from 1 to 2^52", where="cap", do="leave it out for no cap"
-            )
+            raise ParameterError("a cap is an integer from 1 to 2^52", where="cap", do="leave it out for no cap")
 
     @property
     def magnitude(self) -> Magnitude:
         """The law of |K|."""
         return Magnitude(self.rate, self.cap)
 
-    def draw(self, stream: Stream, first: int, n: int) -> NDArray[np.int64]:
-        """The noise of cells first … first+n−1."""
-        out = np.empty(n, dtype=np.int64)
-        self._run(stream, first, out, add=False)
-        return out
+    def draw(self, stream: Stream, first: int, n: int, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+        """The noise of cells first … first+n−1, in a new array or in the first n places of `out`."""
+        noise = np.empty(n, dtype=np.int64) if out is None else _writable(out)[:n]
+        self._run(stream, first, noise, add=False)
+        return noise
 
     def add_to(self, counts: NDArray[np.int64], stream: Stream, first: int) -> None:
         """Add the noise of cells first, first+1, … to counts, in place."""
-        if counts.dtype != np.int64 or not counts.flags.c_contiguous or counts.ndim != 1:
-            raise ParameterError(
-                "counts must be one contiguous int64 array", where="counts", do="convert them first"
-            )
-        if counts.size and max(int(counts.max()), -int(counts.min())) >= LARGEST_COUNT:
-            raise ParameterError(
-                "a count leaves ±2^62", where="counts", do="bound the contributions of a record"
-            )
+        if kernels.largest(_writable(counts)) >= LARGEST_COUNT:
+            raise ParameterError("a count leaves ±2^62", where="counts", do="bound the contributions of a record")
         self._run(stream, first, counts, add=True)
 
     def sparse(self, stream: Stream, first: int, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -78,11 +71,11 @@ class DiscreteLaplace:
 
     def _run(self, stream: Stream, first: int, out: NDArray[np.int64], add: bool) -> None:
         check_range(first, out.size)
+        signed = Signed.of(self.magnitude, "cells")
         start = 0
         for words in stream.raw_words(first, out.size):
-            part = out[start : start + len(words)]
-            draws = Draws(self.magnitude, "cells", range(first + start, first + start + len(words)))
-            draws.run(stream, words, part, add)
+            cell = first + start
+            signed.run(stream, words, lambda i, cell=cell: (cell + i, 0), out[start : start + len(words)], add)
             start += len(words)
 
     def tail(self, m: int) -> arb:
@@ -94,9 +87,7 @@ class DiscreteLaplace:
         """The smallest m with P(|K| ≤ m) ≥ level, that is with P(|K| ≥ m + 1) ≤ 1 − level."""
         alpha = 1 - positive_fraction("level", level)
         if alpha <= 0:
-            raise ParameterError(
-                "a level lies strictly between 0 and 1", where="level", do='try Fraction("0.9")'
-            )
+            raise ParameterError("a level lies strictly between 0 and 1", where="level", do='try Fraction("0.9")')
         # |K| = floor(G(U)), G falling: its quantile is the floor at U = 1 − level, where G is irrational.
         return exact_floor(lambda: self.magnitude.at(ball(alpha)), BITS)
 
@@ -111,9 +102,7 @@ class DiscreteLaplace:
     def delta(self, shift: int = 1) -> arb:
         """Exact δ at loss shift·rate: the mass of the `shift` topmost values (002); 0 without a cap."""
         if shift < 1:
-            raise ParameterError(
-                "a shift is at least 1", where="shift", do="give the largest change of a count"
-            )
+            raise ParameterError("a shift is at least 1", where="shift", do="give the largest change of a count")
         with ctx.workprec(BITS):
             if self.cap is None:
                 return arb(0)
@@ -121,6 +110,12 @@ class DiscreteLaplace:
                 return self.magnitude.tail(self.cap + 1 - shift) / 2
             # Beyond the middle: all negative values, zero, and what lies above −(shift − cap).
             return 1 - self.magnitude.tail(shift - self.cap) / 2 if shift <= 2 * self.cap else arb(1)
+
+
+def _writable(array: NDArray[np.int64]) -> NDArray[np.int64]:
+    if array.dtype != np.int64 or not array.flags.c_contiguous or array.ndim != 1 or not array.flags.writeable:
+        raise ParameterError("cells must be one writable contiguous int64 array", where="cells", do="convert them")
+    return array
 
 
 @lru_cache(maxsize=256)

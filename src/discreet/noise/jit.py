@@ -12,4 +12,7 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def compiled(function: F) -> F:
     """Compile for this machine. Only IEEE operations: no reassociation that would break a proven bound."""
-    return cast(F, njit(cache=True, nogil=True, fastmath=False)(function))
+    try:
+        return cast(F, njit(cache=True, nogil=True, fastmath=False)(function))
+    except RuntimeError:  # nowhere to write a cache: compile anew in each process
+        return cast(F, njit(nogil=True, fastmath=False)(function))

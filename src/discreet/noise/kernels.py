@@ -54,6 +54,15 @@ def repeated(words: NDArray[np.uint64]) -> bool:
 
 
 @compiled
+def largest(counts: NDArray[np.int64]) -> int:
+    """The largest of c and −1 − c over all counts c, in one pass: below 2⁶² iff every c lies in −2⁶² … 2⁶² − 1."""
+    most = np.int64(0)
+    for i in range(counts.shape[0]):
+        most = max(most, counts[i] ^ (counts[i] >> np.int64(63)))
+    return int(most)
+
+
+@compiled
 def integers(
     words: NDArray[np.uint64],
     thresholds: NDArray[np.uint64],
@@ -84,7 +93,7 @@ def integers(
 
 
 @compiled
-def rounded(  # noqa: PLR0917 (compiled: no keywords)
+def rounded(
     words: NDArray[np.uint64],
     rows: NDArray[np.float64],
     stride: int,

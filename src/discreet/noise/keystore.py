@@ -80,15 +80,11 @@ class FileKeyStore:
                 )
             lines = file.read(1024).split(b"\n")
         if len(lines) != 4 or lines[0] != _MAGIC or lines[1] not in _KINDS or len(lines[2]) != 2 * KEY_BYTES:
-            raise KeyRefused(
-                "this is no release key", where=str(path), do="restore the file or abandon its release"
-            )
+            raise KeyRefused("this is no release key", where=str(path), do="restore the file or abandon its release")
         try:
             secret = bytes.fromhex(lines[2].decode("ascii"))
         except ValueError:
-            raise KeyRefused(
-                "the key is damaged", where=str(path), do="restore it or abandon its release"
-            ) from None
+            raise KeyRefused("the key is damaged", where=str(path), do="restore it or abandon its release") from None
         return ReleaseKey(secret, simulated=_KINDS[lines[1]])
 
     def destroy(self, name: str) -> None:

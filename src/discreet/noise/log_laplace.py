@@ -10,7 +10,7 @@ from flint import arb, arb_series
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.noise.additive import draw_rounded, grid_limit
+from discreet.noise.additive import check_scale, draw_rounded, grid_limit
 from discreet.noise.balls import ball, positive_fraction
 from discreet.noise.rounded import Rounding
 from discreet.noise.stream import Stream
@@ -45,6 +45,8 @@ class LogLaplace:
         for name in ("exponent", "shift", "grid", "bound"):
             object.__setattr__(self, name, positive_fraction(name, getattr(self, name)))
         grid_limit(self.grid, self.bound)
+        check_scale(1 / (self.shift.denominator * self.grid))
+        check_scale(self.shift / self.grid)
         if self.exponent >= 1:
             raise ParameterError(
                 "an exponent of 1 or more has no expectation",

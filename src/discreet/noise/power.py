@@ -56,6 +56,8 @@ class PowerQuantile:
         """
         if u == 1:
             return arb(0)
+        if u == 0:
+            return arb("inf")
         if not u.is_exact():
             return over(u, self.at)
         bits = ctx.prec

@@ -65,9 +65,7 @@ def _siphash(
 def siphash_text(key16: bytes, texts: pa.Array) -> NDArray[np.uint64]:
     """SipHash-2-4 under a 16-byte key of each UTF-8 text (or binary value); no nulls."""
     if len(key16) != 16:
-        raise ParameterError(
-            "SipHash wants a key of 16 bytes", where="prf key", do="use subkey(…, length=16)"
-        )
+        raise ParameterError("SipHash wants a key of 16 bytes", where="prf key", do="use subkey(…, length=16)")
     if isinstance(texts, pa.ChunkedArray):
         texts = texts.combine_chunks()
     if not isinstance(texts, pa.Array):
@@ -81,9 +79,7 @@ def siphash_text(key16: bytes, texts: pa.Array) -> NDArray[np.uint64]:
     if texts.type not in kinds:
         raise ParameterError("SipHash takes texts", where="prf", do="cast the column to string")
     if texts.null_count:
-        raise ParameterError(
-            "a missing text has no hash", where="prf", do="fill or drop missing values first"
-        )
+        raise ParameterError("a missing text has no hash", where="prf", do="fill or drop missing values first")
     _, offset_buffer, data_buffer = texts.buffers()
     out = np.empty(len(texts), dtype=np.uint64)
     if not len(texts):

@@ -111,9 +111,7 @@ def _polynomial(law: Quantile, low: Fraction, high: Fraction) -> list[float]:
     coefficients = [c * step**i for i, c in enumerate(law.series(ball(low + half), DEGREE + 1))]
     remainder = upper_float(inside[DEGREE + 1] * step ** (DEGREE + 1))
     slope = upper_float(inside[1])
-    if not all(c.is_finite() for c in coefficients) or not remainder < 2.0**-30 * upper_float(
-        coefficients[0]
-    ):
+    if not all(c.is_finite() for c in coefficients) or not remainder < 2.0**-30 * upper_float(coefficients[0]):
         coefficients, remainder, slope = _chord(law, low, high, whole)
     if not all(c.is_finite() for c in coefficients) or not math.isfinite(slope):
         return [0.0] * (DEGREE + 1) + [math.inf]

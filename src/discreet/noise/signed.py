@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,58 +16,61 @@ from discreet.noise.magnitude import Magnitude, Thresholds, threshold_table
 from discreet.noise.rounded import LARGEST_LIMIT, ONE, Rounding, settle
 from discreet.noise.stream import Stream
 
+More = Callable[[int], Iterator[int]]
+
+
+class Names(Protocol):
+    """Which extension belongs to which draw."""
+
+    def __call__(self, i: int) -> tuple[int, int]:
+        """The (draw, part) of the i-th word in the stream's family."""
+
 
 @dataclass(frozen=True)
-class Draws:
-    """Signed magnitudes from words: word 0 of each row first, its further columns next, then the extension.
-
-    `ids` are the draws' numbers in the stream's family, `parts` their sub-numbers (0 if there are none).
-    """
+class Signed:
+    """A law ready to be drawn: ±|K| from word 0 of each row, then its further columns, then the extension."""
 
     law: Magnitude
     family: str
-    ids: range | NDArray[np.int64]
-    parts: NDArray[np.int64] | None = None
+    table: Thresholds | None
 
-    def run(self, stream: Stream, words: NDArray[np.uint64], out: NDArray[np.int64], add: bool) -> None:
-        """Draw into out, or add to it: by thresholds, or for small rates by the rounded logarithm."""
-        table = threshold_table(self.law)
-        if table is None:
-            noise = np.empty_like(out) if add else out
-            flags = self._rounding().draw(words, ONE, noise)
-            if flags & kernels.UNDECIDED:
-                settle(self._rounding(), words, lambda i: self._more(stream, words, i), ONE, noise)
-            if add:
-                out += noise
+    @classmethod
+    def of(cls, law: Magnitude, family: str) -> Signed:
+        """By thresholds where they fit, else by the rounded logarithm: the same function of the same bits."""
+        return cls(law, family, threshold_table(law))
+
+    def run(self, stream: Stream, words: NDArray[np.uint64], names: Names, out: NDArray[np.int64], add: bool) -> None:
+        """Draw into out, or add to it."""
+
+        def more(i: int) -> Iterator[int]:
+            yield from (int(word) for word in words[i, 1:])
+            yield from stream.extension(self.family, *names(i))
+
+        if self.table is None:
+            flags = self._by_logarithm(words, more, out, add)
         else:
-            flags = kernels.integers(words, table.thresholds, table.bases, out, add)
+            flags = int(kernels.integers(words, self.table.thresholds, self.table.bases, out, add))
             if flags & kernels.UNDECIDED:
-                self._break_ties(stream, words, table, out)
+                self._break_ties(self.table, words, more, out)
         if flags & kernels.SUSPECT and words.shape[1] == 2:  # half a block that repeats proves nothing
             stream.check_fresh(words)
 
-    def _rounding(self) -> Rounding:
-        return Rounding((self.law,), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=True)
+    def _by_logarithm(self, words: NDArray[np.uint64], more: More, out: NDArray[np.int64], add: bool) -> int:
+        rounding = Rounding((self.law,), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=True)
+        noise = np.empty_like(out) if add else out
+        flags = rounding.draw(words, ONE, noise)
+        if flags & kernels.UNDECIDED:
+            settle(rounding, words, more, ONE, noise)
+        if add:
+            out += noise
+        return flags
 
-    def _more(self, stream: Stream, words: NDArray[np.uint64], i: int) -> Iterator[int]:
-        yield from (int(word) for word in words[i, 1:])
-        yield from stream.extension(
-            self.family, int(self.ids[i]), 0 if self.parts is None else int(self.parts[i])
-        )
-
-    def _break_ties(
-        self,
-        stream: Stream,
-        words: NDArray[np.uint64],
-        table: Thresholds,
-        out: NDArray[np.int64],
-    ) -> None:
-        """The kernel has written base for u = threshold; put the exact value in its place."""
-        tie = kernels.UNDECIDED
+    def _break_ties(self, table: Thresholds, words: NDArray[np.uint64], more: More, out: NDArray[np.int64]) -> None:
+        """The kernel has used base for u = threshold; put the exact value in its place."""
         prefix = words[:, 0] & np.uint64(kernels.PREFIX)
         for i in np.flatnonzero(np.isin(prefix, table.thresholds)).tolist():
-            provisional = np.empty(1, dtype=np.int64)
-            if kernels.integers(words[i : i + 1], table.thresholds, table.bases, provisional, False) == tie:
+            used = np.empty(1, dtype=np.int64)
+            if kernels.integers(words[i : i + 1], table.thresholds, table.bases, used, False) & kernels.UNDECIDED:
                 word = int(words[i, 0])
-                exact = resolve(self.law.at, Uniform(word, self._more(stream, words, i)), LARGEST_LIMIT)
-                out[i] += (-exact if word >> 63 else exact) - int(provisional[0])
+                exact = resolve(self.law.at, Uniform(word, more(i)), LARGEST_LIMIT)
+                out[i] += (-exact if word >> 63 else exact) - int(used[0])

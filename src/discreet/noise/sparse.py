@@ -23,7 +23,7 @@ from discreet.noise.balls import exact_floor
 from discreet.noise.jit import compiled
 from discreet.noise.magnitude import Magnitude
 from discreet.noise.rounded import LARGEST_LIMIT, ONE, Rounding, settle
-from discreet.noise.signed import Draws
+from discreet.noise.signed import Signed
 from discreet.noise.stream import CHUNK, Stream, check_range
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 12, 44
@@ -57,7 +57,7 @@ def block_bits(law: Magnitude) -> int:
 
 
 @compiled
-def _walk(  # noqa: PLR0917 (compiled: no keywords)
+def _walk(
     gaps: NDArray[np.int64],
     values: NDArray[np.int64],
     position: NDArray[np.int64],
@@ -80,9 +80,7 @@ def _walk(  # noqa: PLR0917 (compiled: no keywords)
     return count
 
 
-def nonzero_noise(
-    law: Magnitude, stream: Stream, first: int, n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def nonzero_noise(law: Magnitude, stream: Stream, first: int, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Cells of first … first+n−1 with non-zero noise, ascending, and that noise."""
     check_range(first, n)
     share = float(law.tail(1))
@@ -167,7 +165,7 @@ def _draw_round(
         settle(rounding, words, more, ONE, gaps)
     values = np.empty(len(words), dtype=np.int64)
     magnitude = Magnitude(law.rate, law.cap, nonzero=True)
-    parts = 2 * counters[:, 1].astype(np.int64) + 1
-    signed = Draws(magnitude, "sparse", counters[:, 0].astype(np.int64), parts)
-    signed.run(stream, np.ascontiguousarray(words[:, 1:]), values, add=False)
+    signed = Signed.of(magnitude, "sparse")
+    column = np.ascontiguousarray(words[:, 1:])
+    signed.run(stream, column, lambda i: (int(counters[i, 0]), 2 * int(counters[i, 1]) + 1), values, add=False)
     return gaps.reshape(-1, draws), values.reshape(-1, draws)

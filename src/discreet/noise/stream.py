@@ -115,14 +115,10 @@ class Stream:
     def from_secret(cls, secret: bytes) -> Stream:
         """The stream of a subkey: each family is AES-256 under HKDF(secret; family)."""
         if len(secret) != 32:
-            raise ParameterError(
-                "a stream's secret has 32 bytes", where="stream", do="use ReleaseKey.stream_secret"
-            )
+            raise ParameterError("a stream's secret has 32 bytes", where="stream", do="use ReleaseKey.stream_secret")
 
         def source(family: str) -> BlockSource:
-            key = HKDF(SHA256(), 32, salt=None, info=b"discreet block family " + family.encode()).derive(
-                secret
-            )
+            key = HKDF(SHA256(), 32, salt=None, info=b"discreet block family " + family.encode()).derive(secret)
             return AesBlocks(key)
 
         return cls(source)
@@ -136,17 +132,17 @@ class Stream:
     def raw_words(self, first: int, n: int, chunk: int = CHUNK) -> Iterator[NDArray[np.uint64]]:
         """As `words`, for kernels that look for repeated blocks themselves."""
         check_range(first, n)
-        chunk = min(chunk, n, CHUNK)
+        chunk = max(min(chunk, n, CHUNK), 1)
         reader = self._source("cells").reader(first)
         buffer = np.empty(chunk * BLOCK + _SPARE, dtype=np.uint8)
-        last: NDArray[np.uint64] | None = None
-        for start in range(0, n, max(chunk, 1)):
-            size = min(chunk, n - start) * BLOCK
-            _check_length(reader.read_into(buffer, size), size)
-            words = buffer[:size].view("<u8").reshape(-1, 2)
-            if last is not None:
-                self.check_fresh(np.stack((last, words[0])))
-            last = words[-1].copy()
+        blocks = buffer[: chunk * BLOCK].view("<u8").reshape(-1, 2)
+        last: list[int] | None = None
+        for start in range(0, n, chunk):
+            words = blocks[: n - start]
+            _check_length(reader.read_into(buffer, words.nbytes), words.nbytes)
+            if words[0].tolist() == last:
+                self.check_fresh(np.stack((words[0], words[0])))
+            last = words[-1].tolist()
             yield words
 
     @staticmethod
@@ -189,9 +185,7 @@ class Stream:
         return "Stream(<hidden>)"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise KeyRefused(
-            "a stream cannot be pickled or copied", where="stream", do="ship its stream_secret instead"
-        )
+        raise KeyRefused("a stream cannot be pickled or copied", where="stream", do="ship its stream_secret instead")
 
 
 def check_range(first: int, n: int) -> None:

@@ -102,11 +102,11 @@ class Guarantee(BaseModel):
 
     def in_words(self) -> str:
         """What is promised, in one sentence."""
-        change = "is added to or removed from" if self.neighbours == "add-remove" else "is replaced in"
+        verb = "added to or removed from" if self.neighbours == "add-remove" else "replaced in"
         extra = f", except with probability {written(self.delta)}" if self.delta else ""
         return (
             f"Whatever is published changes its probability by a factor of at most e^{written(self.epsilon)} "
-            f"when {self.unit.in_words()} {change} the data{extra}."
+            f"when {self.unit.change(verb)}{extra}."
         )
 
 

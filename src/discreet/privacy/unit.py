@@ -6,7 +6,7 @@ unit only if it does. Nothing is converted by assumption.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -39,7 +39,10 @@ class Record(_Unit):
         return isinstance(other, Record)
 
     def in_words(self) -> str:
-        return "one record (not a person: somebody with several records is hidden less well)"
+        return "one record"
+
+    def change(self, verb: str) -> str:
+        return f"one record is {verb} the data (whoever has several records is hidden less well)"
 
 
 class _Entity(_Unit):
@@ -48,6 +51,7 @@ class _Entity(_Unit):
     A budget leaves `max_records` open: it is how a release keeps the promise, not what is promised.
     """
 
+    noun: ClassVar[str]
     column: str
     max_records: MaxRecords | None = None
 
@@ -64,38 +68,33 @@ class _Entity(_Unit):
     def implies(self, other: Unit) -> bool:
         return type(other) is type(self) and other.entity == self.entity
 
-    def _in_words(self, noun: str) -> str:
-        whole = f"all records of one {noun} (column {self.column})"
-        if self.max_records is None:
-            return whole
-        return f"{whole}, of which at most {'1 is' if self.max_records == 1 else f'{self.max_records} are'} used,"
+    def in_words(self) -> str:
+        return f"all records of one {self.noun} (column {self.column})"
+
+    def change(self, verb: str) -> str:
+        kept = "" if self.max_records is None else f"; {self.max_records} at most are used"
+        return f"all records of one {self.noun} (column {self.column}) are {verb} the data{kept}"
 
 
 class Person(_Entity):
     """All records of one person."""
 
+    noun = "person"
     kind: Literal["person"] = "person"
-
-    def in_words(self) -> str:
-        return self._in_words("person")
 
 
 class Job(_Entity):
     """All records of one job."""
 
+    noun = "job"
     kind: Literal["job"] = "job"
-
-    def in_words(self) -> str:
-        return self._in_words("job")
 
 
 class WholeEstablishment(_Entity):
     """An establishment entirely: all its records, even its existence."""
 
+    noun = "establishment"
     kind: Literal["whole_establishment"] = "whole_establishment"
-
-    def in_words(self) -> str:
-        return self._in_words("establishment")
 
 
 class Establishment(_Unit):
@@ -123,6 +122,13 @@ class Establishment(_Unit):
         return (
             f"the size of one establishment (column {self.column}) within a factor 1+{written(self.alpha)}, "
             f"against a {self.adversary} adversary"
+        )
+
+    def change(self, verb: str) -> str:
+        step = "gains or loses" if "added" in verb else "exchanges"
+        return (
+            f"one establishment (column {self.column}) {step} workers within a factor 1+{written(self.alpha)} of its "
+            f"size, or one worker ({self.adversary} adversary)"
         )
 
 

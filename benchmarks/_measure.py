@@ -1,0 +1,53 @@
+"""What the benchmarks share: interleaved best-of timing, peak memory, one JSON object on standard output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+Result = dict[str, float | int | str]
+
+
+def seconds(run: Callable[[], object]) -> float:
+    """Wall-clock seconds of one run."""
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start
+
+
+def best_of(contestants: Mapping[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
+    """The best time of each, in turns: a slow spell of the machine then meets all of them alike."""
+    best = dict.fromkeys(contestants, float("inf"))
+    for run in contestants.values():
+        run()  # compile, build tables, touch memory
+    for _ in range(rounds):
+        for name, run in contestants.items():
+            best[name] = min(best[name], seconds(run))
+    return best
+
+
+def peak_rss_mib() -> float:
+    """The largest resident memory of this process so far."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
+def front(description: str, run: Callable[[argparse.Namespace], Result], **options: int) -> None:
+    """`python -m benchmarks.NAME [--json] [--option N …]`: run, then print one JSON object or a table."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    for name, default in options.items():
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, help=f"default {default}")
+    arguments = parser.parse_args()
+    start = time.perf_counter()
+    result = run(arguments)
+    result |= {"seconds": round(time.perf_counter() - start, 3), "peak_rss_mib": round(peak_rss_mib(), 1)}
+    if arguments.json:
+        print(json.dumps(result))
+        return
+    for name, value in result.items():
+        print(f"{name:32} {value:,.4g}" if isinstance(value, float) else f"{name:32} {value}")

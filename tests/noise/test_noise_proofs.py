@@ -1,0 +1,49 @@
+"""Beside each sampler lies its proof, and what the proofs compute is executed."""
+
+import doctest
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+
+import discreet.noise
+
+FOLDER = Path(discreet.noise.__file__).parent
+MODULES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
+PROOFS = sorted(FOLDER.glob("*.md"))
+
+
+def draws(name: str) -> bool:
+    """Whether a module defines a law that can be drawn from."""
+    module = importlib.import_module(f"discreet.noise.{name}")
+    laws = [c for c in vars(module).values() if inspect.isclass(c) and c.__module__ == module.__name__]
+    return name == "sparse" or any(hasattr(c, "draw") and not inspect.isabstract(c) for c in laws)
+
+
+SAMPLERS = [name for name in MODULES if draws(name)]
+
+
+def test_the_samplers_are_found() -> None:
+    assert {"discrete", "sparse", "rounded", "laplace", "normal", "power", "laplace_pareto", "log_laplace"} == set(
+        SAMPLERS
+    )
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_every_sampler_has_its_proof(name: str) -> None:
+    text = (FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    for heading in ("What goes in", "What comes out", "Why it is exact", "Reference"):
+        assert f"## {heading}" in text, f"{name}.md lacks '{heading}'"
+
+
+@pytest.mark.parametrize("path", PROOFS, ids=lambda p: p.stem)
+def test_what_a_proof_computes_is_so(path: Path) -> None:
+    result = doctest.testfile(str(path), module_relative=False, encoding="utf-8")
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_modules_fit_in_a_head(name: str) -> None:
+    assert len((FOLDER / f"{name}.py").read_text(encoding="utf-8").splitlines()) < 400

@@ -1,0 +1,60 @@
+"""One short hierarchy of refusals, each with what, where and what to do."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import discreet
+from discreet import errors
+from discreet.errors import DiscreetError
+
+laws = settings(max_examples=60, deadline=None, derandomize=True)
+
+KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)]
+words = st.text(min_size=1).filter(str.strip)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_error_is_a_refusal_with_a_reason_to_exist(kind: type[DiscreetError]) -> None:
+    assert issubclass(kind, DiscreetError)
+    assert kind.__doc__
+    error = kind("is wrong", where="tables[0]", do="mend it")
+    assert str(error) == "tables[0]: is wrong. Mend it."
+    assert (error.what, error.where, error.do) == ("is wrong", "tables[0]", "mend it")
+
+
+def test_parts_may_be_missing() -> None:
+    assert str(DiscreetError("is wrong")) == "is wrong."
+    assert str(DiscreetError("is wrong", where="x")) == "x: is wrong."
+    assert str(DiscreetError("is wrong", do="mend it")) == "is wrong. Mend it."
+
+
+@laws
+@given(words, words, words)
+def test_the_text_contains_every_part(what: str, where: str, do: str) -> None:
+    text = str(DiscreetError(what, where=where, do=do))
+    assert text.startswith(f"{where}: {what}. ")
+    assert text.endswith(f"{do[1:]}.")
+
+
+def raises() -> list[tuple[str, int, str]]:
+    """Every `raise Name(…)` in the source."""
+    root, found = Path(discreet.__file__).parent, []
+    for file in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
+                found.append((file.relative_to(root).as_posix(), node.lineno, ast.unparse(node.exc.func)))
+    return found
+
+
+def test_refusals_come_from_the_hierarchy() -> None:
+    """What a user can meet is a DiscreetError; the exceptions below never reach one as they are."""
+    ours = {kind.__name__ for kind in KINDS}
+    elsewhere = {"ValueError", "TypeError", "AttributeError", "StopIteration", "typer.Exit", "typer.BadParameter"}
+    wild = [place for place in raises() if place[2] not in ours | elsewhere and not place[2].startswith("_")]
+    assert wild == []
+    assert len(raises()) > 50
