@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import resource
 import sys
 import time
@@ -36,16 +37,27 @@ def peak_rss_mib() -> float:
     return peak / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
+def peak_rss_of(run: Callable[..., object], *arguments: object) -> float:
+    """The largest resident memory of a process of its own that does only this."""
+    process = multiprocessing.get_context("spawn").Process(target=run, args=arguments)
+    process.start()
+    process.join()
+    if process.exitcode != 0:
+        raise RuntimeError("the measured process failed")
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
+
+
 def front(description: str, run: Callable[[argparse.Namespace], Result], **options: int) -> None:
     """`python -m benchmarks.NAME [--json] [--option N …]`: run, then print one JSON object or a table."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--size", choices=["default", "full"], default="default", help="full: the large case")
     for name, default in options.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, help=f"default {default}")
     arguments = parser.parse_args()
     start = time.perf_counter()
     result = run(arguments)
-    result |= {"seconds": round(time.perf_counter() - start, 3), "peak_rss_mib": round(peak_rss_mib(), 1)}
+    result = {"seconds": round(time.perf_counter() - start, 3), "peak_rss_mib": round(peak_rss_mib(), 1), **result}
     if arguments.json:
         print(json.dumps(result))
         return
