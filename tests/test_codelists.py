@@ -129,7 +129,9 @@ def test_a_byte_order_mark_and_crlf_are_no_part_of_a_code(file: Any) -> None:
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, derandomize=True)
 @given(
     st.lists(
-        st.tuples(*[st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)] * 2), min_size=1, max_size=5
+        st.tuples(*[st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)] * 2),
+        min_size=1,
+        max_size=5,
     )
 )
 def test_any_text_survives_as_it_was_written(file: Any, rows: list[tuple[str, str]]) -> None:

@@ -64,7 +64,7 @@ def test_numbers_outside_are_refused(space: Domain, data: st.DataObject) -> None
 
 
 def test_one_code_an_attribute() -> None:
-    with pytest.raises(ValueError, match="shorter|longer"):
+    with pytest.raises(ValueError, match=r"shorter|longer"):
         domain([2, 2]).number([0])
 
 
@@ -222,7 +222,9 @@ def test_labels_and_provenance_are_not() -> None:
     assert Domain((plain,)).digest() == Domain((labelled,)).digest()
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: the double is looked for in O(n²): 17 s for 30,000 codes, minutes for 100,000")
+@pytest.mark.xfail(
+    strict=True, reason="BUG: the double is looked for in O(n²): 17 s for 30,000 codes, minutes for 100,000"
+)
 def test_a_double_in_a_long_list_is_found_at_once() -> None:
     import signal
 

@@ -104,7 +104,9 @@ def test_a_unit_that_is_none_or_two_is_refused(unit: Any) -> None:
         {"establishment": "e", "alpha": "1", "adversary": "weak", "whole": 1},
     ],
 )
-@pytest.mark.xfail(strict=True, reason="BUG: `whole` is dropped silently where it is not exactly true on an establishment")
+@pytest.mark.xfail(
+    strict=True, reason="BUG: `whole` is dropped silently where it is not exactly true on an establishment"
+)
 def test_whole_is_not_ignored(unit: Any) -> None:
     with pytest.raises(SpecError, match="whole"):
         release(unit=unit)
@@ -237,7 +239,9 @@ def attribute(domain: Any, base: Path = Path("/base")) -> Any:
     return found
 
 
-@pytest.mark.parametrize(("rule", "other"), [("drop", None), ("other", "other"), ({"other": "rest"}, "rest"), (..., None)])
+@pytest.mark.parametrize(
+    ("rule", "other"), [("drop", None), ("other", "other"), ({"other": "rest"}, "rest"), (..., None)]
+)
 def test_what_happens_to_the_undeclared(rule: Any, other: str | None) -> None:
     domain = {"values": ["1"]} if rule is ... else {"values": ["1"], "undeclared": rule}
     assert attribute(domain).other == other
@@ -301,7 +305,10 @@ units = st.one_of(
     st.builds(lambda c, k: {"job": c, "max_records": k}, texts, st.integers(1, 9)),
     st.builds(lambda c, k: {"establishment": c, "whole": True, "max_records": k}, texts, st.integers(1, 9)),
     st.builds(
-        lambda c, a, w: {"establishment": c, "alpha": a, "adversary": w}, texts, positives, st.sampled_from(["strong", "weak"])
+        lambda c, a, w: {"establishment": c, "alpha": a, "adversary": w},
+        texts,
+        positives,
+        st.sampled_from(["strong", "weak"]),
     ),
 )
 rules = st.sampled_from(["drop", "other", {"other": "rest"}])
@@ -314,7 +321,8 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
     declared = draw(domains)
     by = st.lists(st.sampled_from(sorted(declared)), unique=True)
     more = st.fixed_dictionaries(
-        {}, optional={"form": st.sampled_from(["dense", "sparse"]), "nonnegative": st.booleans(), "round_to": st.just(5)}
+        {},
+        optional={"form": st.sampled_from(["dense", "sparse"]), "nonnegative": st.booleans(), "round_to": st.just(5)},
     )
     tables = [
         {"name": name, "method": "counts", "by": draw(by), "epsilon": draw(positives), **draw(more)}

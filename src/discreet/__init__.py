@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 from discreet.version import __version__
 
 if TYPE_CHECKING:
-    from discreet.api import OpenRelease, ledger, release
+    from discreet.api import OpenRelease, ledger, release, set_budget
     from discreet.spec import Counts
 
 _WHERE = {
     "release": "discreet.api",
     "ledger": "discreet.api",
+    "set_budget": "discreet.api",
     "OpenRelease": "discreet.api",
     "Counts": "discreet.spec",
 }
-__all__ = ["Counts", "OpenRelease", "__version__", "ledger", "release"]
+__all__ = ["Counts", "OpenRelease", "__version__", "ledger", "release", "set_budget"]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ from discreet.privacy.events import Budget, LedgerKind
 from discreet.privacy.exact import exact
 from discreet.privacy.ledger import Clock, Ledger, now, whoami
 from discreet.privacy.store import SQLiteStore
-from discreet.spec import Release, parse_unit
+from discreet.spec import Release, parse_budget_unit
 
 if TYPE_CHECKING:
     from discreet.engine.audit import Audit
@@ -43,7 +43,7 @@ def set_budget(
     budget = Budget.model_validate(
         {
             "asset": asset,
-            "unit": parse_unit(unit),
+            "unit": parse_budget_unit(unit),
             "epsilon": exact(epsilon, "epsilon"),
             "delta": exact(delta, "delta"),
             "neighbours": neighbours,
@@ -55,6 +55,7 @@ def set_budget(
     )
     if not ledger.store.exists():
         ledger.create(kind)
+    ledger.fits(ledger.chain(), simulated=kind == "simulation")
     ledger.set_budget(budget)
 
 

@@ -10,6 +10,7 @@ import typer
 
 from discreet.errors import DiscreetError
 from discreet.version import __version__
+from discreet.words import plural
 
 app = typer.Typer(
     help="Disclosure avoidance for labour-market statistics: protected tables, their guarantee, and a ledger.",
@@ -140,13 +141,13 @@ def ledger_show(ledger: OnlyLedger = LEDGER) -> None:
 def ledger_verify(
     ledger: OnlyLedger = LEDGER,
     head: Annotated[Optional[str], typer.Option(help="A head hash from outside.")] = None,  # noqa: UP045
-    manifest: Annotated[Optional[Path], typer.Option(help="A published folder, for its head.")] = None,  # noqa: UP045
+    manifest: Annotated[Optional[Path], typer.Option(help="A published folder or its manifest, for its head.")] = None,  # noqa: UP045
 ) -> None:
     """Check the whole chain, and that it contains a head known from elsewhere."""
     if manifest is not None:
-        from discreet.publish.manifest import read
+        from discreet.publish.manifest import FILE, read
 
-        head = read(manifest).ledger.head
+        head = read(manifest.parent if manifest.name == FILE else manifest).ledger.head
     chain = _ledger(ledger).verify(head)
     also = " and contains the given head" if head else ""
     typer.echo(f"{len(chain.entries)} entries, {chain.kind} ledger: every hash fits{also}. Head {chain.head}")
@@ -166,7 +167,7 @@ def ledger_budget(
     neighbours: Annotated[str, typer.Option(help="add-remove or substitution.")] = "add-remove",
     start: Annotated[Optional[str], typer.Option("--from", help="First day, 2026-01-01.")] = None,  # noqa: UP045
     end: Annotated[Optional[str], typer.Option("--to", help="Last day.")] = None,  # noqa: UP045
-    simulation: Annotated[bool, typer.Option(help="Begin a simulation ledger.")] = False,
+    simulation: Annotated[bool, typer.Option(help="A simulation ledger: as confidential as the records.")] = False,
     ledger: OnlyLedger = LEDGER,
 ) -> None:
     """Set an asset's budget: how much, for whom, when. Begins the ledger if there is none."""
@@ -237,7 +238,8 @@ def _out(spec: Any, out: Path | None) -> Path:
 
 
 def _published(made: Any, out: Path) -> None:
-    typer.echo(f"Published {made.release} in {out}: {len(made.tables)} tables, {made.composition}.")
+    tables = plural(len(made.tables), "table")
+    typer.echo(f"Published {made.release} in {out}: {tables}, {made.composition}.")
     typer.echo(made.guarantee_in_words)
     if made.simulation:
         typer.echo(made.notice)

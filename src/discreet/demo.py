@@ -46,8 +46,10 @@ def demo(folder: Path, rows: int) -> None:
     (folder / "release.yaml").write_text(RELEASE, encoding="utf-8")
     release = api.release(folder / "release.yaml")
 
-    _say("discreet ledger budget graduates --epsilon 10 --unit person:person_id")
-    api.set_budget(release.ledger, "graduates", epsilon="10", unit={"kind": "person", "column": "person_id"})
+    _say(
+        f"discreet ledger budget graduates --epsilon 10 --unit person:person_id --ledger {folder}/{release.spec.ledger}"
+    )
+    api.set_budget(release.ledger, "graduates", epsilon="10", unit={"person": "person_id"})
     _say(f"discreet plan {folder}/release.yaml      # reads no confidential data")
     _print(str(release.plan()))
     _say(f"discreet check {folder}/release.yaml     # confidential side, for the operator")
@@ -59,7 +61,7 @@ def demo(folder: Path, rows: int) -> None:
     for table in made.tables:
         _print(f"\n{table.name}: {table.cells:,} cells, every one published, empty or not")
         _print(_glimpse(folder / "out" / table.files[0]))
-    _say("discreet ledger show")
+    _say(f"discreet ledger show --ledger {folder}/{release.spec.ledger}")
     _print("\n".join(ledger_lines(release.ledger)))
     _say(f"Look around in {folder}/out: manifest.json, codebook.md, the tables as Parquet and CSV")
 

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import DomainError
+from discreet.words import plural
 
 MAX_CELLS = 2**63 - 1
 Key = tuple[str, ...]
@@ -71,7 +72,7 @@ class Attribute:
 
     def in_words(self) -> str:
         rule = "dropped" if self.other is None else f"counted as {self.other!r}"
-        return f"{len(self.categories):,} categories; undeclared values are {rule}"
+        return f"{plural(len(self.categories), 'category', 'categories')}; undeclared values are {rule}"
 
     def declaration(self) -> list[object]:
         """Everything that decides which record falls into which cell, and what the cell is called."""

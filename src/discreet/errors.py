@@ -14,8 +14,12 @@ class DiscreetError(Exception):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        text = f"{self.where}: {self.what}" if self.where else self.what
-        return f"{text}. {self.do[0].upper()}{self.do[1:]}." if self.do else f"{text}."
+        text = _sentence(f"{self.where}: {self.what}" if self.where else self.what)
+        return f"{text} {_sentence(self.do[0].upper() + self.do[1:])}" if self.do else text
+
+
+def _sentence(text: str) -> str:
+    return text if text.endswith(("?", "!", ".")) else f"{text}."
 
 
 class ParameterError(DiscreetError):

@@ -23,11 +23,10 @@ from pydantic import (
 from discreet import codelists
 from discreet.domain import Attribute, Domain
 from discreet.errors import SpecError
-from discreet.privacy.events import canonical
+from discreet.privacy.events import Name, canonical
 from discreet.privacy.exact import Positive
 from discreet.privacy.unit import Unit
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
 ColumnName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -58,12 +57,13 @@ def unknown(word: str, known: list[str], what: str = "key") -> str:
 class FileSource(Strict):
     """Records in files: the format by its ending, or named. A path may be a folder or a glob.
 
-    SAS and Stata columns with value labels are read as codes, or as the labels' text; SAS keeps its labels in a
-    catalog of their own.
+    CSV is cut at commas (`.tsv`: tabs) or at the declared delimiter, never at a guessed one. SAS and Stata columns with
+    value labels are read as codes, or as the labels' text; SAS keeps its labels in a catalog of their own.
     """
 
     path: str
     format: Literal["parquet", "csv", "sas", "stata"] | None = None
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     labels: Literal["codes", "text"] = "codes"
     catalog: str | None = None
 
@@ -239,6 +239,15 @@ _UNIT: TypeAdapter[Unit] = TypeAdapter(Unit)
 _UNIT_KEYS = {"person": "max_records", "job": "max_records", "establishment": "alpha"}
 
 
+def parse_budget_unit(data: Any) -> Any:
+    """As `parse_unit`, without max_records: a budget does not say how a release keeps its promise."""
+    if isinstance(data, dict) and "max_records" in data:
+        raise ValueError("a budget has no 'max_records'; each release says how many it keeps")
+    open_ended = isinstance(data, dict) and "kind" not in data and "alpha" not in data
+    parsed = parse_unit({**data, "max_records": 1} if open_ended else data)
+    return {key: value for key, value in parsed.items() if key != "max_records"}
+
+
 def parse_unit(data: Any) -> Any:
     """`record`, or {person: COLUMN, max_records: 2}, {job: …}, {establishment: …, alpha: …, adversary: …}."""
     if data == "record":
@@ -260,7 +269,7 @@ def parse_unit(data: Any) -> Any:
             raise ValueError(unknown(str(key), [*_UNIT_KEYS, *allowed]))
     for key in allowed:
         if key not in rest:
-            raise ValueError(f"needs {key!r}: it is part of what is promised, and has no default")
+            raise ValueError(f"needs {key!r}: there is no default")
     return {"kind": "whole_establishment" if whole else kind, "column": data[kind], **rest}
 
 
@@ -304,6 +313,12 @@ class Release(Strict):
     def domain(self, table: Counts) -> Domain:
         """The cells of one table."""
         for i, name in enumerate(table.by):
+            if isinstance(nested := self.domains.get(name), HierarchyDomain) and name not in self.attributes:
+                raise SpecError(
+                    f"{name!r} is a hierarchy",
+                    where=f"tables.{table.name}.by[{i}]",
+                    do=f"name one of its levels: {', '.join(nested.levels)}",
+                )
             if name not in self.attributes:
                 raise SpecError(
                     unknown(name, list(self.attributes), "attribute"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import pwd
 import shutil
@@ -201,3 +202,60 @@ def test_postgresql_table(postgres: str) -> None:
     with pytest.raises(SourceError, match="PostgreSQL"):
         cells({"postgres": postgres, "table": "no such; DROP TABLE people"})
     assert cells({"postgres": postgres, "table": "people"}) == EXPECTED
+
+
+BROKEN = {
+    "too many fields": "02,2,9,9\n",
+    "too few fields": "zz\n",
+    "broken quote": '"02"x,2\n',
+    "unclosed quote": 'x,"02\n',
+    "quote in the middle": 'x"y,"z\n',
+    "carriage return": "zz\r",
+    "nul": b"\x00,\x00\n",
+    "not UTF-8": b"\xff\xfe,2\n",
+    "blank line": "\n",
+}
+
+
+@pytest.mark.parametrize("fault", BROKEN)
+def test_a_broken_csv_line_never_stops_a_release(tmp_path: Path, fault: str) -> None:
+    """It is left out, or its missing fields are null; its neighbours are read as if it were not there."""
+    line = BROKEN[fault]
+    good = b"state,sex\n01,1\n02,1\n%b02,2\n10,2\n,1\nzz,2\n"
+    (tmp_path / "x.csv").write_bytes(good % (line if isinstance(line, bytes) else line.encode()))
+    assert cells("x.csv", tmp_path) == EXPECTED
+
+
+def test_csv_delimiters_are_declared_and_quotes_understood(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text('state;sex\n"01";1\n02;1\n02;2\n10;2\n')
+    assert cells({"path": "x.csv", "delimiter": ";"}, tmp_path) == EXPECTED
+    (tmp_path / "x.tsv").write_text("state\tsex\n01\t1\n02\t1\n02\t2\n10\t2\n")
+    assert cells("x.tsv", tmp_path) == EXPECTED
+    (tmp_path / "y.csv").write_text('note,state,sex\n"a, ""b""",01,1\n,02,1\n,02,2\n,10,2\n')
+    assert cells("y.csv", tmp_path) == EXPECTED
+    with gzip.open(tmp_path / "z.csv.gz", "wt") as file:
+        file.write("state,sex\n01,1\n02,1\n02,2\n10,2\n")
+    assert cells("z.csv.gz", tmp_path) == EXPECTED
+
+
+def test_csv_columns_go_by_their_names(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("state,sex\n01,1\n02,1\n")
+    (tmp_path / "b.csv").write_text("sex,state\n2,02\n2,10\n")
+    assert cells("*.csv", tmp_path) == EXPECTED
+
+
+def test_check_tells_how_many_lines_were_left_out(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text('state,sex\n01,1\n02\n02,"2\n10,2,2\n')
+    with duckdb_engine() as engine:
+        engine.read(TypeAdapter(Source).validate_python("x.csv"), tmp_path)
+        assert engine.unreadable == 3
+
+
+def test_csv_in_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.engine.csvfile.BLOCK", 7)
+    (tmp_path / "x.csv").write_text('state,sex\r\n01,1\r\n"02",1\r\n02,"2"\r\n10,2\r\nzz,2')
+    assert cells("x.csv", tmp_path) == EXPECTED
+
+
+def test_lazy_polars_frame() -> None:
+    assert cells(pl.from_arrow(TABLE).lazy()) == EXPECTED  # type: ignore[union-attr]

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import discreet
-from conftest import Agency, graduates
+from agency import Agency, graduates
 from discreet.api import set_budget
 from discreet.domain import Domain
 from discreet.errors import DomainError, GuaranteeError, ParameterError

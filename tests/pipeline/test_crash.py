@@ -15,13 +15,13 @@ from crash_driver import CLOCK
 
 import discreet
 import discreet.errors
-from conftest import SECRET_CODE, SECRET_PERSON, Agency, graduates
+from agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
 from discreet.api import set_budget
 
 DRIVER = Path(__file__).with_name("crash_driver.py")
 STEPS = (
     "read#1", "tabulate#1", "tabulate#2", "key#1", "reserve#1", "protect both#1", "protect states#1", "write#1",
-    "commit#1", "publish#1", "done#1",
+    "commit#1", "publish#1", "destroy#1",
 )  # fmt: skip
 BEFORE_RESERVATION = STEPS[:4]
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet
-from conftest import SECRET_CODE, SECRET_PERSON, Agency, graduates
+from agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
 from discreet.api import set_budget
 from discreet.errors import LedgerError, OverBudget, SourceError
 from discreet.publish.manifest import read

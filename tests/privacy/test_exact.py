@@ -18,7 +18,6 @@ from discreet.privacy.exact import Exact, Positive, exact, exp_above, positive, 
 laws = settings(max_examples=60, deadline=None, derandomize=True)
 
 
-
 def bug(what: str) -> pytest.MarkDecorator:
     return pytest.mark.xfail(strict=True, reason=f"BUG: {what}")
 
@@ -86,7 +85,9 @@ def test_a_float_is_called_a_float() -> None:
         exact(0.1)
 
 
-@pytest.mark.parametrize("text", ["", "one", "nan", "inf", "-Infinity", "1/0", "0/0", "1,5", "1/2/3", "0x10", "1.5/2", "--1"])
+@pytest.mark.parametrize(
+    "text", ["", "one", "nan", "inf", "-Infinity", "1/0", "0/0", "1,5", "1/2/3", "0x10", "1.5/2", "--1"]
+)
 def test_text_that_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="exact number"):
         exact(text)
@@ -169,7 +170,7 @@ def test_a_giant_exponent_is_refused_at_once() -> None:
             except Exception as error:
                 print(type(error).__name__)
     """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=5, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=3, check=True)
     assert done.stdout.split() == ["ParameterError"] * 3
 
 

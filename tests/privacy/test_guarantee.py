@@ -14,7 +14,7 @@ from discreet.errors import DiscreetError, GuaranteeError
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.unit import Establishment, Job, Person, Record, Unit, WholeEstablishment, meet
 
-laws = settings(max_examples=60, deadline=None, derandomize=True)
+laws = settings(max_examples=40, deadline=None, derandomize=True)
 
 epsilons = st.fractions(0, 20, max_denominator=100)
 deltas = st.just(Fraction(0)) | st.fractions(0, 1, max_denominator=10**6)
@@ -24,10 +24,11 @@ person = st.builds(Person, column=st.just("p"), max_records=st.integers(1, 4))
 establishment = st.builds(
     Establishment, column=st.just("e"), alpha=alphas, adversary=st.sampled_from(["strong", "weak"])
 )
+ADD_REMOVE = st.just("add-remove")
 neighbour_kinds = st.sampled_from(["add-remove", "substitution"])
 
 
-def guarantees(unit: Any, neighbours: Any = st.just("add-remove")) -> st.SearchStrategy[Guarantee]:
+def guarantees(unit: Any, neighbours: Any = ADD_REMOVE) -> st.SearchStrategy[Guarantee]:
     return st.builds(Guarantee, unit=unit, epsilon=epsilons, delta=deltas, neighbours=neighbours, caveats=caveats)
 
 
@@ -177,7 +178,9 @@ def test_pseo_example_per_person_up_to_max_records() -> None:
     assert two[0].beside(*two[1:]).as_substitution().epsilon == 6
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: meet() takes an unstated max_records for 0, beside() then adds too few parts")
+@pytest.mark.xfail(
+    strict=True, reason="BUG: meet() takes an unstated max_records for 0, beside() then adds too few parts"
+)
 def test_unstated_max_records_allows_no_parallel_composition() -> None:
     stated = Guarantee(unit=Person(column="p", max_records=2), epsilon=1)
     unstated = Guarantee(unit=Person(column="p"), epsilon=1)
@@ -276,7 +279,7 @@ def test_a_guarantee_needs_a_unit() -> None:
 
 def test_words_say_for_whom_how_much_and_against_what() -> None:
     words = Guarantee(unit=Person(column="pid", max_records=2), epsilon="3/2", delta="1e-6").in_words()
-    for part in ("e^1.5", "pid", "at most 2", "added to or removed from", "0.000001"):
+    for part in ("e^1.5", "pid", "2 at most are used", "added to or removed from", "0.000001"):
         assert part in words
     assert "replaced" in Guarantee(unit=Record(), epsilon=1, neighbours="substitution").in_words()
     assert "probability 0" not in Guarantee(unit=Record(), epsilon=1).in_words()

@@ -153,7 +153,7 @@ def test_commit_and_abandon_need_a_reservation(ledger: Ledger) -> None:
 
 
 def test_a_committed_release_cannot_be_abandoned(full: Ledger) -> None:
-    with pytest.raises(LedgerError, match="committed and cannot be abandoned"):
+    with pytest.raises(LedgerError, match="is committed"):
         full.abandon("one", "regret")
 
 
@@ -189,7 +189,8 @@ def test_a_later_budget_replaces_an_earlier_one_but_forgets_nothing(ledger: Ledg
 
 
 @pytest.mark.parametrize(
-    "unit", [Record(), Person(column="household", max_records=1), Establishment(column="pid", alpha=1, adversary="weak")]
+    "unit",
+    [Record(), Person(column="household", max_records=1), Establishment(column="pid", alpha=1, adversary="weak")],
 )
 def test_a_promise_for_another_unit_is_not_charged(ledger: Ledger, unit: Any) -> None:
     head = ledger.chain().head
@@ -305,7 +306,9 @@ def test_verify_accepts_any_head_it_ever_had(full: Ledger) -> None:
         full.verify("0" * 64)
 
 
-@pytest.mark.parametrize("sql", ["UPDATE entries SET body = body", "DELETE FROM entries", "DELETE FROM entries WHERE 1"])
+@pytest.mark.parametrize(
+    "sql", ["UPDATE entries SET body = body", "DELETE FROM entries", "DELETE FROM entries WHERE 1"]
+)
 def test_the_table_is_append_only(full: Ledger, path: Path, sql: str) -> None:
     with closing(sqlite3.connect(path)) as connection, pytest.raises(sqlite3.IntegrityError, match="append-only"):
         connection.execute(sql)
@@ -339,7 +342,7 @@ def forged(template: Path, change: Any) -> Ledger:
     return open_ledger(copy)
 
 
-@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=70, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_any_changed_character_is_found_and_its_entry_named(template: Path, data: st.DataObject) -> None:
     before = rows(template)
@@ -413,8 +416,8 @@ def test_a_ledger_written_anew_shows_only_against_an_outside_head(template: Path
 
     def cheaper(old: list[Any]) -> list[Any]:
         new, previous = [], ""
-        for number, _, body, _ in old:
-            body = body.replace('"epsilon":"1"', '"epsilon":"0.001"')
+        for number, _, written, _ in old:
+            body = written.replace('"epsilon":"1"', '"epsilon":"0.001"')
             new.append((number, previous, body, entry_hash(number, previous, body)))
             previous = new[-1][3]
         return new
@@ -507,7 +510,7 @@ def test_a_locked_ledger_is_a_clear_refusal_and_quick(full: Ledger, path: Path, 
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute(lock)
         start = time.monotonic()
-        with pytest.raises(LedgerError, match="locked by another process for more than 0.2 seconds"):
+        with pytest.raises(LedgerError, match=r"locked by another process for more than 0\.2 seconds"):
             impatient.reserve(reserve("r"), simulated=False)
         assert time.monotonic() - start < 2
         if lock == "BEGIN EXCLUSIVE":
@@ -519,9 +522,14 @@ def test_a_locked_ledger_is_a_clear_refusal_and_quick(full: Ledger, path: Path, 
 
 def test_a_transaction_that_fails_leaves_nothing(ledger: Ledger) -> None:
     head = ledger.chain().head
-    with pytest.raises(KeyboardInterrupt), ledger.store.transaction() as writer:
-        writer.append(link(3, head, budget(99)))
-        raise KeyboardInterrupt
+
+    def interrupted_write() -> None:
+        with ledger.store.transaction() as writer:
+            writer.append(link(3, head, budget(99)))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_write()
     assert ledger.chain().head == head
 
 

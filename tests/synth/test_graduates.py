@@ -270,9 +270,7 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
 
 def test_command_line_writes_what_the_function_writes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "discreet.synth", "graduates", "--rows", "1000", "--seed", "3"]
-    done = subprocess.run(
-        [*command, "--out", str(tmp_path / "cli")], check=True, capture_output=True, text=True
-    )
+    done = subprocess.run([*command, "--out", str(tmp_path / "cli")], check=True, capture_output=True, text=True)
     assert "1,000 of 1,000" in done.stderr
     written = graduates(tmp_path / "function", 1000, 3)
     assert done.stdout.split() == [

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class Engine(Protocol):
     """What a method may ask of an engine. Memory is bounded by the batch, not by the table."""
 
+    unreadable: int  # lines of the source that are no records and were left out
+
     def read(self, source: Any, base: Path) -> ibis.Table:
         """Confidential records, lazily."""
 

@@ -31,6 +31,7 @@ class Audit:
     """What the rules will drop, fold or leave out."""
 
     records: int
+    unreadable: int
     without_entity: int
     heavy_entities: int
     records_over: int
@@ -39,6 +40,7 @@ class Audit:
     @property
     def clean(self) -> bool:
         broken = (
+            self.unreadable,
             self.without_entity,
             self.records_over,
             *(a.missing + a.undeclared for a in self.attributes),
@@ -59,6 +61,7 @@ def audit(engine: Engine, table: ibis.Table, domains: Sequence[Domain], unit: Un
         over = _number(engine, too_many.aggregate(n=(_.n - unit.records).sum().fill_null(0)))
     return Audit(
         records=_number(engine, table.aggregate(n=_.count())),
+        unreadable=engine.unreadable,
         without_entity=without,
         heavy_entities=heavy,
         records_over=over,

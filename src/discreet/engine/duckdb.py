@@ -35,9 +35,11 @@ class DuckDBEngine:
             autoload_known_extensions=False,
         )
         self._names = count()
+        self.unreadable = 0
 
     def read(self, source: Any, base: Path) -> ibis.Table:
-        return readers.read(self._backend, source, base, self.folder)
+        table, self.unreadable = readers.read(self._backend, source, base, self.folder)
+        return table
 
     def public(self, table: pa.Table) -> ibis.Table:
         return self._backend.create_table(self._name(), table, temp=True)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from discreet.engine import csvfile
 from discreet.errors import SourceError
 from discreet.spec import DuckDBSource, FileSource, PostgresSource, Source
 
@@ -26,27 +27,27 @@ _ENDINGS = {
 }  # fmt: skip
 
 
-def read(backend: Any, source: Source | Any, base: Path, workspace: Path) -> ibis.Table:
-    """The source as a lazy table of the DuckDB backend."""
+def read(backend: Any, source: Source | Any, base: Path, workspace: Path) -> tuple[ibis.Table, int]:
+    """The source as a lazy table of the DuckDB backend, and how many unreadable lines were left out of it."""
     match source:
         case FileSource():
             return _file(backend, source, base, workspace)
         case DuckDBSource():
-            return _duckdb(backend, source, base)
+            return _duckdb(backend, source, base), 0
         case PostgresSource():
-            return _parquet(backend, [_postgres(source, workspace)], f"table {source.table}")
+            return _parquet(backend, [_postgres(source, workspace)], f"table {source.table}"), 0
         case _:
-            return _frame(backend, source)
+            return _frame(backend, source), 0
 
 
-def _file(backend: Any, source: FileSource, base: Path, workspace: Path) -> ibis.Table:
-    where = f"source {source.path}"
+def _file(backend: Any, source: FileSource, base: Path, workspace: Path) -> tuple[ibis.Table, int]:
+    where, left_out = f"source {source.path}", 0
     paths, kind = _find(base / source.path, source.format, where)
-    if kind == "parquet":
-        return _parquet(backend, paths, where)
     if kind == "csv":
-        return _csv(backend, paths, where)
-    return _parquet(backend, [_statistical(path, kind, source, base, workspace) for path in paths], where)
+        paths, left_out = _csv(paths, source, workspace, where)
+    elif kind != "parquet":
+        paths = [_statistical(path, kind, source, base, workspace) for path in paths]
+    return _parquet(backend, paths, where), left_out
 
 
 def _find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
@@ -85,20 +86,18 @@ def _parquet(backend: Any, paths: list[Path], where: str) -> ibis.Table:
         ) from None
 
 
-def _csv(backend: Any, paths: list[Path], where: str) -> ibis.Table:
-    """Every column as text, so that 00123 stays 00123."""
-    try:
-        with paths[0].open("rb") as file:
-            if not file.read(1):
-                raise SourceError("has no header line", where=where, do="give the column names in the first line")
-        table = backend.read_csv([str(p) for p in paths], all_varchar=True, header=True)
-        return table.mutate(**{c: table[c].nullif("") for c in table.columns})
-    except SourceError:
-        raise
-    except Exception as error:
-        raise SourceError(
-            f"is not readable as CSV ({type(error).__name__})", where=where, do="check the file"
-        ) from None
+def _csv(paths: list[Path], source: FileSource, workspace: Path, where: str) -> tuple[list[Path], int]:
+    """Each file as Parquet, and how many lines were left out."""
+    targets, left_out = [], 0
+    for path in paths:
+        delimiter = source.delimiter or ("\t" if path.name.lower().endswith(".tsv") else ",")
+        targets.append(_target(workspace, path))
+        left_out += csvfile.to_parquet(path, delimiter, targets[-1], where)
+    return targets, left_out
+
+
+def _target(workspace: Path, path: Path) -> Path:
+    return workspace / f"{path.name}-{len(list(workspace.iterdir()))}.parquet"
 
 
 def _statistical(path: Path, kind: str, source: FileSource, base: Path, workspace: Path) -> Path:
@@ -109,7 +108,7 @@ def _statistical(path: Path, kind: str, source: FileSource, base: Path, workspac
     if source.catalog is not None:
         options["catalog_file"] = str(base / source.catalog)
     reader = pyreadstat.read_sas7bdat if kind == "sas" else pyreadstat.read_dta
-    target = workspace / f"{path.stem}-{len(list(workspace.iterdir()))}.parquet"
+    target = _target(workspace, path)
     try:
         _, meta = reader(str(path), metadataonly=True, **options)
         labels = meta.variable_value_labels if source.labels == "text" else {}
@@ -193,6 +192,8 @@ def _write(target: Path, batches: Iterator[pa.RecordBatch] | pa.RecordBatchReade
 def _frame(backend: Any, frame: Any) -> ibis.Table:
     """Any Arrow-speaking frame: Polars, pandas, PyArrow, DuckDB relations, Ibis tables."""
     try:
+        if hasattr(frame, "collect") and not hasattr(frame, "__arrow_c_stream__"):
+            frame = frame.collect()  # a lazy frame
         if hasattr(frame, "to_pyarrow"):
             frame = frame.to_pyarrow()
         elif hasattr(frame, "to_arrow_table"):

@@ -18,7 +18,7 @@ import pyarrow as pa
 from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.tabulate import Rows, count_cells
-from discreet.errors import DomainError, GuaranteeError
+from discreet.errors import DomainError, GuaranteeError, ParameterError
 from discreet.methods import Column, ExpectedError, Progress
 from discreet.methods.cells import Cells, Int64s, dense, merge
 from discreet.noise.discrete import DiscreteLaplace
@@ -63,7 +63,12 @@ class CountsMethod:
                 where=f"table {self.spec.name}",
                 do="name the attribute differently and point it to the data with `column:`",
             )
-        _ = self.law  # a rate out of range is refused here, before anything is read
+        try:
+            _ = self.law
+        except ParameterError as error:
+            raise ParameterError(
+                f"epsilon / max_records: {error.what}", where=f"table {self.spec.name}", do=error.do
+            ) from None
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.tabulate import check_columns, used_columns
 from discreet.methods import methods
 from discreet.spec import Release
+from discreet.words import plural
 
 MARK = "CONFIDENTIAL: this describes the records themselves. It is for the operator, not for publication."
 
@@ -26,6 +27,8 @@ def check(release: Release, frame: Any = None) -> Audit:
 def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
     """The audit in words, one line a rule."""
     out = [MARK, f"{found.records:,} records read from {release.describe_source()}"]
+    if found.unreadable:
+        out.append(f"{plural(found.unreadable, 'line')} with broken quotes or another number of fields left out")
     if release.unit.entity is not None:
         column, most = release.unit.entity, release.unit.records
         out.append(f"{column}: {found.without_entity:,} records without one are dropped")

@@ -10,6 +10,7 @@ from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.ledger import Balance, Ledger
 from discreet.spec import Release
+from discreet.words import plural
 
 STRICT = (
     "Strict mode: that this release exists tells that no record broke the declared rules. "
@@ -46,17 +47,14 @@ class Plan:
     def __str__(self) -> str:
         lines = [f"Release {self.release} on asset {self.asset}", ""]
         for table in self.tables:
-            by = " × ".join(f"{n} ({s:,})" for n, s in zip(table.by, table.shape, strict=True)) or "everything"
+            by = " × ".join(f"{n} ({s:,})" for n, s in zip(table.by, table.shape, strict=True)) or "all records"
             lines += [
-                f"  {table.name}: {by} = {table.cells:,} cells, epsilon {written(table.guarantee.epsilon)}",
+                f"  {table.name}: {by} = {plural(table.cells, 'cell')}, epsilon {written(table.guarantee.epsilon)}",
                 f"    {table.composes}",
                 f"    {table.noise}; 90% within ±{table.error.margin90}, mean |error| {table.error.mean_absolute:.3g}",
             ]
-        lines += [
-            "",
-            f"  Rules: {'; '.join(self.rules)}",
-            f"  Total: {composition(self.total, len(self.tables))}",
-        ]
+        lines += ["", *(f"  Rule: {rule}" for rule in self.rules)] if self.rules else []
+        lines += ["", f"  Total: {composition(self.total, len(self.tables))}"]
         lines += [f"  {self.total.in_words()}"] + [f"  Caveat: {caveat}" for caveat in self.total.caveats]
         if self.balance is not None:
             lines.append(f"  Budget: {describe(self.balance)}")
@@ -106,12 +104,13 @@ def composition(total: Guarantee, tables: int) -> str:
 def describe(balance: Balance) -> str:
     """A budget in one line."""
     budget = balance.budget
+    how = " replaced (so an add-remove cost counts double)" if budget.neighbours == "substitution" else ""
     period = (
         f" from {budget.start or 'the beginning'} to {budget.end or 'open end'}" if budget.start or budget.end else ""
     )
     return (
-        f"epsilon {written(budget.epsilon)} for {budget.unit.in_words()}{period}; "
-        f"spent {written(balance.epsilon)}, left {written(balance.epsilon_left)}"
+        f"epsilon {written(budget.epsilon)} for {budget.unit.in_words()}{how}{period}; "
+        f"spent {written(balance.epsilon)}, {balance.left()}"
     )
 
 

@@ -43,7 +43,11 @@ def silent(step: str, done: int, total: int) -> None:
 
 def default_keys() -> KeyStore:
     """The owner's key store: `$DISCREET_KEYS`, or a private folder in the home directory."""
-    return FileKeyStore(Path(os.environ.get(KEYS_ENVIRONMENT) or Path.home() / ".discreet" / "keys"))
+    named = os.environ.get(KEYS_ENVIRONMENT)
+    if named:
+        return FileKeyStore(Path(named))
+    (Path.home() / ".discreet").mkdir(mode=0o700, exist_ok=True)
+    return FileKeyStore(Path.home() / ".discreet" / "keys")
 
 
 @dataclass(frozen=True)
@@ -107,6 +111,12 @@ def resume(job: Job) -> Manifest:
     output = Output(Path(state.reserve.output), release.release)
     if state.commit and state.committed_at and output.holds(state.commit.files):
         return _finish(job, output, state, methods(release))
+    if state.commit and state.reserve.key not in job.keys.names():
+        raise PublishError(
+            f"release {release.release!r} was published and its key destroyed; its folder is gone or was changed",
+            where=str(output.folder),
+            do="restore the folder from a copy: the ledger has the digest of every file",
+        )
     key = _load(job.keys, state)
     tables = methods(release)
     with _tabulated(job, tables, key) as cells:
@@ -185,7 +195,7 @@ def _complete(
         output.clean()
         raise PublishError(
             f"stopped after the reservation (ledger entry {entry.number}): "
-            + (getattr(error, "strerror", None) or type(error).__name__),
+            + (os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__),
             where=f"release {job.release.release}",
             do="make room and run `discreet resume`: it costs nothing more",
         ) from None
@@ -201,7 +211,7 @@ def _finish(job: Job, output: Output, state: ReleaseState, tables: list[Method])
     output.publish(state.commit.files, made)
     job.observe("publish", 1, 1)
     job.keys.destroy(state.reserve.key)
-    job.observe("done", 1, 1)
+    job.observe("destroy", 1, 1)
     return made
 
 
@@ -213,7 +223,7 @@ def _same_declaration(release: Release, state: ReleaseState) -> None:
     ):
         if found != reserved:
             raise KeyRefused(
-                f"the {what} of release {release.release!r} changed since its reservation",
+                f"the {what} of release {release.release!r} changed since its reservation ({reserved} → {found})",
                 do=f"restore them, or `discreet ledger abandon {release.release}`: the same noise on anything else "
                 "would give both away",
             )

@@ -15,6 +15,7 @@ from discreet.privacy.guarantee import Guarantee, Neighbours
 from discreet.privacy.unit import Unit
 
 LedgerKind = Literal["real", "simulation"]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]
 
 
 class _Event(BaseModel):
@@ -34,7 +35,7 @@ class Budget(_Event):
     """How much may be spent on an asset, for which unit, and when; a later one replaces an earlier one."""
 
     kind: Literal["budget"] = "budget"
-    asset: str
+    asset: Name
     unit: Unit
     epsilon: Positive
     delta: Exact
@@ -95,10 +96,10 @@ class Recorded(_Event):
     """A release made earlier or elsewhere, entered by hand so that the budget knows of it."""
 
     kind: Literal["record"] = "record"
-    release: str
-    asset: str
+    release: Name
+    asset: Name
     guarantee: Guarantee
-    note: str
+    note: Annotated[str, Field(min_length=1)]
     who: str
     time: dt.datetime
 

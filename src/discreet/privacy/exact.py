@@ -75,7 +75,7 @@ def _parse(value: Any) -> Fraction:
     try:
         return exact(value)
     except ParameterError as error:  # pydantic collects ValueErrors, with the place where they stand
-        raise ValueError(f"{error.what}. {error.do}") from None
+        raise ValueError(f"{error.what}; {error.do}") from None
 
 
 def _parse_positive(value: Any) -> Fraction:

@@ -82,6 +82,11 @@ class Balance:
     def delta_left(self) -> Fraction:
         return self.budget.delta - self.delta
 
+    def left(self) -> str:
+        """What is left, in words; outside releases may have taken more than there was."""
+        over = -self.epsilon_left
+        return f"left 0 (overspent by {written(over)})" if over > 0 else f"left {written(self.epsilon_left)}"
+
     def charge(self, cost: Guarantee) -> Balance:
         """The balance after one more release, or a refusal that says what was asked, spent and left."""
         asked = cost.for_budget(self.budget.unit, self.budget.neighbours)
@@ -258,8 +263,8 @@ class Ledger:
             state = chain.open_release(release)
             if state.commit is not None:
                 raise LedgerError(
-                    f"release {release!r} is committed and cannot be abandoned",
-                    do="complete it with `discreet resume`",
+                    f"release {release!r} is committed: its bytes are fixed and may have been seen",
+                    do="if its folder has no manifest, complete it with `discreet resume`",
                 )
             return Abandon(release=release, reason=reason, who=whoami(), time=self.clock())
 

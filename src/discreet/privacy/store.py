@@ -108,7 +108,9 @@ class SQLiteStore:
                     where=f"ledger {self.place}",
                     do="wait for it to finish and try again",
                 ) from None
-            raise LedgerError(f"cannot be used ({error})", where=f"ledger {self.place}") from None
+            raise LedgerError(
+                f"cannot be used ({error})", where=f"ledger {self.place}", do="check that it is a ledger and readable"
+            ) from None
         except sqlite3.DatabaseError as error:
             raise LedgerError(
                 f"is damaged or no ledger ({error})",

@@ -25,15 +25,18 @@ class TableDoc:
 
 def as_json(release: str, tables: list[TableDoc], simulated: bool) -> str:
     """Columns, their types and all their codes, with labels where the code list has them."""
-    return json.dumps(
-        {
-            "release": release,
-            "notice": SIMULATION if simulated else "",
-            "tables": {t.name: _table(t) for t in tables},
-            "attributes": {a.name: _attribute(a) for t in tables for a in t.attributes},
-        },
-        indent=1,
-        ensure_ascii=False,
+    return (
+        json.dumps(
+            {
+                "release": release,
+                "notice": SIMULATION if simulated else "",
+                "tables": {t.name: _table(t) for t in tables},
+                "attributes": {a.name: _attribute(a) for t in tables for a in t.attributes},
+            },
+            indent=1,
+            ensure_ascii=False,
+        )
+        + "\n"
     )
 
 

@@ -81,9 +81,7 @@ def person_ids(numbers: Array) -> pa.StringArray:
     text[numbers == PLACEHOLDER] = np.frombuffer(PLACEHOLDER_ID, dtype=np.uint8)
     offsets = np.arange(0, ID_LENGTH * (len(numbers) + 1), ID_LENGTH, dtype=np.int32)
     valid = np.packbits(numbers != NULL, bitorder="little")
-    return pa.StringArray.from_buffers(
-        len(numbers), pa.py_buffer(offsets), pa.py_buffer(text), pa.py_buffer(valid)
-    )
+    return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(text), pa.py_buffer(valid))
 
 
 def _coded(positions: Array, values: tuple[str, ...]) -> pa.DictionaryArray:

@@ -37,9 +37,7 @@ def soil(clean: Block, number: int, seed: int, known: dict[str, int]) -> None:
         rows = _some_rows(clean, rng, SHARE / len(known))
         getattr(clean, name)[rows] = clean_codes + rng.integers(0, len(JUNK), len(rows))
     undeclared = _some_rows(clean, rng)
-    clean.field[undeclared] = (
-        known["field"] + len(JUNK) + rng.integers(0, len(UNDECLARED_FIELDS), len(undeclared))
-    )
+    clean.field[undeclared] = known["field"] + len(JUNK) + rng.integers(0, len(UNDECLARED_FIELDS), len(undeclared))
     clean.institution[_some_rows(clean, rng)] = NULL
     clean.person[_some_rows(clean, rng)] = NULL
     clean.person[_some_rows(clean, rng)] = PLACEHOLDER

@@ -128,9 +128,7 @@ def careers() -> Careers:
     )
 
 
-def _programmes_taken(
-    rng: np.random.Generator, degrees: Array, first_degree: Array, programmes: Programmes
-) -> Array:
+def _programmes_taken(rng: np.random.Generator, degrees: Array, first_degree: Array, programmes: Programmes) -> Array:
     """The programme of every degree, by popularity; half of the later ones at the first one's institution."""
     upto = programmes.upto
     count = int(degrees.sum())
