@@ -116,7 +116,6 @@ def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path) -> None:
         assert path.name in caught.value.where
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: a NUL in a path is a bare ValueError")
 def test_a_path_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DomainError):
         read_columns(tmp_path / "a\0b.csv", ["code"], "a")

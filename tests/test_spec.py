@@ -89,7 +89,6 @@ def test_a_unit_has_no_defaults(unit: Any, says: str) -> None:
 
 
 @pytest.mark.parametrize("unit", [{}, {"people": "pid"}, {"person": "p", "job": "j", "max_records": 1}])
-@pytest.mark.xfail(strict=True, reason="BUG: the braces of this message go through str.format: KeyError 'person'")
 def test_a_unit_that_is_none_or_two_is_refused(unit: Any) -> None:
     with pytest.raises(SpecError, match="names no unit"):
         release(unit=unit)
@@ -103,9 +102,6 @@ def test_a_unit_that_is_none_or_two_is_refused(unit: Any) -> None:
         {"establishment": "e", "alpha": "1", "adversary": "weak", "whole": "true"},
         {"establishment": "e", "alpha": "1", "adversary": "weak", "whole": 1},
     ],
-)
-@pytest.mark.xfail(
-    strict=True, reason="BUG: `whole` is dropped silently where it is not exactly true on an establishment"
 )
 def test_whole_is_not_ignored(unit: Any) -> None:
     with pytest.raises(SpecError, match="whole"):
@@ -155,7 +151,6 @@ def test_tables_are_strict(change: dict[str, Any], says: str) -> None:
 
 
 @pytest.mark.parametrize("method", [["counts"], {"counts": 1}])
-@pytest.mark.xfail(strict=True, reason="BUG: an unhashable method is a bare TypeError")
 def test_a_method_of_a_wrong_type_is_refused(method: Any) -> None:
     with pytest.raises(SpecError, match="method"):
         release(tables=[table(method=method)])
@@ -407,7 +402,6 @@ def test_the_nearest_key_or_all_of_them() -> None:
     assert unknown("zzz", ["epsilon", "by"], "word") == "unknown word 'zzz'; known: epsilon, by"
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: a lone surrogate passes and is a bare UnicodeEncodeError in digest()")
 def test_text_that_cannot_be_encoded_is_refused() -> None:
     with pytest.raises(DiscreetError):
         release(domains={"d": {"values": ["\ud800"]}}, tables=[table()]).digest()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import specfile
 from discreet.privacy.events import Budget, LedgerKind
-from discreet.privacy.exact import exact
 from discreet.privacy.ledger import Clock, Ledger, now, whoami
+from discreet.privacy.refusal import as_refusal
 from discreet.privacy.store import SQLiteStore
 from discreet.spec import Release, parse_budget_unit
 
@@ -40,21 +40,22 @@ def set_budget(
     kind: LedgerKind = "real",
 ) -> None:
     """Set an asset's budget; begins the ledger if there is none."""
-    budget = Budget.model_validate(
-        {
-            "asset": asset,
-            "unit": parse_budget_unit(unit),
-            "epsilon": exact(epsilon, "epsilon"),
-            "delta": exact(delta, "delta"),
-            "neighbours": neighbours,
-            "start": start,
-            "end": end,
-            "who": whoami(),
-            "time": ledger.clock(),
-        }
-    )
+    with as_refusal("budget"):
+        budget = Budget.model_validate(
+            {
+                "asset": asset,
+                "unit": parse_budget_unit(unit),
+                "epsilon": epsilon,
+                "delta": delta,
+                "neighbours": neighbours,
+                "start": start,
+                "end": end,
+                "who": whoami(),
+                "time": ledger.clock(),
+            }
+        )
     if not ledger.store.exists():
-        ledger.create(kind)
+        ledger.create(kind, exist_ok=True)  # somebody else may be beginning it, too
     ledger.fits(ledger.chain(), simulated=kind == "simulation")
     ledger.set_budget(budget)
 

@@ -172,20 +172,19 @@ def ledger_budget(
 ) -> None:
     """Set an asset's budget: how much, for whom, when. Begins the ledger if there is none."""
     from discreet.api import set_budget
-    from discreet.terminal import as_refusal, unit_option
+    from discreet.terminal import unit_option
 
-    with as_refusal("budget"):
-        set_budget(
-            _ledger(ledger),
-            asset,
-            epsilon=epsilon,
-            delta=delta,
-            unit=unit_option(unit, alpha, adversary),
-            neighbours=neighbours,
-            start=start,
-            end=end,
-            kind="simulation" if simulation else "real",
-        )
+    set_budget(
+        _ledger(ledger),
+        asset,
+        epsilon=epsilon,
+        delta=delta,
+        unit=unit_option(unit, alpha, adversary),
+        neighbours=neighbours,
+        start=start,
+        end=end,
+        kind="simulation" if simulation else "real",
+    )
     typer.echo(f"Budget of {asset}: epsilon {epsilon}, delta {delta}, unit {unit}.")
 
 
@@ -199,7 +198,8 @@ def ledger_record(
     ledger: OnlyLedger = LEDGER,
 ) -> None:
     """Enter a release made earlier or elsewhere, so that the budget knows of it."""
-    from discreet.terminal import as_refusal, record_outside
+    from discreet.privacy.refusal import as_refusal
+    from discreet.terminal import record_outside
 
     with as_refusal("record"):
         entry = record_outside(_ledger(ledger), release, asset, epsilon, delta, note)

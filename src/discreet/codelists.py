@@ -121,6 +121,8 @@ def read_columns(path: Path, columns: Sequence[str], where: str) -> list[Key]:
         raise DomainError(f"cannot be read ({error.strerror})", where=place, do="check the path") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise DomainError(f"is not CSV in UTF-8 ({error})", where=place, do="save it as UTF-8 CSV") from None
+    except ValueError:
+        raise DomainError("cannot be read (not a path)", where=place, do="check the path") from None
     return rows
 
 

@@ -44,7 +44,8 @@ class Attribute:
         if not self.categories:
             raise DomainError("has no categories", where=f"domain {self.name}", do="declare at least one")
         if len(set(self.categories)) < len(self.categories):
-            double = next(c for i, c in enumerate(self.categories) if c in self.categories[:i])
+            seen: set[Key] = set()
+            double = next(c for c in self.categories if c in seen or seen.add(c))  # type: ignore[func-returns-value]
             raise DomainError(f"lists {'/'.join(double)!r} twice", where=f"domain {self.name}", do="list it once")
         if self.other is not None and self.other in {c for key in self.categories for c in key}:
             raise DomainError(
@@ -95,7 +96,7 @@ class Domain:
         if (cells := prod(self.shape)) > MAX_CELLS:
             sizes = " × ".join(f"{a.size:,} {a.name}" for a in self.attributes)
             raise DomainError(
-                f"has {cells:.3g} cells ({sizes}), more than the {MAX_CELLS:.3g} that can be numbered",
+                f"has {_about(cells)} cells ({sizes}), more than the {MAX_CELLS:.3g} that can be numbered",
                 where="by " + ", ".join(a.name for a in self.attributes),
                 do="publish fewer attributes together, or coarser ones",
             )
@@ -148,3 +149,8 @@ class Domain:
         """SHA-256 of the whole declaration: part of what a release key is bound to."""
         text = json.dumps([attribute.declaration() for attribute in self.attributes], ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _about(number: int) -> str:
+    """A size in words, however large."""
+    return f"{number:.3g}" if number < 10**300 else f"about 2^{number.bit_length() - 1}"

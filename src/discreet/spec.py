@@ -19,6 +19,7 @@ from pydantic import (
     TypeAdapter,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from discreet import codelists
 from discreet.domain import Attribute, Domain
@@ -41,7 +42,8 @@ class Strict(BaseModel):
         if isinstance(data, dict):
             for key in data:
                 if key not in cls.model_fields:
-                    raise ValueError(unknown(str(key), list(cls.model_fields)))
+                    text = unknown(str(key), [name for name in cls.model_fields if name != "base"])
+                    raise PydanticCustomError("unknown_key", "{text}", {"text": text, "key": str(key)})
         return data
 
 
@@ -225,7 +227,7 @@ def _known_method(data: Any) -> Any:
     if isinstance(data, dict):
         if "method" not in data:
             raise ValueError(f"key 'method' is missing; known methods: {', '.join(_METHODS)}")
-        if data["method"] not in _METHODS:
+        if not isinstance(data["method"], str) or data["method"] not in _METHODS:
             raise ValueError(unknown(str(data["method"]), list(_METHODS), "method"))
     return data
 
@@ -262,7 +264,9 @@ def parse_unit(data: Any) -> Any:
             "max_records: N}"
         )
     kind, rest = kinds[0], {k: v for k, v in data.items() if k not in (*kinds, "whole")}
-    whole = kind == "establishment" and data.get("whole") is True
+    if "whole" in data and (kind != "establishment" or not isinstance(data["whole"], bool)):
+        raise ValueError("`whole` is true or false, and only an establishment has it")
+    whole = data.get("whole") is True
     allowed = ["alpha", "adversary"] if kind == "establishment" and not whole else ["max_records"]
     for key in rest:
         if key not in allowed:

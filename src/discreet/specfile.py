@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError
 
 from discreet.errors import SpecError
 from discreet.spec import Release
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML without the surprises of version 1.1: 010 is not 8, 1:30 is not 90, NO is not false, a date is text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in ("null", "float", "merge")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
 
 _SAYS = {
     "missing": "key {key!r} is missing",
@@ -39,13 +53,17 @@ def load(path: str | Path) -> Release:
 def parse(text: str, name: str = "release.yaml", base: Path | None = None) -> Release:
     """The release that this YAML text describes; paths in it are relative to `base`."""
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        for event in yaml.parse(text, Loader=_Loader):
+            if isinstance(event, yaml.AliasEvent):
+                line = event.start_mark.line + 1 if event.start_mark else 1
+                raise SpecError("aliases are not read", where=f"{name}, line {line}", do="write the value out")
+        node = yaml.compose(text, Loader=_Loader)
         _no_doubles(node, name)
-        data = yaml.safe_load(text)
+        data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader with fewer surprises
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise SpecError(f"is not YAML ({error.problem})", where=f"{name}, line {line}", do="mend the line") from None
-    except (yaml.YAMLError, ValueError, RecursionError):
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
         raise SpecError("is not YAML", where=name, do="write keys and values as in the README") from None
     if not isinstance(data, dict):
         raise SpecError("expected keys and values", where=name, do="start from the example in the README")
@@ -57,17 +75,23 @@ def build(data: dict[str, Any], base: Path, name: str = "release", node: yaml.No
     if "base" in data:
         raise SpecError("unknown key 'base'", where=name)
     try:
-        return Release.model_validate({**data, "base": base})
+        release = Release.model_validate({**data, "base": base})
+        release.model_dump_json()
+        return release
+    except PydanticSerializationError:
+        raise SpecError("contains text that is not Unicode", where=name, do="remove lone surrogates") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise _refusal(first, name, node) from None
 
 
 def _refusal(error: Any, name: str, node: yaml.Node | None) -> SpecError:
-    path, line = _place(error["loc"], node)
+    loc = error["loc"] if error["type"] != "unknown_key" else (*error["loc"], error["ctx"]["key"])
+    path, line = _place(loc, node)
     key = str(error["loc"][-1]) if error["loc"] else ""
     kind = _kind(error.get("input"))
-    text = _SAYS.get(error["type"], error["msg"]).format(key=key, kind=kind).removeprefix("Value error, ")
+    says = _SAYS.get(error["type"])
+    text = says.format(key=key, kind=kind) if says else error["msg"].removeprefix("Value error, ")
     if error["type"] == "missing":
         path = path.rpartition(".")[0] if path.endswith(key) else path
     where = f"{name}, line {line}" if line else name
@@ -105,6 +129,9 @@ def _no_doubles(node: yaml.Node | None, name: str) -> None:
     if isinstance(node, yaml.MappingNode):
         seen = set()
         for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                line = key.start_mark.line + 1
+                raise SpecError("a key must be text", where=f"{name}, line {line}", do="write a plain key")
             if key.value in seen:
                 line = key.start_mark.line + 1
                 raise SpecError(f"key {key.value!r} stands twice", where=f"{name}, line {line}", do="keep one")

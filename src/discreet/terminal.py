@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pydantic import ValidationError
-
 from discreet.errors import GuaranteeError, LedgerError, ParameterError
 from discreet.pipeline.plan import describe
 from discreet.privacy.events import Budget, Entry, Recorded, Reserve
@@ -115,15 +113,3 @@ def record_outside(ledger: Ledger, release: str, asset: str, epsilon: str, delta
     return ledger.record(
         Recorded(release=release, asset=asset, guarantee=guarantee, note=note, who=whoami(), time=time)
     )
-
-
-@contextmanager
-def as_refusal(where: str) -> Iterator[None]:
-    """Options that a model refuses become one clear line."""
-    try:
-        yield
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = ".".join(str(step) for step in first["loc"])
-        text = str(first["msg"]).removeprefix("Value error, ")
-        raise ParameterError(text, where=f"{where}, {place}" if place else where, do="correct the option") from None

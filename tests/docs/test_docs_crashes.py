@@ -122,7 +122,7 @@ def test_after_a_crash_all_is_as_the_table_says(step: str, reader: Path) -> None
             place.release.resume()
         place.run()
     else:
-        assert row.do == ("nothing" if step == "`done`" else "resume")
+        assert row.do == ("nothing" if step == "`destroy`" else "resume")
         made = place.release.resume()
         assert place.release.ledger.verify(made.ledger.head).balance("people", place.release.ledger.clock().date())
     assert place.seen() == ("no", "nothing", "complete", "committed")

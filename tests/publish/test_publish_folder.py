@@ -143,9 +143,6 @@ def test_a_folder_with_other_bytes_is_refused(output: Output, what: str) -> None
         output.publish(files, made(files))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="BUG: publish moves the staged folder without looking whether it holds the committed bytes"
-)
 @pytest.mark.parametrize("what", ["missing", "changed", "added"])
 def test_staged_bytes_that_were_not_committed_are_refused(output: Output, what: str) -> None:
     files = staged(output)
@@ -161,7 +158,6 @@ def test_staged_bytes_that_were_not_committed_are_refused(output: Output, what: 
     assert not output.folder.exists()
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: nothing staged is a bare FileNotFoundError")
 def test_nothing_staged_is_refused(output: Output) -> None:
     with pytest.raises(PublishError):
         output.publish({"t.csv": "00"}, made({"t.csv": "00"}))

@@ -66,7 +66,6 @@ def test_simulations_are_marked_in_names_and_metadata(tmp_path: Path, simulated:
 
 
 @pytest.mark.parametrize("simulated", [False, True])
-@pytest.mark.xfail(strict=True, reason="BUG: write_table believes its argument, not the mark of the protected rows")
 def test_the_mark_comes_from_the_rows(tmp_path: Path, simulated: bool) -> None:
     with pytest.raises(Exception, match="simulat"):
         write_table(tmp_path, "t", SCHEMA, batches(["1"], simulated=simulated), not simulated)

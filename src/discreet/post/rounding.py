@@ -19,6 +19,7 @@ def to_multiple(values: Int64s, base: int) -> Int64s:
     >>> to_multiple(np.array([-8, -7, 0, 2, 3]), 5).tolist()
     [-10, -5, 0, 0, 5]
     """
-    whole, rest = np.divmod(np.abs(values), base)
-    rounded: Int64s = np.sign(values) * (whole + (2 * rest >= base)) * base
+    whole, rest = np.divmod(np.abs(values).view(np.uint64), np.uint64(base))
+    steps = np.minimum(whole + (2 * rest >= base), (2**63 - 1) // base)  # saturates instead of wrapping around
+    rounded: Int64s = np.sign(values) * steps.astype(np.int64) * base
     return rounded

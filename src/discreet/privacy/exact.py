@@ -6,6 +6,7 @@ does not hold for it.
 
 from __future__ import annotations
 
+import re
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Annotated, Any
@@ -13,6 +14,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainSerializer
 
 from discreet.errors import ParameterError
+
+MAX_LENGTH = 4000  # Python converts integers of up to 4,300 digits
+_GIANT = re.compile(r"[eE][+-]?0*[0-9_]{4}")  # Fraction("1e999999999") would compute it
 
 
 def exact(value: object, where: str = "") -> Fraction:
@@ -27,10 +31,12 @@ def exact(value: object, where: str = "") -> Fraction:
             do='write it as a quoted decimal or ratio, for instance "1.5" or "3/2"',
         )
     try:
+        if isinstance(value, str) and (len(value) > MAX_LENGTH or _GIANT.search(value)):
+            raise ValueError
         return Fraction(value)
     except (ValueError, ZeroDivisionError):
         raise ParameterError(
-            f"expected an exact number, found {value!r}",
+            f"expected an exact number, found {str(value)[:40]!r}",
             where=where,
             do='write it as a decimal or ratio, for instance "1.5" or "3/2"',
         ) from None
@@ -58,7 +64,9 @@ def written(number: Fraction) -> str:
     digits = max(twos, fives)
     if denominator != 1 or digits > 12:
         return str(number)
-    return f"{Decimal(number.numerator * 10**digits // number.denominator).scaleb(-digits):f}"
+    whole, rest = divmod(abs(number.numerator) * (10**digits // number.denominator), 10**digits)
+    sign = "-" if number < 0 else ""
+    return f"{sign}{whole}.{rest:0{digits}}" if digits else f"{sign}{whole}"
 
 
 def exp_above(number: Fraction) -> Fraction:

@@ -63,7 +63,7 @@ class Guarantee(BaseModel):
         """Parallel composition: releases on parts of the data that share no record.
 
         A record, or an establishment whose parts are whole establishments, lies in one part: the largest ε holds. An
-        entity with up to k records lies in at most k parts: the k largest add up.
+        entity of which k records are kept, in all parts together, lies in at most k parts: the k largest add up.
         """
         parts = (self, *others)
         if any(part.neighbours == "substitution" for part in parts):
@@ -86,7 +86,15 @@ class Guarantee(BaseModel):
         """The same promise when a unit is replaced instead of added or removed: two steps, 2ε and (1 + e^ε)·δ."""
         if self.neighbours == "substitution":
             return self
-        delta = min(Fraction(1), self.delta * (1 + exp_above(self.epsilon))) if self.delta else Fraction(0)
+        if isinstance(self.unit, Establishment) and self.unit.adversary == "weak":
+            raise GuaranteeError(
+                "against a weak adversary nothing is promised about exchanging workers (003, Theorem 7.2 fails)",
+                do="state the guarantee against a strong adversary, or the budget for add-remove",
+            )
+        delta = Fraction(0)
+        if self.delta:
+            vacuous = self.epsilon > 10_000  # e^ε is beyond any δ worth stating; δ = 1 always holds
+            delta = Fraction(1) if vacuous else min(Fraction(1), self.delta * (1 + exp_above(self.epsilon)))
         return self.model_copy(update={"epsilon": 2 * self.epsilon, "delta": delta, "neighbours": "substitution"})
 
     def for_budget(self, unit: Unit, neighbours: Neighbours) -> Guarantee:
@@ -103,7 +111,7 @@ class Guarantee(BaseModel):
     def in_words(self) -> str:
         """What is promised, in one sentence."""
         verb = "added to or removed from" if self.neighbours == "add-remove" else "replaced in"
-        extra = f", except with probability {written(self.delta)}" if self.delta else ""
+        extra = f", plus a probability of at most {written(self.delta)}" if self.delta else ""
         return (
             f"Whatever is published changes its probability by a factor of at most e^{written(self.epsilon)} "
             f"when {self.unit.change(verb)}{extra}."

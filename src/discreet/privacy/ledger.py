@@ -176,15 +176,19 @@ class Chain:
             )
         budget = current[-1]
         spent = [
-            e.guarantee.for_budget(budget.unit, budget.neighbours)
-            for e in self.events
-            if isinstance(e, Reserve | Recorded) and e.asset == asset and budget.in_force(e.time.date())
+            event.guarantee.for_budget(budget.unit, budget.neighbours)
+            for event in self.spending(asset)
+            if budget.in_force(event.time.date())
         ]
         return Balance(budget, tuple(spent))
 
+    def spending(self, asset: str) -> list[Reserve | Recorded]:
+        """Everything ever spent on an asset."""
+        return [e for e in self.events if isinstance(e, Reserve | Recorded) and e.asset == asset]
+
     def lifetime(self, asset: str) -> Guarantee | None:
-        """Everything ever spent on an asset, whatever the periods: loss does not expire with a budget."""
-        spent = [e.guarantee for e in self.events if isinstance(e, Reserve | Recorded) and e.asset == asset]
+        """The total ever spent on an asset, whatever the periods: loss does not expire with a budget."""
+        spent = [event.guarantee for event in self.spending(asset)]
         return compose(spent) if spent else None
 
 
@@ -194,13 +198,10 @@ class Ledger:
     def __init__(self, store: Store, clock: Clock = now) -> None:
         self.store, self.clock = store, clock
 
-    def create(self, kind: LedgerKind) -> None:
+    def create(self, kind: LedgerKind, *, exist_ok: bool = False) -> None:
         """Begin a ledger. It stays of this kind: a real one takes no simulation, a simulation no release."""
-        self.store.create()
-        with self.store.transaction() as writer:
-            if writer.entries():
-                raise LedgerError("exists already", where=f"ledger {self.store.place}", do="use it, or name another")
-            writer.append(link(1, "", Genesis(ledger=kind, time=self.clock())))
+        if not self.store.create(link(1, "", Genesis(ledger=kind, time=self.clock()))) and not exist_ok:
+            raise LedgerError("exists already", where=f"ledger {self.store.place}", do="use it, or name another")
 
     def chain(self) -> Chain:
         if not self.store.exists():
@@ -214,6 +215,7 @@ class Ledger:
     def verify(self, head: str | None = None) -> Chain:
         """Check every link; `head` (from a manifest) must be one of them, or the ledger was rolled back."""
         chain = self.chain()
+        chain.releases()  # every commit and abandon must end something that was reserved
         if head is not None and head not in {entry.hash for entry in chain.entries}:
             raise LedgerError(
                 f"does not contain the head {head[:16]}…: it was rolled back, replaced, or is another ledger",
@@ -223,7 +225,14 @@ class Ledger:
         return chain
 
     def set_budget(self, budget: Budget) -> Entry:
-        return self._append(lambda _: budget)
+        """Replace an asset's budget. What was spent must be chargeable to it, or nothing could be spent any more."""
+
+        def event(chain: Chain) -> Event:
+            for spent in chain.spending(budget.asset):
+                spent.guarantee.for_budget(budget.unit, budget.neighbours)
+            return budget
+
+        return self._append(event)
 
     def record(self, recorded: Recorded) -> Entry:
         """Enter a release made earlier or elsewhere. It is a fact: it may exceed the budget; then nothing is left."""

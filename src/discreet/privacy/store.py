@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from discreet.errors import LedgerError
 from discreet.privacy.events import Entry
@@ -36,7 +36,7 @@ class Store(Protocol):
     @property
     def place(self) -> str: ...
     def exists(self) -> bool: ...
-    def create(self) -> None: ...
+    def create(self, first: Entry) -> bool: ...
     def entries(self) -> list[Entry]: ...
     @contextmanager
     def transaction(self) -> Iterator[Writer]: ...
@@ -48,12 +48,24 @@ class _Rows:
 
     def entries(self) -> list[Entry]:
         rows = self._connection.execute("SELECT number, previous, body, hash FROM entries ORDER BY number")
-        return [Entry(number=n, previous=p, body=b, hash=h) for n, p, b, h in rows]
+        return [_entry(place, row) for place, row in enumerate(rows, start=1)]
 
     def append(self, entry: Entry) -> None:
         self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?)", (entry.number, entry.previous, entry.body, entry.hash)
         )
+
+
+def _entry(place: int, row: tuple[Any, ...]) -> Entry:
+    """SQLite stores any type in any column: a field of another one was not written by us."""
+    if [type(field) for field in row] != [int, str, str, str]:
+        raise LedgerError(
+            "was changed after it was written: a field is of another type",
+            where=f"ledger entry {place}",
+            do="restore the ledger from a copy; spend nothing until then",
+        )
+    number, previous, body, digest = row
+    return Entry(number=number, previous=previous, body=body, hash=digest)
 
 
 class SQLiteStore:
@@ -67,19 +79,25 @@ class SQLiteStore:
         return str(self.path)
 
     def exists(self) -> bool:
-        return self.path.exists()
+        return self.path.exists() and self.path.stat().st_size > 0  # an interrupted beginning leaves an empty file
 
-    def create(self) -> None:
+    def create(self, first: Entry) -> bool:
+        """Begin with this entry, in one transaction; whether it did, or somebody had begun before."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connect("rwc") as connection:
             connection.execute("BEGIN IMMEDIATE")
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone():
+            begun = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone() is not None
+            if not begun:
                 for statement in _SCHEMA:
                     connection.execute(statement)
+                _Rows(connection).append(first)
             connection.execute("COMMIT")
+        return not begun
 
     def entries(self) -> list[Entry]:
-        with self._connect("ro") as connection:
+        # Not mode=ro: after a power cut even a reader must be able to roll the journal back.
+        with self._connect("rw") as connection:
+            connection.execute("PRAGMA query_only = ON")
             return _Rows(connection).entries()
 
     @contextmanager
@@ -98,8 +116,7 @@ class SQLiteStore:
         try:
             uri = f"{self.path.absolute().as_uri()}?mode={mode}"
             with closing(sqlite3.connect(uri, uri=True, timeout=self.wait, isolation_level=None)) as connection:
-                if mode != "ro":
-                    connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA synchronous = EXTRA")  # syncs the folder too
                 yield connection
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):

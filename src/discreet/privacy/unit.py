@@ -142,4 +142,10 @@ def meet(one: Unit, two: Unit) -> Unit | None:
         return Establishment(column=one.column, alpha=min(one.alpha, two.alpha), adversary="weak" if weak else "strong")
     if not one.implies(two):
         return None
-    return max(one, two, key=lambda unit: getattr(unit, "max_records", None) or 0)
+    return max(one, two, key=_most)
+
+
+def _most(unit: Unit) -> float:
+    """How many records at most; an unstated number is unbounded."""
+    stated = getattr(unit, "max_records", 1)
+    return float("inf") if stated is None else stated

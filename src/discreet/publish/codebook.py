@@ -49,7 +49,7 @@ def _attribute(attribute: Attribute) -> dict[str, object]:
     return {
         "columns": list(attribute.columns),
         "codes": [list(key) for key in attribute.published],
-        "labels": list(attribute.labels) if attribute.labels else None,
+        "labels": [*attribute.labels, *([attribute.other] if attribute.other else [])] if attribute.labels else None,
         "undeclared": attribute.other or "dropped",
         "provenance": attribute.provenance,
     }

@@ -53,6 +53,10 @@ class Output:
         """Move the staged folder into place and write the manifest; safe to repeat after a crash."""
         if not _contains(self.folder, files):
             self.refuse_existing()
+            if not _contains(self.staging, files):
+                raise PublishError(
+                    "the staged files are not the committed ones", where=str(self.staging), do="run `discreet resume`"
+                )
             mask = os.umask(0)
             os.umask(mask)
             self.staging.chmod(0o777 & ~mask)

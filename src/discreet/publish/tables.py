@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
+from discreet.errors import PublishError
 from discreet.privacy.protected import Protected
 
 SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and must not be published."
@@ -43,6 +44,8 @@ def write_table(
         columns = stack.enter_context(pq.ParquetWriter(parquet, marked, compression="zstd"))
         lines = stack.enter_context(pcsv.CSVWriter(csv, plain, write_options=_CSV))
         for protected in batches:
+            if protected.simulated != simulated:
+                raise PublishError("simulated and real rows do not mix", where=f"table {table}")
             batch = protected.value
             columns.write_batch(batch.replace_schema_metadata(marked.metadata))
             lines.write_batch(batch.cast(plain))
