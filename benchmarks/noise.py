@@ -1,4 +1,8 @@
-"""How fast the noise is: `python -m benchmarks.noise --json`. One thread, key stream included."""
+"""How fast the noise is: `python -m benchmarks.noise --json`. One thread, key stream included.
+
+`vs_numpy` draws all cells in ranges of 2¹⁸, as a release does, ours into one buffer (NumPy's `geometric` takes none).
+`vs_numpy_one_array` lets both fill new arrays of all cells; there the operating system's page faults weigh on both.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks._measure import Result, best_of, front, seconds
+from discreet.methods.counts import RANGE
 from discreet.noise import kernels
 from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.key import ReleaseKey
@@ -25,17 +30,28 @@ RATE = F(3, 2)
 GRID = (F(10), F(1, 100), F(10**9))
 
 
+def in_ranges(n: int, draw: Callable[[int, int], object]) -> Callable[[], object]:
+    """All n cells, RANGE of them at a time."""
+
+    def run() -> None:
+        for first in range(0, n, RANGE):
+            draw(first, min(RANGE, n - first))
+
+    return run
+
+
 def contestants(stream: Stream, n: int) -> dict[str, Callable[[], object]]:
     """Every law of ours, and NumPy's insecure floating-point ones, n draws each."""
     rng = np.random.default_rng(1)
     p = float(1 - np.exp(-float(RATE)))
-    counts, out = np.arange(n, dtype=np.int64) % 1000, np.zeros(n, dtype=np.int64)
+    counts, buffer = np.arange(n, dtype=np.int64) % 1000, np.zeros(RANGE, dtype=np.int64)
     return {
-        "discrete": lambda: DiscreteLaplace(RATE).draw(stream, 0, n, out),
-        "discrete_new_array": lambda: DiscreteLaplace(RATE).draw(stream, 0, n),
-        "capped": lambda: DiscreteLaplace(F(2), 7).draw(stream, 0, n, out),
+        "discrete": in_ranges(n, lambda first, m: DiscreteLaplace(RATE).draw(stream, first, m, buffer)),
+        "numpy_geometric": in_ranges(n, lambda _, m: rng.geometric(p, m) - rng.geometric(p, m)),
+        "capped": in_ranges(n, lambda first, m: DiscreteLaplace(F(2), 7).draw(stream, first, m, buffer)),
+        "discrete_one_array": lambda: DiscreteLaplace(RATE).draw(stream, 0, n),
+        "numpy_one_array": lambda: rng.geometric(p, n) - rng.geometric(p, n),
         "small_rate": lambda: DiscreteLaplace(F(1, 1000)).draw(stream, 0, n),
-        "numpy_geometric": lambda: rng.geometric(p, n) - rng.geometric(p, n),
         "laplace": lambda: Laplace(*GRID).draw(stream, 0, n),
         "laplace_pareto": lambda: LaplacePareto(*GRID, F(5)).draw(stream, 0, n),
         "numpy_laplace": lambda: rng.laplace(size=n),
@@ -83,9 +99,10 @@ def time_by_value(stream: Stream, values: tuple[int, ...] = (0, 1, 2, 5, 10, 20,
 def measure(arguments: Namespace) -> Result:
     """All figures; draws of the rounded laws are a fifth of the integer ones."""
     stream = ReleaseKey.simulation("benchmark").stream("benchmark", "noise", b"", "speed")
-    n, fewer = arguments.rows, max(arguments.rows // 5, 1)
+    n = 10 * arguments.rows if arguments.size == "full" else arguments.rows
+    fewer = max(n // 5, 1)
     rounds = arguments.rounds
-    pair = ("discrete", "numpy_geometric", "discrete_new_array", "capped")
+    pair = ("discrete", "numpy_geometric", "capped", "discrete_one_array", "numpy_one_array")
     every, small = contestants(stream, n), contestants(stream, fewer)
     best = {k: v / n for k, v in best_of({k: every[k] for k in pair}, rounds).items()}
     best |= {k: v / fewer for k, v in best_of({k: v for k, v in small.items() if k not in pair}, rounds).items()}
@@ -93,6 +110,7 @@ def measure(arguments: Namespace) -> Result:
     sparse = best_of({"sparse": lambda: DiscreteLaplace(F(14)).sparse(stream, 0, 10**12)}, rounds)["sparse"]
     return {
         "vs_numpy": round(best["numpy_geometric"] / best["discrete"], 3),
+        "vs_numpy_one_array": round(best["numpy_one_array"] / best["discrete_one_array"], 3),
         "vs_opendp": round(opendp / best["discrete"], 1),
         "laplace_cost_vs_numpy": round(best["laplace"] / best["numpy_laplace"], 3),
         "laplace_pareto_cost_vs_numpy": round(best["laplace_pareto"] / best["numpy_laplace"], 3),

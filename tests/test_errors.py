@@ -54,7 +54,15 @@ def raises() -> list[tuple[str, int, str]]:
 def test_refusals_come_from_the_hierarchy() -> None:
     """What a user can meet is a DiscreetError; the exceptions below never reach one as they are."""
     ours = {kind.__name__ for kind in KINDS}
-    elsewhere = {"ValueError", "PydanticCustomError", "TypeError", "AttributeError", "StopIteration", "typer.Exit", "typer.BadParameter"}
+    elsewhere = {
+        "ValueError",
+        "PydanticCustomError",
+        "TypeError",
+        "AttributeError",
+        "StopIteration",
+        "typer.Exit",
+        "typer.BadParameter",
+    }
     wild = [place for place in raises() if place[2] not in ours | elsewhere and not place[2].startswith("_")]
     assert wild == []
     assert len(raises()) > 50

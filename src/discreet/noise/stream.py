@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import NoReturn, Protocol, cast
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
@@ -21,14 +21,15 @@ from numpy.typing import NDArray
 from discreet.errors import KeyRefused, ParameterError, StreamError
 from discreet.noise.kernels import repeated
 
-CHUNK = 32_768  # cells a piece: key stream, words and results stay in the second-level cache
+PIECE = 32_768  # cells that share a nonce: part of the stream's definition
+CHUNK = PIECE  # cells read at once: key stream, words and results stay in the second-level cache
 BLOCK = 16
 CELLS = 2**63  # cell numbers are signed 64-bit integers
 EXTENSIONS = 64  # blocks a single draw may read on; chance would need 2^-8000
 _SPARE = 15  # update_into insists on this many bytes beyond the data
 _FIRST = 2  # where GCM's counter begins: 1 is the tag's
 
-_ZEROS = np.zeros(CHUNK * BLOCK, dtype=np.uint8)
+_ZEROS = np.zeros(PIECE * BLOCK, dtype=np.uint8)
 _ZEROS.flags.writeable = False
 
 
@@ -74,7 +75,7 @@ class CellBlocks(AesBlocks):
 
     def at(self, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The words of the blocks of cells, given as (0, cell)."""
-        piece, place = np.divmod(counters[:, 1], np.uint64(CHUNK))
+        piece, place = np.divmod(counters[:, 1], np.uint64(PIECE))
         low = (piece << np.uint64(32)) | (place + np.uint64(_FIRST))
         return _ecb(self._key, np.stack([piece >> np.uint64(32), low], axis=1))
 
@@ -85,16 +86,23 @@ class _CellReader:
 
     def __init__(self, key: bytes, first: int) -> None:
         self._key, self._next = algorithms.AES256(key), first
+        self._cipher = self._begin()
+
+    def _begin(self) -> CipherContext:
+        """A cipher for the rest of the piece that the next cell lies in."""
+        piece, place = divmod(self._next, PIECE)
+        nonce = piece.to_bytes(12, "big")
+        mode = modes.CTR(nonce + (place + _FIRST).to_bytes(4, "big")) if place else modes.GCM(nonce)
+        return Cipher(self._key, mode).encryptor()
 
     def read_into(self, out: NDArray[np.uint8], size: int) -> int:
         done = 0
         while done < size:
-            piece, place = divmod(self._next, CHUNK)
-            part = min(size - done, (CHUNK - place) * BLOCK)
-            nonce = piece.to_bytes(12, "big")
-            mode = modes.CTR(nonce + (place + _FIRST).to_bytes(4, "big")) if place else modes.GCM(nonce)
-            done += Cipher(self._key, mode).encryptor().update_into(_ZEROS.data[:part], out.data[done:])
+            part = min(size - done, (PIECE - self._next % PIECE) * BLOCK)
+            done += self._cipher.update_into(_ZEROS.data[:part], out.data[done:])
             self._next += part // BLOCK
+            if self._next % PIECE == 0:
+                self._cipher = self._begin()
         return done
 
 
@@ -123,11 +131,11 @@ def check_cipher() -> None:
     counter = int("00112233445566778899aabbccddeeff", 16)
     halves = np.array([[counter >> 64, counter & (2**64 - 1)]], dtype=np.uint64)
     known = _ecb(bytes(range(32)), halves).tobytes() == bytes.fromhex("8ea2b7ca516745bfeafc49904b496089")
-    cells = np.arange(CHUNK - 2, CHUNK + 6, dtype=np.uint64)
+    cells = np.arange(PIECE - 2, PIECE + 6, dtype=np.uint64)
     blocks = CellBlocks.__new__(CellBlocks)
     blocks._key = bytes(range(32))
     out = np.empty(cells.size * BLOCK + _SPARE, dtype=np.uint8)
-    blocks.reader(CHUNK - 2).read_into(out, cells.size * BLOCK)  # two cells by CTR, then six by GCM
+    blocks.reader(PIECE - 2).read_into(out, cells.size * BLOCK)  # two cells by CTR, then six by GCM
     explicit = blocks.at(np.stack([np.zeros_like(cells), cells], axis=1))
     if not known or out[: cells.size * BLOCK].tobytes() != explicit.tobytes():
         raise StreamError(
