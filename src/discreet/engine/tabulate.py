@@ -112,19 +112,20 @@ def count_cells(engine: Engine, rows: Rows, domain: Domain) -> ibis.Table:
         ibis.literal(0, "int64"),
     )
     counted = coded.select(**{CELL: cell, N: coded[N]}).group_by(CELL).aggregate(n=_[N].sum().cast("int64"))
-    return engine.store(counted.filter(_.n > 0).order_by(CELL)).order_by(CELL)
+    return engine.store(counted.filter(_.n > 0)).order_by(CELL)
 
 
 def code(engine: Engine, grouped: ibis.Table, domain: Domain) -> ibis.Table:
     """Add each attribute's category code: "other" where that is declared, null where the value will be dropped."""
+    joined, codes = grouped, {}
     for i, attribute in enumerate(domain.attributes):
-        codes = engine.public(_lookup(attribute, i))
-        on = [as_text(grouped[source]) == codes[_key(i, j)] for j, source in enumerate(attribute.source)]
-        joined = grouped.left_join(codes, on).drop(*(_key(i, j) for j in range(len(attribute.source))))
-        if attribute.other_code is not None:
-            joined = joined.mutate(**{_code(i): joined[_code(i)].fill_null(attribute.other_code)})
-        grouped = joined
-    return grouped
+        lookup = engine.public(_lookup(attribute, i))
+        on = [as_text(grouped[source]) == lookup[_key(i, j)] for j, source in enumerate(attribute.source)]
+        joined = joined.left_join(lookup, on)
+        codes[_code(i)] = (
+            lookup[_code(i)] if attribute.other_code is None else lookup[_code(i)].fill_null(attribute.other_code)
+        )
+    return joined.select(*(grouped[column] for column in grouped.columns), **codes)
 
 
 def _lookup(attribute: Attribute, i: int) -> pa.Table:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,22 +15,27 @@ if TYPE_CHECKING:
     from discreet.engine import Engine
 
 Int64s = NDArray[np.int64]
+SMALL = 4  # batches that may stay in memory
 
 
-@dataclass(frozen=True)
 class Cells:
-    """Cell numbers and counts on an engine; read as often as needed."""
+    """Cell numbers and counts on an engine; read as often as needed, a small table from the engine only once."""
 
-    engine: Engine
-    table: ibis.Table
+    def __init__(self, engine: Engine, table: ibis.Table) -> None:
+        self._engine, self._table = engine, table
+        self._small: list[tuple[Int64s, Int64s]] | None = None
 
     def pairs(self) -> Iterator[tuple[Int64s, Int64s]]:
         """Batches of (cell, n), ascending."""
-        for batch in self.engine.batches(self.table):
-            yield (
-                batch.column(0).to_numpy(zero_copy_only=False),
-                batch.column(1).to_numpy(zero_copy_only=False),
-            )
+        if self._small is not None:
+            yield from self._small
+            return
+        seen: list[tuple[Int64s, Int64s]] | None = []
+        for batch in self._engine.batches(self._table):
+            cells, counts = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
+            yield cells, counts
+            seen = [*seen, (cells, counts)] if seen is not None and len(seen) < SMALL else None
+        self._small = seen
 
     def digest(self) -> bytes:
         """SHA-256 over all (cell, n), however they are split into batches."""

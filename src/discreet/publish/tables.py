@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,12 +44,14 @@ def write_table(
     with ExitStack() as stack:
         columns = stack.enter_context(pq.ParquetWriter(parquet, marked, compression="zstd"))
         lines = stack.enter_context(pcsv.CSVWriter(csv, plain, write_options=_CSV))
+        pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
         for protected in batches:
             if protected.simulated != simulated:
                 raise PublishError("simulated and real rows do not mix", where=f"table {table}")
             batch = protected.value
+            text = pool.submit(lines.write_batch, batch.cast(plain))
             columns.write_batch(batch.replace_schema_metadata(marked.metadata))
-            lines.write_batch(batch.cast(plain))
+            text.result()
             rows += batch.num_rows
     return Written((parquet.name, csv.name), rows)
 
