@@ -16,6 +16,8 @@ def main(verb: str, spec: str, ledger: str, out: str, kill_at: str) -> None:
     seen: dict[str, int] = {}
 
     def observe(step: str, done: int, total: int) -> None:
+        if done == 0:
+            return
         seen[step] = seen.get(step, 0) + 1
         print(f"{step}#{seen[step]}", flush=True)
         if f"{step}#{seen[step]}" == kill_at:

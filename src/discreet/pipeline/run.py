@@ -141,6 +141,7 @@ def _tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[list
     with duckdb_engine() as engine:
         rows = _rows(job, engine, [table.domain for table in tables], key)
         cells = []
+        job.observe("tabulate", 0, len(tables))  # may take long: say that it began
         for i, table in enumerate(tables, start=1):
             cells.append(table.tabulate(engine, rows))
             job.observe("tabulate", i, len(tables))
