@@ -14,6 +14,7 @@ from discreet.version import __version__
 
 if TYPE_CHECKING:
     from discreet.api import OpenRelease, ledger, release, set_budget
+    from discreet.errors import DiscreetError
     from discreet.spec import Counts
 
 _WHERE = {
@@ -22,8 +23,9 @@ _WHERE = {
     "set_budget": "discreet.api",
     "OpenRelease": "discreet.api",
     "Counts": "discreet.spec",
+    "DiscreetError": "discreet.errors",
 }
-__all__ = ["Counts", "OpenRelease", "__version__", "ledger", "release", "set_budget"]
+__all__ = ["Counts", "DiscreetError", "OpenRelease", "__version__", "ledger", "release", "set_budget"]
 
 
 def __getattr__(name: str) -> Any:

@@ -64,7 +64,7 @@ def release(
     spec: str | Path | Mapping[str, Any],
     *,
     frame: Any = None,
-    ledger: Ledger | None = None,
+    ledger: Ledger | str | Path | None = None,
     keys: KeyStore | None = None,
 ) -> OpenRelease:
     """A release from a YAML file or a dictionary; `frame` replaces its source by any Arrow-speaking frame."""
@@ -73,11 +73,14 @@ def release(
         declared = specfile.build(data, Path.cwd())
     else:
         declared = specfile.load(spec)
-    return OpenRelease(declared, frame, ledger or _ledger(declared), keys)
+    books = (
+        ledger if isinstance(ledger, Ledger) else _ledger(declared.base / declared.ledger if ledger is None else ledger)
+    )
+    return OpenRelease(declared, frame, books, keys)
 
 
-def _ledger(declared: Release) -> Ledger:
-    return ledger(declared.base / declared.ledger)
+def _ledger(path: str | Path) -> Ledger:
+    return ledger(path)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Optional
@@ -26,12 +27,19 @@ Spec = Annotated[Path, typer.Argument(help="The release, a YAML file.", metavar=
 LedgerPath = Annotated[Optional[Path], typer.Option("--ledger", help="The ledger; default: the spec's.")]  # noqa: UP045
 OnlyLedger = Annotated[Path, typer.Option("--ledger", help="The ledger's file.")]
 LEDGER = Path("discreet-ledger.sqlite")
+INTERRUPTED = 130
 
 
 def main() -> None:
     """Run a command; a refusal is one line on standard error and exit code 1 (2 for wrong usage)."""
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        signal.signal(number, signal.default_int_handler)  # clean up as after Ctrl-C
     try:
         app()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:  # typer's word for Ctrl-C
+            typer.echo("discreet: interrupted before anything was reserved; nothing was spent.", err=True)
+        raise
     except DiscreetError as error:
         typer.echo(f"discreet: {error}", err=True)
         sys.exit(1)
@@ -39,9 +47,6 @@ def main() -> None:
         place = f"{error.filename}: " if error.filename else ""
         typer.echo(f"discreet: {place}{error.strerror or type(error).__name__}.", err=True)
         sys.exit(1)
-    except KeyboardInterrupt:
-        typer.echo("discreet: interrupted; `discreet ledger show` tells whether anything was reserved.", err=True)
-        sys.exit(130)
     except Exception as error:
         typer.echo(f"discreet: {_internal(error)}", err=True)
         sys.exit(70)
@@ -141,13 +146,17 @@ def ledger_show(ledger: OnlyLedger = LEDGER) -> None:
 def ledger_verify(
     ledger: OnlyLedger = LEDGER,
     head: Annotated[Optional[str], typer.Option(help="A head hash from outside.")] = None,  # noqa: UP045
-    manifest: Annotated[Optional[Path], typer.Option(help="A published folder or its manifest, for its head.")] = None,  # noqa: UP045
+    manifest: Annotated[
+        Path | None, typer.Option(help="A published folder: its files, manifest and head are checked.")
+    ] = None,
 ) -> None:
     """Check the whole chain, and that it contains a head known from elsewhere."""
     if manifest is not None:
-        from discreet.publish.manifest import FILE, read
+        from discreet.pipeline.verify import verify_folder
 
-        head = read(manifest.parent if manifest.name == FILE else manifest).ledger.head
+        made = verify_folder(_ledger(ledger), manifest)
+        typer.echo(f"{made.release}: manifest and {plural(len(made.files), 'file')} are those that were committed.")
+        head = made.ledger.head
     chain = _ledger(ledger).verify(head)
     also = " and contains the given head" if head else ""
     typer.echo(f"{len(chain.entries)} entries, {chain.kind} ledger: every hash fits{also}. Head {chain.head}")
@@ -185,7 +194,8 @@ def ledger_budget(
         end=end,
         kind="simulation" if simulation else "real",
     )
-    typer.echo(f"Budget of {asset}: epsilon {epsilon}, delta {delta}, unit {unit}.")
+    period = f", from {start or 'the beginning'} to {end or 'open end'}" if start or end else ""
+    typer.echo(f"Budget of {asset}: epsilon {epsilon}, delta {delta}, unit {unit}{period}.")
 
 
 @ledger_app.command("record")

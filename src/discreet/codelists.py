@@ -21,6 +21,7 @@ def flat(
     column: str,
     other: str | None,
     provenance: str,
+    width: int | None = None,
 ) -> Attribute:
     """One column, each category its own code."""
     categories = tuple((code,) for code in codes)
@@ -32,21 +33,35 @@ def flat(
         lookup={key: i for i, key in enumerate(categories)},
         labels=None if labels is None else tuple(labels),
         other=other,
+        width=width,
         provenance=provenance,
     )
 
 
 def from_codes(
-    name: str, path: Path, code: str, label: str | None, column: str, other: str | None, provenance: str
+    name: str,
+    path: Path,
+    code: str,
+    label: str | None,
+    column: str,
+    other: str | None,
+    provenance: str,
+    width: int | None = None,
 ) -> Attribute:
     """The codes in one column of a file, in the file's order."""
     rows = read_columns(path, [code] if label is None else [code, label], name)
     labels = None if label is None else [row[1] for row in rows]
-    return flat(name, [row[0] for row in rows], labels, column, other, provenance)
+    return flat(name, [row[0] for row in rows], labels, column, other, provenance, width)
 
 
 def levels(
-    path: Path, names: Sequence[str], column: str, other: str | None, provenance: str, where: str
+    path: Path,
+    names: Sequence[str],
+    column: str,
+    other: str | None,
+    provenance: str,
+    where: str,
+    width: int | None = None,
 ) -> list[Attribute]:
     """A hierarchy: one row a finest code, one column a level; every level becomes an attribute of its own.
 
@@ -65,7 +80,7 @@ def levels(
                 raise DomainError(
                     f"{names[depth - 1]} {child!r} has two parents in level {level!r}",
                     where=f"domain {where}, file {path.name}",
-                    do="give every code one parent",
+                    do="give every code one parent; levels go from the finest to the coarsest",
                 )
         lookup: dict[Key, int] = {(code,): codes[(row[depth],)] for code, row in zip(finest, rows, strict=True)}
         attributes.append(
@@ -76,6 +91,8 @@ def levels(
                 categories=tuple(order),
                 lookup=lookup,
                 other=other,
+                width=width,
+                hierarchy=where,
                 provenance=provenance,
             )
         )

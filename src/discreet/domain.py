@@ -38,6 +38,8 @@ class Attribute:
     lookup: Mapping[Key, int] = field(repr=False)
     labels: tuple[str, ...] | None = field(default=None, repr=False)
     other: str | None = None
+    width: int | None = None  # values of the data are padded with zeros to this many characters
+    hierarchy: str = ""  # whose level this is
     provenance: str = ""
 
     def __post_init__(self) -> None:
@@ -77,7 +79,7 @@ class Attribute:
 
     def declaration(self) -> list[object]:
         """Everything that decides which record falls into which cell, and what the cell is called."""
-        return [self.name, self.columns, self.source, self.published, list(self.lookup.items())]
+        return [self.name, self.columns, self.source, self.width, self.published, list(self.lookup.items())]
 
 
 @dataclass(frozen=True)
@@ -85,13 +87,27 @@ class Domain:
     """The cells of a table: the product of its attributes."""
 
     attributes: tuple[Attribute, ...]
+    crossed: bool = True  # false: only a list of attributes, of which no cells are made
 
     def __post_init__(self) -> None:
+        if not self.crossed:
+            return
+        nested = [a.hierarchy for a in self.attributes if a.hierarchy]
+        if double := next((h for h in nested if nested.count(h) > 1), None):
+            raise DomainError(
+                f"two levels of {double!r} would be crossed, and most of their cells cannot occur",
+                where="by " + ", ".join(a.name for a in self.attributes),
+                do="list the finer level alone: it determines the coarser one",
+            )
         seen: set[str] = set()
         for attribute in self.attributes:
             for column in attribute.columns:
                 if column in seen:
-                    raise DomainError(f"column {column!r} is published twice", do="list each attribute once in `by`")
+                    raise DomainError(
+                        f"column {column!r} would be published twice",
+                        where="by " + ", ".join(a.name for a in self.attributes),
+                        do="leave out one of the attributes that have it",
+                    )
                 seen.add(column)
         if (cells := prod(self.shape)) > MAX_CELLS:
             sizes = " × ".join(f"{a.size:,} {a.name}" for a in self.attributes)

@@ -49,7 +49,7 @@ class Strict(BaseModel):
 
 def unknown(word: str, known: list[str], what: str = "key") -> str:
     """«unknown key 'epsilno'; did you mean 'epsilon'?»"""
-    close = difflib.get_close_matches(word, known, 1, cutoff=0.5)
+    close = difflib.get_close_matches(word, known, 1, cutoff=0.6)
     return f"unknown {what} {word!r}; " + (f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}")
 
 
@@ -124,39 +124,45 @@ class _DomainSpec(Strict):
         return rule.other if isinstance(rule, OtherRule) else "other" if rule == "other" else None
 
 
-class ValuesDomain(_DomainSpec):
+class _OneColumn(_DomainSpec):
+    column: ColumnName | None = None
+    width: Annotated[int, Field(ge=1, le=100)] | None = None
+
+
+class ValuesDomain(_OneColumn):
     """Categories listed in the spec."""
 
     values: list[str]
-    column: ColumnName | None = None
 
     def attributes(self, name: str, base: Path) -> list[Attribute]:  # noqa: ARG002 - one signature for all
-        return [codelists.flat(name, self.values, None, self.column or name, self.other, self.provenance)]
+        return [codelists.flat(name, self.values, None, self.column or name, self.other, self.provenance, self.width)]
 
 
-class CodesDomain(_DomainSpec):
+class CodesDomain(_OneColumn):
     """Categories from one column of a code-list file."""
 
     codes: str
     code: ColumnName | None = None
     label: ColumnName | None = None
-    column: ColumnName | None = None
 
     def attributes(self, name: str, base: Path) -> list[Attribute]:
         path, code = base / self.codes, self.code or name
-        return [codelists.from_codes(name, path, code, self.label, self.column or name, self.other, self.provenance)]
+        return [
+            codelists.from_codes(
+                name, path, code, self.label, self.column or name, self.other, self.provenance, self.width
+            )
+        ]
 
 
-class HierarchyDomain(_DomainSpec):
+class HierarchyDomain(_OneColumn):
     """Nested codes, finest first: every level can be published, all are read off the finest one."""
 
     hierarchy: str
     levels: Annotated[list[ColumnName], Field(min_length=1)]
-    column: ColumnName | None = None
 
     def attributes(self, name: str, base: Path) -> list[Attribute]:
         path, column = base / self.hierarchy, self.column or self.levels[0]
-        return codelists.levels(path, self.levels, column, self.other, self.provenance, name)
+        return codelists.levels(path, self.levels, column, self.other, self.provenance, name, self.width)
 
 
 class GroupsDomain(_DomainSpec):

@@ -34,6 +34,9 @@ _SAYS = {
     "dict_type": "expected keys and values, found {kind}",
     "model_type": "expected keys and values, found {kind}",
     "model_attributes_type": "expected keys and values, found {kind}",
+    "literal_error": "expected {expected}, found {kind}",
+    "greater_than_equal": "must be at least {ge}, found {kind}",
+    "less_than_equal": "must be at most {le}, found {kind}",
     "string_pattern_mismatch": "must be letters, digits, '_', '-' or '.', beginning with a letter or digit",
 }
 
@@ -91,7 +94,9 @@ def _refusal(error: Any, name: str, node: yaml.Node | None) -> SpecError:
     key = str(error["loc"][-1]) if error["loc"] else ""
     kind = _kind(error.get("input"))
     says = _SAYS.get(error["type"])
-    text = says.format(key=key, kind=kind) if says else error["msg"].removeprefix("Value error, ")
+    text = (
+        says.format(key=key, kind=kind, **error.get("ctx", {})) if says else error["msg"].removeprefix("Value error, ")
+    )
     if error["type"] == "missing":
         path = path.rpartition(".")[0] if path.endswith(key) else path
     where = f"{name}, line {line}" if line else name
@@ -100,7 +105,7 @@ def _refusal(error: Any, name: str, node: yaml.Node | None) -> SpecError:
 
 def _kind(value: object) -> str:
     names = {type(None): "nothing", list: "a list", dict: "keys and values", bool: "true/false"}
-    return names.get(type(value), f"{type(value).__name__} {value!r}")
+    return names.get(type(value), f"{value!r}" if isinstance(value, int | str) else type(value).__name__)
 
 
 def _place(loc: tuple[Any, ...], node: yaml.Node | None) -> tuple[str, int | None]:

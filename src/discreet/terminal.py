@@ -49,8 +49,9 @@ def _plain() -> Observer:
 def ledger_lines(ledger: Ledger) -> list[str]:
     """Budgets with what is left, then every entry, oldest first."""
     chain = ledger.chain()
-    kind = "SIMULATION ledger: nothing in it is a release" if chain.kind == "simulation" else "ledger"
-    lines = [f"{kind} {ledger.store.place}, {len(chain.entries)} entries, head {chain.head}"]
+    lines = [f"{chain.kind} ledger {ledger.store.place}, {len(chain.entries)} entries, head {chain.head}"]
+    if chain.kind == "simulation":
+        lines.append("SIMULATION: nothing in it is a release")
     for asset in dict.fromkeys(e.asset for e in chain.events if isinstance(e, Budget)):
         try:
             lines.append(f"asset {asset}: {describe(chain.balance(asset, ledger.clock().date()))}")
@@ -64,6 +65,16 @@ def ledger_lines(ledger: Ledger) -> list[str]:
             lines.append(
                 f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon {cost} on {event.asset}, "
                 f"{status}, by {event.who}"
+            )
+        elif isinstance(event, Budget):
+            period = (
+                f" from {event.start or 'the beginning'} to {event.end or 'open end'}"
+                if event.start or event.end
+                else ""
+            )
+            lines.append(
+                f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} budget of {event.asset}: epsilon "
+                f"{written(event.epsilon)}, delta {written(event.delta)}{period}, by {event.who}"
             )
         elif isinstance(event, Recorded):
             lines.append(

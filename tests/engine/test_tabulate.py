@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet.domain import Domain
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.tabulate import as_text, count_cells, keep_records, used_columns
+from discreet.engine.tabulate import as_text, count_cells, keep_records
 from discreet.privacy.unit import Person, Record, Unit
 from discreet.spec import GroupsDomain, HierarchyDomain, ValuesDomain
 
@@ -27,8 +27,7 @@ Rows = list[tuple[str | None, str | None, str | None]]
 def tabulate(rows: Rows, unit: Unit, domain: Domain = DOMAIN, key: bytes = KEY) -> dict[int, int]:
     table = pa.table({n: pa.array([r[i] for r in rows], pa.string()) for i, n in enumerate(("who", "a", "b"))})
     with duckdb_engine() as engine:
-        columns = used_columns([domain])
-        kept = keep_records(engine, engine.read(table, Path()), columns, unit, key)
+        kept = keep_records(engine, engine.read(table, Path()), [domain], unit, key)
         return {
             cell: n
             for batch in engine.batches(count_cells(engine, kept, domain))
@@ -97,6 +96,21 @@ def test_the_choice_is_fair() -> None:
     assert sum(counts.values()) == 1200
     assert all(abs(n - 200) < 50 for n in counts.values())
     assert len(set(counts.values())) > 1
+
+
+def test_records_that_every_table_drops_take_nobodys_place() -> None:
+    rows: Rows = [("p", "x", "1")] * 2 + [("p", "undeclared", "1")] * 6 + [("q", None, "1")] * 9
+    assert tabulate(rows, Person(column="who", max_records=2)) == {0: 2}
+
+
+def test_numbers_are_padded_to_codes() -> None:
+    state = ValuesDomain(values=["01", "10", "123"], width=2).attributes("a", Path())[0]
+    for values in ([1, 10, 123, 2], [1.0, 10.0, 123.0, 1.5], ["1", "10", "123", "0"]):
+        with duckdb_engine() as engine:
+            table = engine.read(pa.table({"a": values}), Path())
+            rows = keep_records(engine, table, [Domain((state,))], Record(), KEY)
+            (batch,) = engine.batches(count_cells(engine, rows, Domain((state,))))
+            assert batch.column(1).to_pylist() == [1, 1, 1]
 
 
 def test_equal_text_in_other_columns_is_another_record() -> None:

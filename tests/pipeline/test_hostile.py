@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -254,3 +255,40 @@ def test_an_internal_error_keeps_its_message_inside(agency: Agency) -> None:
     assert done.returncode == 70
     assert SECRET_CODE not in done.stderr
     assert "internal error (ValueError" in done.stderr
+
+
+SLOW = (
+    "import sys, time\nimport discreet.engine.tabulate as t\nimport discreet.pipeline.bundle as b\n"
+    "def wait(*a):\n    print('now', flush=True)\n    time.sleep(60)\n"
+    "{patch} = wait\n"
+    "sys.argv = ['discreet', 'run', 'release.yaml', '--out', 'out']\nfrom discreet.cli import main\nmain()\n"
+)
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize(
+    ("patch", "says"),
+    [
+        ("t.check_columns", "nothing was spent"),
+        ("b.write_table", "epsilon 2 is spent. Complete it with `discreet resume`"),
+    ],
+)
+def test_an_interrupt_says_what_was_spent_and_leaves_nothing(
+    agency: Agency, isolated: Path, number: str, patch: str, says: str
+) -> None:
+    agency.spec()
+    code = SLOW.format(patch=patch)
+    if patch.startswith("t."):
+        code = code.replace(
+            "from discreet.cli", "import discreet.pipeline.run as r\nr.check_columns = wait\nfrom discreet.cli"
+        )
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=agency.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "now\n"
+        process.send_signal(getattr(signal, number))
+        _, error = process.communicate(timeout=30)
+    assert process.returncode in (1, 130)
+    assert says in error
+    assert not list((isolated / "tmp").iterdir())

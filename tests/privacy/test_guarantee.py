@@ -275,7 +275,7 @@ def test_a_guarantee_needs_a_unit() -> None:
 
 def test_words_say_for_whom_how_much_and_against_what() -> None:
     words = Guarantee(unit=Person(column="pid", max_records=2), epsilon="3/2", delta="1e-6").in_words()
-    for part in ("e^1.5", "pid", "2 at most are used", "added to or removed from", "0.000001"):
+    for part in ("e^1.5", "pid", "at most 2 of them used", "added to or removed from", "0.000001"):
         assert part in words
     assert "replaced" in Guarantee(unit=Record(), epsilon=1, neighbours="substitution").in_words()
     assert "probability 0" not in Guarantee(unit=Record(), epsilon=1).in_words()

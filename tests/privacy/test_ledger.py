@@ -98,7 +98,7 @@ def test_abandoned_stays_spent(full: Ledger) -> None:
 def test_record_may_exceed_the_budget_and_then_nothing_is_left(ledger: Ledger) -> None:
     ledger.record(recorded("old", 25))
     assert left(ledger) == -15
-    with pytest.raises(OverBudget, match="left -15"):
+    with pytest.raises(OverBudget, match="spent 25, left 0"):
         ledger.reserve(reserve("r", Fraction(1, 10**9)), simulated=False)
     with pytest.raises(OverBudget):
         ledger.reserve(reserve("r", 0), simulated=False)

@@ -153,7 +153,7 @@ def test_words_say_the_column_and_how_many_records_are_used(unit: Any) -> None:
     assert unit.entity is None or f"column {unit.entity}" in words
     assert unit.entity is None or f"column {unit.entity}" in unit.in_words()
     if getattr(unit, "max_records", None):
-        assert f"; {unit.max_records} at most are used" in words
+        assert f"(at most {unit.max_records} of them used)" in words
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import ibis
 from ibis import _
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
-from discreet.engine.tabulate import ENTITY, N, Rows, code
+from discreet.engine.tabulate import ENTITY, N, Rows, as_text, code
 from discreet.privacy.unit import Unit
 
 EXAMPLES = 5
@@ -23,12 +23,12 @@ class AttributeAudit:
     attribute: Attribute
     missing: int
     undeclared: int
-    examples: tuple[str, ...]
+    examples: tuple[str, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What the rules will drop, fold or leave out."""
+    """What the rules will drop, fold or leave out. Confidential: it describes the records."""
 
     records: int
     unreadable: int
@@ -79,7 +79,7 @@ def _attribute(engine: Engine, table: ibis.Table, attribute: Attribute) -> Attri
     shown = uncoded.filter(~null).order_by(ibis.desc(N)).limit(EXAMPLES)
     examples = [
         "/".join(str(value) for value in row.values())
-        for batch in engine.batches(shown.select(*columns))
+        for batch in engine.batches(shown.select(**{c: as_text(shown[c], attribute.width) for c in columns}))
         for row in batch.to_pylist()
     ]
     return AttributeAudit(

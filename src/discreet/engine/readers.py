@@ -189,6 +189,24 @@ def _write(target: Path, batches: Iterator[pa.RecordBatch] | pa.RecordBatchReade
             writer.write_batch(batch)
 
 
+def _arrow(frame: Any) -> pa.Table:
+    """As Arrow. A pandas column of mixed types, which Arrow refuses, becomes text."""
+    try:
+        return pa.table(frame)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        if not hasattr(frame, "items") or not hasattr(frame, "isna"):
+            raise
+    return pa.table({str(name): _mixed(column) for name, column in frame.items()})
+
+
+def _mixed(column: Any) -> pa.Array:
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        missing = column.isna()
+        return pa.array([None if m else str(v) for v, m in zip(column, missing, strict=True)], pa.string())
+
+
 def _frame(backend: Any, frame: Any) -> ibis.Table:
     """Any Arrow-speaking frame: Polars, pandas, PyArrow, DuckDB relations, Ibis tables."""
     try:
@@ -198,7 +216,7 @@ def _frame(backend: Any, frame: Any) -> ibis.Table:
             frame = frame.to_pyarrow()
         elif hasattr(frame, "to_arrow_table"):
             frame = frame.to_arrow_table()
-        table = frame if isinstance(frame, pa.Table) else pa.table(frame)
+        table = frame if isinstance(frame, pa.Table) else _arrow(frame)
     except Exception as error:
         raise SourceError(
             f"a {type(frame).__name__} does not speak Arrow ({type(error).__name__})",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import add
+from operator import add, and_, or_
 
 import ibis
 import pyarrow as pa
@@ -22,6 +22,7 @@ from discreet.privacy.unit import Unit
 
 N = "discreet_n"
 ENTITY = "discreet_entity"
+USELESS = "discreet_useless"
 CELL = "cell"
 WHOLE = 2.0**53  # beyond it a double no longer tells whole numbers apart
 
@@ -64,25 +65,39 @@ def check_columns(table: ibis.Table, columns: Sequence[str], unit: Unit, where: 
             )
 
 
-def keep_records(engine: Engine, table: ibis.Table, columns: Sequence[str], unit: Unit, key: bytes) -> Rows:
+def keep_records(engine: Engine, table: ibis.Table, domains: Sequence[Domain], unit: Unit, key: bytes) -> Rows:
     """At most `max_records` records of every entity, chosen by PRF(key, entity, record content).
 
-    The choice for one entity looks at nobody else's records, so adding or removing an entity changes only its own.
-    Only entities that have too many are ranked; records without an entity are dropped.
+    Records that every table would drop come last, so that they take nobody's place. The choice for one entity looks
+    at nobody else's records, so adding or removing an entity changes only its own. Only entities that have too many
+    are ranked; records without an entity are dropped.
     """
+    columns = used_columns(domains)
     if unit.entity is None:
         return Rows(table.select(*columns) if columns else table, weighted=False)
     entity = table[unit.entity]
     rows = table.filter(entity.notnull()).select(**{ENTITY: entity}, **{column: table[column] for column in columns})
     heavy = rows.group_by(ENTITY).having(_.count() > unit.records).aggregate().select(ENTITY)
     heavy = engine.store(heavy)
-    content = reduce(add, (_canonical(rows[column]) for column in (ENTITY, *columns)))
-    order = [engine.priority(content, key), *(rows[column] for column in columns)]
-    ranked = rows.semi_join(heavy, ENTITY).mutate(discreet_rank=ibis.row_number().over(group_by=ENTITY, order_by=order))
+    many = _with_useless(engine, engine.store(rows.semi_join(heavy, ENTITY)), domains)
+    content = reduce(add, (_canonical(many[column]) for column in (ENTITY, *columns)))
+    order = [many[USELESS], engine.priority(content, key), *(many[column] for column in columns)]
+    ranked = many.mutate(discreet_rank=ibis.row_number().over(group_by=ENTITY, order_by=order))
     chosen = ranked.filter(_.discreet_rank < unit.records).select(*columns, ENTITY)
     light = rows.anti_join(heavy, ENTITY).select(*columns, ENTITY)
     kept = Rows(ibis.union(light, chosen), weighted=False)
     return Rows(engine.store(kept.grouped(columns)), weighted=True)
+
+
+def _with_useless(engine: Engine, rows: ibis.Table, domains: Sequence[Domain]) -> ibis.Table:
+    """Mark the records that every table would drop."""
+    attributes = list({a.name: a for d in domains for a in d.attributes}.values())
+    places = {a.name: i for i, a in enumerate(attributes)}
+    coded = code(engine, rows, Domain(tuple(attributes), crossed=False))
+    dropped = [
+        reduce(or_, (coded[_code(places[a.name])].isnull() for a in d.attributes), ibis.literal(False)) for d in domains
+    ]
+    return coded.mutate(**{USELESS: reduce(and_, dropped)})
 
 
 def _canonical(column: ibis.Value) -> ibis.Value:
@@ -91,8 +106,13 @@ def _canonical(column: ibis.Value) -> ibis.Value:
     return (text.length().cast("string") + ":" + text).fill_null("-")
 
 
-def as_text(column: ibis.Value) -> ibis.Value:
-    """A value as its code is written. SAS has no whole numbers, so 1.0 is the code 1."""
+def as_text(column: ibis.Value, width: int | None = None) -> ibis.Value:
+    """A value as its code is written, padded with zeros to `width`. SAS has no whole numbers: 1.0 is the code 1."""
+    text = _plain_text(column)
+    return text if width is None else (text.length() < width).ifelse(text.lpad(width, "0"), text)
+
+
+def _plain_text(column: ibis.Value) -> ibis.Value:
     if not column.type().is_floating():
         return column.cast("string")
     whole = (column.abs() < WHOLE) & (column % 1.0 == 0.0)  # false for NaN and infinity, which no cast survives
@@ -120,7 +140,9 @@ def code(engine: Engine, grouped: ibis.Table, domain: Domain) -> ibis.Table:
     joined, codes = grouped, {}
     for i, attribute in enumerate(domain.attributes):
         lookup = engine.public(_lookup(attribute, i))
-        on = [as_text(grouped[source]) == lookup[_key(i, j)] for j, source in enumerate(attribute.source)]
+        on = [
+            as_text(grouped[source], attribute.width) == lookup[_key(i, j)] for j, source in enumerate(attribute.source)
+        ]
         joined = joined.left_join(lookup, on)
         codes[_code(i)] = (
             lookup[_code(i)] if attribute.other_code is None else lookup[_code(i)].fill_null(attribute.other_code)

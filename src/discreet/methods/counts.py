@@ -30,6 +30,7 @@ from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Reservation
 from discreet.privacy.unit import Establishment, Unit
 from discreet.spec import Counts
+from discreet.words import plural
 
 RANGE = 1 << 18
 DENSE_LIMIT = 1 << 34
@@ -94,8 +95,21 @@ class CountsMethod:
     def _error(self) -> ExpectedError:
         return ExpectedError(self.law.margin(LEVEL), self.law.variance() ** 0.5, self.law.mean_abs())
 
+    def _counted(self) -> str:
+        """What the noise is added to: a number of records, not of whatever they stand for."""
+        most = "" if self.unit.entity is None else f"at most {self.unit.records} of each unit, "
+        return f"the records used ({most}none with a dropped code)"
+
+    def _unlisted(self) -> str:
+        return ", listed or not," if self.spec.form == "sparse" else ""
+
     def noise(self) -> str:
-        form = "" if self.spec.form == "dense" else "; exact sparse form: a cell without a row has count 0"
+        rows = round(self.domain.cells * float(self.law.tail(1)))
+        form = (
+            ""
+            if self.spec.form == "dense"
+            else (f"; exact sparse form: a cell without a row has count 0, about {plural(rows, 'row')} are noise alone")
+        )
         return f"two-sided geometric, P(k) ∝ exp(−{written(self.law.rate)}·|k|){form}"
 
     def tabulate(self, engine: Engine, rows: Rows) -> Confidential[Cells]:
@@ -143,11 +157,16 @@ class CountsMethod:
             for name in attribute.columns
         ]
         columns += [
-            Column("count", "integer", "protected count: true count plus noise; unbiased, may be negative"),
+            Column(
+                "count",
+                "integer",
+                f"protected count: {self._counted()}, plus noise; unbiased for that, may be negative",
+            ),
             Column(
                 "moe90",
                 "integer",
-                f"margin of error of `count` at 90%: with at least that probability the noise is within ±{moe}",
+                f"margin of error of `count` at 90%: in every cell of the domain{self._unlisted()} the noise is within "
+                f"±{moe} with at least that probability; it says nothing about records that were not used",
             ),
         ]
         if self.spec.nonnegative:

@@ -14,7 +14,7 @@ from discreet.privacy.ledger import ReleaseState
 from discreet.privacy.reservation import Reservation
 from discreet.publish import codebook
 from discreet.publish.manifest import DomainEntry, LedgerEntry, Manifest, TableEntry
-from discreet.publish.tables import SIMULATION, stem, write_table
+from discreet.publish.tables import SIMULATION, in_words, stem, write_table
 from discreet.spec import Release
 
 NOTICE = "Protected statistics. What is promised, and what is not, stands under `guarantee`."
@@ -72,7 +72,7 @@ def manifest(
         code=state.reserve.code,
         spec=state.reserve.spec,
         guarantee=guarantee,
-        guarantee_in_words=guarantee.in_words(),
+        guarantee_in_words=in_words(guarantee, simulated),
         composition=composition(guarantee, len(tables)),
         domains=[
             DomainEntry(
@@ -101,6 +101,6 @@ def _entry(spec: Any, table: Method, simulated: bool) -> TableEntry:
         noise=table.noise(),
         margin90=table.error().margin90,
         guarantee=guarantee,
-        guarantee_in_words=guarantee.in_words(),
+        guarantee_in_words=in_words(guarantee, simulated),
         files=[f"{name}.parquet", f"{name}.csv"],
     )

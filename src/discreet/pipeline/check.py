@@ -38,7 +38,9 @@ def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
         )
     for a in found.attributes:
         fate = "dropped" if a.attribute.other is None else f"counted as {a.attribute.other!r}"
-        out.append(f"{a.attribute.name}: {a.missing:,} records missing and {a.undeclared:,} undeclared are {fate}")
+        share = (a.missing + a.undeclared) / found.records if found.records else 0
+        text = f"{a.attribute.name}: {a.missing:,} records missing and {a.undeclared:,} undeclared are {fate}"
+        out.append(f"{text} ({share:.1%} of all){'  <-- most of them: is the code list right?' if share > 0.5 else ''}")
         if examples and a.examples:
             out.append(f"  most frequent undeclared: {', '.join(a.examples)}")
     if found.clean:

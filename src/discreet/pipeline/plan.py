@@ -73,8 +73,7 @@ def plan(release: Release, ledger: Ledger | None = None) -> Plan:
             chain = ledger.chain()
             balance = chain.balance(release.asset, ledger.clock().date())
             balance.charge(total)
-            if release.release in chain.names():
-                problem = f"release {release.release!r} is in the ledger already"
+            chain.refuse_used(release.release)
         except (LedgerError, GuaranteeError) as error:
             problem = str(error)
     return Plan(

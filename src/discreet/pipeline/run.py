@@ -26,6 +26,7 @@ from discreet.pipeline.bundle import manifest, stage
 from discreet.pipeline.plan import total_guarantee
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.events import Entry, Reserve
+from discreet.privacy.exact import written
 from discreet.privacy.ledger import Ledger, ReleaseState, whoami
 from discreet.privacy.reservation import Reservation
 from discreet.publish.folder import Output
@@ -152,8 +153,7 @@ def _rows(job: Job, engine: DuckDBEngine, domains: list[Domain], key: ReleaseKey
     release = job.release
     name, source = next(iter(release.source.items()))
     table = engine.read(job.frame if job.frame is not None else source, release.base)
-    columns = used_columns(domains)
-    check_columns(table, columns, release.unit, f"source {name}")
+    check_columns(table, used_columns(domains), release.unit, f"source {name}")
     job.observe("read", 1, 1)
     if release.strict and not audit(engine, table, domains, release.unit).clean:
         raise SourceError(
@@ -161,7 +161,7 @@ def _rows(job: Job, engine: DuckDBEngine, domains: list[Domain], key: ReleaseKey
             where=f"source {name}",
             do="see `discreet check`, mend the records, or release without `strict`",
         )
-    return keep_records(engine, table, columns, release.unit, key.subkey("records", release.release, length=16))
+    return keep_records(engine, table, domains, release.unit, key.subkey("records", release.release, length=16))
 
 
 def _bind(release: Release, key: ReleaseKey, tables: list[Method], cells: list[Confidential[Any]]) -> bytes:
@@ -192,16 +192,20 @@ def _complete(
         job.observe("write", 1, 1)
         job.ledger.commit(job.release.release, files)
         job.observe("commit", 1, 1)
-    except (OSError, MemoryError) as error:
-        output.clean()
+        state = job.ledger.chain().open_release(job.release.release)
+        return _finish(job, output, state, tables)
+    except (OSError, MemoryError, KeyboardInterrupt) as error:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        if not interrupted and job.ledger.chain().open_release(job.release.release).commit is None:
+            output.clean()  # a full disk needs the room
+        reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
         raise PublishError(
-            f"stopped after the reservation (ledger entry {entry.number}): "
-            + (os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__),
+            f"{'interrupted' if interrupted else f'stopped ({reason})'} after the reservation (ledger entry "
+            f"{entry.number}): epsilon {written(reservation.reserve.guarantee.epsilon)} is spent",
             where=f"release {job.release.release}",
-            do="make room and run `discreet resume`: it costs nothing more",
+            do=("complete it" if interrupted else "make room and complete it") + " with `discreet resume`: it costs "
+            "nothing more",
         ) from None
-    state = job.ledger.chain().open_release(job.release.release)
-    return _finish(job, output, state, tables)
 
 
 def _finish(job: Job, output: Output, state: ReleaseState, tables: list[Method]) -> Manifest:
@@ -224,10 +228,15 @@ def _same_declaration(release: Release, state: ReleaseState) -> None:
     ):
         if found != reserved:
             raise KeyRefused(
-                f"the {what} of release {release.release!r} changed since its reservation ({reserved} → {found})",
+                f"the {what} of release {release.release!r} changed since its reservation "
+                f"({_short(reserved)} → {_short(found)})",
                 do=f"restore them, or `discreet ledger abandon {release.release}`: the same noise on anything else "
                 "would give both away",
             )
+
+
+def _short(digest: str) -> str:
+    return digest if len(digest) < 40 else f"{digest[:12]}…"
 
 
 def _load(keys: KeyStore, state: ReleaseState) -> ReleaseKey:

@@ -94,7 +94,10 @@ class Balance:
             parts = [("epsilon", asked.epsilon, self.epsilon, self.epsilon_left)]
             if asked.delta or self.budget.delta:
                 parts.append(("delta", asked.delta, self.delta, self.delta_left))
-            text = "; ".join(f"{n}: asked {written(a)}, spent {written(s)}, left {written(x)}" for n, a, s, x in parts)
+            text = "; ".join(
+                f"{n}: asked {written(a)}, spent {written(s)}, left {written(max(x, Fraction(0)))}"
+                for n, a, s, x in parts
+            )
             raise OverBudget(
                 f"the budget of asset {self.budget.asset!r} does not cover this release ({text})",
                 do="ask for less, or have the budget raised with `discreet ledger budget`",

@@ -72,8 +72,8 @@ class _Entity(_Unit):
         return f"all records of one {self.noun} (column {self.column})"
 
     def change(self, verb: str) -> str:
-        kept = "" if self.max_records is None else f"; {self.max_records} at most are used"
-        return f"all records of one {self.noun} (column {self.column}) are {verb} the data{kept}"
+        kept = "" if self.max_records is None else f" (at most {self.max_records} of them used)"
+        return f"all records of one {self.noun} (column {self.column}){kept} are {verb} the data"
 
 
 class Person(_Entity):

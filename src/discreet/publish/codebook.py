@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from discreet.domain import Attribute
 from discreet.privacy.guarantee import Guarantee
-from discreet.publish.tables import SIMULATION
+from discreet.publish.tables import SIMULATION, in_words
 
 FILES = ("codebook.json", "codebook.md")
 
@@ -59,7 +59,7 @@ def as_markdown(release: str, guarantee: Guarantee, tables: list[TableDoc], simu
     """The same for reading."""
     lines = [f"# {release}", ""]
     lines += [f"**{SIMULATION}**", ""] if simulated else []
-    lines += ["## What is promised", "", guarantee.in_words(), ""]
+    lines += ["## What is promised", "", in_words(guarantee, simulated), ""]
     lines += [f"- Caveat: {caveat}" for caveat in guarantee.caveats] + [""] * bool(guarantee.caveats)
     for table in tables:
         lines += [f"## {table.name}", "", table.about, "", f"Files: {', '.join(table.files)}", ""]

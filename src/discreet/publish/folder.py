@@ -47,13 +47,13 @@ class Output:
 
     def holds(self, files: dict[str, str]) -> Path | None:
         """The folder, staged or final, that contains exactly these bytes already."""
-        return next((f for f in (self.folder, self.staging) if _contains(f, files)), None)
+        return next((f for f in (self.folder, self.staging) if contains(f, files)), None)
 
     def publish(self, files: dict[str, str], manifest: Manifest) -> None:
         """Move the staged folder into place and write the manifest; safe to repeat after a crash."""
-        if not _contains(self.folder, files):
+        if not contains(self.folder, files):
             self.refuse_existing()
-            if not _contains(self.staging, files):
+            if not contains(self.staging, files):
                 raise PublishError(
                     "the staged files are not the committed ones", where=str(self.staging), do="run `discreet resume`"
                 )
@@ -70,7 +70,8 @@ class Output:
         self.clean()
 
 
-def _contains(folder: Path, files: dict[str, str]) -> bool:
+def contains(folder: Path, files: dict[str, str]) -> bool:
+    """Whether a folder holds exactly these files, byte for byte, with or without a manifest."""
     if not folder.is_dir() or {p.name for p in folder.iterdir()} - {FILE} != set(files):
         return False
     return all(sha256(folder / name) == digest for name, digest in files.items())

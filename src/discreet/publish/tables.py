@@ -14,9 +14,15 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from discreet.errors import PublishError
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 
 SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and must not be published."
+
+
+def in_words(guarantee: Guarantee, simulated: bool) -> str:
+    """What is promised; of a simulation, what would be."""
+    return f"With a secret key this would be promised: {guarantee.in_words()}" if simulated else guarantee.in_words()
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,37 @@
+"""A published folder against the ledger: the files, what the manifest says, and that the ledger committed both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from discreet.errors import PublishError
+from discreet.privacy.ledger import Ledger
+from discreet.publish.folder import contains
+from discreet.publish.manifest import FILE, Manifest, read
+
+
+def verify_folder(ledger: Ledger, path: Path) -> Manifest:
+    """The manifest of a folder whose every byte is what the ledger committed; anything else is refused."""
+    folder = path.parent if path.name == FILE else path
+    made = read(folder)
+    chain = ledger.verify(made.ledger.head)
+    state = chain.open_release(made.release)
+    reserved = state.reserve
+    said = (made.asset, made.guarantee, made.spec, made.code, made.reserved, made.simulation)
+    wrote = (
+        reserved.asset,
+        reserved.guarantee,
+        reserved.spec,
+        reserved.code,
+        reserved.time,
+        chain.kind == "simulation",
+    )
+    if state.commit is None or made.files != state.commit.files or said != wrote:
+        raise PublishError(
+            "has a manifest that is not the one that was committed", where=str(folder), do="restore it from a copy"
+        )
+    if not contains(folder, state.commit.files):
+        raise PublishError(
+            "has files that are not those that were committed", where=str(folder), do="restore them from a copy"
+        )
+    return made
