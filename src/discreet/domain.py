@@ -78,8 +78,9 @@ class Attribute:
         return f"{plural(len(self.categories), 'category', 'categories')}; undeclared values are {rule}"
 
     def declaration(self) -> list[object]:
-        """Everything that decides which record falls into which cell, and what the cell is called."""
-        return [self.name, self.columns, self.source, self.width, self.published, list(self.lookup.items())]
+        """Everything that decides which record falls into which cell, and what is published about the cell."""
+        names = [self.name, self.columns, self.source, self.width, self.other, self.labels, self.provenance]
+        return [*names, self.published, list(self.lookup.items())]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from discreet.domain import Domain
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.tabulate import as_text, count_cells, keep_records
+from discreet.engine.tabulate import as_text, count_cells, keep_records, wanted_columns
 from discreet.privacy.unit import Person, Record, Unit
 from discreet.spec import GroupsDomain, HierarchyDomain, ValuesDomain
 
@@ -27,7 +27,7 @@ Rows = list[tuple[str | None, str | None, str | None]]
 def tabulate(rows: Rows, unit: Unit, domain: Domain = DOMAIN, key: bytes = KEY) -> dict[int, int]:
     table = pa.table({n: pa.array([r[i] for r in rows], pa.string()) for i, n in enumerate(("who", "a", "b"))})
     with duckdb_engine() as engine:
-        kept = keep_records(engine, engine.read(table, Path()), [domain], unit, key)
+        kept = keep_records(engine, engine.read(table, Path(), wanted_columns([domain], unit)), [domain], unit, key)
         return {
             cell: n
             for batch in engine.batches(count_cells(engine, kept, domain))
@@ -107,7 +107,7 @@ def test_numbers_are_padded_to_codes() -> None:
     state = ValuesDomain(values=["01", "10", "123"], width=2).attributes("a", Path())[0]
     for values in ([1, 10, 123, 2], [1.0, 10.0, 123.0, 1.5], ["1", "10", "123", "0"]):
         with duckdb_engine() as engine:
-            table = engine.read(pa.table({"a": values}), Path())
+            table = engine.read(pa.table({"a": values}), Path(), ["a"])
             rows = keep_records(engine, table, [Domain((state,))], Record(), KEY)
             (batch,) = engine.batches(count_cells(engine, rows, Domain((state,))))
             assert batch.column(1).to_pylist() == [1, 1, 1]
@@ -153,6 +153,6 @@ def test_no_attribute_is_the_total() -> None:
 )
 def test_doubles_as_codes_never_stop_a_release(value: Any, text: str | None) -> None:
     with duckdb_engine() as engine:
-        table = engine.read(pa.table({"x": pa.array([value], pa.float64())}), Path())
+        table = engine.read(pa.table({"x": pa.array([value], pa.float64())}), Path(), ["x"])
         (batch,) = engine.batches(table.select(y=as_text(table.x)))
         assert batch.column(0).to_pylist() == [text]

@@ -166,3 +166,11 @@ def test_a_large_sparse_domain_end_to_end(tmp_path: Path) -> None:
     rows = {tuple(r.values())[:3]: r["count"] for r in read.to_pylist()}
     assert rows[("7", "7", "7")] == 2
     assert rows[("123", "123", "123")] == 1
+
+
+@pytest.mark.parametrize("epsilon", ["100", "1400", "2000", "1000000"])
+def test_sparse_ranges_exist_at_any_epsilon(epsilon: str) -> None:
+    domain = Domain(tuple(ValuesDomain(values=["1", "2"]).attributes("a", Path())))
+    method = CountsMethod(Counts(name="t", by=["a"], epsilon=epsilon, form="sparse"), domain, Record())
+    assert method._range() == 2
+    assert "noise alone" in method.noise()

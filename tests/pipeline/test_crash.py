@@ -39,7 +39,8 @@ def simulated(folder: Path) -> Agency:
     agency.folder, agency.ledger_path = folder, folder / "discreet-ledger.sqlite"
     agency.write(graduates())
     ledger = discreet.ledger(agency.ledger_path, clock=lambda: CLOCK)
-    # The budget's `who` and time are part of the chain, so they are the same in every copy.
+    # Nonce, `who` and time are part of the chain, so they are the same in every copy.
+    ledger.create("simulation", nonce="0" * 32)
     set_budget(ledger, "graduates", epsilon="10", unit={"kind": "person", "column": "person_id"}, kind="simulation")
     return agency
 

@@ -77,7 +77,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "domain overflow": (huge, "1e+21 cells"),
     "unreadable file": (top("source", {"graduates": "release.yaml"}), "format"),
     "missing file": (top("source", {"graduates": "nowhere.parquet"}), "does not exist"),
-    "column missing": (lambda d: d["domains"]["state"].update(column="stat"), "did you mean 'state'"),
+    "column missing": (lambda d: d["domains"]["state"].update(column="stat"), "has no column 'stat'"),
     "bad release name": (top("release", "../../etc/passwd"), "letters, digits"),
     "asset without budget": (top("asset", "other"), "has no budget"),
     "password in the spec": (

@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
@@ -37,7 +38,7 @@ def test_published_files_manifest_and_ledger_agree(agency: Agency, isolated: Pat
     assert made.guarantee.epsilon == 2
     assert "e^2" in made.guarantee_in_words
     chain = agency.release().ledger.verify(made.ledger.head)
-    assert chain.balance("graduates", made.reserved.date()).epsilon_left == 8
+    assert chain.balance("graduates", made.reserved).epsilon_left == 8
     assert not list((isolated / "keys").iterdir())  # the key is gone
     assert not list((isolated / "tmp").iterdir())  # and so is the private folder
 
@@ -233,3 +234,121 @@ def test_two_levels_of_one_hierarchy_are_not_crossed(agency: Agency) -> None:
     tables = [{"name": "t", "method": "counts", "by": ["region", "state"], "epsilon": "1"}]
     with pytest.raises(discreet.DiscreetError, match="finer level alone"):
         agency.release(domains=domains, tables=tables).plan()
+
+
+def test_no_two_tables_share_noise(tmp_path: Path) -> None:
+    """The same domain, ε and key, twice in one release: other draws."""
+    agency = Agency(tmp_path / "sim", kind="simulation")
+    agency.write(graduates().slice(0, 0))
+    tables = [{"name": n, "method": "counts", "by": ["state", "degree"], "epsilon": "1/2"} for n in ("a", "b")]
+    agency.release(tables=tables).run(agency.folder / "out", simulation="seed")
+    one, two = (pq.read_table(agency.folder / "out" / f"{n}.simulation.parquet")["count"].to_pylist() for n in "ab")
+    assert one != two
+
+
+def test_the_choice_of_records_depends_on_the_release_key(tmp_path: Path) -> None:
+    table = pa.table({"person_id": ["p"] * 40, "state": ["01", "02", "03", "04"] * 10, "degree": ["01"] * 40})
+    seen = set()
+    for i in range(8):
+        agency = Agency(tmp_path / str(i), kind="simulation", budget="9000")
+        agency.write(table)
+        tables = [{"name": "t", "method": "counts", "by": ["state"], "epsilon": "4000"}]
+        agency.release(tables=tables).run(agency.folder / "out", simulation=f"key {i}")
+        seen.add(tuple(pq.read_table(agency.folder / "out" / "t.simulation.parquet")["count"].to_pylist()))
+    assert len(seen) > 1
+    assert all(sum(counts) == 2 for counts in seen)
+
+
+def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
+    from discreet.methods import methods
+    from discreet.noise.key import ReleaseKey
+    from discreet.pipeline import run as module
+    from discreet.privacy.confidential import Confidential
+
+    class Fixed:
+        def __init__(self, content: bytes) -> None:
+            self.content = content
+
+        def digest(self) -> bytes:
+            return self.content
+
+    def bind(release: discreet.OpenRelease, *contents: bytes) -> bytes:
+        cells = [Confidential(Fixed(content)) for content in contents]
+        return module._bind(release.spec, ReleaseKey.simulation("k"), methods(release.spec), cells)
+
+    base = bind(agency.release(), b"1", b"2")
+    assert bind(agency.release(), b"1", b"2") == base
+    assert bind(agency.release(), b"1", b"3") != base
+    assert bind(agency.release(strict=True), b"1", b"2") != base
+    assert bind(agency.release(lambda d: d["domains"]["state"].update(provenance="x")), b"1", b"2") != base
+    assert bind(agency.release(lambda d: d["tables"][1].update(epsilon="2")), b"1", b"2") != base
+    monkeypatch.setattr(module, "code_version", lambda: "other")
+    assert bind(agency.release(), b"1", b"2") != base
+
+
+def test_a_refused_reservation_leaves_no_key(agency: Agency, isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from discreet.privacy.ledger import Ledger
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OverBudget("somebody was faster")
+
+    monkeypatch.setattr(Ledger, "reserve", refuse)
+    with pytest.raises(OverBudget):
+        agency.release().run(agency.folder / "out")
+    assert not list((isolated / "keys").iterdir())
+
+
+def test_one_process_at_a_time_works_on_a_release(agency: Agency, isolated: Path) -> None:
+    release = agency.release()
+
+    def meanwhile(step: str, done: int, total: int) -> None:
+        if step == "reserve":
+            for action in (release.resume, lambda: agency.release().run(agency.folder / "other")):
+                with pytest.raises(LedgerError, match="another process is working"):
+                    action()
+
+    release.run(agency.folder / "out", observe=meanwhile)
+    assert not list((isolated / "tmp").iterdir())
+
+
+def test_two_ledgers_never_share_a_key_name(tmp_path: Path, isolated: Path) -> None:
+    """The same release name, the same second, one key store: the other ledger's key stays."""
+    one, two = (Agency(tmp_path / n) for n in "ab")
+
+    def crash(step: str, done: int, total: int) -> None:
+        if step == "reserve":
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        one.release().run(one.folder / "out", observe=crash)
+    two.release().run(two.folder / "out")
+    one.release().resume()
+
+
+def test_a_release_lies_in_no_other_release(agency: Agency) -> None:
+    from discreet.errors import PublishError
+
+    agency.release().run(agency.folder / "out")
+    with pytest.raises(PublishError, match="inside another release"):
+        agency.release(release="r2").run(agency.folder / "out" / "sub")
+
+
+def test_a_source_that_changes_while_it_is_read_keeps_the_bound(
+    agency: Agency, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has too many records is decided on the same snapshot that is counted."""
+    from discreet.engine.duckdb import DuckDBEngine
+
+    set_budget(agency.release().ledger, "graduates", epsilon="5000", unit={"person": "person_id"})
+    agency.write(pa.table({"person_id": ["p"], "state": ["01"], "degree": ["01"]}))
+    store = DuckDBEngine.store
+
+    def change(self: DuckDBEngine, table: object) -> object:
+        stored = store(self, table)
+        agency.write(pa.table({"person_id": ["p"] * 1000, "state": ["01"] * 1000, "degree": ["01"] * 1000}))
+        return stored
+
+    monkeypatch.setattr(DuckDBEngine, "store", change)
+    tables = [{"name": "t", "method": "counts", "by": ["state"], "epsilon": "4000"}]
+    agency.release(tables=tables).run(agency.folder / "out")
+    assert pq.read_table(agency.folder / "out" / "t.parquet")["count"].to_pylist()[0] <= 2

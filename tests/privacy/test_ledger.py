@@ -693,3 +693,26 @@ class AnySequence(RuleBasedStateMachine):
 
 AnySequence.TestCase.settings = settings(max_examples=12, stateful_step_count=14, deadline=None, derandomize=True)
 TestAnySequence = AnySequence.TestCase
+
+
+def test_the_clock_may_not_run_backwards(path: Path) -> None:
+    """Or a spent period could be opened again."""
+    ledger = started(path)
+    early = reserve("r1").model_copy(update={"time": ledger.chain().latest() - dt.timedelta(days=365)})
+    with pytest.raises(LedgerError, match="behind the ledger's last entry"):
+        ledger.reserve(early, simulated=False)
+
+
+def test_what_could_not_be_read_again_is_not_written(path: Path) -> None:
+    """Two costs of 1,900 digits each have a sum that no longer parses: refused, and the ledger stays readable."""
+    ledger = started(path, 10)
+    d = 10**1900 + 7
+    cost = reserve("r1", Fraction(d + 1, d) + Fraction(d + 3, d + 2))
+    with pytest.raises(LedgerError):
+        ledger.reserve(cost, simulated=False)
+    assert len(ledger.chain().entries) == 2
+
+
+def test_ledgers_begun_in_the_same_second_differ(tmp_path: Path) -> None:
+    heads = {started(tmp_path / f"{i}.sqlite").chain().entries[0].hash for i in range(3)}
+    assert len(heads) == 3

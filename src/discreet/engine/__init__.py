@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,8 +16,8 @@ class Engine(Protocol):
 
     unreadable: int  # lines of the source that are no records and were left out
 
-    def read(self, source: Any, base: Path) -> ibis.Table:
-        """Confidential records, lazily."""
+    def read(self, source: Any, base: Path, wanted: Sequence[str]) -> ibis.Table:
+        """The wanted columns of confidential records, as far as they are there, lazily."""
 
     def public(self, table: pa.Table) -> ibis.Table:
         """A public table to join with: a code list."""

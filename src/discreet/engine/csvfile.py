@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
+from discreet.engine.withhold import withhold
 from discreet.errors import SourceError
 
 BLOCK = 1 << 24
@@ -26,21 +27,23 @@ BLOCK = 1 << 24
 
 def to_parquet(path: Path, delimiter: str, target: Path, where: str) -> int:
     """Convert one file; returns how many lines were left out."""
+    faults = (gzip.BadGzipFile, EOFError, UnicodeDecodeError, pa.ArrowException)
+    return withhold(
+        lambda: _convert(path, delimiter, target, where), faults, "is not readable as CSV", where, "check the file"
+    )
+
+
+def _convert(path: Path, delimiter: str, target: Path, where: str) -> int:
     target.touch(mode=0o600)
-    try:
-        with closing(_open(path)) as file:
-            names = _header(file, delimiter, where)
-            schema = pa.schema([(name, pa.string()) for name in names])
-            left_out = 0
-            with pq.ParquetWriter(target, schema) as writer:
-                for block in _blocks(file):
-                    table, bad = _parse(block, names, delimiter)
-                    writer.write_table(table.cast(schema))
-                    left_out += bad
-    except (gzip.BadGzipFile, EOFError, UnicodeDecodeError) as error:
-        raise SourceError(
-            f"is not readable as CSV ({type(error).__name__})", where=where, do="check the file"
-        ) from None
+    left_out = 0
+    with closing(_open(path)) as file:
+        names = _header(file, delimiter, where)
+        schema = pa.schema([(name, pa.string()) for name in names])
+        with pq.ParquetWriter(target, schema) as writer:
+            for block in _blocks(file):
+                table, bad = _parse(block, names, delimiter)
+                writer.write_table(table)
+                left_out += bad
     return left_out
 
 
@@ -69,47 +72,48 @@ def _blocks(file: IO[bytes]) -> Iterator[bytes]:
 def _parse(block: bytes, names: list[str], delimiter: str) -> tuple[pa.Table, int]:
     """The records of some lines: those without a quote at the speed of Arrow, those with one each for itself."""
     block = block.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    plain, quoted = _split(block)
-    table, bad = _plain(plain, names, delimiter)
+    plain, quoted, bad = _split(block, delimiter, len(names))
     rows = [row for row in (_quoted(line, delimiter) for line in quoted) if len(row) == len(names)]
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
-    texts = pa.table([_text(pa.array(column, pa.binary())) for column in columns], names=names)
-    return pa.concat_tables([table, texts]), bad + len(quoted) - len(rows)
+    texts = pa.table([as_utf8(pa.array(column, pa.large_binary())) for column in columns], names=names)
+    return pa.concat_tables([_plain(plain, names, delimiter), texts]), bad + len(quoted) - len(rows)
 
 
-def _split(block: bytes) -> tuple[bytes, list[bytes]]:
-    """Lines without and with a quote."""
-    if b'"' not in block:
-        return block, []
+def _split(block: bytes, delimiter: str, fields: int) -> tuple[bytes, list[bytes], int]:
+    """Whole lines without a quote, lines with one, and how many have another number of fields. Blank lines are none."""
     data = np.frombuffer(block, np.uint8)
     ends = np.append(np.flatnonzero(data == ord("\n")), data.size)
-    marked = np.unique(np.searchsorted(ends, np.flatnonzero(data == ord('"'))))
+    quoted = np.zeros(ends.size, bool)
+    quoted[np.searchsorted(ends, np.flatnonzero(data == ord('"')))] = True
+    marks = np.bincount(np.searchsorted(ends, np.flatnonzero(data == ord(delimiter))), minlength=ends.size)
+    blank = np.diff(ends, prepend=-1) == 1
+    wrong = (marks != fields - 1) & ~quoted & ~blank
+    odd = np.flatnonzero(quoted | wrong)
+    if not odd.size:
+        return block, [], 0
     lines = block.split(b"\n")
-    quoted = [lines[i] for i in marked.tolist()]
-    for i in marked.tolist():
+    apart = [lines[i] for i in np.flatnonzero(quoted).tolist()]
+    for i in odd.tolist():
         lines[i] = b""
-    return b"\n".join(lines), quoted
+    return b"\n".join(lines), apart, int(wrong.sum())
 
 
-def _plain(block: bytes, names: list[str], delimiter: str) -> tuple[pa.Table, int]:
-    bad = 0
-
-    def skip(row: object) -> str:  # noqa: ARG001 - it may not be looked at
-        nonlocal bad
-        bad += 1
-        return "skip"
-
+def _plain(block: bytes, names: list[str], delimiter: str) -> pa.Table:
+    """Lines that are known to have the right number of fields: nothing in them can stop the reader."""
     if not block.strip(b"\n"):
-        return pa.table([pa.array([], pa.string()) for _ in names], names=names), 0
+        return pa.table([pa.array([], pa.string()) for _ in names], names=names)
     table = pcsv.read_csv(
         io.BytesIO(block),
         read_options=pcsv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1),
-        parse_options=pcsv.ParseOptions(delimiter=delimiter, quote_char=False, invalid_row_handler=skip),
+        parse_options=pcsv.ParseOptions(delimiter=delimiter, quote_char=False),
         convert_options=pcsv.ConvertOptions(
-            check_utf8=False, column_types=dict.fromkeys(names, pa.binary()), null_values=[""], strings_can_be_null=True
+            check_utf8=False,
+            column_types=dict.fromkeys(names, pa.large_binary()),
+            null_values=[""],
+            strings_can_be_null=True,
         ),
     )
-    return pa.table([_text(column.combine_chunks()) for column in table.columns], names=names), bad
+    return pa.table([as_utf8(column.combine_chunks()) for column in table.columns], names=names)
 
 
 def _quoted(line: bytes, delimiter: str) -> list[bytes | None]:
@@ -121,11 +125,11 @@ def _quoted(line: bytes, delimiter: str) -> list[bytes | None]:
     return [field.encode("latin-1") or None for field in row]
 
 
-def _text(column: pa.Array) -> pa.Array:
+def as_utf8(column: pa.Array) -> pa.Array:
     """Bytes as text; null where they are not UTF-8."""
     try:
         return column.cast(pa.string())
-    except pa.ArrowInvalid:
+    except pa.ArrowException:
         return pa.array([_decoded(value) for value in column.to_pylist()], pa.string())
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import duckdb
 import ibis
@@ -16,11 +16,12 @@ import pyarrow as pa
 from ibis.common.exceptions import IbisError
 
 from discreet.engine import readers
+from discreet.engine.withhold import withhold
 from discreet.engine.workspace import workspace
-from discreet.errors import SourceError
 from discreet.noise.prf import siphash_text
 
 BATCH_ROWS = 1 << 18
+T = TypeVar("T")
 
 
 class DuckDBEngine:
@@ -35,11 +36,12 @@ class DuckDBEngine:
             autoload_known_extensions=False,
         )
         self._backend.con.execute("SET enable_progress_bar = false")  # it would write to standard output
+        self._backend.con.execute("SET arrow_large_buffer_size = true")  # texts of any length
         self._names = count()
         self.unreadable = 0
 
-    def read(self, source: Any, base: Path) -> ibis.Table:
-        table, self.unreadable = readers.read(self._backend, source, base, self.folder)
+    def read(self, source: Any, base: Path, wanted: Sequence[str]) -> ibis.Table:
+        table, self.unreadable = readers.read(self._backend, source, base, self.folder, wanted)
         return table
 
     def public(self, table: pa.Table) -> ibis.Table:
@@ -47,22 +49,24 @@ class DuckDBEngine:
 
     def store(self, table: ibis.Table) -> ibis.Table:
         name = self._name()
-        with _discreetly():
-            # Ibis's create_table declares, inserts and renames; one statement is a fifth faster on a small table.
-            self._backend._run_pre_execute_hooks(table)
-            # The casts are for sums, which DuckDB makes 128 bits wide and Ibis takes for int64.
-            cast = self._backend.compiler.type_mapper.to_string
-            columns = ", ".join(
-                f"CAST({_quoted(c)} AS {cast(kind)}) AS {_quoted(c)}" for c, kind in table.schema().items()
-            )
-            query = f"SELECT {columns} FROM ({self._backend.compile(table)})"  # noqa: S608 - names are quoted
-            self._backend.con.execute(f"CREATE TEMP TABLE {name} AS {query}")
+        _discreetly(lambda: self._create(name, table))
         return self._backend.table(name)
 
+    def _create(self, name: str, table: ibis.Table) -> None:
+        """Ibis's create_table declares, inserts and renames; one statement is a fifth faster on a small table."""
+        self._backend._run_pre_execute_hooks(table)
+        # The casts are for sums, which DuckDB makes 128 bits wide and Ibis takes for int64.
+        cast = self._backend.compiler.type_mapper.to_string
+        columns = ", ".join(f"CAST({_quoted(c)} AS {cast(kind)}) AS {_quoted(c)}" for c, kind in table.schema().items())
+        query = f"SELECT {columns} FROM ({self._backend.compile(table)})"  # noqa: S608 - names are quoted
+        self._backend.con.execute(f"CREATE TEMP TABLE {name} AS {query}")
+
     def batches(self, table: ibis.Table) -> Iterator[pa.RecordBatch]:
-        with _discreetly():
-            # Ibis 12 streams through a method that DuckDB 2 renamed.
-            yield from self._backend.con.sql(self._backend.compile(table)).to_arrow_reader(BATCH_ROWS)
+        # Ibis 12 streams through a method that DuckDB 2 renamed.
+        sql = self._backend.compile(table)
+        reader = _discreetly(lambda: self._backend.con.sql(sql).to_arrow_reader(BATCH_ROWS))
+        while (batch := _discreetly(lambda: next(reader, None))) is not None:
+            yield batch
 
     def priority(self, text: ibis.Value, key: bytes) -> ibis.Value:
         def siphash(texts: pa.Array) -> pa.Array:
@@ -95,14 +99,11 @@ def duckdb_engine() -> Iterator[DuckDBEngine]:
                 engine.close()
 
 
-@contextmanager
-def _discreetly() -> Iterator[None]:
-    """An engine's error may quote a record: only its kind passes."""
-    try:
-        yield
-    except (duckdb.Error, pa.ArrowException, IbisError) as error:
-        raise SourceError(
-            f"the engine could not compute this ({type(error).__name__}); its message is withheld because it may "
-            "quote confidential values",
-            do="check that the source is complete and of the declared types",
-        ) from None
+def _discreetly(call: Callable[[], T]) -> T:
+    return withhold(
+        call,
+        (duckdb.Error, pa.ArrowException, IbisError),
+        "could not be computed; the engine's message is withheld, for it may quote confidential values",
+        "source",
+        "check that it is complete and of the declared types",
+    )

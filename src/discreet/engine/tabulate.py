@@ -47,15 +47,21 @@ def used_columns(domains: Sequence[Domain]) -> list[str]:
     return list(dict.fromkeys(c for d in domains for a in d.attributes for c in a.source))
 
 
-def check_columns(table: ibis.Table, columns: Sequence[str], unit: Unit, where: str) -> None:
-    """Columns must be there and be codes: text, numbers, booleans or dates."""
-    wanted = [*columns] if unit.entity is None else [*columns, unit.entity]
+def wanted_columns(domains: Sequence[Domain], unit: Unit) -> list[str]:
+    """What is read of the source: the columns of every table, and the unit's."""
+    columns = used_columns(domains)
+    return columns if unit.entity is None or unit.entity in columns else [*columns, unit.entity]
+
+
+def check_columns(table: ibis.Table, wanted: Sequence[str], where: str) -> None:
+    """Columns must be there and be codes: text, numbers, booleans or dates. The source's own names are not repeated:
+    in a file without a header they would be a record."""
     schema = table.schema()
     for column in wanted:
+        if column.lower().startswith("discreet_"):
+            raise SourceError(f"column names like {column!r} are taken", where=where, do="rename the column")
         if column not in schema:
-            from discreet.spec import unknown
-
-            raise SourceError(unknown(column, list(schema.names), "column"), where=where, do="correct the name")
+            raise SourceError(f"has no column {column!r}", where=where, do="correct the name, here or in the source")
         kind = schema[column]
         if not (kind.is_string() or kind.is_integer() or kind.is_floating() or kind.is_boolean() or kind.is_date()):
             raise SourceError(
@@ -74,9 +80,12 @@ def keep_records(engine: Engine, table: ibis.Table, domains: Sequence[Domain], u
     """
     columns = used_columns(domains)
     if unit.entity is None:
-        return Rows(table.select(*columns) if columns else table, weighted=False)
+        records = Rows(table.select(*columns) if columns else table, weighted=False)
+        # Several tables are counted from one snapshot; one table is one scan.
+        return records if len(domains) == 1 else Rows(engine.store(records.grouped(columns)), weighted=True)
     entity = table[unit.entity]
     rows = table.filter(entity.notnull()).select(**{ENTITY: entity}, **{column: table[column] for column in columns})
+    rows = engine.store(rows)  # one snapshot: who has too many records is decided on the records that are counted
     heavy = rows.group_by(ENTITY).having(_.count() > unit.records).aggregate().select(ENTITY)
     heavy = engine.store(heavy)
     many = _with_useless(engine, engine.store(rows.semi_join(heavy, ENTITY)), domains)

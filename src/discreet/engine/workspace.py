@@ -6,10 +6,13 @@ sweeps what it left.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
+import hashlib
 import os
 import resource
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +21,7 @@ from pathlib import Path
 from discreet.errors import SourceError
 
 ENVIRONMENT = "DISCREET_TMP"
+_PR_SET_DUMPABLE = 4
 
 
 def home() -> Path:
@@ -29,7 +33,7 @@ def home() -> Path:
 def workspace() -> Iterator[Path]:
     """A private folder that is gone afterwards, however the run ends; no core dumps meanwhile."""
     root = _private(home())
-    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    no_core_dumps()
     with _held(root):  # nobody sweeps between the making of our folder and its lock
         _sweep(root)
         folder = Path(tempfile.mkdtemp(prefix="run-", dir=root))
@@ -42,6 +46,13 @@ def workspace() -> Iterator[Path]:
             os.close(lock)
 
 
+def no_core_dumps() -> None:
+    """Neither a file nor a handler that the kernel pipes to may get this process's memory."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
 def sweep() -> None:
     """Remove what dead processes left, for commands that need no folder of their own."""
     if home().exists():
@@ -49,9 +60,26 @@ def sweep() -> None:
             _sweep(home())
 
 
+@contextmanager
+def exclusive(name: str) -> Iterator[bool]:
+    """Whether we are the only process of this user that holds this name; it is given back at the end."""
+    root = _private(home())
+    path = root / f"lock-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+    with _held(root):
+        path.mkdir(mode=0o700, exist_ok=True)
+        lock = _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            with _held(root):
+                path.rmdir()
+                os.close(lock)
+
+
 def _sweep(root: Path) -> None:
     """Remove the folders whose lock nobody holds."""
-    for folder in root.glob("run-*"):
+    for folder in (*root.glob("run-*"), *root.glob("lock-*")):
         lock = _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if lock is not None:
             shutil.rmtree(folder, ignore_errors=True)

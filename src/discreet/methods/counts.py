@@ -135,7 +135,8 @@ class CountsMethod:
 
     def _range(self) -> int:
         """Cells a batch: RANGE of them, or in the sparse form as many as give about that many non-zero rows."""
-        return RANGE if self.spec.form == "dense" else int(RANGE / float(self.law.tail(1)))
+        share = float(self.law.tail(1)) if self.spec.form == "sparse" else 1.0
+        return self.domain.cells or 1 if share * self.domain.cells <= RANGE else int(RANGE / share)
 
     def _rows(self, cells: tuple[Int64s, Int64s]) -> pa.RecordBatch:
         numbers, values = cells

@@ -26,6 +26,11 @@ def encode_labels(labels: Iterable[str | bytes]) -> bytes:
     return len(pieces).to_bytes(8, "big") + b"".join(pieces)
 
 
+def nonce() -> str:
+    """128 random bits in hexadecimal: a name that nothing else has."""
+    return os.urandom(16).hex()
+
+
 class ReleaseKey:
     """A secret of 256 bits; never shown, never pickled. `simulated` marks a fixed test key."""
 

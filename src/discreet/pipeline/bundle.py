@@ -68,7 +68,7 @@ def manifest(
         asset=release.asset,
         simulation=simulated,
         notice=SIMULATION if simulated else NOTICE,
-        reserved=state.reserve.time,
+        reserved=state.reserve.time.date(),
         code=state.reserve.code,
         spec=state.reserve.spec,
         guarantee=guarantee,

@@ -6,7 +6,7 @@ from typing import Any
 
 from discreet.engine.audit import Audit, audit
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.tabulate import check_columns, used_columns
+from discreet.engine.tabulate import check_columns, wanted_columns
 from discreet.methods import methods
 from discreet.spec import Release
 from discreet.words import plural
@@ -19,8 +19,9 @@ def check(release: Release, frame: Any = None) -> Audit:
     domains = [table.domain for table in methods(release)]
     with duckdb_engine() as engine:
         name, source = next(iter(release.source.items()))
-        table = engine.read(frame if frame is not None else source, release.base)
-        check_columns(table, used_columns(domains), release.unit, f"source {name}")
+        wanted = wanted_columns(domains, release.unit)
+        table = engine.read(frame if frame is not None else source, release.base, wanted)
+        check_columns(table, wanted, f"source {name}")
         return audit(engine, table, domains, release.unit)
 
 

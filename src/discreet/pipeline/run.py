@@ -6,6 +6,7 @@ from then on `resume` draws the same noise for the same data and ends with the s
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,9 +17,9 @@ from typing import Any
 from discreet.domain import Domain
 from discreet.engine.audit import audit
 from discreet.engine.duckdb import DuckDBEngine, duckdb_engine
-from discreet.engine.tabulate import Rows, check_columns, keep_records, used_columns
-from discreet.engine.workspace import sweep
-from discreet.errors import DiscreetError, KeyRefused, PublishError, SourceError
+from discreet.engine.tabulate import Rows, check_columns, keep_records, wanted_columns
+from discreet.engine.workspace import exclusive, no_core_dumps, sweep
+from discreet.errors import DiscreetError, KeyRefused, LedgerError, PublishError, SourceError
 from discreet.methods import Method, methods
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import FileKeyStore, KeyStore
@@ -65,6 +66,40 @@ class Job:
 
 def run(job: Job, simulation: str | None = None) -> Manifest:
     """Protect and publish. `simulation` is the seed of a fixed test key, and marks everything made with it."""
+    with _alone(job.ledger, job.release.release):
+        return _run(job, simulation)
+
+
+def resume(job: Job) -> Manifest:
+    """Complete a reserved or committed release: same key, same data, same noise, same bytes; no further cost."""
+    with _alone(job.ledger, job.release.release):
+        return _resume(job)
+
+
+def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
+    """End a reservation without a release: recorded, its cost spent, its key and staged files destroyed."""
+    with _alone(ledger, release):
+        entry = ledger.abandon(release, reason)
+        state = ledger.chain().releases()[release]
+        keys.destroy(state.reserve.key)
+        Output(Path(state.reserve.output), release).clean()
+        return entry
+
+
+@contextmanager
+def _alone(ledger: Ledger, release: str) -> Iterator[None]:
+    """One process at a time works on a release: two would take each other's staged files away."""
+    no_core_dumps()
+    sweep()
+    with exclusive(f"{ledger.chain().nonce}-{release}") as free:
+        if not free:
+            raise LedgerError(
+                f"another process is working on release {release!r}", do="wait for it to finish, or end it"
+            )
+        yield
+
+
+def _run(job: Job, simulation: str | None) -> Manifest:
     release, output = job.release, Output(job.out, job.release.release)
     tables = methods(release)
     total = total_guarantee(release, tables)
@@ -76,7 +111,7 @@ def run(job: Job, simulation: str | None = None) -> Manifest:
     key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
     with _tabulated(job, tables, key) as cells:
         binding = _bind(release, key, tables, cells)
-        prefix = f"{release.release}-{chain.entries[0].hash[:8]}-"
+        prefix = f"{chain.nonce}-{hashlib.sha256(release.release.encode()).hexdigest()[:16]}-"
         name = prefix + key.subkey("name", length=8).hex()
         reserve = Reserve(
             release=release.release,
@@ -103,9 +138,7 @@ def run(job: Job, simulation: str | None = None) -> Manifest:
         return _complete(job, output, Reservation(reserve, key, binding), entry, tables, cells)
 
 
-def resume(job: Job) -> Manifest:
-    """Complete a reserved or committed release: same key, same data, same noise, same bytes; no further cost."""
-    sweep()
+def _resume(job: Job) -> Manifest:
     release = job.release
     state = job.ledger.chain().open_release(release.release)
     _same_declaration(release, state)
@@ -126,16 +159,6 @@ def resume(job: Job) -> Manifest:
         return _complete(job, output, reservation, state.reserved_at, tables, cells)
 
 
-def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
-    """End a reservation without a release: recorded, its cost spent, its key and staged files destroyed."""
-    sweep()
-    entry = ledger.abandon(release, reason)
-    state = ledger.chain().releases()[release]
-    keys.destroy(state.reserve.key)
-    Output(Path(state.reserve.output), release).clean()
-    return entry
-
-
 @contextmanager
 def _tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[list[Confidential[Any]]]:
     """The exact numbers of every table, inside the engine's private workspace."""
@@ -152,9 +175,12 @@ def _tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[list
 def _rows(job: Job, engine: DuckDBEngine, domains: list[Domain], key: ReleaseKey) -> Rows:
     release = job.release
     name, source = next(iter(release.source.items()))
-    table = engine.read(job.frame if job.frame is not None else source, release.base)
-    check_columns(table, used_columns(domains), release.unit, f"source {name}")
+    wanted = wanted_columns(domains, release.unit)
+    table = engine.read(job.frame if job.frame is not None else source, release.base, wanted)
+    check_columns(table, wanted, f"source {name}")
     job.observe("read", 1, 1)
+    if release.strict:
+        table = engine.store(table)  # what is looked at is what will be counted
     if release.strict and not audit(engine, table, domains, release.unit).clean:
         raise SourceError(
             "strict mode: records break the declared rules",
@@ -251,7 +277,7 @@ def _load(keys: KeyStore, state: ReleaseState) -> ReleaseKey:
 
 
 def _forget_unused(keys: KeyStore, prefix: str, used: str) -> None:
-    """Keys of this release that a crash left before their reservation: the ledger will never ask for them."""
+    """Keys of this ledger and release that a crash left before their reservation: nobody will ask for them."""
     for name in keys.names():
         if name.startswith(prefix) and name != used:
             keys.destroy(name)

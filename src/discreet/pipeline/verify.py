@@ -23,7 +23,7 @@ def verify_folder(ledger: Ledger, path: Path) -> Manifest:
         reserved.guarantee,
         reserved.spec,
         reserved.code,
-        reserved.time,
+        reserved.time.date(),
         chain.kind == "simulation",
     )
     if state.commit is None or made.files != state.commit.files or said != wrote:

@@ -28,6 +28,7 @@ class Genesis(_Event):
     kind: Literal["genesis"] = "genesis"
     ledger: LedgerKind
     version: Literal[1] = 1
+    nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]  # so that no two ledgers are alike
     time: dt.datetime
 
 

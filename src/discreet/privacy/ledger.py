@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.errors import LedgerError, OverBudget
+from discreet.noise.key import nonce as fresh_nonce
 from discreet.privacy.events import (
     Abandon,
     Budget,
@@ -130,6 +131,15 @@ class Chain:
     def head(self) -> str:
         return self.entries[-1].hash
 
+    @property
+    def nonce(self) -> str:
+        first = self.events[0]
+        return first.nonce if isinstance(first, Genesis) else ""
+
+    def latest(self) -> dt.datetime:
+        """The last time that an entry states."""
+        return max(event.time for event in self.events if not isinstance(event, Commit))
+
     def releases(self) -> dict[str, ReleaseState]:
         states: dict[str, ReleaseState] = {}
         for entry, event in zip(self.entries, self.events, strict=True):
@@ -201,9 +211,10 @@ class Ledger:
     def __init__(self, store: Store, clock: Clock = now) -> None:
         self.store, self.clock = store, clock
 
-    def create(self, kind: LedgerKind, *, exist_ok: bool = False) -> None:
+    def create(self, kind: LedgerKind, *, exist_ok: bool = False, nonce: str | None = None) -> None:
         """Begin a ledger. It stays of this kind: a real one takes no simulation, a simulation no release."""
-        if not self.store.create(link(1, "", Genesis(ledger=kind, time=self.clock()))) and not exist_ok:
+        genesis = Genesis(ledger=kind, nonce=nonce or fresh_nonce(), time=self.clock())
+        if not self.store.create(link(1, "", genesis)) and not exist_ok:
             raise LedgerError("exists already", where=f"ledger {self.store.place}", do="use it, or name another")
 
     def chain(self) -> Chain:
@@ -300,6 +311,12 @@ class Ledger:
 
 def _add(writer: Writer, chain: Chain, event: Event) -> Entry:
     entry = link(len(chain.entries) + 1, chain.head, event)
+    _ = entry.event  # what could not be read again must not be written
+    if (time := getattr(event, "time", None)) is not None and time < chain.latest():
+        raise LedgerError(
+            f"the clock ({time}) is behind the ledger's last entry ({chain.latest()})",
+            do="set the clock right: periods are told apart by it",
+        )
     writer.append(entry)
     return entry
 

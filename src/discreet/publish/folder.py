@@ -21,6 +21,8 @@ class Output:
     def refuse_existing(self) -> None:
         if self.folder.exists() or self.folder.is_symlink():
             raise PublishError("exists already", where=str(self.folder), do="name a folder that does not exist yet")
+        if any((above / FILE).exists() for above in self.folder.parents):
+            raise PublishError("lies inside another release", where=str(self.folder), do="name a folder beside it")
         parent = self.folder.parent
         while not parent.exists():
             parent = parent.parent
@@ -63,7 +65,9 @@ class Output:
             self.staging.rename(self.folder)
             _sync(self.folder.parent)
         aside = self.folder.parent / f".{self.folder.name}.{manifest.release}.manifest"
-        aside.write_text(manifest.text(), encoding="utf-8")
+        aside.unlink(missing_ok=True)
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "w", encoding="utf-8") as file:
+            file.write(manifest.text())
         _sync(aside)
         aside.rename(self.folder / FILE)
         _sync(self.folder)

@@ -60,7 +60,7 @@ class Manifest(_Part):
     asset: str
     simulation: bool
     notice: str
-    reserved: dt.datetime
+    reserved: dt.date  # not the time: it would tell how long reading took
     code: str
     spec: str
     guarantee: Guarantee
