@@ -26,7 +26,7 @@ def made(files: dict[str, str], release: str = "r") -> Manifest:
         asset="a",
         simulation=False,
         notice="",
-        reserved="2026-01-01T00:00:00Z",
+        reserved="2026-01-01",
         code="1",
         spec="00",
         guarantee=promise,
@@ -114,12 +114,11 @@ def test_a_crash_at_any_moment_of_publishing_can_be_repeated(
 def test_a_half_written_manifest_is_never_seen(output: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     files = staged(output)
 
-    def half(path: Path, text: str, **_: Any) -> int:
-        path.write_bytes(text[: len(text) // 2].encode())
+    def full(handle: int) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_text", half)
+        patch.setattr("discreet.publish.folder.os.fsync", full)  # the manifest is written, but not yet in its place
         with pytest.raises(OSError, match="No space"):
             output.publish(files, made(files))
     assert not (output.folder / FILE).exists()
