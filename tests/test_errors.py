@@ -57,6 +57,7 @@ def test_refusals_come_from_the_hierarchy() -> None:
     elsewhere = {
         "ValueError",
         "PydanticCustomError",
+        "refusal",
         "TypeError",
         "AttributeError",
         "StopIteration",

@@ -46,6 +46,10 @@ class SourceError(DiscreetError):
     """Input data that cannot be read, or lacks a declared column or type."""
 
 
+class EngineError(SourceError):
+    """Records that the engine could not compute with, even after they were cleaned."""
+
+
 class GuaranteeError(DiscreetError):
     """Guarantees that do not compose, or that a method cannot give."""
 

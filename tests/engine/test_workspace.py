@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.workspace import home, sweep, workspace
 from discreet.errors import SourceError
 
@@ -24,7 +24,6 @@ def test_private_and_gone(isolated: Path) -> None:
     with workspace() as folder:
         assert folder.stat().st_mode & 0o077 == 0
         assert home().stat().st_mode & 0o077 == 0
-        assert resource.getrlimit(resource.RLIMIT_CORE)[0] == 0
         (folder / "spill").write_text("x")
     assert not list(home().iterdir())
 
@@ -60,3 +59,29 @@ def test_a_link_is_refused(isolated: Path) -> None:
     (isolated / "tmp").symlink_to(isolated / "elsewhere")
     with pytest.raises(SourceError, match="not a private folder"), workspace():
         pass
+
+
+def test_no_core_dumps() -> None:
+    """Neither to a file nor to a handler; in a process of its own, whose limit is raised first."""
+    code = (
+        "import ctypes, resource\n"
+        "hard = resource.getrlimit(resource.RLIMIT_CORE)[1]\n"
+        "resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))\n"
+        "from discreet.engine.workspace import workspace\n"
+        "with workspace():\n"
+        "    print(resource.getrlimit(resource.RLIMIT_CORE)[0], ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), hard)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    soft, dumpable, hard = done.stdout.split()
+    assert (soft, dumpable) == ("0", "0")
+    assert hard != "0", "this machine cannot show it: its hard limit is 0"
+
+
+def test_the_engine_spills_encrypted_into_its_folder_and_fetches_nothing() -> None:
+    with duckdb_engine() as engine:
+        rows = engine._backend.con.sql("SELECT name, value FROM duckdb_settings()").fetchall()
+        found = dict(rows)
+        assert found["temp_file_encryption"] == "true"
+        assert found["temp_directory"] == str(engine.folder)
+        assert found["autoinstall_known_extensions"] == "false"
+        assert found["enable_progress_bar"] == "false"

@@ -20,10 +20,10 @@ from discreet.api import set_budget
 
 DRIVER = Path(__file__).with_name("crash_driver.py")
 STEPS = (
-    "read#1", "tabulate#1", "tabulate#2", "key#1", "reserve#1", "protect both#1", "protect states#1", "write#1",
+    "read#1", "tabulate#1", "key#1", "reserve#1", "protect both#1", "protect states#1", "write#1",
     "commit#1", "publish#1", "destroy#1",
 )  # fmt: skip
-BEFORE_RESERVATION = STEPS[:4]
+BEFORE_RESERVATION = STEPS[:3]
 
 
 def drive(agency: Agency, verb: str, kill_at: str = "") -> subprocess.CompletedProcess[str]:

@@ -352,3 +352,15 @@ def test_a_source_that_changes_while_it_is_read_keeps_the_bound(
     tables = [{"name": "t", "method": "counts", "by": ["state"], "epsilon": "4000"}]
     agency.release(tables=tables).run(agency.folder / "out")
     assert pq.read_table(agency.folder / "out" / "t.parquet")["count"].to_pylist()[0] <= 2
+
+
+def test_text_that_is_not_utf8_in_parquet_does_not_stop_a_release(agency: Agency) -> None:
+    bad = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff\xfe"], pa.binary()).buffers())
+    state = pa.chunked_array([pa.array(["01", "02"]), bad])
+    agency.write(pa.table({"person_id": ["a", "b", "c"], "state": state, "degree": ["01"] * 3}))
+    found = agency.release().check()
+    assert {a.attribute.name: a.missing for a in found.attributes} == {"state": 1, "degree": 0}
+    set_budget(agency.release().ledger, "graduates", epsilon="9000", unit={"person": "person_id"})
+    tables = [{"name": "t", "method": "counts", "by": ["state"], "epsilon": "4000"}]
+    agency.release(tables=tables).run(agency.folder / "out")
+    assert pq.read_table(agency.folder / "out" / "t.parquet")["count"].to_pylist() == [1, 1, 0, 0, 0]

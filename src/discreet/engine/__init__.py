@@ -16,8 +16,9 @@ class Engine(Protocol):
 
     unreadable: int  # lines of the source that are no records and were left out
 
-    def read(self, source: Any, base: Path, wanted: Sequence[str]) -> ibis.Table:
-        """The wanted columns of confidential records, as far as they are there, lazily."""
+    def read(self, source: Any, base: Path, wanted: Sequence[str], clean: bool = False) -> ibis.Table:
+        """The wanted columns of confidential records, as far as they are there, lazily; `clean` makes text that is not
+        UTF-8 missing where the engine would stop at it."""
 
     def public(self, table: pa.Table) -> ibis.Table:
         """A public table to join with: a code list."""

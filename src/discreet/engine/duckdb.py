@@ -18,6 +18,7 @@ from ibis.common.exceptions import IbisError
 from discreet.engine import readers
 from discreet.engine.withhold import withhold
 from discreet.engine.workspace import workspace
+from discreet.errors import EngineError
 from discreet.noise.prf import siphash_text
 
 BATCH_ROWS = 1 << 18
@@ -40,8 +41,8 @@ class DuckDBEngine:
         self._names = count()
         self.unreadable = 0
 
-    def read(self, source: Any, base: Path, wanted: Sequence[str]) -> ibis.Table:
-        table, self.unreadable = readers.read(self._backend, source, base, self.folder, wanted)
+    def read(self, source: Any, base: Path, wanted: Sequence[str], clean: bool = False) -> ibis.Table:
+        table, self.unreadable = readers.read(self._backend, source, base, self.folder, wanted, clean)
         return table
 
     def public(self, table: pa.Table) -> ibis.Table:
@@ -106,4 +107,5 @@ def _discreetly(call: Callable[[], T]) -> T:
         "could not be computed; the engine's message is withheld, for it may quote confidential values",
         "source",
         "check that it is complete and of the declared types",
+        EngineError,
     )

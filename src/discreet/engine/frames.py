@@ -33,6 +33,8 @@ def _as_arrow(frame: Any, wanted: Sequence[str]) -> pa.Table:
         frame = frame.to_pyarrow()
     elif hasattr(frame, "to_arrow_table"):
         frame = frame.to_arrow_table()
+    if isinstance(frame, pa.RecordBatch):
+        frame = pa.Table.from_batches([frame])
     table = frame if isinstance(frame, pa.Table) else pa.table(frame)
     return pa.table({name: _clean(table[name]) for name in _there(wanted, table.column_names)})
 

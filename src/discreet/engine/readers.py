@@ -30,12 +30,12 @@ _ENDINGS = {
 
 
 def read(
-    backend: Any, source: Source | Any, base: Path, workspace: Path, wanted: Sequence[str]
+    backend: Any, source: Source | Any, base: Path, workspace: Path, wanted: Sequence[str], clean: bool = False
 ) -> tuple[ibis.Table, int]:
     """The wanted columns, as far as they are there, as a lazy table; and how many unreadable lines were left out."""
     match source:
         case FileSource():
-            return _file(backend, source, base, workspace, wanted)
+            return _file(backend, source, base, workspace, wanted, clean)
         case DuckDBSource():
             target = _duckdb(backend, source, base, workspace, wanted)
             return _parquet(backend, [target], f"table {source.table}", wanted), 0
@@ -62,7 +62,7 @@ def write(target: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema) ->
 
 
 def _file(
-    backend: Any, source: FileSource, base: Path, workspace: Path, wanted: Sequence[str]
+    backend: Any, source: FileSource, base: Path, workspace: Path, wanted: Sequence[str], clean: bool
 ) -> tuple[ibis.Table, int]:
     where, left_out = f"source {source.path}", 0
     paths, kind = _find(base / source.path, source.format, where)
@@ -73,6 +73,8 @@ def _file(
             converted.append(numbered(workspace))
             left_out += csvfile.to_parquet(path, delimiter, converted[-1], where)
         paths = converted
+    elif kind == "parquet" and clean:
+        paths = [_cleaned(path, numbered(workspace), wanted, where) for path in paths]
     elif kind != "parquet":
         catalog = None if source.catalog is None else base / source.catalog
         paths = [
@@ -125,6 +127,25 @@ def _parquet(backend: Any, paths: list[Path], where: str, wanted: Sequence[str])
         return table.select(**columns) if columns else table
 
     return withhold(scan, (Exception,), "is not readable as Parquet", where, "check the file")
+
+
+def _cleaned(path: Path, target: Path, wanted: Sequence[str], where: str) -> Path:
+    """A copy in which text that is not UTF-8 is missing: DuckDB would stop at it. Slower, and otherwise the same."""
+
+    def copy() -> None:
+        with pq.ParquetFile(path) as file:
+            names = [name for name in wanted if name in file.schema_arrow.names] or file.schema_arrow.names[:1]
+            target.touch(mode=0o600)
+            writer = None
+            for batch in (*file.iter_batches(columns=names), file.schema_arrow.empty_table().select(names)):
+                table = frames.as_arrow(batch, names)
+                writer = writer or pq.ParquetWriter(target, table.schema)
+                writer.write_table(table)
+            if writer is not None:
+                writer.close()
+
+    withhold(copy, (Exception,), "is not readable as Parquet", where, "check the file")
+    return target
 
 
 def _literal(path: Path) -> str:

@@ -10,7 +10,14 @@ from discreet.errors import SourceError
 T = TypeVar("T")
 
 
-def withhold(call: Callable[[], T], kinds: tuple[type[BaseException], ...], what: str, where: str, do: str) -> T:
+def withhold(
+    call: Callable[[], T],
+    kinds: tuple[type[BaseException], ...],
+    what: str,
+    where: str,
+    do: str,
+    refusal: type[SourceError] = SourceError,
+) -> T:
     """call(), its failures told as «`what` (kind)». Raised after the handler has ended, so that not even the
     exception's context leads back to the message."""
     try:
@@ -19,4 +26,4 @@ def withhold(call: Callable[[], T], kinds: tuple[type[BaseException], ...], what
         raise
     except kinds as error:
         kind = type(error).__name__
-    raise SourceError(f"{what} ({kind})", where=where, do=do)
+    raise refusal(f"{what} ({kind})", where=where, do=do)

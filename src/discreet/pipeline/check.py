@@ -7,6 +7,7 @@ from typing import Any
 from discreet.engine.audit import Audit, audit
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.tabulate import check_columns, wanted_columns
+from discreet.errors import EngineError
 from discreet.methods import methods
 from discreet.spec import Release
 from discreet.words import plural
@@ -16,11 +17,18 @@ MARK = "CONFIDENTIAL: this describes the records themselves. It is for the opera
 
 def check(release: Release, frame: Any = None) -> Audit:
     """Read the records and count what breaks the rules. Spends nothing, writes nothing."""
+    try:
+        return _audit(release, frame, clean=False)
+    except EngineError:
+        return _audit(release, frame, clean=True)
+
+
+def _audit(release: Release, frame: Any, clean: bool) -> Audit:
     domains = [table.domain for table in methods(release)]
     with duckdb_engine() as engine:
         name, source = next(iter(release.source.items()))
         wanted = wanted_columns(domains, release.unit)
-        table = engine.read(frame if frame is not None else source, release.base, wanted)
+        table = engine.read(frame if frame is not None else source, release.base, wanted, clean)
         check_columns(table, wanted, f"source {name}")
         return audit(engine, table, domains, release.unit)
 

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.domain import Domain
 from discreet.engine.audit import audit
 from discreet.engine.duckdb import DuckDBEngine, duckdb_engine
-from discreet.engine.tabulate import Rows, check_columns, keep_records, wanted_columns
+from discreet.engine.tabulate import check_columns, keep_records, wanted_columns
 from discreet.engine.workspace import exclusive, no_core_dumps, sweep
-from discreet.errors import DiscreetError, KeyRefused, LedgerError, PublishError, SourceError
+from discreet.errors import DiscreetError, EngineError, KeyRefused, LedgerError, PublishError, SourceError
 from discreet.methods import Method, methods
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import FileKeyStore, KeyStore
@@ -163,31 +162,36 @@ def _resume(job: Job) -> Manifest:
 def _tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[list[Confidential[Any]]]:
     """The exact numbers of every table, inside the engine's private workspace."""
     with duckdb_engine() as engine:
-        rows = _rows(job, engine, [table.domain for table in tables], key)
-        cells = []
-        job.observe("tabulate", 0, len(tables))  # may take long: say that it began
-        for i, table in enumerate(tables, start=1):
-            cells.append(table.tabulate(engine, rows))
-            job.observe("tabulate", i, len(tables))
+        try:
+            cells = _count(job, engine, tables, key, clean=False)
+        except EngineError:  # text that is not UTF-8, say: no record may stop a release
+            cells = _count(job, engine, tables, key, clean=True)
+        job.observe("tabulate", len(tables), len(tables))
         yield cells
 
 
-def _rows(job: Job, engine: DuckDBEngine, domains: list[Domain], key: ReleaseKey) -> Rows:
-    release = job.release
+def _count(
+    job: Job, engine: DuckDBEngine, tables: list[Method], key: ReleaseKey, clean: bool
+) -> list[Confidential[Any]]:
+    """Read the source and count every table."""
+    release, domains = job.release, [table.domain for table in tables]
     name, source = next(iter(release.source.items()))
     wanted = wanted_columns(domains, release.unit)
-    table = engine.read(job.frame if job.frame is not None else source, release.base, wanted)
+    table = engine.read(job.frame if job.frame is not None else source, release.base, wanted, clean)
     check_columns(table, wanted, f"source {name}")
     job.observe("read", 1, 1)
     if release.strict:
         table = engine.store(table)  # what is looked at is what will be counted
-    if release.strict and not audit(engine, table, domains, release.unit).clean:
-        raise SourceError(
-            "strict mode: records break the declared rules",
-            where=f"source {name}",
-            do="see `discreet check`, mend the records, or release without `strict`",
-        )
-    return keep_records(engine, table, domains, release.unit, key.subkey("records", release.release, length=16))
+        if not audit(engine, table, domains, release.unit).clean:
+            raise SourceError(
+                "strict mode: records break the declared rules",
+                where=f"source {name}",
+                do="see `discreet check`, mend the records, or release without `strict`",
+            )
+    job.observe("tabulate", 0, len(tables))  # may take long: say that it began
+    ranking = key.subkey("records", release.release, length=16)
+    rows = keep_records(engine, table, domains, release.unit, ranking)
+    return [table.tabulate(engine, rows) for table in tables]
 
 
 def _bind(release: Release, key: ReleaseKey, tables: list[Method], cells: list[Confidential[Any]]) -> bytes:
