@@ -16,7 +16,6 @@ from pydantic import (
     Discriminator,
     Field,
     Tag,
-    TypeAdapter,
     model_validator,
 )
 from pydantic_core import PydanticCustomError
@@ -243,7 +242,6 @@ Table = Annotated[Counts, BeforeValidator(_known_method)]  # a union tagged by `
 
 # --- the unit ---------------------------------------------------------------------------------------------------
 
-_UNIT: TypeAdapter[Unit] = TypeAdapter(Unit)
 _UNIT_KEYS = {"person": "max_records", "job": "max_records", "establishment": "alpha"}
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from discreet.errors import ParameterError
-from discreet.privacy.exact import Exact, Positive, exact, exp_above, positive, written
+from discreet.privacy.exact import Exact, Positive, exact, exp_above, written
 
 laws = settings(max_examples=60, deadline=None, derandomize=True)
 
@@ -85,16 +85,6 @@ def test_a_float_is_called_a_float() -> None:
 def test_text_that_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="exact number"):
         exact(text)
-
-
-@laws
-@given(fractions)
-def test_positive_takes_exactly_the_numbers_above_zero(number: Fraction) -> None:
-    if number > 0:
-        assert positive(number) == number
-    else:
-        with pytest.raises(ParameterError, match="above 0"):
-            positive(number)
 
 
 class Parameters(BaseModel):

@@ -42,14 +42,6 @@ def exact(value: object, where: str = "") -> Fraction:
         ) from None
 
 
-def positive(value: object, where: str = "") -> Fraction:
-    """An exact number above zero."""
-    number = exact(value, where)
-    if number <= 0:
-        raise ParameterError(f"must be above 0, found {written(number)}", where=where, do="choose a positive value")
-    return number
-
-
 def written(number: Fraction) -> str:
     """The shortest exact way to write it: a decimal where one exists, a ratio otherwise.
 
