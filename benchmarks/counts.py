@@ -111,7 +111,7 @@ def measure(arguments: Namespace) -> Result:
         for ledger, unit in zip(ledgers, budget_units, strict=True):
             set_budget(ledger, "jobs", epsilon="1000000", unit=unit)
         runs = [release(folder, unit, ledger, numbers) for unit, ledger in zip(units, ledgers, strict=True)]
-        record = best_of({"ours": runs[0], "floor": query(GROUP.format(f"'{path}'"))}, rounds=7)
+        record = best_of({"ours": runs[0], "floor": query(GROUP.format(f"'{path}'"))}, rounds=20)
         person = best_of(
             {
                 "ours": runs[1],

@@ -136,7 +136,7 @@ def test_hierarchies_and_groups(tmp_path: Path) -> None:
 
 def test_no_attribute_is_the_total() -> None:
     assert tabulate([("p", "x", None)] * 3, Record(), Domain(())) == {0: 3}
-    assert tabulate([], Record(), Domain(())) == {}
+    assert tabulate([], Record(), Domain(())) == {0: 0}
 
 
 @pytest.mark.parametrize(

@@ -132,16 +132,14 @@ def count_cells(engine: Engine, rows: Rows, domain: Domain) -> ibis.Table:
     """The occupied cells of a domain, in cell order: columns `cell` and `n`."""
     columns = list(dict.fromkeys(c for a in domain.attributes for c in a.source))
     coded = code(engine, rows.grouped(columns), domain)
-    for i, attribute in enumerate(domain.attributes):
-        if attribute.other is None:
-            coded = coded.filter(coded[_code(i)].notnull())
+    dropping = [coded[_code(i)].notnull() for i, a in enumerate(domain.attributes) if a.other is None]
+    coded = coded.filter(*dropping) if dropping else coded
     cell = reduce(
         add,
-        (coded[_code(i)].cast("int64") * ibis.literal(s, "int64") for i, s in enumerate(domain.strides)),
+        (coded[_code(i)] * ibis.literal(s, "int64") for i, s in enumerate(domain.strides)),
         ibis.literal(0, "int64"),
     )
-    counted = coded.select(**{CELL: cell, N: coded[N]}).group_by(CELL).aggregate(n=_[N].sum().cast("int64"))
-    return engine.store(counted.filter(_.n > 0)).order_by(CELL)
+    return engine.store(coded.group_by(**{CELL: cell}).aggregate(n=coded[N].sum())).order_by(CELL)
 
 
 def code(engine: Engine, grouped: ibis.Table, domain: Domain) -> ibis.Table:
