@@ -337,6 +337,10 @@ class Release(Strict):
 
     def canonical(self) -> str:
         """The release as one text: what is asked for, not where files lie."""
+        return self._canonical
+
+    @cached_property
+    def _canonical(self) -> str:
         parts = self.model_dump(mode="json", exclude={"source", "ledger", "output", "domains"})
         return canonical({**parts, "domains": {t.name: self.domain(t).digest() for t in self.tables}})
 

@@ -55,7 +55,7 @@ def write_table(
             if protected.simulated != simulated:
                 raise PublishError("simulated and real rows do not mix", where=f"table {table}")
             batch = protected.value
-            text = pool.submit(lines.write_batch, batch.cast(plain))
+            text = pool.submit(_write_text, lines, batch, plain)
             columns.write_batch(batch.replace_schema_metadata(marked.metadata))
             text.result()
             rows += batch.num_rows
@@ -63,6 +63,10 @@ def write_table(
 
 
 _CSV = pcsv.WriteOptions(quoting_style="needed")  # texts are quoted, numbers are not: codes stay codes
+
+
+def _write_text(lines: pcsv.CSVWriter, batch: pa.RecordBatch, plain: pa.Schema) -> None:
+    lines.write_batch(batch.cast(plain))
 
 
 def sha256(path: Path) -> str:
