@@ -28,6 +28,9 @@ LedgerPath = Annotated[Optional[Path], typer.Option("--ledger", help="The ledger
 OnlyLedger = Annotated[Path, typer.Option("--ledger", help="The ledger's file.")]
 LEDGER = Path("discreet-ledger.sqlite")
 INTERRUPTED = 130
+INTERRUPT = (  # it may have hit a resume, or the instant after a reservation: claim nothing about what is spent
+    "discreet: interrupted. `discreet ledger show` tells whether a release is reserved; `discreet resume` completes it."
+)
 
 
 def main() -> None:
@@ -38,7 +41,7 @@ def main() -> None:
         app()
     except SystemExit as end:
         if end.code == INTERRUPTED:  # typer's word for Ctrl-C
-            typer.echo("discreet: interrupted before anything was reserved; nothing was spent.", err=True)
+            typer.echo(INTERRUPT, err=True)
         raise
     except DiscreetError as error:
         typer.echo(f"discreet: {error}", err=True)

@@ -269,7 +269,7 @@ SLOW = (
 @pytest.mark.parametrize(
     ("patch", "says"),
     [
-        ("t.check_columns", "nothing was spent"),
+        ("t.check_columns", "`discreet ledger show` tells whether a release is reserved"),
         ("b.write_table", "epsilon 2 is spent. Complete it with `discreet resume`"),
     ],
 )
