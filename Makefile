@@ -13,7 +13,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $(STAMP)
 
-# PostgreSQL's server, for the tests that read from a real one.
+# PostgreSQL and Java, for the tests that use real ones.
 system:
 	scripts/system-packages
 
@@ -30,6 +30,7 @@ test-full: setup system
 bench: setup
 	$(BIN)/python -m benchmarks.noise --json
 	$(BIN)/python -m benchmarks.counts --json
+	$(BIN)/python -m benchmarks.scale --json
 
 lint: setup
 	$(BIN)/ruff check src tests benchmarks

@@ -59,7 +59,9 @@ def jobs(path: Path, rows: int) -> None:
             writer.write_batch(pa.RecordBatch.from_arrays([person, *columns], schema=schema))
 
 
-def release(folder: Path, unit: Any, ledger: Ledger, numbers: Any) -> Callable[[], object]:
+def release(
+    folder: Path, unit: Any, ledger: Ledger, numbers: Any, source: str = "jobs.parquet", session: Any = None
+) -> Callable[[], object]:
     """A function that runs one new release each time it is called."""
 
     def run() -> object:
@@ -67,7 +69,7 @@ def release(folder: Path, unit: Any, ledger: Ledger, numbers: Any) -> Callable[[
         spec = {
             "release": name,
             "asset": "jobs",
-            "source": {"jobs": str(folder / "jobs.parquet")},
+            "source": {"jobs": str(folder / source)},
             "unit": unit,
             "domains": {
                 "place": {"values": codes(PLACES, 5)},
@@ -77,7 +79,7 @@ def release(folder: Path, unit: Any, ledger: Ledger, numbers: Any) -> Callable[[
             "tables": [{"name": "jobs", "method": "counts", "by": BY, "epsilon": "1.5"}],
         }
         keys = FileKeyStore(folder / "keys")
-        made = discreet.release(spec, ledger=ledger, keys=keys).run(folder / name)
+        made = discreet.release(spec, ledger=ledger, keys=keys, session=session).run(folder / name)
         rows = pq.read_metadata(folder / name / "jobs.parquet").num_rows
         if rows != PLACES * SECTORS * OWNERS:
             raise RuntimeError(f"{rows} rows published")

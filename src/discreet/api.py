@@ -66,8 +66,10 @@ def release(
     frame: Any = None,
     ledger: Ledger | str | Path | None = None,
     keys: KeyStore | None = None,
+    session: Any = None,
 ) -> OpenRelease:
-    """A release from a YAML file or a dictionary; `frame` replaces its source by any Arrow-speaking frame."""
+    """A release from a YAML file or a dictionary; `frame` replaces its source by any Arrow-speaking frame. With a Spark
+    `session` it runs there, and `frame` may be a DataFrame of that session."""
     if isinstance(spec, Mapping):
         data = {"source": {"frame": ""}, **spec} if frame is not None else dict(spec)
         declared = specfile.build(data, Path.cwd())
@@ -76,7 +78,7 @@ def release(
     books = (
         ledger if isinstance(ledger, Ledger) else _ledger(declared.base / declared.ledger if ledger is None else ledger)
     )
-    return OpenRelease(declared, frame, books, keys)
+    return OpenRelease(declared, frame, books, keys, session or getattr(frame, "sparkSession", None))
 
 
 def _ledger(path: str | Path) -> Ledger:
@@ -91,6 +93,7 @@ class OpenRelease:
     frame: Any
     ledger: Ledger
     keys: KeyStore | None = None
+    session: Any = None
 
     def plan(self) -> Plan:
         """What will leave, at what cost, with what error. Reads no confidential data."""
@@ -102,7 +105,7 @@ class OpenRelease:
         """Confidential side: what the rules will drop or fold."""
         from discreet.pipeline.check import check
 
-        return check(self.spec, self.frame)
+        return check(self.spec, self.frame, self.session)
 
     def run(
         self,
@@ -114,15 +117,16 @@ class OpenRelease:
         """Protect, publish, commit to the ledger."""
         from discreet.pipeline.run import run
 
-        return run(self._job(Path(out), observe), simulation)
+        return run(self._job(str(out), observe), simulation)
 
     def resume(self, *, observe: Callable[[str, int, int], None] | None = None) -> Manifest:
         """Complete an interrupted run: same bytes, no further cost."""
         from discreet.pipeline.run import resume
 
-        return resume(self._job(Path(), observe))
+        return resume(self._job("", observe))
 
-    def _job(self, out: Path, observe: Callable[[str, int, int], None] | None) -> Any:
+    def _job(self, out: str, observe: Callable[[str, int, int], None] | None) -> Any:
         from discreet.pipeline.run import Job, default_keys, silent
 
-        return Job(self.spec, out, self.ledger, self.keys or default_keys(), self.frame, observe or silent)
+        keys = self.keys or default_keys()
+        return Job(self.spec, out, self.ledger, keys, self.frame, self.session, observe or silent)

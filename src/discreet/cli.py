@@ -97,7 +97,10 @@ def check(
 @app.command()
 def run(
     spec: Spec,
-    out: Annotated[Optional[Path], typer.Option("--out", help="A folder that does not exist yet.")] = None,  # noqa: UP045
+    out: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--out", help="A folder that does not exist yet, or an empty prefix like s3://bucket/name."),
+    ] = None,
     ledger: LedgerPath = None,
     simulation: Annotated[
         Optional[str],  # noqa: UP045
@@ -122,7 +125,7 @@ def resume(spec: Spec, ledger: LedgerPath = None) -> None:
     with progress() as observe:
         made = release.resume(observe=observe)
     where = release.ledger.chain().releases()[made.release].reserve.output
-    _published(made, Path(where))
+    _published(made, where)
 
 
 @app.command()
@@ -150,7 +153,7 @@ def ledger_verify(
     ledger: OnlyLedger = LEDGER,
     head: Annotated[Optional[str], typer.Option(help="A head hash from outside.")] = None,  # noqa: UP045
     manifest: Annotated[
-        Path | None, typer.Option(help="A published folder: its files, manifest and head are checked.")
+        str | None, typer.Option(help="A published folder: its files, manifest and head are checked.")
     ] = None,
 ) -> None:
     """Check the whole chain, and that it contains a head known from elsewhere."""
@@ -244,13 +247,14 @@ def _ledger(path: Path) -> Any:
     return api.ledger(path)
 
 
-def _out(spec: Any, out: Path | None) -> Path:
+def _out(spec: Any, out: str | None) -> str:
     if out is not None:
         return out
-    return Path(spec.base / (spec.output or spec.release))
+    named = spec.output or spec.release
+    return named if "://" in named else str(spec.base / named)
 
 
-def _published(made: Any, out: Path) -> None:
+def _published(made: Any, out: str) -> None:
     tables = plural(len(made.tables), "table")
     typer.echo(f"Published {made.release} in {out}: {tables}, {made.composition}.")
     typer.echo(made.guarantee_in_words)

@@ -281,6 +281,26 @@ def parse_unit(data: Any) -> Any:
     return {"kind": "whole_establishment" if whole else kind, "column": data[kind], **rest}
 
 
+# --- the engine -------------------------------------------------------------------------------------------------
+
+
+class SparkEngineSpec(Strict):
+    """A Spark master: spark://host:7077, yarn, k8s://…, local[4]. `config` takes Spark's own settings, no secrets."""
+
+    spark: Annotated[str, Field(pattern=r"^(local(\[.+\])?|local-cluster\[.+\]|spark://.+|yarn|k8s://.+)$")]
+    config: dict[Annotated[str, Field(pattern=r"^spark\.")], str] = {}
+
+    @model_validator(mode="after")
+    def _no_secrets(self) -> SparkEngineSpec:
+        for key in self.config:
+            if re.search(r"secret|password|token|credential|access\.key", key, re.IGNORECASE):
+                raise ValueError(f"config has the secret {key!r}; put it into the spark-defaults.conf of its owner")
+        return self
+
+
+EngineSpec = Literal["duckdb"] | SparkEngineSpec
+
+
 # --- the release ------------------------------------------------------------------------------------------------
 
 
@@ -294,6 +314,7 @@ class Release(Strict):
     domains: dict[Name, DomainSpec]
     tables: Annotated[list[Table], Field(min_length=1)]
     strict: bool = False
+    engine: EngineSpec = "duckdb"
     ledger: str = "discreet-ledger.sqlite"
     output: str | None = None
     base: Annotated[Path, Field(exclude=True)] = Path()
@@ -341,7 +362,7 @@ class Release(Strict):
 
     @cached_property
     def _canonical(self) -> str:
-        parts = self.model_dump(mode="json", exclude={"source", "ledger", "output", "domains"})
+        parts = self.model_dump(mode="json", exclude={"source", "engine", "ledger", "output", "domains"})
         return canonical({**parts, "domains": {t.name: self.domain(t).digest() for t in self.tables}})
 
     def digest(self) -> str:

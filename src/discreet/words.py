@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 
 def plural(n: int, noun: str, many: str = "") -> str:
     """A number and its noun.
@@ -10,3 +12,12 @@ def plural(n: int, noun: str, many: str = "") -> str:
     ('1 table', '2,000 categories')
     """
     return f"{n:,} {noun if n == 1 else many or noun + 's'}"
+
+
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+def is_uri(where: str) -> bool:
+    """Whether this names an object store or HDFS (`s3://…`), not a path of this machine."""
+    found = _URI.match(where)
+    return found is not None and found[1].lower() != "file"

@@ -134,5 +134,5 @@ def _discreet(text: str) -> tuple[int, str]:
 
 
 def _shell(text: str) -> tuple[int, str]:
-    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=300, check=False)
     return done.returncode, done.stdout + (done.stderr if done.returncode else "")

@@ -13,7 +13,7 @@ import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.errors import LedgerError
 from discreet.noise.keystore import FileKeyStore
-from discreet.publish.folder import Output
+from discreet.publish.folder import FolderOutput
 
 WITHIN = "within `publish`"
 SPEC = """\
@@ -61,7 +61,7 @@ class Place:
         self.release: OpenRelease = discreet.release(folder / "release.yaml", keys=self.keys)
         set_budget(self.release.ledger, "people", epsilon="1", unit={"kind": "person", "column": "person"})
         self.out = folder / "out"
-        self.staging = Output(self.out, "small").staging
+        self.staging = FolderOutput(self.out, "small").staging
         self.steps: list[str] = []
 
     def run(self, stop_after: str = "") -> None:

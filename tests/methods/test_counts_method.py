@@ -16,8 +16,9 @@ import discreet
 from agency import Agency, graduates
 from discreet.api import set_budget
 from discreet.domain import Domain
+from discreet.engine.spans import Span
 from discreet.errors import DomainError, GuaranteeError, ParameterError
-from discreet.methods.counts import CountsMethod
+from discreet.methods.counts import RANGE, CountsMethod
 from discreet.privacy.unit import Establishment, Person, Record, WholeEstablishment
 from discreet.spec import Counts, ValuesDomain
 
@@ -172,5 +173,6 @@ def test_a_large_sparse_domain_end_to_end(tmp_path: Path) -> None:
 def test_sparse_ranges_exist_at_any_epsilon(epsilon: str) -> None:
     domain = Domain(tuple(ValuesDomain(values=["1", "2"]).attributes("a", Path())))
     method = CountsMethod(Counts(name="t", by=["a"], epsilon=epsilon, form="sparse"), domain, Record())
-    assert method._range() == 2
+    assert method._cells_for(RANGE) == 2
+    assert list(method.spans) == [Span(0, 0, 2)]
     assert "noise alone" in method.noise()

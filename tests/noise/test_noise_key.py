@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import KeyRefused
 from discreet.noise.key import ReleaseKey, encode_labels
+from discreet.noise.stream import Stream
 
 LABELS = st.lists(st.one_of(st.text(max_size=5), st.binary(max_size=5)), max_size=4)
 
@@ -61,6 +62,27 @@ def test_a_key_is_never_shown_pickled_copied_or_hashed() -> None:
             attempt(key.stream("r", "t", b"", "p"))
     with pytest.raises(TypeError):
         hash(key)
+
+
+def test_a_secret_is_never_shown_pickled_or_copied() -> None:
+    secret = ReleaseKey.generate().secret("x", length=16)
+    assert len(secret.expose()) == 16
+    for shown in (repr(secret), str(secret), f"{secret}", repr([secret]), f"{(secret,)}"):
+        assert secret.expose().hex() not in shown
+        assert repr(secret.expose())[2:-1] not in shown
+    assert not hasattr(secret, "__dict__")
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(KeyRefused, match="cannot be pickled"):
+            attempt(secret)
+
+
+def test_a_secret_is_the_subkey_and_a_stream_its_own() -> None:
+    key = ReleaseKey.simulation("a")
+    assert key.secret("x", b"y").expose() == key.subkey("x", b"y")
+    assert key.secret("x", length=16).expose() == key.subkey("x", length=16)
+    name = ("r", "t", b"d", "p")
+    assert key.stream_secret(*name).expose() == key.subkey("stream", *name)
+    assert key.stream(*name).block(7) == Stream.from_secret(key.stream_secret(*name).expose()).block(7)
 
 
 def test_simulation_keys_are_fixed_and_marked() -> None:

@@ -8,11 +8,14 @@ import signal
 import sys
 
 import discreet
+from discreet.methods import counts
 
 CLOCK = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
 
 
-def main(verb: str, spec: str, ledger: str, out: str, kill_at: str) -> None:
+def main(verb: str, spec: str, ledger: str, out: str, kill_at: str, part: str = "") -> None:
+    if part:  # rows in a file: a small number makes a table of many files
+        counts.PART = int(part)
     seen: dict[str, int] = {}
 
     def observe(step: str, done: int, total: int) -> None:
@@ -31,4 +34,4 @@ def main(verb: str, spec: str, ledger: str, out: str, kill_at: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:6])
+    main(*sys.argv[1:7])

@@ -26,8 +26,8 @@ STEPS = (
 BEFORE_RESERVATION = STEPS[:3]
 
 
-def drive(agency: Agency, verb: str, kill_at: str = "") -> subprocess.CompletedProcess[str]:
-    arguments = [verb, str(agency.spec()), str(agency.ledger_path), str(agency.folder / "out"), kill_at]
+def drive(agency: Agency, verb: str, kill_at: str = "", part: str = "") -> subprocess.CompletedProcess[str]:
+    arguments = [verb, str(agency.spec()), str(agency.ledger_path), str(agency.folder / "out"), kill_at, part]
     return subprocess.run([sys.executable, str(DRIVER), *arguments], capture_output=True, text=True, check=False)
 
 
@@ -46,7 +46,9 @@ def simulated(folder: Path) -> Agency:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+    """Every file, also in folders: a large table is one of parts."""
+    files = sorted(path for path in folder.rglob("*") if not path.is_dir())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 @pytest.fixture(scope="module")
@@ -227,8 +229,8 @@ def test_a_full_disk_leaves_a_reservation_that_resume_completes(
         "def full(*a):\n"
         "    resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
         "    return write(*a)\n"
-        "import discreet.pipeline.bundle as b\n"
-        "b.write_table = full\n"
+        "import discreet.methods.writing as w\n"
+        "w.write_table = full\n"
         "sys.argv = ['crash_driver'] + sys.argv[2:]\n"
         f"runpy.run_path({str(DRIVER)!r}, run_name='__main__')\n"
     )

@@ -258,7 +258,7 @@ def test_an_internal_error_keeps_its_message_inside(agency: Agency) -> None:
 
 
 SLOW = (
-    "import sys, time\nimport discreet.engine.tabulate as t\nimport discreet.pipeline.bundle as b\n"
+    "import sys, time\nimport discreet.engine.tabulate as t\nimport discreet.methods.writing as w\n"
     "def wait(*a):\n    print('now', flush=True)\n    time.sleep(60)\n"
     "{patch} = wait\n"
     "sys.argv = ['discreet', 'run', 'release.yaml', '--out', 'out']\nfrom discreet.cli import main\nmain()\n"
@@ -270,7 +270,7 @@ SLOW = (
     ("patch", "says"),
     [
         ("t.check_columns", "`discreet ledger show` tells whether a release is reserved"),
-        ("b.write_table", "epsilon 2 is spent. Complete it with `discreet resume`"),
+        ("w.write_table", "epsilon 2 is spent. Complete it with `discreet resume`"),
     ],
 )
 def test_an_interrupt_says_what_was_spent_and_leaves_nothing(

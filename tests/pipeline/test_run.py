@@ -17,7 +17,7 @@ from agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
 from discreet.api import set_budget
 from discreet.errors import LedgerError, OverBudget, SourceError
 from discreet.publish.manifest import read
-from discreet.publish.tables import sha256
+from discreet.publish.place import sha256
 
 
 def test_published_files_manifest_and_ledger_agree(agency: Agency, isolated: Path) -> None:
@@ -260,25 +260,23 @@ def test_the_choice_of_records_depends_on_the_release_key(tmp_path: Path) -> Non
 
 
 def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
+    from discreet.engine.duckdb import DuckDBEngine
     from discreet.methods import methods
     from discreet.noise.key import ReleaseKey
     from discreet.pipeline import run as module
-    from discreet.privacy.confidential import Confidential
-
-    class Fixed:
-        def __init__(self, content: bytes) -> None:
-            self.content = content
-
-        def digest(self) -> bytes:
-            return self.content
+    from discreet.pipeline.bundle import Tabulated
 
     def bind(release: discreet.OpenRelease, *contents: bytes) -> bytes:
-        cells = [Confidential(Fixed(content)) for content in contents]
-        return module._bind(release.spec, ReleaseKey.simulation("k"), methods(release.spec), cells)
+        """The fingerprints of each table's spans, here of one byte each."""
+        marks = [[bytes([mark]) for mark in content] for content in contents]
+        found = Tabulated(DuckDBEngine.__new__(DuckDBEngine), methods(release.spec), [], marks)
+        return module._bind(release.spec, ReleaseKey.simulation("k"), found)
 
     base = bind(agency.release(), b"1", b"2")
     assert bind(agency.release(), b"1", b"2") == base
     assert bind(agency.release(), b"1", b"3") != base
+    assert bind(agency.release(), b"2", b"1") != base
+    assert len({bind(agency.release(), *parts) for parts in ((b"12", b"3"), (b"1", b"23"), (b"21", b"3"))}) == 3
     assert bind(agency.release(strict=True), b"1", b"2") != base
     assert bind(agency.release(lambda d: d["domains"]["state"].update(provenance="x")), b"1", b"2") != base
     assert bind(agency.release(lambda d: d["tables"][1].update(epsilon="2")), b"1", b"2") != base

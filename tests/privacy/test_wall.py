@@ -15,6 +15,7 @@ from ledger_fakes import cost, reserve
 import discreet
 from discreet.errors import KeyRefused
 from discreet.noise.key import ReleaseKey
+from discreet.noise.stream import Stream
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Reservation
@@ -87,6 +88,16 @@ def test_protected_values_keep_their_guarantee_and_mark() -> None:
         made.value = 3  # type: ignore[misc]
 
 
+def test_a_licence_protects_as_its_reservation_does_and_goes_to_workers() -> None:
+    for key in (ReleaseKey.simulation("wall"), ReleaseKey.generate()):
+        binding = key.mac([b"data"])
+        reservation = Reservation(reserve(binding=binding.hex()), key, binding)
+        sent = pickle.dumps(reservation.license(cost()))
+        assert key.expose() not in sent
+        made = pickle.loads(sent).protect(20)
+        assert made == reservation.protect(20, cost()) == Protected(20, cost(), simulated=key.simulated)
+
+
 def test_a_real_key_marks_nothing() -> None:
     key = ReleaseKey.generate()
     binding = key.mac([b"data"])
@@ -105,7 +116,7 @@ def test_streams_belong_to_release_table_spec_and_purpose() -> None:
         key = ReleaseKey.simulation("wall")
         binding = key.mac([b"data"])
         reservation = Reservation(reserve(release, binding=binding.hex(), spec=spec), key, binding)
-        return reservation.stream(table, purpose).block(0)
+        return Stream.from_secret(reservation.secret(table, purpose).expose()).block(0)
 
     seen = [words("t", "p"), words("t", "q"), words("u", "p"), words("t", "p", "s"), words("t", "p", spec="01")]
     assert len(set(seen)) == len(seen)
@@ -118,11 +129,11 @@ MAKERS = {"privacy/protected.py", "privacy/reservation.py"}
 
 
 def makes_protected(tree: ast.AST) -> bool:
-    """Whether some call, of any spelling, constructs `Protected` or rewrites one."""
-    aliases = {"Protected"}
+    """Whether some call, of any spelling, constructs `Protected`, or the licence to do so, or rewrites one."""
+    aliases = set(makers := ("Protected", "License"))
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom | ast.Import):
-            aliases |= {a.asname for a in node.names if a.name.split(".")[-1] == "Protected" and a.asname}
+            aliases |= {a.asname for a in node.names if a.name.split(".")[-1] in makers and a.asname}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             called = node.func
@@ -142,6 +153,9 @@ def makes_protected(tree: ast.AST) -> bool:
         "import discreet.privacy.protected as p\np.Protected(1, g, False)",
         "from discreet.privacy.protected import Protected\nx = Protected[int](1, g, False)",
         "import dataclasses\ndataclasses.replace(made, value=truth)",
+        "from discreet.privacy.reservation import License\nLicense(g, False).protect(truth)",
+        "from discreet.privacy.reservation import License as L\nL(g, False)",
+        "import discreet.privacy.reservation as r\nr.License(g, False)",
     ],
 )
 def test_the_scan_sees_every_spelling(source: str) -> None:

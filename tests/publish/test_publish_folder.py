@@ -12,11 +12,11 @@ from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Record
 from discreet.publish import manifest as manifests
-from discreet.publish.folder import Output
+from discreet.publish.folder import FolderOutput, StoreOutput, output_at
 from discreet.publish.manifest import FILE, LedgerEntry, Manifest, read
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
-CONTENT = {"t.csv": b"a,b\n1,2\n", "t.parquet": b"PAR1"}
+CONTENT = {"t.csv": b"a,b\n1,2\n", "t.parquet": b"PAR1", "u.csv/part-00000.csv": b"c\n"}
 
 
 def made(files: dict[str, str], release: str = "r") -> Manifest:
@@ -40,35 +40,41 @@ def made(files: dict[str, str], release: str = "r") -> Manifest:
 
 
 @pytest.fixture
-def output(tmp_path: Path) -> Output:
-    return Output(tmp_path / "deep" / "out", "r")
+def output(tmp_path: Path) -> FolderOutput:
+    return FolderOutput(tmp_path / "deep" / "out", "r")
 
 
-def staged(output: Output) -> dict[str, str]:
-    folder = output.stage()
+def staged(output: FolderOutput) -> dict[str, str]:
+    place, files = output.stage(), {}
     for name, content in CONTENT.items():
-        (folder / name).write_bytes(content)
-    return output.seal()
+        with place.create(name) as file:
+            file.write(content)
+        files[name] = file.sha256()
+    output.seal(files)
+    return files
 
 
-def complete(output: Output, files: dict[str, str]) -> None:
-    assert {p.name for p in output.folder.iterdir()} == {*CONTENT, FILE}
-    assert {p.name: p.read_bytes() for p in output.folder.iterdir() if p.name != FILE} == CONTENT
+def complete(output: FolderOutput, files: dict[str, str]) -> None:
+    found = {p.relative_to(output.folder).as_posix(): p for p in output.folder.rglob("*") if not p.is_dir()}
+    assert set(found) == {*CONTENT, FILE}
+    assert {name: p.read_bytes() for name, p in found.items() if name != FILE} == CONTENT
     assert read(output.folder).files == files
     assert {p.name for p in output.folder.parent.iterdir()} == {output.folder.name}  # nothing is left beside it
 
 
-def test_staged_sealed_published(output: Output) -> None:
+def test_staged_sealed_published(output: FolderOutput) -> None:
     files = staged(output)
     assert set(files) == set(CONTENT)
     assert not output.folder.exists()
-    assert output.holds(files) == output.staging
+    assert output.staging.is_dir()
+    assert output.holds(files) is True
     output.publish(files, made(files))
     complete(output, files)
-    assert output.holds(files) == output.folder
+    assert not output.staging.exists()
+    assert output.holds(files) is True
 
 
-def test_publishing_twice_changes_nothing(output: Output) -> None:
+def test_publishing_twice_changes_nothing(output: FolderOutput) -> None:
     files = staged(output)
     output.publish(files, made(files))
     before = (output.folder / FILE).read_bytes()
@@ -81,9 +87,10 @@ class Crash(BaseException):
     """Not an error: the end of the process."""
 
 
+@pytest.mark.parametrize("sealed", [False, True])
 @pytest.mark.parametrize("moment", range(9))
 def test_a_crash_at_any_moment_of_publishing_can_be_repeated(
-    output: Output, monkeypatch: pytest.MonkeyPatch, moment: int
+    output: FolderOutput, monkeypatch: pytest.MonkeyPatch, moment: int, sealed: bool
 ) -> None:
     """Stop before the n-th call that touches the disk; then publish again."""
     files, left = staged(output), moment
@@ -101,7 +108,7 @@ def test_a_crash_at_any_moment_of_publishing_can_be_repeated(
     with monkeypatch.context() as patch, suppress(Crash):
         for owner, name in ((Path, "chmod"), (Path, "rename"), (Path, "write_text"), (os, "fsync")):
             patch.setattr(owner, name, stopping(getattr(owner, name)))
-        output.publish(files, made(files))
+        output.publish(files, made(files), sealed=sealed)
     if (output.folder / FILE).exists():
         assert read(output.folder).files == files
     else:
@@ -111,7 +118,7 @@ def test_a_crash_at_any_moment_of_publishing_can_be_repeated(
     complete(output, files)
 
 
-def test_a_half_written_manifest_is_never_seen(output: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_written_manifest_is_never_seen(output: FolderOutput, monkeypatch: pytest.MonkeyPatch) -> None:
     files = staged(output)
 
     def full(handle: int) -> None:
@@ -127,7 +134,7 @@ def test_a_half_written_manifest_is_never_seen(output: Output, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("what", ["missing", "changed", "added"])
-def test_a_folder_with_other_bytes_is_refused(output: Output, what: str) -> None:
+def test_a_folder_with_other_bytes_is_refused(output: FolderOutput, what: str) -> None:
     files = staged(output)
     output.publish(files, made(files))
     match what:
@@ -137,13 +144,13 @@ def test_a_folder_with_other_bytes_is_refused(output: Output, what: str) -> None
             (output.folder / "t.csv").write_bytes(b"a,b\n1,3\n")
         case _:
             (output.folder / "extra.csv").write_bytes(b"")
-    assert output.holds(files) is None
+    assert output.holds(files) is False
     with pytest.raises(PublishError, match="exists already"):
         output.publish(files, made(files))
 
 
 @pytest.mark.parametrize("what", ["missing", "changed", "added"])
-def test_staged_bytes_that_were_not_committed_are_refused(output: Output, what: str) -> None:
+def test_staged_bytes_that_were_not_committed_are_refused(output: FolderOutput, what: str) -> None:
     files = staged(output)
     match what:
         case "missing":
@@ -157,24 +164,62 @@ def test_staged_bytes_that_were_not_committed_are_refused(output: Output, what: 
     assert not output.folder.exists()
 
 
-def test_nothing_staged_is_refused(output: Output) -> None:
+def test_nothing_staged_is_refused(output: FolderOutput) -> None:
     with pytest.raises(PublishError):
         output.publish({"t.csv": "00"}, made({"t.csv": "00"}))
 
 
-def test_existing_output_is_refused(output: Output, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["extra.csv", "u.csv/part-00001.csv", "empty/../extra", ".hidden"])
+def test_a_file_that_was_not_written_is_not_sealed(output: FolderOutput, name: str) -> None:
+    files = staged(output)
+    (output.staging / "empty").mkdir()
+    output.seal(files)  # a folder is no file
+    (output.staging / name).write_bytes(b"the truth")
+    with pytest.raises(PublishError, match="other files than were written"):
+        output.seal(files)
+
+
+def test_a_file_that_was_lost_is_not_sealed(output: FolderOutput) -> None:
+    files = staged(output)
+    (output.staging / "u.csv/part-00000.csv").unlink()
+    with pytest.raises(PublishError, match="other files than were written"):
+        output.seal(files)
+
+
+def test_what_was_just_sealed_replaces_nothing(output: FolderOutput) -> None:
+    files = staged(output)
+    output.folder.mkdir()
+    with pytest.raises(PublishError, match="exists already"):
+        output.publish(files, made(files), sealed=True)
+    assert list(output.folder.iterdir()) == []
+    assert output.holds(files)
+
+
+def test_a_path_is_a_folder_and_a_uri_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for where in ("out", str(tmp_path / "out"), f"file://{tmp_path}/out", f"FILE://{tmp_path}/out"):
+        output = output_at(where, "r")
+        assert isinstance(output, FolderOutput)
+        assert output.where == str(tmp_path / "out")
+    for where in ("s3://bucket/out", "hdfs://name/out/", "abfss://a@b/out"):
+        output = output_at(where, "r")
+        assert isinstance(output, StoreOutput)
+        assert output.where == where.rstrip("/")
+
+
+def test_existing_output_is_refused(output: FolderOutput, tmp_path: Path) -> None:
     output.refuse_existing()
     output.folder.mkdir(parents=True)
     with pytest.raises(PublishError, match="exists already"):
         output.refuse_existing()
     (tmp_path / "file").write_text("")
     with pytest.raises(PublishError, match="exists already"):
-        Output(tmp_path / "file", "r").refuse_existing()
+        FolderOutput(tmp_path / "file", "r").refuse_existing()
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     with pytest.raises(PublishError, match="exists already"):
-        Output(tmp_path / "dangling", "r").refuse_existing()
+        FolderOutput(tmp_path / "dangling", "r").refuse_existing()
     with pytest.raises(PublishError, match="cannot be created"):
-        Output(tmp_path / "file" / "out", "r").refuse_existing()
+        FolderOutput(tmp_path / "file" / "out", "r").refuse_existing()
 
 
 @posix
@@ -183,46 +228,52 @@ def test_a_folder_we_cannot_write_to_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(PublishError, match="cannot be created"):
-            Output(tmp_path / "out", "r").refuse_existing()
+            FolderOutput(tmp_path / "out", "r").refuse_existing()
     finally:
         tmp_path.chmod(0o700)
 
 
-def test_staging_starts_empty(output: Output) -> None:
+def test_staging_starts_empty(output: FolderOutput) -> None:
     staged(output)
     (output.staging / "old").write_text("")
-    assert list(output.stage().iterdir()) == []
+    with output.stage().create("t.csv"):
+        (scratch,) = (p for p in output.folder.parent.iterdir() if p != output.staging)
+        (unfinished,) = scratch.iterdir()
+    (scratch / unfinished.name).write_text("left by a crash")
+    assert output.stage().names() == set()
+    assert list(output.staging.iterdir()) == list(scratch.iterdir()) == []
 
 
 def test_releases_and_folders_do_not_share_a_staging(tmp_path: Path) -> None:
-    places = {Output(tmp_path / f, r).staging for f in ("a", "b") for r in ("r", "s")}
+    places = {FolderOutput(tmp_path / f, r).staging for f in ("a", "b") for r in ("r", "s")}
     assert len(places) == 4
     assert all(place.parent == tmp_path and place.name.startswith(".") for place in places)
 
 
 @posix
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o027])
-def test_staging_is_private_and_publication_follows_the_umask(output: Output, mask: int) -> None:
+def test_staging_is_private_and_publication_follows_the_umask(output: FolderOutput, mask: int) -> None:
     before = os.umask(mask)
     try:
         files = staged(output)
-        assert output.staging.stat().st_mode & 0o777 == 0o700
+        for folder in output.folder.parent.iterdir():
+            assert folder.stat().st_mode & 0o777 == 0o700
         output.publish(files, made(files))
         assert os.umask(mask) == mask  # looked at, not changed
     finally:
         os.umask(before)
     assert output.folder.stat().st_mode & 0o777 == 0o777 & ~mask
-    for file in output.folder.iterdir():
-        assert file.stat().st_mode & 0o777 == 0o666 & ~mask
+    for path in output.folder.rglob("*"):
+        assert path.stat().st_mode & 0o777 == (0o777 if path.is_dir() else 0o666) & ~mask
 
 
-def test_holds_nothing_when_nothing_is_there(output: Output) -> None:
-    assert output.holds({}) is None
-    assert output.holds({"t.csv": "00"}) is None
+def test_holds_nothing_when_nothing_is_there(output: FolderOutput) -> None:
+    assert output.holds({}) is False
+    assert output.holds({"t.csv": "00"}) is False
 
 
-def test_the_manifest_file_is_no_part_of_the_digests(output: Output) -> None:
+def test_the_manifest_file_is_no_part_of_the_digests(output: FolderOutput) -> None:
     files = staged(output)
     output.publish(files, made(files))
     assert manifests.FILE not in files
-    assert output.holds(files) == output.folder
+    assert output.holds(files) is True

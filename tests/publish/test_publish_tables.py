@@ -17,7 +17,8 @@ from discreet.domain import Domain
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.privacy.unit import Record
-from discreet.publish.tables import SIMULATION, sha256, stem, write_table
+from discreet.publish.place import Folder, sha256
+from discreet.publish.tables import SIMULATION, file_names, stem, write_table
 
 PROMISE = Guarantee(unit=Record(), epsilon=1)
 CODES = pa.dictionary(pa.int32(), pa.string())
@@ -34,21 +35,27 @@ def batches(
         yield Protected(pa.RecordBatch.from_arrays(arrays, schema=schema), PROMISE, simulated)
 
 
+def place(folder: Path) -> Folder:
+    scratch = folder / ".parts"
+    scratch.mkdir(parents=True, exist_ok=True)
+    return Folder(folder, scratch)
+
+
 def rows(path: Path) -> list[list[str]]:
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
 
 
 def test_csv_keeps_leading_zeros_and_negative_counts(tmp_path: Path) -> None:
-    written = write_table(tmp_path, "t", SCHEMA, batches(["01", "002", "3"]), simulated=False)
-    assert written.files == ("t.parquet", "t.csv")
+    written = write_table(place(tmp_path), "t", SCHEMA, batches(["01", "002", "3"]), simulated=False)
+    assert written.files == {name: sha256(tmp_path / name) for name in ("t.parquet", "t.csv")}
     assert written.rows == 3
     assert rows(tmp_path / "t.csv") == [["state", "count"], ["01", "-2"], ["002", "-1"], ["3", "0"]]
     assert '"01"' in (tmp_path / "t.csv").read_text()  # quoted: a spreadsheet sees text
 
 
 def test_parquet_keeps_dictionary_columns(tmp_path: Path) -> None:
-    write_table(tmp_path, "t", SCHEMA, batches(["01", "02"]), simulated=False)
+    write_table(place(tmp_path), "t", SCHEMA, batches(["01", "02"]), simulated=False)
     table = pq.read_table(tmp_path / "t.parquet")
     assert pa.types.is_dictionary(table.schema.field("state").type)
     assert table.schema.field("count").type == pa.int64()
@@ -57,10 +64,10 @@ def test_parquet_keeps_dictionary_columns(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("simulated", [False, True])
 def test_simulations_are_marked_in_names_and_metadata(tmp_path: Path, simulated: bool) -> None:
-    written = write_table(tmp_path, "t", SCHEMA, batches(["1"], simulated=simulated), simulated)
+    written = write_table(place(tmp_path), "t", SCHEMA, batches(["1"], simulated=simulated), simulated)
     assert all(("simulation" in name) == simulated for name in written.files)
     assert sorted(p.name for p in tmp_path.glob("t*")) == sorted(written.files)
-    mark = pq.read_schema(tmp_path / written.files[0]).metadata[b"discreet"].decode()
+    mark = pq.read_schema(tmp_path / next(iter(written.files))).metadata[b"discreet"].decode()
     assert (mark == SIMULATION) == simulated
     assert stem("t", simulated) == ("t.simulation" if simulated else "t")
 
@@ -68,20 +75,19 @@ def test_simulations_are_marked_in_names_and_metadata(tmp_path: Path, simulated:
 @pytest.mark.parametrize("simulated", [False, True])
 def test_the_mark_comes_from_the_rows(tmp_path: Path, simulated: bool) -> None:
     with pytest.raises(Exception, match="simulat"):
-        write_table(tmp_path, "t", SCHEMA, batches(["1"], simulated=simulated), not simulated)
+        write_table(place(tmp_path), "t", SCHEMA, batches(["1"], simulated=simulated), not simulated)
 
 
 def test_equal_rows_give_equal_bytes(tmp_path: Path) -> None:
     codes = [f"{i:04}" for i in range(2000)]
     for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        write_table(tmp_path / name, "t", SCHEMA, batches(codes), simulated=False)
+        write_table(place(tmp_path / name), "t", SCHEMA, batches(codes), simulated=False)
     for file in ("t.parquet", "t.csv"):
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
 
 
 def test_an_empty_table_has_its_header(tmp_path: Path) -> None:
-    assert write_table(tmp_path, "t", SCHEMA, iter(()), simulated=False).rows == 0
+    assert write_table(place(tmp_path), "t", SCHEMA, iter(()), simulated=False).rows == 0
     assert rows(tmp_path / "t.csv") == [["state", "count"]]
     assert pq.read_table(tmp_path / "t.parquet").num_rows == 0
 
@@ -96,27 +102,48 @@ def test_an_empty_table_has_its_header(tmp_path: Path) -> None:
     )
 )
 def test_any_code_survives_both_formats(tmp_path: Path, codes: list[str]) -> None:
-    write_table(tmp_path, "t", SCHEMA, batches(codes, size=3), simulated=False)
+    write_table(place(tmp_path), "t", SCHEMA, batches(codes, size=3), simulated=False)
     assert [row[0] for row in rows(tmp_path / "t.csv")[1:]] == codes
     assert pq.read_table(tmp_path / "t.parquet").column("state").to_pylist() == codes
 
 
 def test_odd_column_names_survive(tmp_path: Path) -> None:
     schema = pa.schema([('a,"b"', CODES), ("count", pa.int64())])
-    write_table(tmp_path, "t", schema, batches(["1"], schema=schema), simulated=False)
+    write_table(place(tmp_path), "t", schema, batches(["1"], schema=schema), simulated=False)
     assert rows(tmp_path / "t.csv")[0] == ['a,"b"', "count"]
 
 
-def test_a_failing_source_leaves_no_handle_open(tmp_path: Path) -> None:
+def test_a_part_has_a_number_and_a_folder(tmp_path: Path) -> None:
+    one = write_table(place(tmp_path), "t", SCHEMA, batches(["01", "02"]), simulated=False, part=0)
+    two = write_table(place(tmp_path), "t", SCHEMA, batches(["03"]), simulated=False, part=12)
+    assert set(one.files) == {"t.parquet/part-00000.parquet", "t.csv/part-00000.csv"}
+    assert set(two.files) == {"t.parquet/part-00012.parquet", "t.csv/part-00012.csv"}
+    assert (one.rows, two.rows) == (2, 1)
+    assert {n: sha256(tmp_path / n) for n in (*one.files, *two.files)} == one.files | two.files
+    assert pq.read_table(tmp_path / "t.parquet").column("state").to_pylist() == ["01", "02", "03"]
+    assert rows(tmp_path / "t.csv" / "part-00012.csv") == [["state", "count"], ["03", "-2"]]  # its header too
+    assert list((tmp_path / ".parts").iterdir()) == []
+
+
+@pytest.mark.parametrize("simulated", [False, True])
+@pytest.mark.parametrize("parts", [1, 3])
+def test_the_names_announced_are_those_written(tmp_path: Path, simulated: bool, parts: int) -> None:
+    found: list[str] = []
+    for part in range(parts):
+        content = batches(["1"], simulated=simulated)
+        number = part if parts > 1 else None
+        found += write_table(place(tmp_path), "t", SCHEMA, content, simulated, number).files
+    assert file_names("t", simulated, parts) == found
+
+
+def test_a_failing_source_leaves_nothing(tmp_path: Path) -> None:
     def failing() -> Iterator[Any]:
         yield from batches(["1"])
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        write_table(tmp_path, "t", SCHEMA, failing(), simulated=False)
-    for file in list(tmp_path.glob("t*")):
-        file.unlink()
-    assert not list(tmp_path.glob("t*"))
+        write_table(place(tmp_path), "t", SCHEMA, failing(), simulated=False)
+    assert place(tmp_path).names() == set()
 
 
 def test_sha256_is_the_digest_of_the_bytes(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Where relational work runs. Methods write Ibis expressions; an engine reads, stores and streams them."""
+"""Where relational work runs. Methods write Ibis expressions and kernels; an engine reads, stores and runs them."""
 
 from __future__ import annotations
 
@@ -6,28 +6,49 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from discreet.engine.spans import Kernel, Progress, Spans, quiet
+
 if TYPE_CHECKING:
     import ibis
     import pyarrow as pa
+
+    from discreet.noise.key import Secret
 
 
 class Engine(Protocol):
     """What a method may ask of an engine. Memory is bounded by the batch, not by the table."""
 
     unreadable: int  # lines of the source that are no records and were left out
+    cleans: bool  # whether text that is not UTF-8 is missing without being asked
 
     def read(self, source: Any, base: Path, wanted: Sequence[str], clean: bool = False) -> ibis.Table:
         """The wanted columns of confidential records, as far as they are there, lazily; `clean` makes text that is not
         UTF-8 missing where the engine would stop at it."""
 
+    def unchanged(self) -> None:
+        """Refuse if the source may have changed since it was read, where the engine might read it again."""
+
     def public(self, table: pa.Table) -> ibis.Table:
         """A public table to join with: a code list."""
 
     def store(self, table: ibis.Table) -> ibis.Table:
-        """Compute once, keep in the private workspace."""
+        """Compute once, keep inside."""
 
     def batches(self, table: ibis.Table) -> Iterator[pa.RecordBatch]:
-        """Stream rows, in the order the expression asks for."""
+        """Bring rows here, in the order the expression asks for: for results that are small on any data."""
 
-    def priority(self, text: ibis.Value, key: bytes) -> ibis.Value:
-        """A keyed pseudo-random int64 of a text: SipHash-2-4."""
+    def prioritised(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
+        """The table and one more column: a keyed pseudo-random int64 of each row's content."""
+
+    def map(self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None) -> ibis.Table:
+        """What a kernel makes of every span of a table, occupied or not; it stays in the engine."""
+
+    def gather(
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = quiet,
+    ) -> Iterator[pa.RecordBatch]:
+        """As `map`, brought here in any order of spans: for kernels that return a few rows a span."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -11,22 +12,27 @@ from typing import Any, TypeVar
 
 import duckdb
 import ibis
-import numpy as np
 import pyarrow as pa
 from ibis.common.exceptions import IbisError
 
 from discreet.engine import readers
+from discreet.engine.content import priorities
+from discreet.engine.spans import CELL, Ascending, Kernel, Progress, Spans, quiet
 from discreet.engine.withhold import withhold
 from discreet.engine.workspace import workspace
 from discreet.errors import EngineError
-from discreet.noise.prf import siphash_text
+from discreet.noise.key import Secret
+from discreet.noise.stream import Stream
 
 BATCH_ROWS = 1 << 18
+SMALL = 4  # batches of a table that may stay in memory between two passes
 T = TypeVar("T")
 
 
 class DuckDBEngine:
     """One in-memory database; `SET` closes it to the network and to extensions that would be fetched."""
+
+    cleans = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -39,11 +45,15 @@ class DuckDBEngine:
         self._backend.con.execute("SET enable_progress_bar = false")  # it would write to standard output
         self._backend.con.execute("SET arrow_large_buffer_size = true")  # texts of any length
         self._names = count()
+        self._small: dict[Any, list[pa.RecordBatch]] = {}
         self.unreadable = 0
 
     def read(self, source: Any, base: Path, wanted: Sequence[str], clean: bool = False) -> ibis.Table:
         table, self.unreadable = readers.read(self._backend, source, base, self.folder, wanted, clean)
         return table
+
+    def unchanged(self) -> None:
+        """Nothing is read twice: what two passes need is stored first."""
 
     def public(self, table: pa.Table) -> ibis.Table:
         return ibis.memtable(table)
@@ -64,18 +74,60 @@ class DuckDBEngine:
 
     def batches(self, table: ibis.Table) -> Iterator[pa.RecordBatch]:
         # Ibis 12 streams through a method that DuckDB 2 renamed.
+        self._backend._run_pre_execute_hooks(table)  # public tables and functions that it mentions
         sql = self._backend.compile(table)
         reader = _discreetly(lambda: self._backend.con.sql(sql).to_arrow_reader(BATCH_ROWS))
         while (batch := _discreetly(lambda: next(reader, None))) is not None:
             yield batch
 
-    def priority(self, text: ibis.Value, key: bytes) -> ibis.Value:
-        def siphash(texts: pa.Array) -> pa.Array:
-            return pa.array(siphash_text(key, texts).view(np.int64))
+    def prioritised(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
+        key = secret.expose()
 
-        # The key lives in this closure, never in the text of a query.
-        siphash.__name__ = self._name()
-        return ibis.udf.scalar.pyarrow(siphash, signature=(("string",), "int64"))(text)
+        def priority(*values: pa.ChunkedArray) -> pa.Array:
+            return priorities(key, values)
+
+        # The key lives in this closure, never in the text of a query. Ibis wants to see one parameter a column.
+        priority.__name__ = self._name()
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        shown = inspect.Signature([inspect.Parameter(f"column_{i}", kind) for i in range(len(columns))])
+        priority.__signature__ = shown  # type: ignore[attr-defined]
+        inputs = tuple(table[column].type() for column in columns)
+        udf = ibis.udf.scalar.pyarrow(priority, signature=(inputs, "int64"), null_handling="special")
+        return table.mutate(**{name: udf(*(table[column] for column in columns))})
+
+    def map(self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None) -> ibis.Table:
+        target = readers.numbered(self.folder)
+        readers.write(target, self.gather(table, spans, kernel, secret), kernel.schema)
+        return self._backend.read_parquet(str(target))
+
+    def gather(
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = quiet,
+    ) -> Iterator[pa.RecordBatch]:
+        stream = None if secret is None else Stream.from_secret(secret.expose())
+        rows = Ascending(self._ordered(table))
+        for span in spans:
+            mine = rows.until(span.end)
+            yield from kernel(span, mine, stream)
+            for _ in mine:  # a kernel need not look at everything
+                pass
+            progress(span.number + 1, len(spans))
+
+    def _ordered(self, table: ibis.Table) -> Iterator[pa.RecordBatch]:
+        """A table in cell order; a small one is asked for only once."""
+        if (known := self._small.get(table.op())) is not None:
+            yield from known
+            return
+        seen: list[pa.RecordBatch] | None = []
+        for batch in self.batches(table.order_by([CELL, *(c for c in table.columns if c != CELL)])):
+            yield batch
+            seen = [*seen, batch] if seen is not None and len(seen) < SMALL else None
+        if seen is not None:
+            self._small[table.op()] = seen
 
     def close(self) -> None:
         self._backend.disconnect()

@@ -65,7 +65,7 @@ def _file(
     backend: Any, source: FileSource, base: Path, workspace: Path, wanted: Sequence[str], clean: bool
 ) -> tuple[ibis.Table, int]:
     where, left_out = f"source {source.path}", 0
-    paths, kind = _find(base / source.path, source.format, where)
+    paths, kind = find(base / source.path, source.format, where)
     if kind == "csv":
         converted = []
         for path in paths:
@@ -84,7 +84,7 @@ def _file(
     return _parquet(backend, paths, where, wanted), left_out
 
 
-def _find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
+def find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
     """The files behind a path, folder or glob, in name order, and their common format."""
     if path.is_dir():
         found = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith((".", "_")))
@@ -113,20 +113,24 @@ def _parquet(backend: Any, paths: list[Path], where: str, wanted: Sequence[str])
     """A scan of exactly these files: no second globbing, no columns made from folder names."""
 
     def scan() -> ibis.Table:
-        schemas = [pq.read_schema(path) for path in paths]
-        first = {name: schemas[0].field(name).type for name in wanted if name in schemas[0].names}
-        for schema in schemas[1:]:
-            if {name: schema.field(name).type for name in wanted if name in schema.names} != first:
-                raise SourceError(
-                    "its files disagree about a column's type", where=where, do="write all files with one schema"
-                )
+        first = types(paths, wanted, where)
         table = backend.read_parquet([_literal(path) for path in paths], hive_partitioning=False)
-        columns = {name: table[name] for name in first}
+        names = pq.read_schema(paths[0]).names  # DuckDB renames what differs only in case
+        columns = {name: table[table.columns[names.index(name)]] for name in first}
         # A column that was written without a type has nothing but nulls in it.
-        columns |= {name: table[name].cast("string") for name, kind in first.items() if pa.types.is_null(kind)}
+        columns |= {name: columns[name].cast("string") for name, kind in first.items() if pa.types.is_null(kind)}
         return table.select(**columns) if columns else table
 
     return withhold(scan, (Exception,), "is not readable as Parquet", where, "check the file")
+
+
+def types(paths: Sequence[Path], wanted: Sequence[str], where: str) -> dict[str, pa.DataType]:
+    """The types of the wanted columns, as far as they are there; refused if the files do not agree about them."""
+    found = [pq.read_schema(path) for path in paths]
+    each = [{name: schema.field(name).type for name in wanted if name in schema.names} for schema in found]
+    if any(other != each[0] for other in each):
+        raise SourceError("its files disagree about a column's type", where=where, do="write all files with one schema")
+    return each[0]
 
 
 def _cleaned(path: Path, target: Path, wanted: Sequence[str], where: str) -> Path:

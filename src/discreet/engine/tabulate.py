@@ -17,13 +17,15 @@ from ibis import _
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
+from discreet.engine.spans import CELL
 from discreet.errors import SourceError
+from discreet.noise.key import Secret
 from discreet.privacy.unit import Unit
 
 N = "discreet_n"
 ENTITY = "discreet_entity"
 USELESS = "discreet_useless"
-CELL = "cell"
+PRIORITY = "discreet_priority"
 WHOLE = 2.0**53  # beyond it a double no longer tells whole numbers apart
 
 
@@ -57,6 +59,8 @@ def check_columns(table: ibis.Table, wanted: Sequence[str], where: str) -> None:
     """Columns must be there and be codes: text, numbers, booleans or dates. The source's own names are not repeated:
     in a file without a header they would be a record."""
     schema = table.schema()
+    if len({column.lower() for column in wanted}) < len(wanted):
+        raise SourceError("two wanted columns differ only in case", where=where, do="rename one of them in the source")
     for column in wanted:
         if column.lower().startswith("discreet_"):
             raise SourceError(f"column names like {column!r} are taken", where=where, do="rename the column")
@@ -71,7 +75,7 @@ def check_columns(table: ibis.Table, wanted: Sequence[str], where: str) -> None:
             )
 
 
-def keep_records(engine: Engine, table: ibis.Table, domains: Sequence[Domain], unit: Unit, key: bytes) -> Rows:
+def keep_records(engine: Engine, table: ibis.Table, domains: Sequence[Domain], unit: Unit, secret: Secret) -> Rows:
     """At most `max_records` records of every entity, chosen by PRF(key, entity, record content).
 
     Records that every table would drop come last, so that they take nobody's place. The choice for one entity looks
@@ -89,8 +93,8 @@ def keep_records(engine: Engine, table: ibis.Table, domains: Sequence[Domain], u
     heavy = rows.group_by(ENTITY).having(_.count() > unit.records).aggregate().select(ENTITY)
     heavy = engine.store(heavy)
     many = _with_useless(engine, engine.store(rows.semi_join(heavy, ENTITY)), domains)
-    content = reduce(add, (_canonical(many[column]) for column in (ENTITY, *columns)))
-    order = [many[USELESS], engine.priority(content, key), *(many[column] for column in columns)]
+    many = engine.prioritised(many, (ENTITY, *columns), PRIORITY, secret)
+    order = [many[USELESS], many[PRIORITY], *(many[column] for column in columns)]
     ranked = many.mutate(discreet_rank=ibis.row_number().over(group_by=ENTITY, order_by=order))
     chosen = ranked.filter(_.discreet_rank < unit.records).select(*columns, ENTITY)
     light = rows.anti_join(heavy, ENTITY).select(*columns, ENTITY)
@@ -109,12 +113,6 @@ def _with_useless(engine: Engine, rows: ibis.Table, domains: Sequence[Domain]) -
     return coded.mutate(**{USELESS: reduce(and_, dropped)})
 
 
-def _canonical(column: ibis.Value) -> ibis.Value:
-    """A text that no other value shares: length-prefixed, with a mark of its own for null."""
-    text = as_text(column)
-    return (text.length().cast("string") + ":" + text).fill_null("-")
-
-
 def as_text(column: ibis.Value, width: int | None = None) -> ibis.Value:
     """A value as its code is written, padded with zeros to `width`. SAS has no whole numbers: 1.0 is the code 1."""
     text = _plain_text(column)
@@ -122,14 +120,22 @@ def as_text(column: ibis.Value, width: int | None = None) -> ibis.Value:
 
 
 def _plain_text(column: ibis.Value) -> ibis.Value:
+    """Fractions and dates are codes where all engines write them alike, 0.001 to 10^7 and years 1 to 9999; beyond, a
+    value is no code."""
+    if column.type().is_date():
+        column = column.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31)).ifelse(column, ibis.null("date"))
     if not column.type().is_floating():
         return column.cast("string")
+    plain = (column.abs() >= 1e-3) & (column.abs() < 1e7)
     whole = (column.abs() < WHOLE) & (column % 1.0 == 0.0)  # false for NaN and infinity, which no cast survives
-    return whole.ifelse(whole.ifelse(column, 0.0).cast("int64").cast("string"), column.cast("string"))
+    return whole.ifelse(
+        whole.ifelse(column, 0.0).cast("int64").cast("string"),
+        plain.ifelse(column, ibis.null(column.type())).cast("string"),
+    )
 
 
 def count_cells(engine: Engine, rows: Rows, domain: Domain) -> ibis.Table:
-    """The occupied cells of a domain, in cell order: columns `cell` and `n`."""
+    """The occupied cells of a domain: columns `cell` and `n`, in any order."""
     columns = list(dict.fromkeys(c for a in domain.attributes for c in a.source))
     coded = code(engine, rows.grouped(columns), domain)
     dropping = [coded[_code(i)].notnull() for i, a in enumerate(domain.attributes) if a.other is None]
@@ -139,7 +145,7 @@ def count_cells(engine: Engine, rows: Rows, domain: Domain) -> ibis.Table:
         (coded[_code(i)] * ibis.literal(s, "int64") for i, s in enumerate(domain.strides)),
         ibis.literal(0, "int64"),
     )
-    return engine.store(coded.group_by(**{CELL: cell}).aggregate(n=coded[N].sum())).order_by(CELL)
+    return engine.store(coded.group_by(**{CELL: cell}).aggregate(n=coded[N].sum()))
 
 
 def code(engine: Engine, grouped: ibis.Table, domain: Domain) -> ibis.Table:

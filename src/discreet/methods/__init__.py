@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    import ibis
     import pyarrow as pa
 
     from discreet.domain import Domain
     from discreet.engine import Engine
+    from discreet.engine.spans import Progress, Spans
+    from discreet.methods.writing import Parts
     from discreet.privacy.confidential import Confidential
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.protected import Protected
     from discreet.privacy.reservation import Reservation
+    from discreet.publish.place import Place
     from discreet.spec import Release, Table
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -57,17 +58,24 @@ class Method(Protocol):
     def noise(self) -> str:
         """The mechanism, in words and symbols."""
 
-    def tabulate(self, engine: Engine, rows: Any) -> Confidential[Any]:
-        """The exact numbers the noise will be added to."""
+    @property
+    def spans(self) -> Spans:
+        """How the cells are cut into pieces of work, each a file: from the declaration alone."""
 
-    def digest(self, cells: Confidential[Any]) -> bytes:
-        """A digest of those numbers; it stays inside, and only its keyed MAC is recorded."""
+    def tabulate(self, engine: Engine, rows: Any) -> Confidential[ibis.Table]:
+        """The exact numbers the noise will be added to, by cell."""
 
     def protect(
-        self, cells: Confidential[Any], reservation: Reservation, progress: Progress
-    ) -> Iterator[Protected[pa.RecordBatch]]:
-        """The published rows, in cell order, in batches."""
+        self,
+        engine: Engine,
+        cells: Confidential[ibis.Table],
+        reservation: Reservation,
+        place: Place,
+        progress: Progress,
+    ) -> Protected[Parts]:
+        """Draw the noise where the numbers are, and write the published rows in cell order."""
 
+    @property
     def schema(self) -> pa.Schema:
         """The published columns."""
 

@@ -11,17 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.domain import Domain
 from discreet.engine import Engine
+from discreet.engine.spans import Progress, Span, Spans
 from discreet.engine.tabulate import Rows, count_cells
 from discreet.errors import DomainError, GuaranteeError, ParameterError
-from discreet.methods import Column, ExpectedError, Progress
-from discreet.methods.cells import Cells, Int64s, dense, merge
+from discreet.methods import Column, ExpectedError
+from discreet.methods.cells import Int64s, dense, merge, ranges
+from discreet.methods.writing import Parts, write_parts
 from discreet.noise.discrete import DiscreteLaplace
+from discreet.noise.stream import Stream
 from discreet.post.rounding import nonnegative, to_multiple
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.exact import written
@@ -29,10 +33,15 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Reservation
 from discreet.privacy.unit import Establishment, Unit
+from discreet.publish.place import Place
 from discreet.spec import Counts
 from discreet.words import plural
 
-RANGE = 1 << 18
+if TYPE_CHECKING:
+    import ibis
+
+RANGE = 1 << 18  # rows in memory at a time
+PART = 1 << 22  # rows in a file
 DENSE_LIMIT = 1 << 34
 LEVEL = Fraction(9, 10)
 
@@ -112,40 +121,63 @@ class CountsMethod:
         )
         return f"two-sided geometric, P(k) ∝ exp(−{written(self.law.rate)}·|k|){form}"
 
-    def tabulate(self, engine: Engine, rows: Rows) -> Confidential[Cells]:
-        return Confidential(Cells(engine, count_cells(engine, rows, self.domain)))
+    @property
+    def spans(self) -> Spans:
+        return Spans(self.domain.cells, self._cells_for(PART))
 
-    def digest(self, cells: Confidential[Cells]) -> bytes:
-        return cells.open_inside().digest()
+    def _cells_for(self, rows: int) -> int:
+        """As many cells as give about this many rows: in the sparse form most give none."""
+        share = float(self.law.tail(1)) if self.spec.form == "sparse" else 1.0
+        return self.domain.cells or 1 if share * self.domain.cells <= rows else int(rows / share)
+
+    def tabulate(self, engine: Engine, rows: Rows) -> Confidential[ibis.Table]:
+        return Confidential(count_cells(engine, rows, self.domain))
 
     def protect(
-        self, cells: Confidential[Cells], reservation: Reservation, progress: Progress
-    ) -> Iterator[Protected[pa.RecordBatch]]:
-        guarantee, total = self.guarantee(), self.domain.cells
-        stream = reservation.stream(self.name, f"counts/{self.spec.form}")
-        for first, n, occupied, counts in cells.open_inside().ranges(total, self._range()):
+        self,
+        engine: Engine,
+        cells: Confidential[ibis.Table],
+        reservation: Reservation,
+        place: Place,
+        progress: Progress,
+    ) -> Protected[Parts]:
+        return write_parts(
+            engine,
+            cells.open_inside(),
+            self.spans,
+            self,
+            reservation,
+            name=self.name,
+            purpose=f"counts/{self.spec.form}",
+            guarantee=self.guarantee(),
+            place=place,
+            progress=progress,
+        )
+
+    def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
+        """The kernel: noise for every cell of a span, or in the sparse form the cells where it is not zero."""
+        if stream is None:
+            raise GuaranteeError("counts are never given without noise", where=f"table {self.name}")
+        for first, n, occupied, counts in ranges(span, rows, self._cells_for(RANGE)):
             if self.spec.form == "dense":
                 numbers = np.arange(first, first + n, dtype=np.int64)
                 values = dense(first, n, occupied, counts)
                 self.law.add_to(values, stream, first)
             else:
                 numbers, values = merge(occupied, counts, *self.law.sparse(stream, first, n))
-            yield reservation.protect((numbers, values), guarantee).map(self._rows)
-            progress(first + n, total)
+            yield self._rows(numbers, values)
 
-    def _range(self) -> int:
-        """Cells a batch: RANGE of them, or in the sparse form as many as give about that many non-zero rows."""
-        share = float(self.law.tail(1)) if self.spec.form == "sparse" else 1.0
-        return self.domain.cells or 1 if share * self.domain.cells <= RANGE else int(RANGE / share)
+    def __getstate__(self) -> dict[str, object]:
+        return {"spec": self.spec, "domain": self.domain, "unit": self.unit}  # what was computed is computed again
 
-    def _rows(self, cells: tuple[Int64s, Int64s]) -> pa.RecordBatch:
-        numbers, values = cells
+    def _rows(self, numbers: Int64s, values: Int64s) -> pa.RecordBatch:
         extra = [np.full(values.size, self.error().margin90, np.int64)]
         extra += [nonnegative(values)] if self.spec.nonnegative else []
         extra += [to_multiple(values, self.spec.round_to)] if self.spec.round_to else []
         arrays = [*self.domain.describe(numbers), pa.array(values), *(pa.array(e) for e in extra)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema())
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
+    @cached_property
     def schema(self) -> pa.Schema:
         codes = pa.dictionary(pa.int32(), pa.string())
         return pa.schema([(c.name, codes if c.type == "code" else pa.int64()) for c in self.columns()])

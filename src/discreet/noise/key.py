@@ -31,6 +31,25 @@ def nonce() -> str:
     return os.urandom(16).hex()
 
 
+class Secret:
+    """A subkey on its way to an engine. Never shown, never pickled: an engine opens it where the noise is drawn."""
+
+    __slots__ = ("_bytes",)
+
+    def __init__(self, secret: bytes) -> None:
+        self._bytes = secret
+
+    def expose(self) -> bytes:
+        """The bytes themselves. Only an engine may ask for them."""
+        return self._bytes
+
+    def __repr__(self) -> str:
+        return "Secret(<hidden>)"
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise KeyRefused("a secret cannot be pickled or copied", where="secret", do="broadcast it, encrypted")
+
+
 class ReleaseKey:
     """A secret of 256 bits; never shown, never pickled. `simulated` marks a fixed test key."""
 
@@ -74,13 +93,18 @@ class ReleaseKey:
             code.update(part)
         return code.digest()
 
-    def stream_secret(self, release: str, table: str, spec_digest: bytes, purpose: str) -> bytes:
-        """The subkey of one stream, to hand to a worker (`Stream.from_secret`) instead of the key itself."""
-        return self.subkey("stream", release, table, spec_digest, purpose)
+    def secret(self, *labels: str | bytes, length: int = KEY_BYTES) -> Secret:
+        """A subkey for an engine."""
+        return Secret(self.subkey(*labels, length=length))
+
+    def stream_secret(self, release: str, table: str, spec_digest: bytes, purpose: str) -> Secret:
+        """The subkey of one stream, HKDF over (release, table, spec digest, purpose): what a worker gets instead of
+        the key itself."""
+        return self.secret("stream", release, table, spec_digest, purpose)
 
     def stream(self, release: str, table: str, spec_digest: bytes, purpose: str) -> Stream:
-        """The stream of one purpose in one table: HKDF over (release, table, spec digest, purpose)."""
-        return Stream.from_secret(self.stream_secret(release, table, spec_digest, purpose))
+        """The stream of one purpose in one table."""
+        return Stream.from_secret(self.stream_secret(release, table, spec_digest, purpose).expose())
 
     def expose(self) -> bytes:
         """The secret itself. Only a key store may ask for it."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
+from discreet.engine import Engine
+from discreet.errors import EngineError
 from discreet.methods import Method
 from discreet.pipeline.plan import composition
 from discreet.privacy.confidential import Confidential
@@ -14,41 +16,55 @@ from discreet.privacy.ledger import ReleaseState
 from discreet.privacy.reservation import Reservation
 from discreet.publish import codebook
 from discreet.publish.manifest import DomainEntry, LedgerEntry, Manifest, TableEntry
-from discreet.publish.tables import SIMULATION, in_words, stem, write_table
+from discreet.publish.place import Place
+from discreet.publish.tables import SIMULATION, file_names, in_words
 from discreet.spec import Release
 
 NOTICE = "Protected statistics. What is promised, and what is not, stands under `guarantee`."
 
 
+@dataclass(frozen=True)
+class Tabulated:
+    """The exact numbers of every table where an engine keeps them, and the fingerprints that the key is bound to."""
+
+    engine: Engine
+    tables: list[Method]
+    cells: list[Confidential[Any]]
+    fingerprints: list[list[bytes]]
+
+
 def stage(
-    folder: Path,
+    place: Place,
     release: Release,
     reservation: Reservation,
-    tables: list[Method],
-    cells: list[Confidential[Any]],
+    found: Tabulated,
     observe: Callable[[str, int, int], None],
-) -> None:
-    """Draw the noise and write everything but the manifest."""
-    docs = []
-    for table, content in zip(tables, cells, strict=True):
+) -> dict[str, str]:
+    """Draw the noise and write everything but the manifest: the files and their digests."""
+    docs: list[codebook.TableDoc] = []
+    files: dict[str, str] = {}
+    for table, content, marks in zip(found.tables, found.cells, found.fingerprints, strict=True):
 
         def progress(done: int, total: int, name: str = table.name) -> None:
             observe(f"protect {name}", done, total)
 
-        batches = table.protect(content, reservation, progress)
-        written = write_table(folder, table.name, table.schema(), batches, reservation.simulated)
+        parts = table.protect(found.engine, content, reservation, place, progress).value
+        if list(parts.fingerprints) != marks:
+            raise EngineError("its source changed while it was read", where=f"table {table.name}")
         columns = tuple((c.name, c.type, c.meaning) for c in table.columns())
-        docs.append(codebook.TableDoc(table.name, written.files, table.noise(), columns, table.domain.attributes))
+        names = tuple(file_names(table.name, reservation.simulated, len(table.spans)))
+        docs.append(codebook.TableDoc(table.name, names, table.noise(), columns, table.domain.attributes))
+        files |= parts.files
     guarantee, simulated = reservation.reserve.guarantee, reservation.simulated
-    for name, text in zip(
-        codebook.FILES,
-        (
-            codebook.as_json(release.release, docs, simulated),
-            codebook.as_markdown(release.release, guarantee, docs, simulated),
-        ),
-        strict=True,
-    ):
-        (folder / name).write_text(text, encoding="utf-8")
+    texts = (
+        codebook.as_json(release.release, docs, simulated),
+        codebook.as_markdown(release.release, guarantee, docs, simulated),
+    )
+    for name, text in zip(codebook.FILES, texts, strict=True):
+        with place.create(name) as file:
+            file.write(text.encode())
+        files[name] = file.sha256()
+    return files
 
 
 def manifest(
@@ -91,7 +107,7 @@ def manifest(
 
 
 def _entry(spec: Any, table: Method, simulated: bool) -> TableEntry:
-    name, guarantee = stem(table.name, simulated), table.guarantee()
+    guarantee = table.guarantee()
     return TableEntry(
         name=table.name,
         method=spec.method,
@@ -102,5 +118,5 @@ def _entry(spec: Any, table: Method, simulated: bool) -> TableEntry:
         margin90=table.error().margin90,
         guarantee=guarantee,
         guarantee_in_words=in_words(guarantee, simulated),
-        files=[f"{name}.parquet", f"{name}.csv"],
+        files=file_names(table.name, simulated, len(table.spans)),
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from discreet.engine import Engine
 from discreet.engine.audit import Audit, audit
-from discreet.engine.duckdb import duckdb_engine
+from discreet.engine.opening import open_engine
 from discreet.engine.tabulate import check_columns, wanted_columns
 from discreet.errors import EngineError
 from discreet.methods import methods
@@ -15,22 +16,24 @@ from discreet.words import plural
 MARK = "CONFIDENTIAL: this describes the records themselves. It is for the operator, not for publication."
 
 
-def check(release: Release, frame: Any = None) -> Audit:
+def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
     """Read the records and count what breaks the rules. Spends nothing, writes nothing."""
-    try:
-        return _audit(release, frame, clean=False)
-    except EngineError:
-        return _audit(release, frame, clean=True)
+    with open_engine(release.engine, session) as engine:
+        try:
+            return _audit(release, engine, frame, clean=False)
+        except EngineError:
+            if engine.cleans:
+                raise
+            return _audit(release, engine, frame, clean=True)
 
 
-def _audit(release: Release, frame: Any, clean: bool) -> Audit:
+def _audit(release: Release, engine: Engine, frame: Any, clean: bool) -> Audit:
     domains = [table.domain for table in methods(release)]
-    with duckdb_engine() as engine:
-        name, source = next(iter(release.source.items()))
-        wanted = wanted_columns(domains, release.unit)
-        table = engine.read(frame if frame is not None else source, release.base, wanted, clean)
-        check_columns(table, wanted, f"source {name}")
-        return audit(engine, table, domains, release.unit)
+    name, source = next(iter(release.source.items()))
+    wanted = wanted_columns(domains, release.unit)
+    table = engine.read(frame if frame is not None else source, release.base, wanted, clean)
+    check_columns(table, wanted, f"source {name}")
+    return audit(engine, table, domains, release.unit)
 
 
 def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:

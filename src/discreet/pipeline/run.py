@@ -14,22 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from discreet.engine import Engine
 from discreet.engine.audit import audit
-from discreet.engine.duckdb import DuckDBEngine, duckdb_engine
+from discreet.engine.fingerprint import fingerprints
+from discreet.engine.opening import open_engine
 from discreet.engine.tabulate import check_columns, keep_records, wanted_columns
 from discreet.engine.workspace import exclusive, no_core_dumps, sweep
 from discreet.errors import DiscreetError, EngineError, KeyRefused, LedgerError, PublishError, SourceError
 from discreet.methods import Method, methods
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import FileKeyStore, KeyStore
-from discreet.pipeline.bundle import manifest, stage
+from discreet.pipeline.bundle import Tabulated, manifest, stage
 from discreet.pipeline.plan import total_guarantee
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.events import Entry, Reserve
 from discreet.privacy.exact import written
 from discreet.privacy.ledger import Ledger, ReleaseState, whoami
 from discreet.privacy.reservation import Reservation
-from discreet.publish.folder import Output
+from discreet.publish.folder import Output, output_at
 from discreet.publish.manifest import Manifest
 from discreet.spec import Release
 from discreet.version import code_version
@@ -56,10 +58,11 @@ class Job:
     """A release with everything it is run with."""
 
     release: Release
-    out: Path
+    out: str
     ledger: Ledger
     keys: KeyStore
     frame: Any = None
+    session: Any = None  # an existing Spark session to run on
     observe: Observer = silent
 
 
@@ -81,7 +84,7 @@ def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
         entry = ledger.abandon(release, reason)
         state = ledger.chain().releases()[release]
         keys.destroy(state.reserve.key)
-        Output(Path(state.reserve.output), release).clean()
+        output_at(state.reserve.output, release).clean()
         return entry
 
 
@@ -99,7 +102,7 @@ def _alone(ledger: Ledger, release: str) -> Iterator[None]:
 
 
 def _run(job: Job, simulation: str | None) -> Manifest:
-    release, output = job.release, Output(job.out, job.release.release)
+    release, output = job.release, output_at(job.out, job.release.release)
     tables = methods(release)
     total = total_guarantee(release, tables)
     chain = job.ledger.chain()
@@ -108,8 +111,8 @@ def _run(job: Job, simulation: str | None) -> Manifest:
     chain.balance(release.asset, job.ledger.clock().date()).charge(total)
     output.refuse_existing()
     key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
-    with _tabulated(job, tables, key) as cells:
-        binding = _bind(release, key, tables, cells)
+    with _tabulated(job, tables, key) as found:
+        binding = _bind(release, key, found)
         prefix = f"{chain.nonce}-{hashlib.sha256(release.release.encode()).hexdigest()[:16]}-"
         name = prefix + key.subkey("name", length=8).hex()
         reserve = Reserve(
@@ -120,7 +123,7 @@ def _run(job: Job, simulation: str | None) -> Manifest:
             spec=release.digest(),
             code=code_version(),
             key=name,
-            output=str(output.folder),
+            output=output.where,
             who=whoami(),
             time=job.ledger.clock(),
         )
@@ -134,45 +137,47 @@ def _run(job: Job, simulation: str | None) -> Manifest:
             raise
         job.observe("reserve", 1, 1)
         _forget_unused(job.keys, prefix, name)
-        return _complete(job, output, Reservation(reserve, key, binding), entry, tables, cells)
+        return _complete(job, output, Reservation(reserve, key, binding), entry, found)
 
 
 def _resume(job: Job) -> Manifest:
     release = job.release
     state = job.ledger.chain().open_release(release.release)
     _same_declaration(release, state)
-    output = Output(Path(state.reserve.output), release.release)
+    output = output_at(state.reserve.output, release.release)
     if state.commit and state.committed_at and output.holds(state.commit.files):
         return _finish(job, output, state, methods(release))
     if state.commit and state.reserve.key not in job.keys.names():
         raise PublishError(
             f"release {release.release!r} was published and its key destroyed; its folder is gone or was changed",
-            where=str(output.folder),
+            where=output.where,
             do="restore the folder from a copy: the ledger has the digest of every file",
         )
     key = _load(job.keys, state)
     tables = methods(release)
-    with _tabulated(job, tables, key) as cells:
-        binding = _bind(release, key, tables, cells)
+    with _tabulated(job, tables, key) as found:
+        binding = _bind(release, key, found)
         reservation = Reservation(state.reserve, key, binding)
-        return _complete(job, output, reservation, state.reserved_at, tables, cells)
+        return _complete(job, output, reservation, state.reserved_at, found)
 
 
 @contextmanager
-def _tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[list[Confidential[Any]]]:
-    """The exact numbers of every table, inside the engine's private workspace."""
-    with duckdb_engine() as engine:
+def _tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[Tabulated]:
+    """The exact numbers of every table, inside the engine."""
+    with open_engine(job.release.engine, job.session) as engine:
         try:
             cells = _count(job, engine, tables, key, clean=False)
         except EngineError:  # text that is not UTF-8, say: no record may stop a release
+            if engine.cleans:
+                raise
             cells = _count(job, engine, tables, key, clean=True)
+        marks = [fingerprints(engine, c.open_inside(), t.spans) for t, c in zip(tables, cells, strict=True)]
+        engine.unchanged()
         job.observe("tabulate", len(tables), len(tables))
-        yield cells
+        yield Tabulated(engine, tables, cells, marks)
 
 
-def _count(
-    job: Job, engine: DuckDBEngine, tables: list[Method], key: ReleaseKey, clean: bool
-) -> list[Confidential[Any]]:
+def _count(job: Job, engine: Engine, tables: list[Method], key: ReleaseKey, clean: bool) -> list[Confidential[Any]]:
     """Read the source and count every table."""
     release, domains = job.release, [table.domain for table in tables]
     name, source = next(iter(release.source.items()))
@@ -189,61 +194,54 @@ def _count(
                 do="see `discreet check`, mend the records, or release without `strict`",
             )
     job.observe("tabulate", 0, len(tables))  # may take long: say that it began
-    ranking = key.subkey("records", release.release, length=16)
-    rows = keep_records(engine, table, domains, release.unit, ranking)
+    rows = keep_records(engine, table, domains, release.unit, key.secret("records", release.release, length=16))
     return [table.tabulate(engine, rows) for table in tables]
 
 
-def _bind(release: Release, key: ReleaseKey, tables: list[Method], cells: list[Confidential[Any]]) -> bytes:
+def _bind(release: Release, key: ReleaseKey, found: Tabulated) -> bytes:
     """The MAC that ties a key to what it will protect: parameters, domains, code, and every cell."""
 
     def parts() -> Iterator[bytes]:
         yield release.canonical().encode()
         yield code_version().encode()
-        for table, content in zip(tables, cells, strict=True):
+        for table, marks in zip(found.tables, found.fingerprints, strict=True):
             yield table.name.encode()
-            yield table.digest(content)
+            yield hashlib.sha256(b"".join(marks)).digest()
 
     return key.mac(parts())
 
 
-def _complete(
-    job: Job,
-    output: Output,
-    reservation: Reservation,
-    entry: Entry,
-    tables: list[Method],
-    cells: list[Confidential[Any]],
-) -> Manifest:
+def _complete(job: Job, output: Output, reservation: Reservation, entry: Entry, found: Tabulated) -> Manifest:
     """Everything after the reservation. A failure here leaves a reservation that `resume` completes."""
     try:
-        stage(output.stage(), job.release, reservation, tables, cells, job.observe)
-        files = output.seal()
+        files = stage(output.stage(), job.release, reservation, found, job.observe)
+        output.seal(files)
         job.observe("write", 1, 1)
         job.ledger.commit(job.release.release, files)
         job.observe("commit", 1, 1)
         state = job.ledger.chain().open_release(job.release.release)
-        return _finish(job, output, state, tables)
-    except (OSError, MemoryError, KeyboardInterrupt) as error:
+        return _finish(job, output, state, found.tables, sealed=True)
+    except (OSError, MemoryError, KeyboardInterrupt, EngineError) as error:
         interrupted = isinstance(error, KeyboardInterrupt)
         if not interrupted and job.ledger.chain().open_release(job.release.release).commit is None:
             output.clean()  # a full disk needs the room
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
+        stopped = error.what if isinstance(error, EngineError) else f"stopped ({reason})"
         raise PublishError(
-            f"{'interrupted' if interrupted else f'stopped ({reason})'} after the reservation (ledger entry "
+            f"{'interrupted' if interrupted else stopped} after the reservation (ledger entry "
             f"{entry.number}): epsilon {written(reservation.reserve.guarantee.epsilon)} is spent",
             where=f"release {job.release.release}",
-            do=("complete it" if interrupted else "make room and complete it") + " with `discreet resume`: it costs "
+            do=("complete it" if interrupted else "mend that and complete it") + " with `discreet resume`: it costs "
             "nothing more",
         ) from None
 
 
-def _finish(job: Job, output: Output, state: ReleaseState, tables: list[Method]) -> Manifest:
+def _finish(job: Job, output: Output, state: ReleaseState, tables: list[Method], *, sealed: bool = False) -> Manifest:
     """Publish committed bytes, manifest last, then destroy the key."""
     if state.commit is None or state.committed_at is None:
         raise PublishError("is not committed", where=f"release {state.reserve.release}")
     made = manifest(job.release, state, state.commit, state.committed_at, job.ledger.chain().kind, tables)
-    output.publish(state.commit.files, made)
+    output.publish(state.commit.files, made, sealed=sealed)
     job.observe("publish", 1, 1)
     job.keys.destroy(state.reserve.key)
     job.observe("destroy", 1, 1)

@@ -6,13 +6,15 @@ from pathlib import Path
 
 from discreet.errors import PublishError
 from discreet.privacy.ledger import Ledger
-from discreet.publish.folder import contains
+from discreet.publish.folder import holds
 from discreet.publish.manifest import FILE, Manifest, read
+from discreet.publish.place import place_at
 
 
-def verify_folder(ledger: Ledger, path: Path) -> Manifest:
+def verify_folder(ledger: Ledger, path: str | Path) -> Manifest:
     """The manifest of a folder whose every byte is what the ledger committed; anything else is refused."""
-    folder = path.parent if path.name == FILE else path
+    where = str(path)
+    folder = where.removesuffix(FILE).rstrip("/") or "." if where.rpartition("/")[2] == FILE else where
     made = read(folder)
     chain = ledger.verify(made.ledger.head)
     state = chain.open_release(made.release)
@@ -28,10 +30,10 @@ def verify_folder(ledger: Ledger, path: Path) -> Manifest:
     )
     if state.commit is None or made.files != state.commit.files or said != wrote:
         raise PublishError(
-            "has a manifest that is not the one that was committed", where=str(folder), do="restore it from a copy"
+            "has a manifest that is not the one that was committed", where=folder, do="restore it from a copy"
         )
-    if not contains(folder, state.commit.files):
+    if not holds(place_at(folder), state.commit.files):
         raise PublishError(
-            "has files that are not those that were committed", where=str(folder), do="restore them from a copy"
+            "has files that are not those that were committed", where=folder, do="restore them from a copy"
         )
     return made

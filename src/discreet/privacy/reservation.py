@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from discreet.errors import KeyRefused
@@ -11,14 +12,25 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 
 if TYPE_CHECKING:
-    from discreet.noise.key import ReleaseKey
-    from discreet.noise.stream import Stream
+    from discreet.noise.key import ReleaseKey, Secret
 
 T = TypeVar("T")
 
 
+@dataclass(frozen=True)
+class License:
+    """A reservation's word, for workers that draw its noise: what they make is protected, and how it is marked."""
+
+    guarantee: Guarantee
+    simulated: bool
+
+    def protect(self, value: T) -> Protected[T]:
+        """Carry a mechanism's output over the wall."""
+        return Protected(value, self.guarantee, self.simulated)
+
+
 class Reservation:
-    """The only place where a noise stream can be had, and the only one where a protected value is made."""
+    """The only place where a noise stream's secret can be had, and the only one where a protected value is made."""
 
     def __init__(self, reserve: Reserve, key: ReleaseKey, binding: bytes) -> None:
         if not hmac.compare_digest(bytes.fromhex(reserve.binding), binding):
@@ -33,10 +45,14 @@ class Reservation:
     def simulated(self) -> bool:
         return self._key.simulated
 
-    def stream(self, table: str, purpose: str) -> Stream:
-        """The keyed stream that belongs to one table and purpose of this release."""
-        return self._key.stream(self.reserve.release, table, bytes.fromhex(self.reserve.spec), purpose)
+    def secret(self, table: str, purpose: str) -> Secret:
+        """The secret of the keyed stream that belongs to one table and purpose of this release."""
+        return self._key.stream_secret(self.reserve.release, table, bytes.fromhex(self.reserve.spec), purpose)
+
+    def license(self, guarantee: Guarantee) -> License:
+        """What a worker needs to protect under this reservation."""
+        return License(guarantee, self.simulated)
 
     def protect(self, value: T, guarantee: Guarantee) -> Protected[T]:
         """Carry a mechanism's output over the wall."""
-        return Protected(value, guarantee, self.simulated)
+        return self.license(guarantee).protect(value)

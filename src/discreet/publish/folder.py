@@ -1,22 +1,62 @@
-"""Written aside, then published: a staging folder becomes the output folder, and the manifest comes last."""
+"""Written aside, then published: the manifest comes last and makes a release.
+
+A folder is prepared beside its place and renamed. An object store cannot rename: its files lie where they will be
+read, and are no release until the manifest is there.
+"""
 
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
+from typing import Protocol
 
 from discreet.errors import PublishError
 from discreet.publish.manifest import FILE, Manifest
-from discreet.publish.tables import sha256
+from discreet.publish.place import Folder, Place, Prefix
+from discreet.words import is_uri
 
 
-class Output:
-    """The folder of one release, and the hidden one beside it in which it is prepared."""
+class Output(Protocol):
+    """Where one release goes."""
+
+    @property
+    def where(self) -> str: ...
+    def refuse_existing(self) -> None: ...
+    def stage(self) -> Place:
+        """An empty place for everything but the manifest."""
+
+    def seal(self, files: dict[str, str]) -> None:
+        """Everything staged is there for good, and nothing else."""
+
+    def clean(self) -> None:
+        """Remove what was staged."""
+
+    def holds(self, files: dict[str, str]) -> bool:
+        """Whether exactly these bytes are there already, staged or final."""
+
+    def publish(self, files: dict[str, str], manifest: Manifest, *, sealed: bool = False) -> None:
+        """Put what was staged into its place, and the manifest last; safe to repeat after a crash. What this process
+        has just sealed is not read again."""
+
+
+def output_at(where: str, release: str) -> Output:
+    """The output of a release at a path or a URI."""
+    if is_uri(where):
+        return StoreOutput(where, release)
+    return FolderOutput(Path(where[7:] if where.lower().startswith("file://") else where), release)
+
+
+class FolderOutput:
+    """The folder of one release, and the hidden ones beside it in which it is prepared."""
 
     def __init__(self, folder: Path, release: str) -> None:
         self.folder = folder.absolute()
         self.staging = self.folder.parent / f".{self.folder.name}.{release}.staging"
+        self._scratch = self.folder.parent / f".{self.folder.name}.{release}.parts"
+
+    @property
+    def where(self) -> str:
+        return str(self.folder)
 
     def refuse_existing(self) -> None:
         if self.folder.exists() or self.folder.is_symlink():
@@ -29,33 +69,31 @@ class Output:
         if not parent.is_dir() or not os.access(parent, os.W_OK):
             raise PublishError("cannot be created", where=str(self.folder), do="name a folder you can write to")
 
-    def stage(self) -> Path:
-        """An empty staging folder that only we can enter."""
+    def stage(self) -> Place:
+        """Empty staging folders that only we can enter."""
         self.clean()
         self.folder.parent.mkdir(parents=True, exist_ok=True)
-        self.staging.mkdir(mode=0o700)
-        return self.staging
+        for folder in (self.staging, self._scratch):
+            folder.mkdir(mode=0o700)
+        return Folder(self.staging, self._scratch)
 
     def clean(self) -> None:
-        shutil.rmtree(self.staging, ignore_errors=True)
+        Folder(self.staging, self._scratch).clear()
 
-    def seal(self) -> dict[str, str]:
-        """Everything staged is on disk; its digests go into the ledger."""
-        names = sorted(path.name for path in self.staging.iterdir())
-        for name in names:
-            _sync(self.staging / name)
-        _sync(self.staging)
-        return {name: sha256(self.staging / name) for name in names}
+    def seal(self, files: dict[str, str]) -> None:
+        found = Folder(self.staging, self._scratch).names()
+        if found != set(files):
+            raise PublishError("holds other files than were written", where=str(self.staging), do="run it again")
+        for folder in (*(p for p in self.staging.rglob("*") if p.is_dir()), self.staging):
+            _sync(folder)
 
-    def holds(self, files: dict[str, str]) -> Path | None:
-        """The folder, staged or final, that contains exactly these bytes already."""
-        return next((f for f in (self.folder, self.staging) if contains(f, files)), None)
+    def holds(self, files: dict[str, str]) -> bool:
+        return any(contains(folder, files) for folder in (self.folder, self.staging))
 
-    def publish(self, files: dict[str, str], manifest: Manifest) -> None:
-        """Move the staged folder into place and write the manifest; safe to repeat after a crash."""
-        if not contains(self.folder, files):
+    def publish(self, files: dict[str, str], manifest: Manifest, *, sealed: bool = False) -> None:
+        if sealed or not contains(self.folder, files):
             self.refuse_existing()
-            if not contains(self.staging, files):
+            if not sealed and not contains(self.staging, files):
                 raise PublishError(
                     "the staged files are not the committed ones", where=str(self.staging), do="run `discreet resume`"
                 )
@@ -74,11 +112,52 @@ class Output:
         self.clean()
 
 
+class StoreOutput:
+    """A prefix of an object store."""
+
+    def __init__(self, uri: str, release: str) -> None:
+        self.where, self._release = uri.rstrip("/"), release
+        self._prefix = Prefix(self.where)
+
+    def refuse_existing(self) -> None:
+        if self._prefix.names():
+            raise PublishError(
+                "exists already",
+                where=self.where,
+                do="name a prefix that is empty",
+            )
+
+    def stage(self) -> Place:
+        self.clean()
+        return self._prefix
+
+    def clean(self) -> None:
+        if FILE in self._prefix.names():
+            raise PublishError("is a release already", where=self.where, do="name another prefix")
+        self._prefix.clear()
+
+    def seal(self, files: dict[str, str]) -> None:
+        if self._prefix.names() != set(files):
+            raise PublishError("holds other files than were written", where=self.where, do="run `discreet resume`")
+
+    def holds(self, files: dict[str, str]) -> bool:
+        return holds(self._prefix, files)
+
+    def publish(self, files: dict[str, str], manifest: Manifest, *, sealed: bool = False) -> None:
+        if not sealed and not holds(self._prefix, files):
+            raise PublishError("the files are not the committed ones", where=self.where, do="run `discreet resume`")
+        with self._prefix.create(FILE) as file:
+            file.write(manifest.text().encode())
+
+
 def contains(folder: Path, files: dict[str, str]) -> bool:
     """Whether a folder holds exactly these files, byte for byte, with or without a manifest."""
-    if not folder.is_dir() or {p.name for p in folder.iterdir()} - {FILE} != set(files):
-        return False
-    return all(sha256(folder / name) == digest for name, digest in files.items())
+    return folder.is_dir() and holds(Folder(folder, folder), files)
+
+
+def holds(place: Place, files: dict[str, str]) -> bool:
+    """Whether a place holds exactly these files, byte for byte, with or without a manifest."""
+    return place.names() - {FILE} == set(files) and all(place.sha256(n) == digest for n, digest in files.items())
 
 
 def _sync(path: Path) -> None:

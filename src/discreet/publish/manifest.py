@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
+from discreet.publish.place import place_at
 
 FILE = "manifest.json"
 
@@ -76,18 +77,17 @@ class Manifest(_Part):
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
-def read(folder: Path) -> Manifest:
+def read(where: str | Path) -> Manifest:
     """The manifest of a release; a folder without one is refused."""
-    path = folder / FILE
     try:
-        return Manifest.model_validate_json(path.read_bytes())
+        return Manifest.model_validate_json(place_at(str(where)).read(FILE))
     except FileNotFoundError:
         raise PublishError(
             "has no manifest: it is not a release, or not a finished one",
-            where=str(folder),
+            where=str(where),
             do="run `discreet resume` if a run was interrupted",
         ) from None
     except (ValidationError, OSError):
         raise PublishError(
-            "has a manifest that cannot be read", where=str(folder), do="restore it from a copy"
+            "has a manifest that cannot be read", where=str(where), do="restore it from a copy"
         ) from None

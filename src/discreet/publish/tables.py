@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.csv as pcsv
@@ -16,7 +14,9 @@ import pyarrow.parquet as pq
 from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
+from discreet.publish.place import Place
 
+KINDS = ("parquet", "csv")
 SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and must not be published."
 
 
@@ -27,9 +27,9 @@ def in_words(guarantee: Guarantee, simulated: bool) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """One table as files."""
+    """One table, or one part of it, as files: their names and SHA-256."""
 
-    files: tuple[str, ...]
+    files: dict[str, str]
     rows: int
 
 
@@ -38,16 +38,32 @@ def stem(table: str, simulated: bool) -> str:
     return f"{table}.simulation" if simulated else table
 
 
-def write_table(
-    folder: Path, table: str, schema: pa.Schema, batches: Iterator[Protected[pa.RecordBatch]], simulated: bool
-) -> Written:
-    """Stream one table into `folder`, as Parquet and CSV."""
+def file_names(table: str, simulated: bool, parts: int) -> list[str]:
+    """The files of a table. A large one is a folder of parts: `jobs.parquet/part-00000.parquet`."""
+    return [n for part in ([None] if parts == 1 else range(parts)) for n in _names(table, simulated, part)]
+
+
+def _names(table: str, simulated: bool, part: int | None) -> tuple[str, str]:
     name = stem(table, simulated)
-    parquet, csv = folder / f"{name}.parquet", folder / f"{name}.csv"
+    parquet, csv = (f"{name}.{kind}" + ("" if part is None else f"/part-{part:05}.{kind}") for kind in KINDS)
+    return parquet, csv
+
+
+def write_table(
+    place: Place,
+    table: str,
+    schema: pa.Schema,
+    batches: Iterator[Protected[pa.RecordBatch]],
+    simulated: bool,
+    part: int | None = None,
+) -> Written:
+    """Stream one table, or one part of it, to its place, as Parquet and CSV."""
+    names = _names(table, simulated, part)
     marked = schema.with_metadata({"discreet": SIMULATION if simulated else "protected; see manifest.json"})
     plain = pa.schema([(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema])
     rows = 0
     with ExitStack() as stack:
+        parquet, csv = (stack.enter_context(place.create(name)) for name in names)
         columns = stack.enter_context(pq.ParquetWriter(parquet, marked, compression="zstd"))
         lines = stack.enter_context(pcsv.CSVWriter(csv, plain, write_options=_CSV))
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
@@ -59,7 +75,7 @@ def write_table(
             columns.write_batch(batch.replace_schema_metadata(marked.metadata))
             text.result()
             rows += batch.num_rows
-    return Written((parquet.name, csv.name), rows)
+    return Written({name: file.sha256() for name, file in zip(names, (parquet, csv), strict=True)}, rows)
 
 
 _CSV = pcsv.WriteOptions(quoting_style="needed")  # texts are quoted, numbers are not: codes stay codes
@@ -67,9 +83,3 @@ _CSV = pcsv.WriteOptions(quoting_style="needed")  # texts are quoted, numbers ar
 
 def _write_text(lines: pcsv.CSVWriter, batch: pa.RecordBatch, plain: pa.Schema) -> None:
     lines.write_batch(batch.cast(plain))
-
-
-def sha256(path: Path) -> str:
-    """The digest of a file, read in pieces."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

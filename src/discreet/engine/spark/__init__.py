@@ -1,0 +1,36 @@
+"""Spark: the same release on a cluster, to the bit. Needs the extra `discreet[spark]` and Java 17 or 21."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from discreet.engine.workspace import workspace
+from discreet.errors import EngineError
+from discreet.spec import SparkEngineSpec
+
+if TYPE_CHECKING:
+    from discreet.engine.spark.engine import SparkEngine
+
+
+@contextmanager
+def spark_engine(spec: SparkEngineSpec | None, session: Any = None) -> Iterator[SparkEngine]:
+    """An engine on a session of our own, or on an existing one, which stays open and keeps its own settings."""
+    try:
+        from discreet.engine.spark.engine import SparkEngine
+        from discreet.engine.spark.session import checked, started
+    except ImportError as error:
+        if (error.name or "").split(".")[0] not in ("pyspark", "py4j", "pandas"):
+            raise
+        raise EngineError(
+            f"needs {error.name}, which is not installed", where="engine spark", do="pip install 'discreet[spark]'"
+        ) from None
+    with workspace() as folder:
+        if session is not None:
+            found = checked(session)
+            with SparkEngine(found) as engine:
+                yield engine
+        elif spec is not None:
+            with started(spec, folder) as found, SparkEngine(found) as engine:
+                yield engine

@@ -1,0 +1,308 @@
+"""The cluster engine: Ibis expressions as Spark SQL, kernels in `mapInArrow`, nothing of table size on the driver."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import ibis
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+)
+from pyspark.storagelevel import StorageLevel
+
+from discreet.engine import readers
+from discreet.engine.spans import CELL, Kernel, Progress, Spans, quiet
+from discreet.engine.spark.jobs import Jobs, discreetly
+from discreet.engine.spark.worker import SPAN, Prioritise, RunKernel
+from discreet.engine.withhold import withhold
+from discreet.errors import SourceError
+from discreet.noise.key import Secret
+from discreet.spec import FileSource
+from discreet.words import is_uri
+
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",  # arithmetic is checked
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(1 << 18),
+    "spark.sql.execution.arrow.useLargeVarTypes": "true",  # texts of any length
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # no date of a record may stop a release
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",  # small tables in few pieces
+    "spark.sql.parquet.mergeSchema": "false",
+}
+_UINT64 = DecimalType(20, 0)  # how Spark reads Parquet's unsigned 64-bit integers
+_TYPES: dict[pa.DataType, DataType] = {
+    pa.bool_(): BooleanType(),
+    pa.int8(): ByteType(),
+    pa.int16(): ShortType(),
+    pa.int32(): IntegerType(),
+    pa.int64(): LongType(),
+    pa.uint8(): ShortType(),
+    pa.uint16(): IntegerType(),
+    pa.uint32(): LongType(),
+    pa.uint64(): _UINT64,
+    pa.float32(): FloatType(),
+    pa.float64(): DoubleType(),
+    pa.null(): IntegerType(),
+}
+Types = dict[str, pa.DataType]
+
+
+class SparkEngine:
+    """One session beside the user's, with settings and names of its own; what it kept is gone when it is closed."""
+
+    cleans = True
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session.newSession()
+        self._context = session.sparkContext
+        for key, value in _SETTINGS.items():
+            self._session.conf.set(key, value)
+        self._backend: Any = ibis.pyspark.connect(self._session)
+        self._jobs = Jobs(self._session)
+        self._names = count()
+        self._kept: list[DataFrame] = []
+        self._sent: list[Any] = []
+        self._source: tuple[list[str], StructType, str] | None = None
+        self.unreadable = 0
+
+    # --- reading ----------------------------------------------------------------------------------------------------
+
+    def read(self, source: Any, base: Path, wanted: Sequence[str], clean: bool = False) -> ibis.Table:  # noqa: ARG002 - it always cleans
+        if isinstance(source, DataFrame):
+            # A frame may answer differently each time it is computed: one snapshot, and no way back to its source.
+            snapshot = self._jobs.run(
+                lambda: source.select(*_known(source, wanted)).localCheckpoint(True, StorageLevel.MEMORY_AND_DISK)
+            )
+            return self._view(_clean(self._adopted(snapshot), wanted))
+        if not isinstance(source, FileSource):
+            raise SourceError(
+                "is not read by Spark here",
+                where="source",
+                do="name a Parquet path, or pass a DataFrame of the session; other sources run on DuckDB",
+            )
+        where = f"source {source.path}"
+        paths, kinds = _paths(source, base, wanted, where)
+        frame = self._scan(paths, where, None if kinds is None else _schema(kinds))
+        self._source = (paths, frame.schema, _listing(frame))
+        unsigned = None if kinds is None else [name for name, kind in kinds.items() if kind == pa.uint64()]
+        return self._view(_clean(frame, wanted, unsigned))
+
+    def _scan(self, paths: list[str], where: str, schema: StructType | None = None) -> DataFrame:
+        """A scan without columns made from folder names. A schema that is known need not be read again."""
+        reader = self._session.read.option("recursiveFileLookup", "true")
+        return discreetly(
+            lambda: (reader if schema is None else reader.schema(schema)).parquet(*paths),
+            "does not exist, or is not readable as Parquet",
+            where,
+            "check the path as Spark sees it, and that every worker can read it",
+        )
+
+    def _adopted(self, frame: DataFrame) -> DataFrame:
+        """A frame of the user's session in ours, by way of the one place where both see names."""
+        name = f"discreet_{id(self)}_{next(self._names)}"
+
+        def hand_over() -> DataFrame:
+            frame.createGlobalTempView(name)
+            try:
+                return self._session.table(f"global_temp.{name}")
+            finally:
+                self._session.catalog.dropGlobalTempView(name)
+
+        return discreetly(hand_over)
+
+    def unchanged(self) -> None:
+        """A lost worker's rows are computed again from the source: refuse if its files are not what they were."""
+        if self._source is not None:
+            paths, schema, listing = self._source
+            if _listing(self._scan(paths, "source", schema)) != listing:
+                raise SourceError("changed while it was read", where="source", do="let it rest and run again")
+
+    def public(self, table: pa.Table) -> ibis.Table:
+        return self._view(self._session.createDataFrame(table).hint("broadcast"))
+
+    # --- computing --------------------------------------------------------------------------------------------------
+
+    def store(self, table: ibis.Table) -> ibis.Table:
+        return self._keep(self._frame(table))
+
+    def batches(self, table: ibis.Table) -> Iterator[pa.RecordBatch]:
+        frame = self._frame(table)
+        yield from self._jobs.run(frame.toArrow).to_batches()
+
+    def prioritised(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
+        frame = self._frame(table)
+        plain = frame.toDF(*_plain(frame.columns))  # mapInArrow would take a dot or a backtick in a name for syntax
+        places = tuple(frame.columns.index(column) for column in columns)
+        schema = StructType([*plain.schema.fields]).add(name, LongType())
+        ranked = plain.mapInArrow(Prioritise(places, name, self._send(secret)), schema)
+        return self._view(ranked.toDF(*frame.columns, name))
+
+    def map(self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None) -> ibis.Table:
+        return self._keep(self._spread(table, spans, kernel, secret))
+
+    def gather(
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = quiet,
+    ) -> Iterator[pa.RecordBatch]:
+        frame = self._spread(table, spans, kernel, secret)
+        yield from self._jobs.run(
+            frame.toArrow, lambda share: progress(int(share * len(spans)), len(spans))
+        ).to_batches()
+        progress(len(spans), len(spans))
+
+    def _spread(self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None) -> DataFrame:
+        """Rows and one mark a span, to the tasks that run the kernel: whole spans, each in cell order."""
+        others = [column for column in table.columns if column != CELL]
+        frame = self._frame(table).select(F.expr(f"{CELL} div {spans.size}").alias(SPAN), CELL, *map(_quoted, others))
+        marks = self._session.range(len(spans)).withColumnRenamed("id", SPAN)
+        tasks = min(len(spans), max(3 * self._context.defaultParallelism, 1))
+        spread = (
+            frame.unionByName(marks, allowMissingColumns=True)
+            .repartition(tasks, SPAN)
+            .sortWithinPartitions(SPAN, F.col(CELL).asc_nulls_first(), *map(_quoted, others))
+        )
+        sent = None if secret is None else self._send(secret)
+        run = RunKernel(kernel, spans, (CELL, *others), sent)
+        return spread.toDF(*_plain(spread.columns)).mapInArrow(run, from_arrow_schema(kernel.schema))
+
+    # --- keeping ----------------------------------------------------------------------------------------------------
+
+    def _frame(self, table: ibis.Table) -> DataFrame:
+        return discreetly(lambda: self._session.sql(self._backend.compile(table)))
+
+    def _view(self, frame: DataFrame) -> ibis.Table:
+        name = f"discreet_{next(self._names)}"
+        discreetly(lambda: frame.createTempView(name))
+        return self._backend.table(name)
+
+    def _keep(self, frame: DataFrame) -> ibis.Table:
+        """Computed when it is first used, then kept in the executors' memory and encrypted on their disks."""
+        self._kept.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        return self._view(frame)
+
+    def _send(self, secret: Secret) -> Any:
+        """A secret for the workers: encrypted on the wire and on disk, and in no closure."""
+        sent = discreetly(lambda: self._context.broadcast(secret.expose()))
+        self._sent.append(sent)
+        return sent
+
+    def __enter__(self) -> SparkEngine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for frame in self._kept:
+            with contextlib.suppress(Exception):
+                frame.unpersist()
+        for sent in self._sent:
+            with contextlib.suppress(Exception):
+                sent.destroy(blocking=True)
+        for view in range(next(self._names)):
+            with contextlib.suppress(Exception):
+                self._session.catalog.dropTempView(f"discreet_{view}")
+
+
+def _paths(source: FileSource, base: Path, wanted: Sequence[str], where: str) -> tuple[list[str], Types | None]:
+    """What Spark is to read: a URI as it stands, or the files that a path of this machine means, and their types."""
+    if is_uri(source.path):
+        _only_parquet(source.format or "parquet", where)
+        return [source.path], None
+    files, kind = readers.find(base / source.path.removeprefix("file://"), source.format, where)
+    _only_parquet(kind, where)
+    kinds = withhold(
+        lambda: readers.types(files, wanted, where), (Exception,), "is not readable as Parquet", where, "check the file"
+    )
+    return [f"file://{_literal(path.absolute())}" for path in files], kinds
+
+
+def _only_parquet(kind: str, where: str) -> None:
+    if kind != "parquet":
+        raise SourceError(f"is {kind}: Spark reads Parquet here", where=where, do="convert it, or run on DuckDB")
+
+
+def _schema(kinds: Types) -> StructType | None:
+    """What Spark need not infer: it would stop at columns that nobody wants, such as times in nanoseconds."""
+    known = [StructField(name, found) for name, kind in kinds.items() if (found := _type(kind)) is not None]
+    return StructType(known) if len(known) == len(kinds) else None
+
+
+def _type(kind: pa.DataType) -> DataType | None:
+    """The type that Spark reads for a column of codes; none for others, which will be refused by name."""
+    if pa.types.is_dictionary(kind):
+        return _type(kind.value_type)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return StringType()
+    return DateType() if pa.types.is_date(kind) else _TYPES.get(kind)
+
+
+def _literal(path: Path) -> str:
+    """A path in which Spark finds nothing to expand."""
+    return re.sub(r"([\\*?\[\]{},])", r"\\\1", str(path))
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _plain(columns: Sequence[str]) -> list[str]:
+    return [f"column_{i}" for i in range(len(columns))]
+
+
+def _known(frame: DataFrame, wanted: Sequence[str]) -> list[Any]:
+    return [F.col(_quoted(name)) for name in wanted if name in frame.columns] or [F.lit(0).alias("discreet_row")]
+
+
+def _clean(frame: DataFrame, wanted: Sequence[str], unsigned: Sequence[str] | None = None) -> DataFrame:
+    """The wanted columns, with text that is not UTF-8 missing, as DuckDB has it. `unsigned` says which are unsigned
+    64-bit integers, where that is known."""
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    columns = []
+    for name in wanted:
+        if name in kinds:
+            column = F.col(_quoted(name))
+            if isinstance(kinds[name], StringType):
+                column = F.try_validate_utf8(column)
+            elif kinds[name] == _UINT64 and (unsigned is None or name in unsigned):
+                column = column.cast("string")
+            columns.append(column.alias(name))
+    return frame.select(*columns) if columns else frame.select(F.lit(0).alias("discreet_row"))
+
+
+def _listing(frame: DataFrame) -> str:
+    """The files of a scan with their sizes and times of change, as Spark listed them."""
+
+    def files() -> str:
+        leaf = frame._jdf.queryExecution().analyzed().collectLeaves().apply(0)
+        return str(leaf.relation().location().allFiles().mkString("\n"))
+
+    return re.sub(r"access_time=-?\d+", "", discreetly(files))

@@ -1,0 +1,134 @@
+"""Spark's jobs, watched: progress, interrupts, and failures told without their messages."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from itertools import count
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from ibis.common.exceptions import IbisError
+from py4j.protocol import Py4JError
+from pyspark import inheritable_thread_target
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from discreet.engine.spark.worker import SAFE
+from discreet.errors import EngineError
+
+T = TypeVar("T")
+SECONDS = 0.1
+_NUMBERS = count()
+WITHHELD = "could not be computed; Spark's message is withheld, for it may quote confidential values"
+_FAILURES = (Py4JError, PySparkException, IbisError, pa.ArrowException, ConnectionError, EOFError)
+_KNOWN = {
+    r"No module named 'discreet": (
+        "a worker has no discreet installed",
+        "install the same discreet there, or name its Python with config spark.pyspark.python",
+    ),
+    r"No module named '(pyarrow|numpy|numba|cryptography|pandas)": (
+        "a worker lacks a package that discreet needs",
+        "install discreet with all it needs on every worker",
+    ),
+    r"PYTHON_VERSION_MISMATCH": (
+        "a worker has another Python than this process",
+        "name the right one with config spark.pyspark.python",
+    ),
+    r"Cannot run program": (
+        "a worker cannot start its Python",
+        "name one that is there on every worker with config spark.pyspark.python",
+    ),
+    r"ExecutorLostFailure|executor (lost|exited)|was cancelled because SparkContext was shut down": (
+        "the cluster lost its executors too often",
+        "see that they have memory enough (spark.executor.memory, spark.executor.memoryOverhead), and run again",
+    ),
+    r"(No space left on device|Disk quota exceeded)": ("a worker's disk is full", "make room on it"),
+    r"(FileNotFoundError, No such file|PermissionError, )": (
+        "a worker cannot reach the output folder",
+        "name one on a file system that all workers share, as the same user, or an object store",
+    ),
+}
+
+
+class Jobs:
+    """Runs Spark's actions so that Ctrl-C cancels them and somebody can watch."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session, self._context = session, session.sparkContext
+
+    def run(
+        self, action: Callable[[], T], watch: Callable[[float], None] | None = None, patience: float | None = None
+    ) -> T:
+        """The action's result. `watch` hears of the share of tasks done; `patience` is how many seconds it may take."""
+        group = f"discreet-{next(_NUMBERS)}"
+
+        def grouped() -> T:
+            self._context.setJobGroup(group, "discreet", interruptOnCancel=True)
+            return action()
+
+        waited = 0.0
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            future: Future[T] = pool.submit(inheritable_thread_target(self._session)(grouped))
+            try:
+                while True:
+                    try:
+                        return discreetly(lambda: future.result(SECONDS))
+                    except NotYet:
+                        waited += SECONDS
+                        if patience is not None and waited > patience:
+                            raise EngineError(
+                                f"the cluster runs nothing within {patience:g} seconds",
+                                where="engine spark",
+                                do="see that it has workers that are free and large enough, and know the same secret",
+                            ) from None
+                        if watch is not None:
+                            watch(self._share(group))
+            except BaseException:
+                with contextlib.suppress(Exception):
+                    self._context.cancelJobGroup(group)
+                raise
+
+    def _share(self, group: str) -> float:
+        """The share of tasks that are done, of the stages that are known."""
+        done = total = 0
+        with contextlib.suppress(Exception):
+            tracker = self._context.statusTracker()
+            for job in tracker.getJobIdsForGroup(group):
+                for stage in getattr(tracker.getJobInfo(job), "stageIds", []):
+                    info: Any = tracker.getStageInfo(stage)
+                    if info is not None:
+                        done, total = done + info.numCompletedTasks, total + info.numTasks
+        return done / total if total else 0.0
+
+
+def discreetly(
+    call: Callable[[], T],
+    what: str = WITHHELD,
+    where: str = "engine spark",
+    do: str = "check that the source is complete and of the declared types, and the cluster's logs",
+) -> T:
+    """call(); what failed is told in our own words. Raised after the handler has ended, so that no trace leads back."""
+    try:
+        return call()
+    except NotYet:
+        raise
+    except _FAILURES as error:
+        told, kind = _told(str(error)), type(error).__name__
+    if told is not None:
+        raise EngineError(told[0], where="engine spark", do=told[1])
+    raise EngineError(f"{what} ({kind})", where=where, do=do)
+
+
+def _told(message: str) -> tuple[str, str] | None:
+    """A failure that we know, or that our own code on a worker has put into safe words."""
+    for pattern, told in _KNOWN.items():
+        if re.search(pattern, message):
+            return told
+    if (start := message.find(SAFE)) >= 0:
+        reason = message[start + len(SAFE) :].split("\n", 1)[0].strip().rstrip(".")
+        return f"a worker failed ({reason})", "mend that and run again"
+    return None

@@ -1,0 +1,224 @@
+"""Sessions: Java and the master are there, channels and disks are encrypted, workers have the same discreet. Or one
+line that says what is missing, before anything is read or spent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from discreet.engine.spark.jobs import Jobs, discreetly
+from discreet.engine.spark.worker import introduce
+from discreet.errors import EngineError
+from discreet.spec import SparkEngineSpec
+from discreet.version import code_version
+
+LOG_ENVIRONMENT = "DISCREET_SPARK_LOG"
+JAVA = (17, 21)
+REACH_SECONDS = 5.0
+PATIENCE_SECONDS = 120.0
+WHERE = "engine spark"
+
+_INTRODUCED: set[str] = set()  # applications whose workers this process has looked at
+
+# What a session must have. Disks: shuffles, spills and broadcast variables.
+DISKS = {"spark.io.encryption.enabled": "true"}
+CHANNELS = {
+    "spark.authenticate": "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.saslFallback": "false",  # or a peer could ask for less
+}
+# What it gets unless somebody says otherwise.
+DEFAULTS = {
+    "spark.app.name": "discreet",
+    "spark.ui.enabled": "false",
+    "spark.network.crypto.authEngineVersion": "2",
+    "spark.io.encryption.keySizeBits": "256",
+    "spark.python.authenticate.socketTimeout": "5m",  # a worker's Python may start slowly, and then asks for a secret
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+}
+
+
+@contextmanager
+def started(spec: SparkEngineSpec, folder: Path) -> Iterator[SparkSession]:
+    """A session of our own; its process is gone afterwards."""
+    if SparkContext._active_spark_context is not None:
+        raise EngineError(
+            "a Spark session is open in this process already", where=WHERE, do="pass it: discreet.release(…, session=)"
+        )
+    _check_java()
+    _check_master(spec.spark)
+    session = None
+    try:
+        session = _start(spec, folder)
+        introduced(session)
+        yield session
+    finally:
+        if session is not None:
+            with contextlib.suppress(Exception):
+                session.stop()
+        _stop_java()
+
+
+def checked(session: Any) -> SparkSession:
+    """A session of somebody else's, if it keeps what we promise."""
+    if not isinstance(session, SparkSession):
+        raise EngineError(
+            "is not a session that can broadcast a secret (Spark Connect cannot)",
+            where="session",
+            do="pass a classic pyspark.sql.SparkSession",
+        )
+    context = session.sparkContext
+    _check_encryption(context.getConf(), str(context.master))
+    introduced(session)
+    return session
+
+
+def local(master: str) -> bool:
+    """Whether everything happens in one process of this machine."""
+    return re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
+# --- starting -------------------------------------------------------------------------------------------------------
+
+
+def _start(spec: SparkEngineSpec, folder: Path) -> SparkSession:
+    given = SparkConf(loadDefaults=False).setMaster(spec.spark)
+    for key, value in spec.config.items():
+        given.set(key, value)
+    context = discreetly(
+        lambda: SparkContext(conf=_effective(given, spec.spark, folder)),
+        "does not take this process: its master runs without encryption, with another secret, or with another Spark",
+        f"{WHERE}, master {spec.spark}",
+        "compare spark-defaults.conf on both sides",
+    )
+    # PySpark itself looks at the environment only.
+    named = context.getConf().get("spark.pyspark.python")
+    context.pythonExec = named or os.environ.get("PYSPARK_PYTHON") or sys.executable
+    return SparkSession(context)
+
+
+def _effective(given: SparkConf, master: str, folder: Path) -> SparkConf:
+    """The settings in force: given ones, the owner's spark-defaults.conf, then ours; refused if they leave a gap."""
+    log = os.environ.get(LOG_ENVIRONMENT)
+    with Path(log or os.devnull).open("ab") as sink:  # Spark logs what fails, and what fails may quote a record
+        try:
+            gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                given, popen_kwargs={"stdout": sink, "stderr": sink}
+            )
+        except Exception:
+            raise EngineError(
+                "its Java process did not start",
+                where=WHERE,
+                do=f"check config (spark.driver.memory, say); ${LOG_ENVIRONMENT} names a file for its log",
+            ) from None
+    SparkContext._ensure_initialized(gateway=gateway)
+    conf = SparkConf()  # Java has read spark-defaults.conf
+    ours = {**DISKS, **({} if local(master) else CHANNELS), **DEFAULTS}
+    if local(master):
+        ours |= {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1"}
+    for key, value in ours.items():
+        conf.setIfMissing(key, value)
+    conf.setMaster(master).set("spark.local.dir", str(folder)).set("spark.ui.showConsoleProgress", "false")
+    _check_encryption(conf, master)
+    if master.startswith("spark://") and not conf.get("spark.authenticate.secret"):
+        raise EngineError(
+            "the cluster's secret is not known here",
+            where=f"{WHERE}, master {master}",
+            do="put spark.authenticate.secret into the spark-defaults.conf of $SPARK_CONF_DIR, as on the cluster",
+        )
+    return conf
+
+
+def _stop_java() -> None:
+    """The Java process holds confidential rows and secrets: it goes with the session."""
+    gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    if gateway is None:
+        return
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        with contextlib.suppress(Exception):
+            process.stdin.close()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+# --- checks ---------------------------------------------------------------------------------------------------------
+
+
+def _check_java() -> None:
+    """Spark looks for Java in JAVA_HOME, then on the PATH."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    do = f"install Java {JAVA[0]} or {JAVA[1]} and point JAVA_HOME to it"
+    try:
+        said = subprocess.run([java or "java", "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        place = f" in JAVA_HOME ({home})" if home else ""
+        raise EngineError(f"Spark needs Java, and there is none{place}", where=WHERE, do=do) from None
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    if found is None or int(found[1]) < JAVA[0]:
+        version = f"version {found[1]}" if found else "of no known version"
+        raise EngineError(f"Spark needs Java {JAVA[0]} or {JAVA[1]}; this one is {version}", where=WHERE, do=do)
+
+
+def _check_master(master: str) -> None:
+    """A standalone master must answer at all: Spark itself would try for a minute."""
+    if not master.startswith("spark://"):
+        return
+    for place in master.removeprefix("spark://").split(","):
+        host, _, port = place.rpartition(":")
+        with contextlib.suppress(OSError, ValueError), socket.create_connection((host, int(port)), REACH_SECONDS):
+            return
+    raise EngineError(
+        "the master does not answer", where=f"{WHERE}, master {master}", do="check the address and that it is up"
+    )
+
+
+def _check_encryption(conf: SparkConf, master: str) -> None:
+    wanted = dict(DISKS)
+    if not local(master) and conf.get("spark.ssl.rpc.enabled", "false") != "true":
+        wanted |= CHANNELS
+    missing = [f"{key} {value}" for key, value in wanted.items() if conf.get(key, "unset") != value]
+    if missing:
+        raise EngineError(
+            "its channels or disks are not encrypted, and a release key may only travel encrypted",
+            where=f"{WHERE}, master {master}",
+            do=f"set {', '.join(missing)} before the session starts, on the cluster too",
+        )
+
+
+def introduced(session: SparkSession) -> None:
+    """Every worker that answers has the same discreet and the same Arrow as this process."""
+    context = session.sparkContext
+    if context.applicationId in _INTRODUCED:
+        return
+    tasks = max(2 * context.defaultParallelism, 2)
+    rdd = context.parallelize(range(tasks), tasks).mapPartitions(introduce)
+    for host, code, arrow in Jobs(session).run(rdd.collect, patience=PATIENCE_SECONDS):
+        if (code, arrow) != (code_version(), pa.__version__):
+            raise EngineError(
+                f"the worker on {host} has discreet {code} and Arrow {arrow}, this process {code_version()} and "
+                f"{pa.__version__}",
+                where=WHERE,
+                do="install the same versions: equal releases need equal code",
+            )
+    _INTRODUCED.add(str(context.applicationId))

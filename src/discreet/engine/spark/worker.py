@@ -1,0 +1,103 @@
+"""What runs on Spark's workers: kernels over the spans that a task was given. Nothing here knows a session.
+
+A task gets its rows sorted by span and cell, with one mark a span, so that empty spans are visited too. The noise of
+a cell belongs to the cell, so a task may run twice, or beside itself, or elsewhere: it gives the same rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discreet.engine.content import priorities
+from discreet.engine.spans import CELL, Kernel, Spans
+from discreet.engine.workspace import no_core_dumps
+from discreet.errors import DiscreetError, EngineError
+from discreet.noise.stream import Stream
+from discreet.version import code_version
+
+SPAN = "discreet_span"
+SAFE = "discreet on a worker: "  # what follows in an error's message holds no confidential value
+
+
+@dataclass(frozen=True)
+class RunKernel:
+    """A kernel over all spans of a task. The secret is a broadcast variable: its value is not in this closure."""
+
+    kernel: Kernel
+    spans: Spans
+    columns: tuple[str, ...]
+    secret: Any
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return discreetly(self._run(batches))
+
+    def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        stream = None if self.secret is None else Stream.from_secret(self.secret.value)
+        for number, pieces in groupby(_pieces(batches, self.columns), key=lambda piece: piece[0]):
+            rows = (batch for _, batch in pieces if batch.num_rows)
+            yield from self.kernel(self.spans[number], rows, stream)
+
+
+def _pieces(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches cut where the span changes, without marks and without the span's own column, which is the first."""
+    for batch in batches:
+        numbers = batch.column(0).to_numpy()
+        rows = pa.RecordBatch.from_arrays(batch.columns[1:], names=list(columns))
+        borders = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), batch.num_rows]
+        for start, end in pairwise(borders):
+            if start < end:
+                piece = rows.slice(start, end - start)
+                yield int(numbers[start]), piece.filter(pc.is_valid(piece.column(CELL)))
+
+
+@dataclass(frozen=True)
+class Prioritise:
+    """One more column: each row's place in a keyed order."""
+
+    columns: tuple[int, ...]
+    name: str
+    secret: Any
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return discreetly(self._run(batches))
+
+    def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            order = priorities(self.secret.value, [batch.column(column) for column in self.columns])
+            yield batch.append_column(self.name, order)
+
+
+def discreetly(results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The results; a failure is told without its message, for Spark would log it, and it may quote a record."""
+    no_core_dumps()
+    try:
+        yield from results
+    except DiscreetError as error:
+        raise EngineError(SAFE + str(error)) from None
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "no reason given"
+        raise EngineError(f"{SAFE}{type(error).__name__}, {reason}") from None
+    except Exception as error:
+        raise EngineError(f"{SAFE}{type(error).__name__} in {_place(error)}") from None
+
+
+def _place(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}" if trace else "an unknown place"
+
+
+def introduce(_: Iterable[int]) -> Iterator[tuple[str, str, str]]:
+    """A worker's host, discreet and Arrow: the same on all of them, or bytes could differ."""
+    no_core_dumps()
+    yield os.uname().nodename, code_version(), pa.__version__

@@ -1,0 +1,189 @@
+"""Where files are written: a folder, or a prefix of an object store. A file is there whole or not at all.
+
+Several workers may write the same file at once, for a task can be repeated: whoever is last leaves the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, cast
+
+from discreet.errors import PublishError
+from discreet.words import is_uri
+
+PIECE = 1 << 20
+
+
+def sha256(path: Path) -> str:
+    """The digest of a file, read in pieces."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Place(Protocol):
+    """A folder of files with names like `jobs.parquet` or `jobs.parquet/part-00007.parquet`."""
+
+    def create(self, name: str) -> Any:
+        """A context manager: a `Hashed` file, which appears when the block ends well."""
+
+    def names(self) -> set[str]: ...
+    def read(self, name: str) -> bytes:
+        """A small file; FileNotFoundError if it is not there."""
+
+    def sha256(self, name: str) -> str: ...
+    def clear(self) -> None: ...
+
+
+class Hashed:
+    """A file being written, with the SHA-256 of what went in. Speaks as much of the file protocol as Arrow asks for."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw, self._hash = raw, hashlib.sha256()
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self._hash.update(view)
+        self._raw.write(view)
+        return view.nbytes
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def flush(self) -> None:
+        """Nothing to do: the place sees to it at the end."""
+
+    def close(self) -> None:
+        self.closed = True
+
+    def sha256(self) -> str:
+        return self._hash.hexdigest()
+
+
+def place_at(where: str) -> Place:
+    """What lies at a path or a URI."""
+    path = Path(where.removeprefix("file://"))
+    return Prefix(where.rstrip("/")) if is_uri(where) else Folder(path, path)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder of this machine, or one that all workers share. Files are made in `scratch`, beside it, and moved."""
+
+    path: Path
+    scratch: Path
+
+    @contextmanager
+    def create(self, name: str) -> Iterator[Hashed]:
+        target = self.path / name
+        handle, aside = tempfile.mkstemp(dir=self.scratch)  # fails for a task that outlived its release
+        try:
+            for folder in reversed(Path(name).parents[:-1]):
+                (self.path / folder).mkdir(exist_ok=True)
+            with os.fdopen(handle, "wb") as raw:
+                yield Hashed(raw)
+                raw.flush()
+                os.fsync(raw.fileno())
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(aside, 0o666 & ~mask)  # noqa: PTH101 - mkstemp gave a name
+            os.replace(aside, target)  # noqa: PTH105
+        except BaseException:
+            Path(aside).unlink(missing_ok=True)
+            raise
+
+    def names(self) -> set[str]:
+        return {path.relative_to(self.path).as_posix() for path in self.path.rglob("*") if not path.is_dir()}
+
+    def read(self, name: str) -> bytes:
+        return (self.path / name).read_bytes()
+
+    def sha256(self, name: str) -> str:
+        return sha256(self.path / name)
+
+    def clear(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """A prefix of an object store, or a folder of HDFS: s3://, gs://, abfss://, hdfs://. Nothing is ever renamed."""
+
+    uri: str
+
+    @contextmanager
+    def create(self, name: str) -> Iterator[Hashed]:
+        system, base = self._open()
+        target = f"{base}/{name}"
+        with tempfile.TemporaryFile() as whole:  # closing an upload completes it: only a whole file is sent
+            file = Hashed(cast(BinaryIO, whole))
+            yield file
+            size = whole.tell()
+            whole.seek(0)
+            with system.open_output_stream(target) as sent:
+                while piece := whole.read(PIECE):
+                    sent.write(piece)
+        if system.get_file_info(target).size != size:
+            raise PublishError(
+                "was not stored whole", where=f"{self.uri}/{name}", do="complete it with `discreet resume`"
+            )
+
+    def names(self) -> set[str]:
+        from pyarrow.fs import FileSelector, FileType
+
+        system, base = self._open()
+        found = system.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
+        return {item.path[len(base) + 1 :] for item in found if item.type == FileType.File}
+
+    def sha256(self, name: str) -> str:
+        system, base = self._open()
+        digest = hashlib.sha256()
+        with system.open_input_stream(f"{base}/{name}") as file:
+            while piece := file.read(PIECE):
+                digest.update(piece)
+        return digest.hexdigest()
+
+    def read(self, name: str) -> bytes:
+        system, base = self._open()
+        with system.open_input_stream(f"{base}/{name}") as file:
+            return bytes(file.read())
+
+    def clear(self) -> None:
+        system, base = self._open()
+        for name in sorted(self.names()):
+            system.delete_file(f"{base}/{name}")
+
+    def _open(self) -> tuple[Any, str]:
+        from pyarrow.fs import FileSystem
+
+        scheme, _, rest = self.uri.partition("://")
+        if "@" in rest.partition("/")[0] and scheme.lower().startswith("s3"):
+            raise PublishError(
+                "contains credentials, and would be written into the ledger",
+                where=f"{scheme}://…",
+                do="put them into the environment or the store's own configuration",
+            )
+        known = "s3" if scheme.lower() in ("s3a", "s3n") else scheme
+        try:
+            system, base = FileSystem.from_uri(f"{known}://{rest}")
+        except (ValueError, OSError) as error:
+            raise PublishError(
+                f"cannot be opened as an object store ({type(error).__name__})",
+                where=self.uri,
+                do="name a folder, or s3://, gs://, abfss:// or hdfs:// with its credentials in the environment",
+            ) from None
+        return system, base.rstrip("/")

@@ -1,0 +1,331 @@
+"""One suite for all methods and all engines: whatever DuckDB publishes under a test key, every engine publishes, to the
+byte, however its rows and its work are cut. A method joins by one line in CASES."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from agency import graduates
+from discreet.engine import Engine
+from discreet.engine.audit import Audit
+from discreet.engine.opening import open_engine
+from discreet.engine.tabulate import as_text, check_columns
+from discreet.errors import DiscreetError, PublishError, SourceError
+from discreet.noise.key import Secret
+from discreet.spec import FileSource
+from engines import Bureau, Spark
+
+CASES: dict[str, dict[str, Any]] = {
+    "dense": {"method": "counts", "by": ["state", "degree"], "epsilon": "1.5"},
+    "sparse": {"method": "counts", "by": ["code", "state"], "epsilon": "2", "form": "sparse"},
+    "total": {"method": "counts", "by": [], "epsilon": "1/3"},
+    "rounded": {"method": "counts", "by": ["sector", "degree"], "epsilon": "1", "round_to": 5, "nonnegative": True},
+    "groups": {"method": "counts", "by": ["pairs"], "epsilon": "1"},
+}
+UNITS: dict[str, Any] = {"record": "record", "person": {"person": "person_id", "max_records": 2}}
+CUTS = {"whole": (1, 1 << 22), "in three": (3, 7), "in seven": (7, 40)}  # files and shuffle partitions; rows in a part
+DOMAINS: dict[str, Any] = {
+    "state": {"values": ["01", "02", "03", "04", "05"]},
+    "degree": {"values": ["1", "2", "3"], "width": 2, "undeclared": "other"},
+    "code": {"values": [str(i) for i in range(200)]},
+    "industry": {"hierarchy": "industry.csv", "levels": ["industry", "sector"], "undeclared": "other"},
+    "pairs": {"groups": "pairs.csv", "columns": ["state", "degree"], "provenance": "made up"},
+}
+
+
+@pytest.fixture
+def bureau(tmp_path: Path) -> Bureau:
+    found = Bureau(tmp_path / "bureau")
+    (found.folder / "industry.csv").write_text("industry,sector\n11,A\n12,A\n21,B\n31,C\n")
+    (found.folder / "pairs.csv").write_text("state,degree\n01,01\n02,03\n03,02\n")
+    return found
+
+
+def records() -> pa.Table:
+    """The agency's records, with numbers for codes."""
+    table = graduates(120)
+    rows = np.arange(table.num_rows)
+    table = table.append_column("code", pa.array(rows * 37 % 211, pa.int32()))
+    industries = pa.array(np.array([11.0, 12.0, 21.0, 99.0, np.nan])[rows % 5], from_pandas=False)
+    return table.append_column("industry", industries)
+
+
+def spec(unit: str, source: Path) -> dict[str, Any]:
+    domains = {**DOMAINS, "degree": {**DOMAINS["degree"], "values": ["01", "02", "03"]}}
+    tables = [{"name": name, **case} for name, case in CASES.items()]
+    return {"source": {"records": str(source)}, "unit": UNITS[unit], "domains": domains, "tables": tables}
+
+
+def split(table: pa.Table, folder: Path, files: int) -> Path:
+    """The rows in some files, in another order, and one file without any."""
+    folder.mkdir(parents=True)
+    for i in range(files):
+        mine = table.take(np.arange(table.num_rows - 1 - i, -1, -files))
+        pq.write_table(mine, folder / f"{i}.parquet", row_group_size=50)
+    pq.write_table(table.slice(0, 0), folder / "none.parquet")
+    return folder
+
+
+def test_every_case_is_named_like_a_table() -> None:
+    assert all(re.fullmatch(r"[a-z_]+", name) for name in CASES)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("cut", CUTS)
+def test_published_bytes(bureau: Bureau, spark: Spark, monkeypatch: pytest.MonkeyPatch, unit: str, cut: str) -> None:
+    """Every method on every engine; with small parts there are many spans, many tasks, and spans without a record."""
+    from discreet.engine.spark import engine as spark_engine
+
+    pieces, part = CUTS[cut]
+    monkeypatch.setattr("discreet.methods.counts.PART", part)
+    monkeypatch.setitem(spark_engine._SETTINGS, "spark.sql.shuffle.partitions", str(pieces))
+    monkeypatch.setitem(spark_engine._SETTINGS, "spark.sql.adaptive.coalescePartitions.enabled", "false")
+    pq.write_table(records(), bureau.folder / "records.parquet")
+    expected = bureau.published(spec(unit, bureau.folder / "records.parquet"))
+    assert (len(expected) > 2 * len(CASES) + 3) == (part < 100)  # parts, or a file a table
+    found = bureau.published(spec(unit, split(records(), bureau.folder / "split", pieces)), spark.session)
+    assert [name for name in expected if expected[name] != found.get(name)] == []
+    assert expected.keys() == found.keys()
+
+
+def test_resumed_on_another_engine(bureau: Bureau, spark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key is bound to the records, not to the engine that read them first."""
+    monkeypatch.setattr("discreet.methods.counts.PART", 11)
+    pq.write_table(records(), bureau.folder / "records.parquet")
+    declared = spec("person", bureau.folder / "records.parquet")
+    expected, opened, out = bureau.published(declared), bureau.open(declared), bureau.folder / "resumed"
+
+    def stop(step: str, done: int, total: int) -> None:
+        if step == "protect sparse":
+            raise OSError(28, "full")
+
+    with pytest.raises(PublishError, match="is spent"):
+        opened.run(out, simulation="suite", observe=stop)
+    replace(opened, session=spark.session).resume()
+    assert bureau.files(out) == expected
+
+
+# --- hostile values -------------------------------------------------------------------------------------------------
+
+
+def text(values: Sequence[bytes | None], rows: int) -> pa.Array:
+    """Text that need not be UTF-8."""
+    raw = pa.array([values[i % len(values)] for i in range(rows)], pa.binary())
+    return pa.StringArray.from_buffers(rows, raw.buffers()[1], raw.buffers()[2], raw.buffers()[0], raw.null_count)
+
+
+def hostile(rows: int = 240) -> pa.Table:
+    """Every type that can be a code, with the values on which engines differ."""
+
+    def some(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+        return pa.array([values[i % len(values)] for i in range(rows)], kind)
+
+    days = [-719_162, -719_163, -141_428, -141_427, 0, 20_000, 2_932_896, 2_932_897, 10_000_000, 2**31 - 1, None]
+    broken = [b"\xff\xfe", b"ok\x80", b"\xed\xa0\x80", b"\xc0\x80", b"\xf5\x80\x80\x80"]
+    fine = ["1", "é", "e\u0301", "", "a\0b", "😀", "a ", "A", "a", "\ufeff1", "\ufffd", "x" * 300, "001", "'; --"]
+    reals = [1.0, 2.5, math.nan, math.inf, -math.inf, 1e20, 0.5, -0.0, 0.0, 1e-5, 0.001, 1e7, 9999999.5, 0.1 + 0.2,
+             2.0**53, 2.0**53 - 1, 5e-324, -7.0, None, 1 / 3, 1e15 + 0.5, 123456.789, 0.00099999]  # fmt: skip
+    return pa.table(
+        {
+            "row": pa.array(range(rows), pa.int64()),
+            "text": text([*broken, None, *(t.encode() for t in fine)], rows),
+            "float64": some(reals, pa.float64()),
+            "float32": some([1.0, 0.1, math.nan, math.inf, 1e20, 0.5, -0.0, 1e-5, 16777217.0, None, 0.3], pa.float32()),
+            "uint64": some([0, 1, 2**63, 2**64 - 1, None, 10], pa.uint64()),
+            "uint32": some([0, 1, 2**32 - 1, None], pa.uint32()),
+            "uint8": some([0, 1, 255, None], pa.uint8()),
+            "int8": some([0, -1, 127, None], pa.int8()),
+            "int64": some([0, -1, 2**63 - 1, -(2**63), None, 1], pa.int64()),
+            "boolean": some([True, False, None], pa.bool_()),
+            "date": some(days, pa.int32()).cast(pa.date32()),
+            "dictionary": some(["x", "y", None, ""], pa.string()).dictionary_encode(),
+            "large": some(["x", "y", None, "ü"], pa.large_string()),
+            "nothing": pa.nulls(rows),
+            "a.b": some(["1", "2"], pa.string()),
+            "a`b": some(["1", "3"], pa.string()),
+            'a "b" ü;--': some(["1", "4", None], pa.string()),
+            "select": some(["1", "5"], pa.string()),
+            # What nobody wants, and Spark cannot read.
+            "nanoseconds": some([1, None], pa.timestamp("ns")),
+            "time": some([1, None], pa.time64("us")),
+        }
+    )
+
+
+CODES: dict[str, list[str]] = {
+    "text": ["1", "é", "e\u0301", "", "😀", "a ", "A", "a", "\ufffd", "'; --"],
+    "float64": ["1", "2.5", "NaN", "nan", "Infinity", "inf", "0.5", "0", "-0", "0.001", "-7", "1e+20", str(2**53 - 1)],
+    "float32": ["1", "0.1", "0.5", "0", "16777216", "0.3"],
+    "uint64": ["0", "1", str(2**63), str(2**64 - 1)],
+    "uint32": ["0", "4294967295"],
+    "uint8": ["0", "255"],
+    "int8": ["-1", "127"],
+    "int64": ["-1", str(2**63 - 1), str(-(2**63))],
+    "boolean": ["true", "false"],
+    "date": ["0001-01-01", "1582-10-04", "1582-10-15", "1970-01-01", "9999-12-31", "10000-01-01", "+10000-01-01"],
+    "dictionary": ["x", ""],
+    "large": ["x", "ü"],
+    "nothing": ["0", "null"],
+    "a.b": ["1", "2"],
+    "a`b": ["1", "3"],
+    'a "b" ü;--': ["1", "4"],
+    "select": ["1", "5"],
+}  # fmt: skip
+
+
+def hostile_spec(source: Path, unit: Any) -> dict[str, Any]:
+    """Four columns a table; numbers are padded in one of them."""
+    columns = list(CODES)
+    domains = {f"d{i}": {"values": CODES[c], "column": c, "undeclared": "other"} for i, c in enumerate(columns)}
+    domains["padded"] = {"values": ["00000", "00001", "00255", "-0001"], "column": "uint8", "width": 5}
+    names = [f"d{i}" for i in range(len(columns))]
+    tables = [
+        {"name": f"t{i}", "method": "counts", "by": names[i : i + 4], "epsilon": "1", "form": "sparse"}
+        for i in range(0, len(names), 4)
+    ]
+    tables.append({"name": "padded", "method": "counts", "by": ["padded"], "epsilon": "1"})
+    return {"source": {"records": str(source)}, "unit": unit, "domains": domains, "tables": tables}
+
+
+@pytest.mark.parametrize("entity", ["text", "float64"])
+def test_hostile_values(bureau: Bureau, spark: Spark, entity: str) -> None:
+    """The same cells, and the same records kept of every entity, whatever the values are."""
+    source = split(hostile(), bureau.folder / "hostile", 2)
+    declared = hostile_spec(source, {"person": entity, "max_records": 2})
+    expected, found = bureau.published(declared), bureau.published(declared, spark.session)
+    assert [name for name in expected if expected[name] != found.get(name)] == []
+
+
+def test_check(bureau: Bureau, spark: Spark) -> None:
+    """What the rules do to the records is the same everywhere; of examples with equal frequency any may be shown."""
+    declared = hostile_spec(split(hostile(), bureau.folder / "hostile", 2), {"person": "uint64", "max_records": 2})
+    declared["tables"] = [{"name": "t", "method": "counts", "by": ["d0", "d1", "d9", "d13"], "epsilon": "1"}]
+
+    def numbers(found: Audit) -> Audit:
+        return replace(found, attributes=tuple(replace(a, examples=()) for a in found.attributes))
+
+    expected, found = bureau.open(declared).check(), bureau.open(declared, spark.session).check()
+    assert numbers(found) == numbers(expected)
+    assert found.records_over > 0
+    assert all(a.missing > 0 for a in found.attributes)
+    assert found.attributes[0].undeclared > 0
+
+
+def test_values_and_their_order(bureau: Bureau, spark: Spark) -> None:
+    """Each value as its code is written, and each record's place in the keyed order, type by type."""
+    path, table = bureau.folder / "hostile.parquet", hostile()
+    pq.write_table(table, path)
+    wanted = ["row", *CODES]
+
+    def look(engine: Engine, clean: bool) -> tuple[dict[str, list[Any]], list[int]]:
+        read = engine.read(FileSource(path=str(path)), Path(), wanted, clean)
+        ranked = engine.prioritised(read, wanted[1:], "place", Secret(bytes(range(16))))
+        shown = ranked.select("row", "place", **{f"text_{i}": as_text(ranked[c]) for i, c in enumerate(CODES)})
+        rows = pa.Table.from_batches(list(engine.batches(shown))).sort_by("row")
+        return {c: rows[f"text_{i}"].to_pylist() for i, c in enumerate(CODES)}, rows["place"].to_pylist()
+
+    with open_engine("duckdb") as engine:
+        texts, places = look(engine, clean=True)
+    with open_engine("duckdb", spark.session) as engine:
+        found_texts, found_places = look(engine, clean=False)
+    assert [c for c in CODES if texts[c] != found_texts[c]] == []
+    assert places == found_places
+    assert len(set(places)) > 200  # rows that differ
+
+
+def test_hostile_names(bureau: Bureau, spark: Spark) -> None:
+    """File and folder names mean nothing: not to a glob, not as an escape, not as a column."""
+    root, table = bureau.folder / "a b,[c]{d,e}%41", records()
+    names = [
+        "state=03/a b,.parquet",
+        "x[1]{2,3}*?.parquet",
+        "%41#$;'\".parquet",
+        "ü\\n.parquet",
+        "state=04/_x=1/z.parquet",
+    ]
+    for i, name in enumerate(names):
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table.slice(i * 50, 50 if i < len(names) - 1 else None), path)
+    (root / "_SUCCESS").touch()
+    (root / ".hidden.parquet").write_bytes(b"no Parquet")
+    declared = spec("record", root)
+    declared["tables"] = declared["tables"][:1]
+    expected = bureau.published(declared)
+    assert bureau.published(declared, spark.session) == expected
+    pq.write_table(table, bureau.folder / "whole.parquet")
+    assert bureau.published({**declared, "source": {"records": "whole.parquet"}}) == expected
+
+
+# --- refusals -------------------------------------------------------------------------------------------------------
+
+X = pa.array(["1", "2", None])
+REFUSED: dict[str, list[pa.Table]] = {
+    "a column of another file": [pa.table({"x": X}), pa.table({"z": X})],
+    "a column of another type": [pa.table({"x": X}), pa.table({"x": pa.array([1])})],
+    "a column of another width": [pa.table({"x": pa.array([1], pa.int32())}), pa.table({"x": pa.array([1])})],
+    "no such column": [pa.table({"X": X})],
+    "binary": [pa.table({"x": X.cast(pa.binary())})],
+    "decimal": [pa.table({"x": pa.array([1], pa.decimal128(20, 0))})],
+    "timestamp": [pa.table({"x": pa.array([1], pa.timestamp("us"))})],
+    "nanoseconds": [pa.table({"x": pa.array([1], pa.timestamp("ns"))})],
+    "time": [pa.table({"x": pa.array([1], pa.time64("us"))})],
+    "list": [pa.table({"x": pa.array([[1]])})],
+    "taken": [pa.table({"discreet_x": X})],
+    "case": [pa.table({"x": X, "X": X})],
+}
+WANTED = {"taken": ["discreet_x"], "case": ["x", "X"]}
+
+
+@pytest.mark.parametrize("name", ["duckdb", "spark"])
+def test_refusals(bureau: Bureau, request: pytest.FixtureRequest, name: str) -> None:
+    """What one engine refuses, the other does, too: as a source, in one line, without a value."""
+    session = None if name == "duckdb" else request.getfixturevalue("spark").session
+    for case, tables in REFUSED.items():
+        (bureau.folder / case).mkdir()
+        for i, table in enumerate(tables):
+            pq.write_table(table, bureau.folder / case / f"{i}.parquet")
+    for broken, content in {"zero": b"", "junk": b"PAR1 XSECRETX PAR1"}.items():
+        (bureau.folder / f"{broken}.parquet").write_bytes(content)
+    sources = [*((case, WANTED.get(case, ["x"])) for case in REFUSED), ("zero.parquet", ["x"]), ("junk.parquet", ["x"])]
+    with open_engine("duckdb", session) as engine:
+        for path, wanted in [*sources, ("nowhere.parquet", ["x"])]:
+            with pytest.raises(DiscreetError) as refusal:
+                check_columns(engine.read(FileSource(path=path), bureau.folder, wanted), wanted, "source records")
+            assert isinstance(refusal.value, SourceError), path
+            assert "\n" not in str(refusal.value)
+            assert "XSECRETX" not in str(refusal.value)
+        check_columns(engine.read(FileSource(path="case"), bureau.folder, ["X"]), ["X"], "source records")
+
+
+# --- the interface --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def numbers(engine: Engine, tmp_path: Path) -> tuple[Engine, ibis.Table]:
+    """An engine that has read 100 rows."""
+    pq.write_table(pa.table({"i": range(100), "t": [f"t{i % 7}" for i in range(100)]}), tmp_path / "n.parquet")
+    return engine, engine.read(FileSource(path="n.parquet"), tmp_path, ["i", "t"])
+
+
+def test_batches_are_in_the_order_asked_for(numbers: tuple[Engine, ibis.Table]) -> None:
+    engine, table = numbers
+    rows = [r for b in engine.batches(table.order_by(table.t.desc(), table.i).limit(3)) for r in b.to_pylist()]
+    assert rows == [{"i": 6, "t": "t6"}, {"i": 13, "t": "t6"}, {"i": 20, "t": "t6"}]
+    # What is not stored can be read all the same: a join with a public table, and a keyed order.
+    public = engine.public(pa.table({"t": ["t1"], "label": ["one"]}))
+    joined = engine.prioritised(table, ("t",), "place", Secret(bytes(16))).inner_join(public, "t")
+    found = [r for b in engine.batches(joined.order_by("i").limit(2)) for r in b.to_pylist()]
+    assert [(r["i"], r["label"]) for r in found] == [(1, "one"), (8, "one")]
+    assert found[0]["place"] == found[1]["place"]

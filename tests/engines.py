@@ -1,0 +1,169 @@
+"""The engines that tests run on: DuckDB, and one Spark session a process, started when it is first asked for.
+
+Spark is `local[2]`, or with `DISCREET_TEST_SPARK=cluster` a standalone cluster of two workers on loopback. Only one
+Spark lives in a process, so the two are two runs of pytest.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import discreet
+from discreet.api import OpenRelease, set_budget
+from discreet.engine import Engine
+from discreet.engine.opening import open_engine
+from discreet.spec import SparkEngineSpec
+
+ENVIRONMENT = "DISCREET_TEST_SPARK"
+ENGINES = ["duckdb", "spark"]
+BRIEF = {
+    "spark.sql.shuffle.partitions": "3",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # it will not live long
+}
+QUIET = [
+    "ignore:unclosed .socket:ResourceWarning",  # pyspark and py4j leave theirs to the collector, which comes late
+    "ignore::DeprecationWarning:pyspark",
+    "ignore::FutureWarning:pyspark",
+    "ignore::UserWarning:pyspark",  # on pandas 3
+]
+
+
+@dataclass(frozen=True)
+class Spark:
+    """A running session, its folder of temporary files and its log."""
+
+    session: Any
+    folder: Path
+    log: Path
+
+
+def on_cluster() -> bool:
+    return os.environ.get(ENVIRONMENT, "local") == "cluster"
+
+
+@contextmanager
+def environment(**values: str) -> Iterator[None]:
+    """Environment variables, for as long as something starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in values.items():
+            patch.setenv(name, value)
+        yield
+
+
+@contextmanager
+def local_spark(folder: Path, **config: str) -> Iterator[Spark]:
+    """A session of this process; what Java prints is in a file."""
+    from discreet.engine.spark.session import started
+
+    spec = SparkEngineSpec(spark="local[2]", config={**BRIEF, **config})
+    with ExitStack() as stack:
+        with environment(DISCREET_SPARK_LOG=str(folder / "spark.log"), SPARK_LOCAL_IP="127.0.0.1"):
+            session = stack.enter_context(started(spec, folder))
+        yield Spark(session, folder, folder / "spark.log")
+
+
+@contextmanager
+def cluster_spark(folder: Path) -> Iterator[Spark]:
+    """A session on a cluster of two workers, each a process with executors of its own."""
+    from benchmarks._cluster import cluster
+
+    from discreet.engine.spark.session import started
+
+    with ExitStack() as stack:
+        found = stack.enter_context(cluster(folder / "cluster", workers=2, cores=1, memory="1g"))
+        log, local = folder / "spark.log", folder / "local"
+        local.mkdir()
+        with environment(DISCREET_SPARK_LOG=str(log), SPARK_CONF_DIR=str(found.settings), SPARK_LOCAL_IP="127.0.0.1"):
+            session = stack.enter_context(started(SparkEngineSpec(spark=found.master), local))
+        yield Spark(session, local, log)
+
+
+class _Process:
+    """The Spark of this process."""
+
+    def __init__(self) -> None:
+        self._stack, self._spark = ExitStack(), None
+
+    def spark(self, folder: Path) -> Spark:
+        if self._spark is None:
+            self._spark = self._stack.enter_context(cluster_spark(folder) if on_cluster() else local_spark(folder))
+        return self._spark
+
+    def stop(self) -> None:
+        self._spark = None
+        self._stack.close()
+
+
+PROCESS = _Process()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
+    """The Spark session that all tests of this process share."""
+    pytest.importorskip("pyspark", reason="Spark is an extra")
+    yield PROCESS.spark(tmp_path_factory.mktemp("spark"))
+    PROCESS.stop()
+
+
+@pytest.fixture(params=ENGINES)
+def session(request: pytest.FixtureRequest) -> Any:
+    """What `discreet.release(…, session=)` takes: nothing for DuckDB, or a Spark session."""
+    return None if request.param == "duckdb" else request.getfixturevalue("spark").session
+
+
+@pytest.fixture
+def engine(session: Any) -> Iterator[Engine]:
+    """An open engine of each kind."""
+    with open_engine("duckdb", session) as found:
+        yield found
+
+
+# --- whole releases -------------------------------------------------------------------------------------------------
+
+
+class Bureau:
+    """A folder with sources, and a simulation ledger for each release: runs of it differ in the engine alone."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True)
+        self.folder = folder
+        self._runs = 0
+
+    def open(self, spec: Mapping[str, Any], session: Any = None, **more: Any) -> OpenRelease:
+        """A release with a ledger of its own."""
+        self._runs += 1
+        ledger = discreet.ledger(self.folder / f"ledger{self._runs}.sqlite", clock=_noon)
+        unit = spec["unit"]
+        person = {key: value for key, value in unit.items() if key != "max_records"} if unit != "record" else unit
+        set_budget(ledger, "records", epsilon="1000", unit=person, kind="simulation")
+        path = self.folder / f"release{self._runs}.yaml"
+        path.write_text(yaml.safe_dump({"release": "r", "asset": "records", **spec}))
+        return discreet.release(path, ledger=ledger, session=session, **more)
+
+    def published(self, spec: Mapping[str, Any], session: Any = None, **more: Any) -> dict[str, bytes]:
+        """A simulated release, run: its files."""
+        opened, out = self.open(spec, session, **more), self.folder / f"out{self._runs}"
+        opened.run(out, simulation="suite")
+        return self.files(out)
+
+    @staticmethod
+    def files(out: Path) -> dict[str, bytes]:
+        """Every file of a release, without what the manifest says about the ledger."""
+        files = {p.relative_to(out).as_posix(): p.read_bytes() for p in sorted(out.rglob("*")) if p.is_file()}
+        manifest = json.loads(files["manifest.json"])
+        del manifest["ledger"]
+        return {**files, "manifest.json": json.dumps(manifest).encode()}
+
+
+def _noon() -> dt.datetime:
+    return dt.datetime(2026, 1, 15, 12, tzinfo=dt.UTC)

@@ -1,0 +1,108 @@
+"""A table written beside its noise: what a worker gets, and that it can do it twice."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from discreet.domain import Domain
+from discreet.engine.fingerprint import Fingerprint
+from discreet.engine.spans import Spans
+from discreet.errors import GuaranteeError
+from discreet.methods.counts import CountsMethod
+from discreet.methods.writing import WriteKernel
+from discreet.noise.key import ReleaseKey
+from discreet.noise.stream import Stream
+from discreet.privacy.reservation import License
+from discreet.privacy.unit import Record
+from discreet.publish.place import Folder, sha256
+from discreet.spec import Counts, ValuesDomain
+
+CELLS = 10
+SECRET = ReleaseKey.simulation("writing").stream_secret("r", "t", b"", "p")
+
+
+def method(form: str = "dense") -> CountsMethod:
+    domain = Domain(tuple(ValuesDomain(values=[str(i) for i in range(CELLS)]).attributes("a", Path())))
+    return CountsMethod(Counts(name="t", by=["a"], epsilon="1/2", form=form), domain, Record())  # type: ignore[arg-type]
+
+
+def rows(first: int = 0, end: int = CELLS) -> Iterator[pa.RecordBatch]:
+    for cell in range(first, end, 3):
+        yield pa.RecordBatch.from_arrays([[cell], [100 + cell]], names=["cell", "n"])
+
+
+def stream() -> Stream:
+    return Stream.from_secret(SECRET.expose())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    for name in ("place", "scratch"):
+        (tmp_path / name).mkdir()
+    return Folder(tmp_path / "place", tmp_path / "scratch")
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_counts_are_never_given_without_noise(form: str) -> None:
+    with pytest.raises(GuaranteeError, match="never given without noise"):
+        next(method(form)(Spans(CELLS, CELLS)[0], rows(), None))
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_the_kernel_is_sent_to_a_worker_and_gives_the_same_there(form: str) -> None:
+    kernel, span = method(form), Spans(CELLS, CELLS)[0]
+    here = list(kernel(span, rows(), stream()))  # it has computed what it keeps
+    there = pickle.loads(pickle.dumps(kernel))
+    assert set(vars(there)) == {"spec", "domain", "unit"}  # nothing computed goes along
+    assert there == kernel
+    assert there.schema == kernel.schema
+    assert all(a.equals(b) for a, b in zip(there(span, rows(), stream()), here, strict=True))
+
+
+@pytest.mark.parametrize("size", [CELLS, 4])
+def test_a_part_is_written_with_its_receipt(folder: Folder, size: int) -> None:
+    kernel, spans = method(), Spans(CELLS, size)
+    writer = WriteKernel(kernel, "t", folder, spans, License(kernel.guarantee(), simulated=True))
+    names: set[str] = set()
+    for span in spans:
+        mine = [batch for batch in rows() if span.first <= batch["cell"][0].as_py() < span.end]
+        found = Fingerprint()
+        for batch in mine:
+            found.update(batch)
+        (receipt,) = writer(span, iter(mine), stream())
+        assert receipt.schema == writer.schema
+        for row in receipt.to_pylist():
+            assert (row["span"], row["rows"], row["fingerprint"]) == (span.number, span.cells, found.digest())
+            assert row["sha256"] == sha256(folder.path / row["file"])
+            names.add(row["file"])
+    assert folder.names() == names
+    assert len(names) == 2 * len(spans)
+    assert all(("/part-" in name) == (len(spans) > 1) for name in names)
+
+
+def test_a_repeated_task_leaves_the_same_bytes_and_receipt(folder: Folder) -> None:
+    kernel, spans = method(), Spans(CELLS, 4)
+    writer = WriteKernel(kernel, "t", folder, spans, License(kernel.guarantee(), simulated=False))
+    again = pickle.loads(pickle.dumps(writer))
+
+    def receipts(by: WriteKernel) -> list[pa.RecordBatch]:
+        return list(by(spans[1], rows(6, 8), stream()))
+
+    first = receipts(writer)
+    files = {name: (folder.path / name).read_bytes() for name in folder.names()}
+    assert receipts(again) == first
+    assert {name: (folder.path / name).read_bytes() for name in folder.names()} == files
+
+
+def test_what_a_worker_gets_holds_no_secret(folder: Folder) -> None:
+    kernel = method()
+    writer = WriteKernel(kernel, "t", folder, Spans(CELLS, 4), License(kernel.guarantee(), simulated=False))
+    list(kernel(Spans(CELLS, CELLS)[0], rows(), stream()))
+    sent = pickle.dumps(writer)
+    assert SECRET.expose() not in sent
+    assert SECRET.expose().hex().encode() not in sent
