@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import re
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +19,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from discreet import codelists
+from discreet import codelists, pgurl
 from discreet.domain import Attribute, Domain
 from discreet.errors import SpecError
 from discreet.privacy.events import Name, canonical
@@ -84,8 +83,8 @@ class PostgresSource(Strict):
 
     @model_validator(mode="after")
     def _no_password(self) -> PostgresSource:
-        if re.search(r"password\s*=|://[^/@\s]*:[^/@\s]*@", self.postgres):
-            raise ValueError("contains a password; put it into ~/.pgpass or the environment (PGPASSWORD)")
+        if pgurl.holds_password(self.postgres):
+            raise ValueError(pgurl.PASSWORD)
         return self
 
 
@@ -300,6 +299,8 @@ class Release(Strict):
 
     @model_validator(mode="after")
     def _coherent(self) -> Release:
+        if pgurl.is_url(self.ledger) and pgurl.holds_password(self.ledger):
+            raise ValueError(f"ledger {pgurl.PASSWORD}")
         names = [table.name for table in self.tables]
         if double := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"two tables are called {sorted(double)[0]!r}")
