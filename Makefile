@@ -13,7 +13,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $(STAMP)
 
-# PostgreSQL's server, for the tests that read from a real one.
+# PostgreSQL's server, for the tests that need a real one.
 system:
 	scripts/system-packages
 

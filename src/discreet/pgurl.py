@@ -29,6 +29,13 @@ def holds_password(text: str) -> bool:
     return any("password" in key for key, _ in parse_qsl(text.partition("?")[2], keep_blank_values=True))
 
 
+def without_password(text: str) -> str:
+    """The same text; for fields of a spec."""
+    if holds_password(text):
+        raise ValueError(PASSWORD)
+    return text
+
+
 def with_defaults(url: str, defaults: dict[str, str]) -> str:
     """The URL with these parameters, where it does not set them itself.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -78,14 +79,8 @@ class DuckDBSource(Strict):
 class PostgresSource(Strict):
     """A table of a PostgreSQL database; the password comes from the environment or ~/.pgpass, never from the spec."""
 
-    postgres: str
+    postgres: Annotated[str, AfterValidator(pgurl.without_password)]
     table: str
-
-    @model_validator(mode="after")
-    def _no_password(self) -> PostgresSource:
-        if pgurl.holds_password(self.postgres):
-            raise ValueError(pgurl.PASSWORD)
-        return self
 
 
 def _source_kind(data: Any) -> str:
@@ -293,14 +288,12 @@ class Release(Strict):
     domains: dict[Name, DomainSpec]
     tables: Annotated[list[Table], Field(min_length=1)]
     strict: bool = False
-    ledger: str = "discreet-ledger.sqlite"
+    ledger: Annotated[str, AfterValidator(pgurl.without_password)] = "discreet-ledger.sqlite"
     output: str | None = None
     base: Annotated[Path, Field(exclude=True)] = Path()
 
     @model_validator(mode="after")
     def _coherent(self) -> Release:
-        if pgurl.is_url(self.ledger) and pgurl.holds_password(self.ledger):
-            raise ValueError(f"ledger {pgurl.PASSWORD}")
         names = [table.name for table in self.tables]
         if double := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"two tables are called {sorted(double)[0]!r}")

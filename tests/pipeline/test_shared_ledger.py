@@ -217,5 +217,6 @@ def test_two_machines_do_not_work_on_one_release(
 def test_a_ledger_in_the_spec_is_no_path(agency: Agency) -> None:
     release = discreet.release(agency.spec(ledger="postgresql://db.example.org/ledger"))
     assert release.ledger.store.place == "postgresql://db.example.org/ledger"
-    with pytest.raises(discreet.errors.SpecError, match="contains a password"):
-        discreet.release(agency.spec(ledger="postgresql://me:secret@db.example.org/ledger"))
+    with pytest.raises(discreet.errors.SpecError, match="contains a password") as caught:
+        discreet.release(agency.spec(ledger="postgresql://me:XSECRETX@db.example.org/ledger"))
+    assert "XSECRETX" not in str(caught.value)

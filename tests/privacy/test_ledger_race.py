@@ -22,7 +22,7 @@ SPAWN = mp.get_context("spawn")
 def ask(place: Place, name: str, amount: str, gate: Any, answers: Any) -> None:
     """One process: wait until all are there, then reserve."""
     ledger = open_ledger(place, wait=30)
-    gate.wait(30)
+    gate.wait(120)
     try:
         entry = ledger.reserve(reserve(name, amount), simulated=False)
         answers.put((name, entry.number))
@@ -37,7 +37,7 @@ def race(place: Place, names: list[str], amount: str) -> dict[str, Any]:
     runners = [SPAWN.Process(target=ask, args=(place, name, amount, gate, answers)) for name in names]
     for runner in runners:
         runner.start()
-    found = [answers.get(timeout=60) for _ in runners]
+    found = [answers.get(timeout=180) for _ in runners]
     for runner in runners:
         runner.join(30)
         assert runner.exitcode == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -407,3 +408,31 @@ def test_without_its_driver_the_refusal_says_what_to_install(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "adbc_driver_postgresql", None)
     with pytest.raises(LedgerError, match=r"discreet\[postgres\]"):
         open_ledger("postgresql://db/x").verify()
+
+
+def test_the_steps_of_the_manual(server: Server) -> None:
+    """The SQL of docs/operations.md, as the administrator and as the ledger's owner; then Carla spends."""
+    text = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
+    first, second, third = re.findall(r"^```sql\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+    def run(user: str, database: str, sql: str) -> None:
+        with dbapi.connect(address(user, database), autocommit=True) as connection, connection.cursor() as cursor:
+            for statement in sql.split(";\n"):
+                if statement:
+                    cursor.execute(statement)
+
+    def address(user: str, database: str) -> str:
+        return f"postgresql://{user}@127.0.0.1:{server.port}/{database}?options=-csearch_path%3Dgraduates"
+
+    run(ADMIN, "postgres", first)
+    run(ADMIN, "ledgers", second)
+    office, carla = (open_ledger(address(user, "ledgers")) for user in ("office", "carla"))
+    office.create("real")
+    office.set_budget(budget(who="office"))
+    run("office", "ledgers", third)
+    carla.reserve(reserve("r", who="carla"), simulated=False)
+    with pytest.raises(LedgerError, match="budgets are set by the owner"):
+        carla.set_budget(budget(99, who="carla"))
+    assert [entry[0] for entry in execute(office.store.place, "SELECT written_by FROM discreet_entries")] == [
+        "office", "office", "carla",
+    ]  # fmt: skip

@@ -161,8 +161,8 @@ def _run(job: Job, simulation: str | None) -> Manifest:
 def _resume(job: Job) -> Manifest:
     release = job.release
     state = job.ledger.chain().open_release(release.release)
-    _same_declaration(release, state)
     _same_user(job, state)
+    _same_declaration(release, state)
     output = Output(Path(state.reserve.output), release.release)
     if state.commit and state.committed_at and output.holds(state.commit.files):
         return _finish(job, output, state, methods(release))
