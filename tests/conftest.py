@@ -1,12 +1,14 @@
-"""What every test needs: an isolated home. And the small agency that many use."""
+"""What every test needs: an isolated home. And what many use: the small agency, a PostgreSQL server."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agency import Agency
+from postgres_server import Server
 
 
 @pytest.fixture(autouse=True)
@@ -22,3 +24,14 @@ def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
 @pytest.fixture
 def agency(tmp_path: Path) -> Agency:
     return Agency(tmp_path / "agency")
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """One for all tests of this process; each takes a schema of its own."""
+    server = Server()
+    try:
+        server.begin()
+        yield server
+    finally:
+        server.remove()

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from discreet import specfile
 from discreet.privacy.events import Budget, LedgerKind
-from discreet.privacy.ledger import Clock, Ledger, now, whoami
+from discreet.privacy.ledger import Clock, Ledger, now
 from discreet.privacy.refusal import as_refusal
-from discreet.privacy.store import SQLiteStore
+from discreet.privacy.store import open_store
 from discreet.spec import Release, parse_budget_unit
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from discreet.publish.manifest import Manifest
 
 
-def ledger(path: str | Path, clock: Clock = now) -> Ledger:
-    """The ledger in this file (which need not exist yet)."""
-    return Ledger(SQLiteStore(Path(path)), clock)
+def ledger(place: str | Path, clock: Clock = now) -> Ledger:
+    """The ledger in this file, or in this database (`postgresql://…`); it need not exist yet."""
+    return Ledger(open_store(place), clock)
 
 
 def set_budget(
@@ -50,7 +50,7 @@ def set_budget(
                 "neighbours": neighbours,
                 "start": start,
                 "end": end,
-                "who": whoami(),
+                "who": ledger.who(),
                 "time": ledger.clock(),
             }
         )
@@ -75,14 +75,9 @@ def release(
         declared = specfile.build(data, Path.cwd())
     else:
         declared = specfile.load(spec)
-    books = (
-        ledger if isinstance(ledger, Ledger) else _ledger(declared.base / declared.ledger if ledger is None else ledger)
-    )
-    return OpenRelease(declared, frame, books, keys, session or getattr(frame, "sparkSession", None))
-
-
-def _ledger(path: str | Path) -> Ledger:
-    return ledger(path)
+    if not isinstance(ledger, Ledger):
+        ledger = Ledger(open_store(declared.ledger, declared.base) if ledger is None else open_store(ledger))
+    return OpenRelease(declared, frame, ledger, keys, session or getattr(frame, "sparkSession", None))
 
 
 @dataclass(frozen=True)

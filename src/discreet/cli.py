@@ -24,9 +24,9 @@ ledger_app = typer.Typer(help="What has been spent on which asset.", no_args_is_
 app.add_typer(ledger_app, name="ledger")
 
 Spec = Annotated[Path, typer.Argument(help="The release, a YAML file.", metavar="RELEASE.YAML")]
-LedgerPath = Annotated[Optional[Path], typer.Option("--ledger", help="The ledger; default: the spec's.")]  # noqa: UP045
-OnlyLedger = Annotated[Path, typer.Option("--ledger", help="The ledger's file.")]
-LEDGER = Path("discreet-ledger.sqlite")
+LedgerPlace = Annotated[Optional[str], typer.Option("--ledger", help="The ledger; default: the spec's.")]  # noqa: UP045
+OnlyLedger = Annotated[str, typer.Option("--ledger", help="The ledger: a file, or postgresql://USER@HOST/DATABASE.")]
+LEDGER = "discreet-ledger.sqlite"
 INTERRUPTED = 130
 INTERRUPT = (  # it may have hit a resume, or the instant after a reservation: claim nothing about what is spent
     "discreet: interrupted. `discreet ledger show` tells whether a release is reserved; `discreet resume` completes it."
@@ -74,7 +74,7 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 
 @app.command()
-def plan(spec: Spec, ledger: LedgerPath = None) -> None:
+def plan(spec: Spec, ledger: LedgerPlace = None) -> None:
     """What will leave, at what privacy cost, with what expected error. Reads no confidential data."""
     found = _open(spec, ledger).plan()
     typer.echo(str(found))
@@ -101,7 +101,7 @@ def run(
         Optional[str],  # noqa: UP045
         typer.Option("--out", help="A folder that does not exist yet, or an empty prefix like s3://bucket/name."),
     ] = None,
-    ledger: LedgerPath = None,
+    ledger: LedgerPlace = None,
     simulation: Annotated[
         Optional[str],  # noqa: UP045
         typer.Option(help="Use a fixed test key made of this text. Marks every output; needs a simulation ledger."),
@@ -117,7 +117,7 @@ def run(
 
 
 @app.command()
-def resume(spec: Spec, ledger: LedgerPath = None) -> None:
+def resume(spec: Spec, ledger: LedgerPlace = None) -> None:
     """Complete an interrupted run: same key, same data, same bytes, no further cost."""
     from discreet.terminal import progress
 
@@ -235,16 +235,16 @@ def ledger_abandon(
     typer.echo(f"Abandoned as entry {entry.number}; the cost stays spent.")
 
 
-def _open(spec: Path, ledger: Path | None) -> Any:
+def _open(spec: Path, ledger: str | None) -> Any:
     from discreet import api
 
     return api.release(spec, ledger=None if ledger is None else _ledger(ledger))
 
 
-def _ledger(path: Path) -> Any:
+def _ledger(place: str) -> Any:
     from discreet import api
 
-    return api.ledger(path)
+    return api.ledger(place)
 
 
 def _out(spec: Any, out: str | None) -> str:

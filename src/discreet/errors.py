@@ -58,6 +58,14 @@ class LedgerError(DiscreetError):
     """A ledger that is locked, broken, of the other kind, or asked for something impossible."""
 
 
+class LedgerUnavailable(LedgerError):
+    """A ledger that is locked or out of reach just now. Nothing was written to it."""
+
+
+class LedgerUncertain(LedgerUnavailable):
+    """The ledger went out of reach in the instant of a write: the entry may be there or not."""
+
+
 class OverBudget(LedgerError):
     """The budget does not cover what was asked."""
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -20,7 +21,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from discreet import codelists
+from discreet import codelists, pgurl
 from discreet.domain import Attribute, Domain
 from discreet.errors import SpecError
 from discreet.privacy.events import Name, canonical
@@ -79,14 +80,8 @@ class DuckDBSource(Strict):
 class PostgresSource(Strict):
     """A table of a PostgreSQL database; the password comes from the environment or ~/.pgpass, never from the spec."""
 
-    postgres: str
+    postgres: Annotated[str, AfterValidator(pgurl.without_password)]
     table: str
-
-    @model_validator(mode="after")
-    def _no_password(self) -> PostgresSource:
-        if re.search(r"password\s*=|://[^/@\s]*:[^/@\s]*@", self.postgres):
-            raise ValueError("contains a password; put it into ~/.pgpass or the environment (PGPASSWORD)")
-        return self
 
 
 def _source_kind(data: Any) -> str:
@@ -315,7 +310,7 @@ class Release(Strict):
     tables: Annotated[list[Table], Field(min_length=1)]
     strict: bool = False
     engine: EngineSpec = "duckdb"
-    ledger: str = "discreet-ledger.sqlite"
+    ledger: Annotated[str, AfterValidator(pgurl.without_password)] = "discreet-ledger.sqlite"
     output: str | None = None
     base: Annotated[Path, Field(exclude=True)] = Path()
 

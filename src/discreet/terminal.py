@@ -12,7 +12,7 @@ from discreet.pipeline.plan import describe
 from discreet.privacy.events import Budget, Entry, Recorded, Reserve
 from discreet.privacy.exact import exact, written
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Chain, Ledger, whoami
+from discreet.privacy.ledger import Chain, Ledger
 
 Observer = Callable[[str, int, int], None]
 
@@ -58,6 +58,9 @@ def ledger_lines(ledger: Ledger) -> list[str]:
         except LedgerError as error:
             lines.append(f"asset {asset}: {error.what}")
         lines.append(f"  ever spent: {_lifetime(chain, asset)}")
+        users = dict.fromkeys(event.who for event in chain.spending(asset))
+        if len(users) > 1:
+            lines += [f"    by {who}: {_lifetime(chain, asset, who)}" for who in users]
     states = chain.releases()
     for entry, event in zip(chain.entries, chain.events, strict=True):
         if isinstance(event, Reserve):
@@ -84,9 +87,9 @@ def ledger_lines(ledger: Ledger) -> list[str]:
     return lines
 
 
-def _lifetime(chain: Chain, asset: str) -> str:
+def _lifetime(chain: Chain, asset: str, who: str | None = None) -> str:
     try:
-        total = chain.lifetime(asset)
+        total = chain.lifetime(asset, who)
     except GuaranteeError:
         return "for several units that do not compose; see the entries"
     return "nothing" if total is None else f"epsilon {written(total.epsilon)}, delta {written(total.delta)}"
@@ -122,5 +125,5 @@ def record_outside(ledger: Ledger, release: str, asset: str, epsilon: str, delta
         neighbours=budget.neighbours,
     )
     return ledger.record(
-        Recorded(release=release, asset=asset, guarantee=guarantee, note=note, who=whoami(), time=time)
+        Recorded(release=release, asset=asset, guarantee=guarantee, note=note, who=ledger.who(), time=time)
     )

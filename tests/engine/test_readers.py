@@ -4,13 +4,6 @@ from __future__ import annotations
 
 import datetime
 import gzip
-import os
-import pwd
-import shutil
-import socket
-import subprocess
-import tempfile
-from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -32,6 +25,7 @@ from discreet.engine.tabulate import check_columns, count_cells, keep_records, u
 from discreet.errors import SourceError
 from discreet.privacy.unit import Record
 from discreet.spec import Source, ValuesDomain
+from postgres_server import Server
 
 STATES = ["01", "02", "02", "10", None, "zz"]
 SEXES = ["1", "1", "2", "2", "1", "2"]
@@ -164,38 +158,10 @@ def test_missing_file_column_and_wrong_type(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def postgres() -> Iterator[str]:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin")) if Path("/usr/lib/postgresql").exists() else []
-    binaries = found[-1] if found else Path(shutil.which("initdb") or pytest.fail("no PostgreSQL: make system")).parent
-    folder = Path(tempfile.mkdtemp(prefix="discreet-postgres-"))
-    user = "postgres" if os.getuid() == 0 else None
-    if user:
-        os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-
-    def call(*arguments: str) -> None:
-        subprocess.run(
-            [binaries / arguments[0], *arguments[1:]], user=user, cwd=folder, check=True, capture_output=True
-        )
-
-    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder}"
-    try:
-        call("initdb", "-D", str(folder / "data"), "-U", "tester", "--auth=trust", "-E", "UTF8")
-        call("pg_ctl", "-D", str(folder / "data"), "-l", str(folder / "log"), "-w", "-o", options, "start")
-        sql = "CREATE TABLE people (state text, sex int); " + "".join(
-            f"INSERT INTO people VALUES ({'NULL' if s is None else repr(s)}, {x});"
-            for s, x in zip(STATES, SEXES, strict=True)
-        )
-        call("psql", "-h", "127.0.0.1", "-p", str(port), "-U", "tester", "-d", "postgres", "-c", sql)
-        yield f"postgresql://tester@127.0.0.1:{port}/postgres"
-    finally:
-        subprocess.run(
-            [binaries / "pg_ctl", "-D", folder / "data", "-m", "immediate", "stop"],
-            user=user, cwd=folder, check=False, capture_output=True,
-        )  # fmt: skip
-        shutil.rmtree(folder, ignore_errors=True)
+def postgres(server: Server) -> str:
+    values = ", ".join(f"({'NULL' if s is None else repr(s)}, {x})" for s, x in zip(STATES, SEXES, strict=True))
+    server.admin("CREATE TABLE people (state text, sex int)", f"INSERT INTO people VALUES {values}")
+    return server.url()
 
 
 def test_postgresql_table(postgres: str) -> None:

@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledger_fakes import TIME, open_ledger, recorded, reserve, started
+from ledger_fakes import TIME, Place, open_ledger, recorded, reserve, started
 
 from discreet.errors import LedgerError, OverBudget
 
 SPAWN = mp.get_context("spawn")
 
 
-def ask(path: Path, name: str, amount: str, gate: Any, answers: Any) -> None:
+def ask(place: Place, name: str, amount: str, gate: Any, answers: Any) -> None:
     """One process: wait until all are there, then reserve."""
-    ledger = open_ledger(path, wait=30)
-    gate.wait(30)
+    ledger = open_ledger(place, wait=30)
+    gate.wait(120)
     try:
         entry = ledger.reserve(reserve(name, amount), simulated=False)
         answers.put((name, entry.number))
@@ -32,12 +32,12 @@ def ask(path: Path, name: str, amount: str, gate: Any, answers: Any) -> None:
         answers.put((name, "refused"))
 
 
-def race(path: Path, names: list[str], amount: str) -> dict[str, Any]:
+def race(place: Place, names: list[str], amount: str) -> dict[str, Any]:
     gate, answers = SPAWN.Barrier(len(names)), SPAWN.Queue()
-    runners = [SPAWN.Process(target=ask, args=(path, name, amount, gate, answers)) for name in names]
+    runners = [SPAWN.Process(target=ask, args=(place, name, amount, gate, answers)) for name in names]
     for runner in runners:
         runner.start()
-    found = [answers.get(timeout=60) for _ in runners]
+    found = [answers.get(timeout=180) for _ in runners]
     for runner in runners:
         runner.join(30)
         assert runner.exitcode == 0
@@ -45,35 +45,34 @@ def race(path: Path, names: list[str], amount: str) -> dict[str, Any]:
     return {f"{i}:{name}": answer for i, (name, answer) in enumerate(found)}
 
 
-def test_two_processes_and_the_last_of_a_budget(tmp_path: Path) -> None:
-    ledger = started(tmp_path / "l.sqlite", 1)
-    answers = race(tmp_path / "l.sqlite", ["x", "y"], "1")
+def test_two_processes_and_the_last_of_a_budget(place: Place) -> None:
+    ledger = started(place, 1)
+    answers = race(place, ["x", "y"], "1")
     assert sorted(map(str, answers.values())) == ["3", "over budget"]
     assert ledger.verify().balance("a", TIME.date()).epsilon == 1
 
 
-def test_eight_processes_get_exactly_what_there_is(tmp_path: Path) -> None:
-    ledger = started(tmp_path / "l.sqlite", 1)
-    answers = race(tmp_path / "l.sqlite", [f"r{i}" for i in range(8)], "0.3")
+def test_eight_processes_get_exactly_what_there_is(place: Place) -> None:
+    ledger = started(place, 1)
+    answers = race(place, [f"r{i}" for i in range(8)], "0.3")
     won = sorted(answer for answer in answers.values() if isinstance(answer, int))
     assert won == [3, 4, 5]
     assert sum(answer == "over budget" for answer in answers.values()) == 5
     assert ledger.verify().balance("a", TIME.date()).epsilon == Fraction(9, 10)
 
 
-def test_the_same_release_run_twice_at_once_is_reserved_once(tmp_path: Path) -> None:
-    ledger = started(tmp_path / "l.sqlite", 10)
-    answers = race(tmp_path / "l.sqlite", ["same", "same", "same"], "1")
+def test_the_same_release_run_twice_at_once_is_reserved_once(place: Place) -> None:
+    ledger = started(place, 10)
+    answers = race(place, ["same", "same", "same"], "1")
     assert sorted(map(str, answers.values())) == ["3", "refused", "refused"]
     assert ledger.verify().balance("a", TIME.date()).epsilon == 1
 
 
 DIES = """
 import sys, time
-from pathlib import Path
 from ledger_fakes import budget, open_ledger
 from discreet.privacy.events import link
-ledger = open_ledger(Path(sys.argv[1]))
+ledger = open_ledger(sys.argv[1])
 with ledger.store.transaction() as writer:
     writer.append(link(3, writer.entries()[-1].hash, budget(1000)))
     print("inside", flush=True)
@@ -82,16 +81,15 @@ with ledger.store.transaction() as writer:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
-def test_a_process_killed_inside_a_transaction_spends_nothing_and_locks_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "l.sqlite"
-    ledger = started(path, 1)
+def test_a_process_killed_inside_a_transaction_spends_nothing_and_locks_nothing(place: Place) -> None:
+    ledger = started(place, 1)
     head = ledger.chain().head
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    with subprocess.Popen([sys.executable, "-c", DIES, str(path)], env=environment, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen([sys.executable, "-c", DIES, str(place)], env=environment, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline().strip() == b"inside"
         with pytest.raises(LedgerError, match="locked"):
-            open_ledger(path, wait=0.1).record(recorded())
+            open_ledger(place, wait=0.1).record(recorded())
         child.send_signal(signal.SIGKILL)
         child.wait(10)
     assert ledger.verify().head == head

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,16 @@ from discreet.engine.fingerprint import fingerprints
 from discreet.engine.opening import open_engine
 from discreet.engine.tabulate import check_columns, keep_records, wanted_columns
 from discreet.engine.workspace import exclusive, no_core_dumps, sweep
-from discreet.errors import DiscreetError, EngineError, KeyRefused, LedgerError, PublishError, SourceError
+from discreet.errors import (
+    DiscreetError,
+    EngineError,
+    KeyRefused,
+    LedgerError,
+    LedgerUnavailable,
+    LedgerUncertain,
+    PublishError,
+    SourceError,
+)
 from discreet.methods import Method, methods
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import FileKeyStore, KeyStore
@@ -29,7 +38,7 @@ from discreet.pipeline.plan import total_guarantee
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.events import Entry, Reserve
 from discreet.privacy.exact import written
-from discreet.privacy.ledger import Ledger, ReleaseState, whoami
+from discreet.privacy.ledger import Ledger, ReleaseState
 from discreet.privacy.reservation import Reservation
 from discreet.publish.folder import Output, output_at
 from discreet.publish.manifest import Manifest
@@ -79,22 +88,32 @@ def resume(job: Job) -> Manifest:
 
 
 def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
-    """End a reservation without a release: recorded, its cost spent, its key and staged files destroyed."""
+    """End a reservation without a release: recorded, its cost spent, its key and staged files destroyed.
+
+    Of a release that is abandoned already only these go: after a crash, or where a colleague without the key ended it.
+    """
     with _alone(ledger, release):
+        before = ledger.chain().releases().get(release)
+        if before is not None and before.abandon is not None:
+            _forget(keys, before)
         entry = ledger.abandon(release, reason)
-        state = ledger.chain().releases()[release]
-        keys.destroy(state.reserve.key)
-        output_at(state.reserve.output, release).clean()
+        _forget(keys, ledger.chain().releases()[release])
         return entry
+
+
+def _forget(keys: KeyStore, state: ReleaseState) -> None:
+    keys.destroy(state.reserve.key)
+    output_at(state.reserve.output, state.reserve.release).clean()
 
 
 @contextmanager
 def _alone(ledger: Ledger, release: str) -> Iterator[None]:
-    """One process at a time works on a release: two would take each other's staged files away."""
+    """One process at a time works on a release, on whatever machine: two would take each other's files away."""
     no_core_dumps()
     sweep()
-    with exclusive(f"{ledger.chain().nonce}-{release}") as free:
-        if not free:
+    name = f"{ledger.chain().nonce}-{release}"
+    with exclusive(name) as free, ledger.store.alone(name) as alone:
+        if not (free and alone):
             raise LedgerError(
                 f"another process is working on release {release!r}", do="wait for it to finish, or end it"
             )
@@ -124,7 +143,7 @@ def _run(job: Job, simulation: str | None) -> Manifest:
             code=code_version(),
             key=name,
             output=output.where,
-            who=whoami(),
+            who=job.ledger.who(),
             time=job.ledger.clock(),
         )
         if name not in job.keys.names():  # a simulation's key, left by a crash, has the same name: it is the same key
@@ -132,6 +151,8 @@ def _run(job: Job, simulation: str | None) -> Manifest:
         job.observe("key", 1, 1)
         try:
             entry = job.ledger.reserve(reserve, simulated=key.simulated)
+        except LedgerUncertain:
+            raise  # there may be a reservation: without its key nobody could complete it
         except DiscreetError:
             job.keys.destroy(name)  # nothing was reserved: the key was never used
             raise
@@ -143,6 +164,7 @@ def _run(job: Job, simulation: str | None) -> Manifest:
 def _resume(job: Job) -> Manifest:
     release = job.release
     state = job.ledger.chain().open_release(release.release)
+    _same_user(job, state)
     _same_declaration(release, state)
     output = output_at(state.reserve.output, release.release)
     if state.commit and state.committed_at and output.holds(state.commit.files):
@@ -221,19 +243,30 @@ def _complete(job: Job, output: Output, reservation: Reservation, entry: Entry, 
         job.observe("commit", 1, 1)
         state = job.ledger.chain().open_release(job.release.release)
         return _finish(job, output, state, found.tables, sealed=True)
-    except (OSError, MemoryError, KeyboardInterrupt, EngineError) as error:
-        interrupted = isinstance(error, KeyboardInterrupt)
-        if not interrupted and job.ledger.chain().open_release(job.release.release).commit is None:
-            output.clean()  # a full disk needs the room
+    except LedgerUnavailable as error:
+        stopped, first = f"stopped ({error.where}: {error.what})", "when the ledger can be used again, "
+    except KeyboardInterrupt:
+        stopped, first = "interrupted", ""
+    except EngineError as error:
+        _make_room(job, output)
+        stopped, first = f"stopped ({error.what})", "mend that and "
+    except (OSError, MemoryError) as error:
+        _make_room(job, output)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
-        stopped = error.what if isinstance(error, EngineError) else f"stopped ({reason})"
-        raise PublishError(
-            f"{'interrupted' if interrupted else stopped} after the reservation (ledger entry "
-            f"{entry.number}): epsilon {written(reservation.reserve.guarantee.epsilon)} is spent",
-            where=f"release {job.release.release}",
-            do=("complete it" if interrupted else "mend that and complete it") + " with `discreet resume`: it costs "
-            "nothing more",
-        ) from None
+        stopped, first = f"stopped ({reason})", "make room and "
+    raise PublishError(
+        f"{stopped} after the reservation (ledger entry {entry.number}): "
+        f"epsilon {written(reservation.reserve.guarantee.epsilon)} is spent",
+        where=f"release {job.release.release}",
+        do=f"{first}complete it with `discreet resume`: it costs nothing more",
+    )
+
+
+def _make_room(job: Job, output: Output) -> None:
+    """A full disk needs the room. Committed bytes stay, and so does everything if the ledger cannot be asked."""
+    with suppress(LedgerError):
+        if job.ledger.chain().open_release(job.release.release).commit is None:
+            output.clean()
 
 
 def _finish(job: Job, output: Output, state: ReleaseState, tables: list[Method], *, sealed: bool = False) -> Manifest:
@@ -261,6 +294,16 @@ def _same_declaration(release: Release, state: ReleaseState) -> None:
                 do=f"restore them, or `discreet ledger abandon {release.release}`: the same noise on anything else "
                 "would give both away",
             )
+
+
+def _same_user(job: Job, state: ReleaseState) -> None:
+    """A key lies with whoever reserved. Nobody else completes a release, or its key would outlive it."""
+    if state.reserve.key not in job.keys.names() and state.reserve.who != (who := job.ledger.who()):
+        raise KeyRefused(
+            f"release {state.reserve.release!r} was reserved by {state.reserve.who}, in whose key store its key lies; "
+            f"you are {who}",
+            do=f"let {state.reserve.who} resume or abandon it",
+        )
 
 
 def _short(digest: str) -> str:

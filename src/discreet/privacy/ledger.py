@@ -6,12 +6,12 @@ Every writing step is one exclusive transaction that first checks the whole chai
 from __future__ import annotations
 
 import datetime as dt
-import getpass
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
-from discreet.errors import LedgerError, OverBudget
+from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain, OverBudget
 from discreet.noise.key import nonce as fresh_nonce
 from discreet.privacy.events import (
     Abandon,
@@ -31,18 +31,12 @@ from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.store import Store, Writer
 
 Clock = Callable[[], dt.datetime]
+Dated = TypeVar("Dated", Budget, Reserve, Abandon, Recorded)
+TOLERANCE = dt.timedelta(minutes=1)
 
 
 def now() -> dt.datetime:
     return dt.datetime.now(dt.UTC).replace(microsecond=0)
-
-
-def whoami() -> str:
-    """The operating system's word for who is spending."""
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user id without a name, as containers have
-        return "unknown"
 
 
 @dataclass(frozen=True)
@@ -199,9 +193,9 @@ class Chain:
         """Everything ever spent on an asset."""
         return [e for e in self.events if isinstance(e, Reserve | Recorded) and e.asset == asset]
 
-    def lifetime(self, asset: str) -> Guarantee | None:
-        """The total ever spent on an asset, whatever the periods: loss does not expire with a budget."""
-        spent = [event.guarantee for event in self.spending(asset)]
+    def lifetime(self, asset: str, who: str | None = None) -> Guarantee | None:
+        """The total ever spent on an asset (by one user), whatever the periods: loss does not expire with a budget."""
+        spent = [event.guarantee for event in self.spending(asset) if who in (None, event.who)]
         return compose(spent) if spent else None
 
 
@@ -218,12 +212,6 @@ class Ledger:
             raise LedgerError("exists already", where=f"ledger {self.store.place}", do="use it, or name another")
 
     def chain(self) -> Chain:
-        if not self.store.exists():
-            raise LedgerError(
-                "does not exist",
-                where=f"ledger {self.store.place}",
-                do="begin it by setting a budget: `discreet ledger budget ASSET --epsilon … --unit …`",
-            )
         return Chain(self.store.entries())
 
     def verify(self, head: str | None = None) -> Chain:
@@ -238,42 +226,43 @@ class Ledger:
             )
         return chain
 
+    def who(self) -> str:
+        """Who is spending: the store's word for it."""
+        return self.store.who()
+
     def set_budget(self, budget: Budget) -> Entry:
         """Replace an asset's budget. What was spent must be chargeable to it, or nothing could be spent any more."""
 
-        def event(chain: Chain) -> Event:
+        def check(chain: Chain, budget: Budget) -> None:
             for spent in chain.spending(budget.asset):
                 spent.guarantee.for_budget(budget.unit, budget.neighbours)
-            return budget
 
-        return self._append(event)
+        return self._append(budget, check)
 
     def record(self, recorded: Recorded) -> Entry:
         """Enter a release made earlier or elsewhere. It is a fact: it may exceed the budget; then nothing is left."""
 
-        def event(chain: Chain) -> Event:
+        def check(chain: Chain, recorded: Recorded) -> None:
             chain.refuse_used(recorded.release)
             balance = chain.balance(recorded.asset, recorded.time.date())
             recorded.guarantee.for_budget(balance.budget.unit, balance.budget.neighbours)
-            return recorded
 
-        return self._append(event)
+        return self._append(recorded, check)
 
     def reserve(self, reserve: Reserve, *, simulated: bool) -> Entry:
         """Spend: one transaction against the budget. From here on only commit or abandon ends it."""
 
-        def event(chain: Chain) -> Event:
+        def check(chain: Chain, reserve: Reserve) -> None:
             self.fits(chain, simulated=simulated)
             chain.refuse_used(reserve.release)
             chain.balance(reserve.asset, reserve.time.date()).charge(reserve.guarantee)
-            return reserve
 
-        return self._append(event)
+        return self._append(reserve, check)
 
     def commit(self, release: str, files: dict[str, str]) -> Entry:
         """Fix the bytes of a reserved release. Committing the same bytes again is no new entry."""
-        with self.store.transaction() as writer:
-            chain = Chain(writer.entries())
+
+        def decide(writer: Writer, chain: Chain) -> Entry:
             state = chain.open_release(release)
             if state.commit is not None and state.committed_at is not None:
                 if state.commit.files != files:
@@ -281,17 +270,17 @@ class Ledger:
                 return state.committed_at
             return _add(writer, chain, Commit(release=release, files=files))
 
+        return self._write(decide)
+
     def abandon(self, release: str, reason: str) -> Entry:
-        def event(chain: Chain) -> Event:
-            state = chain.open_release(release)
-            if state.commit is not None:
+        def check(chain: Chain, _: Abandon) -> None:
+            if chain.open_release(release).commit is not None:
                 raise LedgerError(
                     f"release {release!r} is committed: its bytes are fixed and may have been seen",
                     do="if its folder has no manifest, complete it with `discreet resume`",
                 )
-            return Abandon(release=release, reason=reason, who=whoami(), time=self.clock())
 
-        return self._append(event)
+        return self._append(Abandon(release=release, reason=reason, who=self.who(), time=self.clock()), check)
 
     def fits(self, chain: Chain, *, simulated: bool) -> None:
         """A simulation belongs into a simulation ledger, a release into a real one."""
@@ -303,10 +292,40 @@ class Ledger:
                 do="name a ledger of the right kind",
             )
 
-    def _append(self, event: Callable[[Chain], Event]) -> Entry:
-        with self.store.transaction() as writer:
-            chain = Chain(writer.entries())
-            return _add(writer, chain, event(chain))
+    def _append(self, event: Dated, check: Callable[[Chain, Dated], None]) -> Entry:
+        def decide(writer: Writer, chain: Chain) -> Entry:
+            dated = _in_order(event, chain.latest())
+            check(chain, dated)
+            return _add(writer, chain, dated)
+
+        return self._write(decide)
+
+    def _write(self, decide: Callable[[Writer, Chain], Entry]) -> Entry:
+        """One transaction. If the store broke off in its last instant, the next transaction tells what became of it."""
+        entry: Entry | None = None
+        try:
+            with self.store.transaction() as writer:
+                entry = decide(writer, Chain(writer.entries()))
+        except LedgerUncertain as error:
+            try:
+                with (
+                    self.store.transaction() as writer
+                ):  # exclusive: whoever was writing has ended, one way or the other
+                    written = entry in writer.entries()
+            except LedgerError:
+                raise error from None
+            if not written:
+                raise LedgerUnavailable(
+                    "broke off; nothing was written", where=f"ledger {self.store.place}", do="try again"
+                ) from None
+        if entry is None:
+            raise LedgerError("a transaction ended without an entry", where=f"ledger {self.store.place}")
+        return entry
+
+
+def _in_order(event: Dated, latest: dt.datetime) -> Dated:
+    """Machines' clocks differ a little, and a writer may have waited for another one: a small step back is none."""
+    return event.model_copy(update={"time": latest}) if latest - TOLERANCE <= event.time < latest else event
 
 
 def _add(writer: Writer, chain: Chain, event: Event) -> Entry:

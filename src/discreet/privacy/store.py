@@ -1,14 +1,17 @@
-"""Where a ledger's entries lie: an append-only list with one writer at a time. SQLite by default."""
+"""Where a ledger's entries lie: an append-only list with one writer at a time. SQLite, or PostgreSQL for teams."""
 
 from __future__ import annotations
 
+import getpass
+import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet.errors import LedgerError
+from discreet import pgurl
+from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
 from discreet.privacy.events import Entry
 
 WAIT_SECONDS = 10.0
@@ -35,11 +38,62 @@ class Store(Protocol):
 
     @property
     def place(self) -> str: ...
+    def who(self) -> str: ...
     def exists(self) -> bool: ...
     def create(self, first: Entry) -> bool: ...
     def entries(self) -> list[Entry]: ...
     @contextmanager
     def transaction(self) -> Iterator[Writer]: ...
+    def alone(self, name: str) -> AbstractContextManager[bool]:
+        """Hold a name against everybody who uses this store; whether it was free."""
+
+
+def open_store(place: str | Path, base: Path = Path()) -> Store:
+    """The store at a place: `postgresql://…` is a database, anything else a file, relative to `base`."""
+    text = str(place)
+    if pgurl.is_url(text):
+        from discreet.privacy.postgres import PostgresStore
+
+        return PostgresStore(text)
+    if "://" in text or re.match(r"(?i)postgres(ql)?:", text):  # a Path has only one slash left
+        raise LedgerError(
+            "is neither a file nor a PostgreSQL database",
+            where=f"ledger {text}" if not pgurl.holds_password(text) else "ledger",
+            do="name a file, or write postgresql://USER@HOST/DATABASE as text",
+        )
+    return SQLiteStore(base / place)
+
+
+def whoami() -> str:
+    """The operating system's word for who is spending."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user id without a name, as containers have
+        return "unknown"
+
+
+def missing(place: str) -> LedgerError:
+    return LedgerError(
+        "does not exist",
+        where=f"ledger {place}",
+        do="begin it by setting a budget: `discreet ledger budget ASSET --epsilon … --unit …`",
+    )
+
+
+def locked(place: str, wait: float) -> LedgerUnavailable:
+    return LedgerUnavailable(
+        f"locked by another process for more than {wait:g} seconds",
+        where=f"ledger {place}",
+        do="wait for it to finish and try again",
+    )
+
+
+def uncertain(place: str, why: str) -> LedgerUncertain:
+    return LedgerUncertain(
+        f"{why} while an entry was written: it may be there or not",
+        where=f"ledger {place}",
+        do="`discreet ledger show` tells; a release that is reserved is completed by `discreet resume`",
+    )
 
 
 class _Rows:
@@ -78,6 +132,9 @@ class SQLiteStore:
     def place(self) -> str:
         return str(self.path)
 
+    def who(self) -> str:
+        return whoami()
+
     def exists(self) -> bool:
         return self.path.exists() and self.path.stat().st_size > 0  # an interrupted beginning leaves an empty file
 
@@ -95,6 +152,8 @@ class SQLiteStore:
         return not begun
 
     def entries(self) -> list[Entry]:
+        if not self.exists():
+            raise missing(self.place)
         # Not mode=ro: after a power cut even a reader must be able to roll the journal back.
         with self._connect("rw") as connection:
             connection.execute("PRAGMA query_only = ON")
@@ -107,9 +166,20 @@ class SQLiteStore:
             try:
                 yield _Rows(connection)
             except BaseException:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # a full disk has ended it already
+                    connection.execute("ROLLBACK")
                 raise
-            connection.execute("COMMIT")
+            try:
+                connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                if _is_lock(error):
+                    raise
+                # The last steps remove the journal and sync the folder: the entry may be there in spite of the error.
+                raise uncertain(self.place, f"the disk failed ({error})") from None
+
+    def alone(self, name: str) -> AbstractContextManager[bool]:  # noqa: ARG002 - one signature for all
+        """Nobody but users of this machine's disk comes here: their lock in the private folder is enough."""
+        return nullcontext(True)
 
     @contextmanager
     def _connect(self, mode: str) -> Iterator[sqlite3.Connection]:
@@ -119,12 +189,8 @@ class SQLiteStore:
                 connection.execute("PRAGMA synchronous = EXTRA")  # syncs the folder too
                 yield connection
         except sqlite3.OperationalError as error:
-            if "locked" in str(error) or "busy" in str(error):
-                raise LedgerError(
-                    f"locked by another process for more than {self.wait:g} seconds",
-                    where=f"ledger {self.place}",
-                    do="wait for it to finish and try again",
-                ) from None
+            if _is_lock(error):
+                raise locked(self.place, self.wait) from None
             raise LedgerError(
                 f"cannot be used ({error})", where=f"ledger {self.place}", do="check that it is a ledger and readable"
             ) from None
@@ -134,3 +200,7 @@ class SQLiteStore:
                 where=f"ledger {self.place}",
                 do="restore it from a copy",
             ) from None
+
+
+def _is_lock(error: sqlite3.Error) -> bool:
+    return "locked" in str(error) or "busy" in str(error)

@@ -1,0 +1,36 @@
+"""One suite for every store: a place is a file, or a schema of a real PostgreSQL server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from ledger_fakes import Place, filled
+
+from discreet.privacy.ledger import Ledger
+from postgres_server import Server
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Place]:
+    """Makes places where no ledger is yet, all in the same kind of store."""
+    if request.param == "postgres":
+        server: Server = request.getfixturevalue("server")
+        return server.schema
+    return lambda: tmp_path_factory.mktemp("place") / "ledger.sqlite"
+
+
+@pytest.fixture
+def place(new_place: Callable[[], Place]) -> Place:
+    return new_place()
+
+
+@pytest.fixture
+def full(place: Place) -> Ledger:
+    return filled(place)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.sqlite"
