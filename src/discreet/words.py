@@ -17,6 +17,11 @@ def plural(n: int, noun: str, many: str = "") -> str:
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 
 
+def as_path(where: str) -> str:
+    """A path of this machine, also if it is written as file://."""
+    return where[7:] if where.lower().startswith("file://") else where
+
+
 def is_uri(where: str) -> bool:
     """Whether this names an object store or HDFS (`s3://…`), not a path of this machine."""
     found = _URI.match(where)

@@ -247,7 +247,7 @@ def test_rows_that_changed_after_the_key_was_bound_are_never_published(
     monkeypatch.setattr(counts, "PART", 3)
     with monkeypatch.context() as patch:
         patch.setattr(DuckDBEngine, "_ordered", other)
-        with pytest.raises(PublishError, match=r"source changed while it was read after the reservation .* is spent"):
+        with pytest.raises(PublishError, match=r"source changed while it was read\) after the reservation .* is spent"):
             agency.release().run(agency.folder / "out")
     assert not (agency.folder / "out").exists()
     assert not list(agency.folder.glob(".out.*"))

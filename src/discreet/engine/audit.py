@@ -10,7 +10,7 @@ from ibis import _
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
-from discreet.engine.tabulate import ENTITY, N, Rows, as_text, code
+from discreet.engine.tabulate import ENTITY, N, Rows, as_text, code, missing
 from discreet.privacy.unit import Unit
 
 EXAMPLES = 5
@@ -54,8 +54,8 @@ def audit(engine: Engine, table: ibis.Table, domains: Sequence[Domain], unit: Un
     without, heavy, over = 0, 0, 0
     if unit.entity is not None:
         entity = table[unit.entity]
-        without = _number(engine, table.filter(entity.isnull()).aggregate(n=_.count()))
-        sizes = table.filter(entity.notnull()).select(**{ENTITY: entity}).group_by(ENTITY).aggregate(n=_.count())
+        without = _number(engine, table.filter(missing(entity)).aggregate(n=_.count()))
+        sizes = table.filter(~missing(entity)).select(**{ENTITY: entity}).group_by(ENTITY).aggregate(n=_.count())
         too_many = engine.store(sizes.filter(_.n > unit.records))
         heavy = _number(engine, too_many.aggregate(n=_.count()))
         over = _number(engine, too_many.aggregate(n=(_.n - unit.records).sum().fill_null(0)))
@@ -75,7 +75,7 @@ def _attribute(engine: Engine, table: ibis.Table, attribute: Attribute) -> Attri
     grouped = Rows(table.select(*columns), weighted=False).grouped(columns)
     uncoded = code(engine, grouped, Domain((strict,)))
     uncoded = engine.store(uncoded.filter(uncoded["discreet_code_0"].isnull()))
-    null = ibis.or_(*(uncoded[c].isnull() for c in columns))
+    null = ibis.or_(*(missing(uncoded[c]) for c in columns))
     shown = uncoded.filter(~null).order_by(ibis.desc(N)).limit(EXAMPLES)
     examples = [
         "/".join(str(value) for value in row.values())

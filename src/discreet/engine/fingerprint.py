@@ -65,6 +65,20 @@ class FingerprintKernel:
         yield pa.RecordBatch.from_arrays([[span.number], [found.digest()]], schema=self.schema)
 
 
+@dataclass(frozen=True)
+class Bound:
+    """A table whose key is bound to these fingerprints, one a span."""
+
+    table: ibis.Table
+    spans: Spans
+    fingerprints: tuple[bytes, ...]
+
+
+def bound(engine: Engine, table: ibis.Table, spans: Spans) -> Bound:
+    """Look at every row before a key is bound to them."""
+    return Bound(table, spans, tuple(fingerprints(engine, table, spans)))
+
+
 def fingerprints(engine: Engine, table: ibis.Table, spans: Spans) -> list[bytes]:
     """The fingerprint of every span of a table, in order."""
     rows = [row for batch in engine.gather(table, spans, FingerprintKernel()) for row in batch.to_pylist()]

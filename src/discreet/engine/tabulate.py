@@ -88,7 +88,7 @@ def keep_records(engine: Engine, table: ibis.Table, domains: Sequence[Domain], u
         # Several tables are counted from one snapshot; one table is one scan.
         return records if len(domains) == 1 else Rows(engine.store(records.grouped(columns)), weighted=True)
     entity = table[unit.entity]
-    rows = table.filter(entity.notnull()).select(**{ENTITY: entity}, **{column: table[column] for column in columns})
+    rows = table.filter(~missing(entity)).select(**{ENTITY: entity}, **{column: table[column] for column in columns})
     rows = engine.store(rows)  # one snapshot: who has too many records is decided on the records that are counted
     heavy = rows.group_by(ENTITY).having(_.count() > unit.records).aggregate().select(ENTITY)
     heavy = engine.store(heavy)
@@ -111,6 +111,11 @@ def _with_useless(engine: Engine, rows: ibis.Table, domains: Sequence[Domain]) -
         reduce(or_, (coded[_code(places[a.name])].isnull() for a in d.attributes), ibis.literal(False)) for d in domains
     ]
     return coded.mutate(**{USELESS: reduce(and_, dropped)})
+
+
+def missing(column: ibis.Value) -> ibis.Value:
+    """Whether there is no value. Not a number is none: Ibis has it so on Spark already."""
+    return column.isnull() | column.isnan() if column.type().is_floating() else column.isnull()
 
 
 def as_text(column: ibis.Value, width: int | None = None) -> ibis.Value:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from discreet.domain import Domain
     from discreet.engine import Engine
+    from discreet.engine.fingerprint import Bound
     from discreet.engine.spans import Progress, Spans
     from discreet.methods.writing import Parts
     from discreet.privacy.confidential import Confidential
@@ -68,7 +69,7 @@ class Method(Protocol):
     def protect(
         self,
         engine: Engine,
-        cells: Confidential[ibis.Table],
+        cells: Confidential[Bound],
         reservation: Reservation,
         place: Place,
         progress: Progress,

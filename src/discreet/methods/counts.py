@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from discreet.domain import Domain
 from discreet.engine import Engine
+from discreet.engine.fingerprint import Bound
 from discreet.engine.spans import Progress, Span, Spans
 from discreet.engine.tabulate import Rows, count_cells
 from discreet.errors import DomainError, GuaranteeError, ParameterError
@@ -136,7 +137,7 @@ class CountsMethod:
     def protect(
         self,
         engine: Engine,
-        cells: Confidential[ibis.Table],
+        cells: Confidential[Bound],
         reservation: Reservation,
         place: Place,
         progress: Progress,
@@ -144,7 +145,6 @@ class CountsMethod:
         return write_parts(
             engine,
             cells.open_inside(),
-            self.spans,
             self,
             reservation,
             name=self.name,

@@ -1,19 +1,23 @@
 """Where a table is written: beside its noise, one file a span, by whichever worker drew it.
 
-A span's fingerprint is taken again on the way. Had a worker been lost and its rows been read anew from a source that
-changed meanwhile, noise bound to other data would have been drawn: such parts are refused before anybody sees them.
+A span's fingerprint is taken again on the way, and must be the one that the key is bound to. Had a worker been lost and
+its rows been read anew from a source that changed meanwhile, noise bound to other data would have been drawn: such a
+part never becomes a file. The worker knows what is right by a seal under the stream's secret, which says nothing about
+the rows.
 """
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from discreet.engine.fingerprint import Fingerprint
+from discreet.engine.fingerprint import Bound, Fingerprint
 from discreet.engine.spans import Kernel, Progress, Span, Spans, quiet
+from discreet.errors import EngineError
 from discreet.noise.stream import Stream
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
@@ -22,18 +26,15 @@ from discreet.publish.place import Place
 from discreet.publish.tables import write_table
 
 if TYPE_CHECKING:
-    import ibis
-
     from discreet.engine import Engine
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The files of one table with their digests, and the fingerprint of what each span was made of."""
+    """The files of one table with their digests."""
 
     files: dict[str, str]
     rows: int
-    fingerprints: tuple[bytes, ...]
 
 
 @dataclass(frozen=True)
@@ -45,24 +46,32 @@ class WriteKernel:
     place: Place
     spans: Spans
     license: License
-    schema = pa.schema(
-        [("span", pa.int64()), ("fingerprint", pa.binary()), ("file", pa.string()), ("sha256", pa.string()),
-         ("rows", pa.int64())]
-    )  # fmt: skip
+    seals: tuple[bytes, ...]
+    schema = pa.schema([("span", pa.int64()), ("file", pa.string()), ("sha256", pa.string()), ("rows", pa.int64())])
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
-        found = Fingerprint()
-        batches = (self.license.protect(batch) for batch in self.kernel(span, found.watch(rows), stream))
+        if stream is None:
+            raise EngineError("nothing is written without noise", where=f"table {self.table}")
         part = span.number if len(self.spans) > 1 else None
+        batches = (self.license.protect(batch) for batch in self._checked(span, rows, stream))
         written = write_table(self.place, self.table, self.kernel.schema, batches, self.license.simulated, part)
-        lines = [(span.number, found.digest(), name, digest, written.rows) for name, digest in written.files.items()]
+        lines = [(span.number, name, digest, written.rows) for name, digest in written.files.items()]
         yield pa.RecordBatch.from_arrays([list(column) for column in zip(*lines, strict=True)], schema=self.schema)
+
+    def _checked(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream) -> Iterator[pa.RecordBatch]:
+        """What the kernel makes of the rows, if they turn out to be the right ones."""
+        found = Fingerprint()
+        watched = found.watch(rows)
+        yield from self.kernel(span, watched, stream)
+        for _ in watched:  # a kernel need not look at everything
+            pass
+        if not hmac.compare_digest(stream.seal(found.digest()), self.seals[span.number]):
+            raise EngineError("its source changed while it was read", where=f"table {self.table}")
 
 
 def write_parts(
     engine: Engine,
-    table: ibis.Table,
-    spans: Spans,
+    bound: Bound,
     kernel: Kernel,
     reservation: Reservation,
     *,
@@ -73,11 +82,12 @@ def write_parts(
     progress: Progress = quiet,
 ) -> Protected[Parts]:
     """Run a kernel over every span of a table and write its rows."""
-    writer = WriteKernel(kernel, name, place, spans, reservation.license(guarantee))
     secret = reservation.secret(name, purpose)
-    receipts = [row for batch in engine.gather(table, spans, writer, secret, progress) for row in batch.to_pylist()]
+    stream = Stream.from_secret(secret.expose())
+    seals = tuple(stream.seal(mark) for mark in bound.fingerprints)
+    writer = WriteKernel(kernel, name, place, bound.spans, reservation.license(guarantee), seals)
+    gathered = engine.gather(bound.table, bound.spans, writer, secret, progress)
+    receipts = [row for batch in gathered for row in batch.to_pylist()]
     receipts.sort(key=lambda row: (row["span"], row["file"]))
-    marks = {row["span"]: row["fingerprint"] for row in receipts}
-    sizes = {row["span"]: row["rows"] for row in receipts}
-    parts = Parts({row["file"]: row["sha256"] for row in receipts}, sum(sizes.values()), tuple(marks.values()))
-    return reservation.protect(parts, guarantee)
+    rows = sum({row["span"]: row["rows"] for row in receipts}.values())
+    return reservation.protect(Parts({row["file"]: row["sha256"] for row in receipts}, rows), guarantee)

@@ -8,6 +8,7 @@ fastest there is, produces in one call. Families of blocks have separate subkeys
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import NoReturn, Protocol, cast
@@ -146,8 +147,9 @@ def check_cipher() -> None:
 class Stream:
     """All randomness of one purpose in one table. `source(family)` gives each family's block source."""
 
-    def __init__(self, source: Callable[[str], BlockSource]) -> None:
+    def __init__(self, source: Callable[[str], BlockSource], secret: bytes = b"") -> None:
         self._source = lru_cache(maxsize=None)(source)
+        self._secret = secret
 
     @classmethod
     def from_secret(cls, secret: bytes) -> Stream:
@@ -159,7 +161,12 @@ class Stream:
             key = HKDF(SHA256(), 32, salt=None, info=b"discreet block family " + family.encode()).derive(secret)
             return CellBlocks(key) if family == "cells" else AesBlocks(key)
 
-        return cls(source)
+        return cls(source, secret)
+
+    def seal(self, data: bytes) -> bytes:
+        """A MAC under this stream's secret, with a subkey of its own: what must be known where the noise is drawn."""
+        key = HKDF(SHA256(), 32, salt=None, info=b"discreet seal").derive(self._secret)
+        return hmac.digest(key, data, "sha256")
 
     def words(self, first: int, n: int, chunk: int = CHUNK) -> Iterator[NDArray[np.uint64]]:
         """Blocks of cells first … first+n−1, as reused (≤ chunk, 2) arrays: use one before the next."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from discreet.engine import Engine
-from discreet.errors import EngineError
+from discreet.engine.fingerprint import Bound
 from discreet.methods import Method
 from discreet.pipeline.plan import composition
 from discreet.privacy.confidential import Confidential
@@ -29,8 +29,7 @@ class Tabulated:
 
     engine: Engine
     tables: list[Method]
-    cells: list[Confidential[Any]]
-    fingerprints: list[list[bytes]]
+    cells: list[Confidential[Bound]]
 
 
 def stage(
@@ -43,14 +42,12 @@ def stage(
     """Draw the noise and write everything but the manifest: the files and their digests."""
     docs: list[codebook.TableDoc] = []
     files: dict[str, str] = {}
-    for table, content, marks in zip(found.tables, found.cells, found.fingerprints, strict=True):
+    for table, content in zip(found.tables, found.cells, strict=True):
 
         def progress(done: int, total: int, name: str = table.name) -> None:
             observe(f"protect {name}", done, total)
 
         parts = table.protect(found.engine, content, reservation, place, progress).value
-        if list(parts.fingerprints) != marks:
-            raise EngineError("its source changed while it was read", where=f"table {table.name}")
         columns = tuple((c.name, c.type, c.meaning) for c in table.columns())
         names = tuple(file_names(table.name, reservation.simulated, len(table.spans)))
         docs.append(codebook.TableDoc(table.name, names, table.noise(), columns, table.domain.attributes))

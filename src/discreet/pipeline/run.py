@@ -16,7 +16,7 @@ from typing import Any
 
 from discreet.engine import Engine
 from discreet.engine.audit import audit
-from discreet.engine.fingerprint import fingerprints
+from discreet.engine.fingerprint import bound
 from discreet.engine.opening import open_engine
 from discreet.engine.tabulate import check_columns, keep_records, wanted_columns
 from discreet.engine.workspace import exclusive, no_core_dumps, sweep
@@ -193,10 +193,10 @@ def _tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[Tabu
             if engine.cleans:
                 raise
             cells = _count(job, engine, tables, key, clean=True)
-        marks = [fingerprints(engine, c.open_inside(), t.spans) for t, c in zip(tables, cells, strict=True)]
+        counted = [Confidential(bound(engine, c.open_inside(), t.spans)) for t, c in zip(tables, cells, strict=True)]
         engine.unchanged()
         job.observe("tabulate", len(tables), len(tables))
-        yield Tabulated(engine, tables, cells, marks)
+        yield Tabulated(engine, tables, counted)
 
 
 def _count(job: Job, engine: Engine, tables: list[Method], key: ReleaseKey, clean: bool) -> list[Confidential[Any]]:
@@ -226,9 +226,9 @@ def _bind(release: Release, key: ReleaseKey, found: Tabulated) -> bytes:
     def parts() -> Iterator[bytes]:
         yield release.canonical().encode()
         yield code_version().encode()
-        for table, marks in zip(found.tables, found.fingerprints, strict=True):
+        for table, cells in zip(found.tables, found.cells, strict=True):
             yield table.name.encode()
-            yield hashlib.sha256(b"".join(marks)).digest()
+            yield hashlib.sha256(b"".join(cells.open_inside().fingerprints)).digest()
 
     return key.mac(parts())
 

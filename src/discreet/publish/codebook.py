@@ -62,12 +62,19 @@ def as_markdown(release: str, guarantee: Guarantee, tables: list[TableDoc], simu
     lines += ["## What is promised", "", in_words(guarantee, simulated), ""]
     lines += [f"- Caveat: {caveat}" for caveat in guarantee.caveats] + [""] * bool(guarantee.caveats)
     for table in tables:
-        lines += [f"## {table.name}", "", table.about, "", f"Files: {', '.join(table.files)}", ""]
+        lines += [f"## {table.name}", "", table.about, "", f"Files: {_files(table.files)}", ""]
         lines += ["| column | type | meaning |", "|---|---|---|"]
         lines += [f"| {' | '.join(_cell(text) for text in column)} |" for column in table.columns]
         lines += [""]
     lines += ["All codes and labels are in codebook.json.", ""]
     return "\n".join(lines)
+
+
+def _files(names: tuple[str, ...]) -> str:
+    """The files of a table; of many parts the first and the last."""
+    return ", ".join(names if len(names) <= 4 else (names[0], "…", names[-1])) + f" ({len(names)} files)" * (
+        len(names) > 4
+    )
 
 
 def _cell(text: str) -> str:

@@ -13,7 +13,7 @@ from typing import Protocol
 from discreet.errors import PublishError
 from discreet.publish.manifest import FILE, Manifest
 from discreet.publish.place import Folder, Place, Prefix
-from discreet.words import is_uri
+from discreet.words import as_path, is_uri
 
 
 class Output(Protocol):
@@ -43,7 +43,7 @@ def output_at(where: str, release: str) -> Output:
     """The output of a release at a path or a URI."""
     if is_uri(where):
         return StoreOutput(where, release)
-    return FolderOutput(Path(where[7:] if where.lower().startswith("file://") else where), release)
+    return FolderOutput(Path(as_path(where)), release)
 
 
 class FolderOutput:

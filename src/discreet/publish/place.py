@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 from discreet.errors import PublishError
-from discreet.words import is_uri
+from discreet.words import as_path, is_uri
 
 PIECE = 1 << 20
 
@@ -75,7 +75,7 @@ class Hashed:
 
 def place_at(where: str) -> Place:
     """What lies at a path or a URI."""
-    path = Path(where.removeprefix("file://"))
+    path = Path(as_path(where))
     return Prefix(where.rstrip("/")) if is_uri(where) else Folder(path, path)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import ibis
 import pyarrow as pa
+from ibis.backends.pyspark.datatypes import PySparkType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -40,7 +41,7 @@ from discreet.engine.withhold import withhold
 from discreet.errors import SourceError
 from discreet.noise.key import Secret
 from discreet.spec import FileSource
-from discreet.words import is_uri
+from discreet.words import as_path, is_uri
 
 _SETTINGS = {
     "spark.sql.ansi.enabled": "true",  # arithmetic is checked
@@ -173,10 +174,14 @@ class SparkEngine:
         secret: Secret | None = None,
         progress: Progress = quiet,
     ) -> Iterator[pa.RecordBatch]:
-        frame = self._spread(table, spans, kernel, secret)
-        yield from self._jobs.run(
-            frame.toArrow, lambda share: progress(int(share * len(spans)), len(spans))
-        ).to_batches()
+        frame, reached = self._spread(table, spans, kernel, secret), 0
+
+        def watch(share: float) -> None:  # Spark learns of further stages on the way
+            nonlocal reached
+            reached = max(reached, min(int(share * len(spans)), len(spans) - 1))
+            progress(reached, len(spans))
+
+        yield from self._jobs.run(frame.toArrow, watch).to_batches()
         progress(len(spans), len(spans))
 
     def _spread(self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None) -> DataFrame:
@@ -197,7 +202,21 @@ class SparkEngine:
     # --- keeping ----------------------------------------------------------------------------------------------------
 
     def _frame(self, table: ibis.Table) -> DataFrame:
-        return discreetly(lambda: self._session.sql(self._backend.compile(table)))
+        """An expression as a frame, its numbers as wide as Ibis says: Spark takes a small literal for 32 bits."""
+        wide = {name: PySparkType.from_ibis(kind) for name, kind in table.schema().items() if kind.is_numeric()}
+
+        def made() -> DataFrame:
+            frame = self._session.sql(self._backend.compile(table))
+            return frame.select(
+                *(
+                    F.col(_quoted(f.name)).cast(wide.get(f.name, f.dataType)).alias(f.name)
+                    if wide.get(f.name, f.dataType) != f.dataType
+                    else _quoted(f.name)
+                    for f in frame.schema.fields
+                )
+            )
+
+        return discreetly(made)
 
     def _view(self, frame: DataFrame) -> ibis.Table:
         name = f"discreet_{next(self._names)}"
@@ -237,7 +256,7 @@ def _paths(source: FileSource, base: Path, wanted: Sequence[str], where: str) ->
     if is_uri(source.path):
         _only_parquet(source.format or "parquet", where)
         return [source.path], None
-    files, kind = readers.find(base / source.path.removeprefix("file://"), source.format, where)
+    files, kind = readers.find(base / as_path(source.path), source.format, where)
     _only_parquet(kind, where)
     kinds = withhold(
         lambda: readers.types(files, wanted, where), (Exception,), "is not readable as Parquet", where, "check the file"

@@ -1,0 +1,159 @@
+"""A release as a guest in somebody's Spark session: it finds its source there, and leaves the session as it was."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from agency import SECRET_CODE, SECRET_PERSON, SPEC, graduates
+from discreet.engine.opening import open_engine
+from discreet.engine.spans import Span, Spans
+from discreet.errors import EngineError, SourceError
+from discreet.noise.key import Secret
+from discreet.noise.stream import Stream
+from engines import Bureau, Spark
+
+pytest.importorskip("pyspark", reason="Spark is an extra")
+from pyspark import SparkContext, cloudpickle
+
+BY = {key: SPEC[key] for key in ("unit", "domains", "tables")}
+FILE = {**BY, "source": {"graduates": "graduates.parquet"}}
+FRAME = {**BY, "source": {"graduates": {"path": ""}}}
+
+
+@pytest.fixture
+def bureau(tmp_path: Path) -> Bureau:
+    made = Bureau(tmp_path / "bureau")
+    pq.write_table(graduates(), made.folder / "graduates.parquet")
+    return made
+
+
+def state(session: Any) -> dict[str, Any]:
+    """What somebody might see of their session: settings, names, and what is kept in memory."""
+    java = session.sparkContext._jsc
+    return {
+        "settings": {row[0]: row[1] for row in session.sql("SET").collect()},
+        "views": [table.name for table in session.catalog.listTables()],
+        "shared": [table.name for table in session.catalog.listTables("global_temp")],
+        "rdds": java.getPersistentRDDs().size(),
+        "cached": not session._jsparkSession.sharedState().cacheManager().isEmpty(),
+        "group": session.sparkContext.getLocalProperty("spark.jobGroup.id"),
+    }
+
+
+def test_the_session_stays_as_it_was(bureau: Bureau, spark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, sent = spark.session, list[Any]()
+    broadcast = SparkContext.broadcast
+
+    def watched(self: SparkContext, value: Any) -> Any:
+        sent.append(broadcast(self, value))
+        return sent[-1]
+
+    monkeypatch.setattr(SparkContext, "broadcast", watched)
+    session.conf.set("spark.sql.ansi.enabled", "false")
+    session.conf.set("spark.sql.caseSensitive", "false")
+    session.range(3).createOrReplaceTempView("discreet_0")  # a name that we use, too
+    before = state(session)
+    try:
+        published = bureau.published(FILE, session)
+        assert published == bureau.published(FILE)
+        assert state(session) == before
+        assert session.sql("SELECT count(*) FROM discreet_0").collect()[0][0] == 3
+        assert len(sent) == 3  # the order of records, and two tables
+        assert not any(secret._jbroadcast.isValid() for secret in sent)
+        assert not any(Path(secret._path).exists() for secret in sent)
+        secrets = [s for s in spark.folder.rglob("pyspark-*/*") if s.is_file()]
+        assert secrets == []
+    finally:
+        session.catalog.dropTempView("discreet_0")
+        session.conf.unset("spark.sql.ansi.enabled")
+        session.conf.unset("spark.sql.caseSensitive")
+
+
+def test_a_frame_of_the_session(bureau: Bureau, spark: Spark) -> None:
+    """A DataFrame is a source; how it compares texts is its owner's matter, codes are compared by their bytes."""
+    session = spark.session
+    frame = session.read.parquet(f"file://{bureau.folder}/graduates.parquet")
+    frame = frame.selectExpr(
+        "person_id COLLATE UTF8_LCASE AS person_id", "state", "degree COLLATE UNICODE_CI AS degree"
+    )
+    lower = session.createDataFrame(
+        [(None, "01", "O1"), ("q", "01", "01"), ("Q", "01", "01")], "p string, s string, d string"
+    )
+    frame = frame.union(lower)
+    extra = pa.table({"person_id": [None, "q", "Q"], "state": ["01"] * 3, "degree": ["O1", "01", "01"]})
+    expected = bureau.published(FRAME, frame=pa.concat_tables([graduates(), extra]))
+    kept = spark.session.sparkContext._jsc.getPersistentRDDs().size()
+    assert bureau.published(FRAME, session, frame=frame) == expected
+    assert spark.session.sparkContext._jsc.getPersistentRDDs().size() == kept
+
+
+def test_a_frame_is_computed_once(bureau: Bureau, spark: Spark) -> None:
+    """A frame that answers differently each time is asked once, and all tables are of the same answer."""
+    diary = bureau.folder / "diary"
+
+    def chance(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with diary.open("a") as file:
+            file.write("computed\n")
+        for batch in batches:
+            states = [f"{1 + byte % 4:02d}" for byte in os.urandom(batch.num_rows)]
+            people = [f"P{i // 3}" for i in range(batch.num_rows)]
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(people), pa.array(states), pa.array(["01"] * batch.num_rows)],
+                names=["person_id", "state", "degree"],
+            )
+
+    frame = spark.session.range(300, numPartitions=2).mapInArrow(
+        chance, "person_id string, state string, degree string"
+    )
+    bureau.published(FRAME, spark.session, frame=frame)
+    assert diary.read_text().count("computed") == 2  # once a partition
+
+
+def test_other_sources_are_refused(bureau: Bureau, spark: Spark) -> None:
+    with pytest.raises(SourceError, match="pass a DataFrame of the session"):
+        bureau.published(FRAME, spark.session, frame=graduates())
+    with pytest.raises(EngineError, match="is not a session that can broadcast a secret"):
+        bureau.published(FILE, "spark")
+
+
+# --- failures -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Indiscreet:
+    """A kernel whose failure quotes a record."""
+
+    schema = pa.schema([("cell", pa.int64())])
+
+    def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
+        for batch in rows:
+            raise ValueError(f"cannot do {batch.to_pylist()}")
+        yield from ()
+
+
+def test_a_failure_quotes_nothing(bureau: Bureau, spark: Spark) -> None:
+    """Neither the error nor Spark's log has the message of what failed on a worker."""
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    table = pa.table({"cell": [1, 2], "who": [SECRET_PERSON, SECRET_CODE]})
+    try:
+        with open_engine("duckdb", spark.session) as engine:
+            stored = engine.store(engine.public(table))
+            with pytest.raises(
+                EngineError, match=r"a worker failed \(ValueError in test_spark_existing_session.py"
+            ) as e:
+                list(engine.gather(stored, Spans(3, 2), Indiscreet(), Secret(bytes(range(32)))))
+    finally:
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+    seen = f"{e.value!r} {e.value.__context__} {e.value.__cause__} {spark.log.read_text(errors='replace')}"
+    assert "ValueError in test_spark_existing_session.py" in seen
+    assert SECRET_PERSON not in seen
+    assert SECRET_CODE not in seen
