@@ -23,6 +23,7 @@ from engines import Bureau, Spark
 
 pytest.importorskip("pyspark", reason="Spark is an extra")
 from pyspark import SparkContext, cloudpickle
+from pyspark.errors import NumberFormatException
 
 BY = {key: SPEC[key] for key in ("unit", "domains", "tables")}
 FILE = {**BY, "source": {"graduates": "graduates.parquet"}}
@@ -79,21 +80,20 @@ def test_the_session_stays_as_it_was(bureau: Bureau, spark: Spark, monkeypatch: 
 
 
 def test_a_frame_of_the_session(bureau: Bureau, spark: Spark) -> None:
-    """A DataFrame is a source; how it compares texts is its owner's matter, codes are compared by their bytes."""
+    """A DataFrame is a source; how it compares texts is its owner's matter: codes and people differ by their bytes."""
     session = spark.session
-    frame = session.read.parquet(f"file://{bureau.folder}/graduates.parquet")
-    frame = frame.selectExpr(
-        "person_id COLLATE UTF8_LCASE AS person_id", "state", "degree COLLATE UNICODE_CI AS degree"
+    people, degrees = ["q", "Q", "q", "Q", None], ["a", "A", "a", "á", "a"]
+    extra = pa.table({"person_id": people, "state": ["01"] * 5, "degree": degrees})
+    table = pa.concat_tables([graduates(), extra])
+    pq.write_table(table, bureau.folder / "graduates.parquet")
+    domains = {**BY["domains"], "degree": {"values": ["01", "02", "03", "a", "A"], "undeclared": "other"}}
+    frame = session.read.parquet(f"file://{bureau.folder}/graduates.parquet").selectExpr(
+        "person_id COLLATE UTF8_LCASE AS person_id", "state", "degree COLLATE UNICODE_CI_AI AS degree"
     )
-    lower = session.createDataFrame(
-        [(None, "01", "O1"), ("q", "01", "01"), ("Q", "01", "01")], "p string, s string, d string"
-    )
-    frame = frame.union(lower)
-    extra = pa.table({"person_id": [None, "q", "Q"], "state": ["01"] * 3, "degree": ["O1", "01", "01"]})
-    expected = bureau.published(FRAME, frame=pa.concat_tables([graduates(), extra]))
-    kept = spark.session.sparkContext._jsc.getPersistentRDDs().size()
-    assert bureau.published(FRAME, session, frame=frame) == expected
-    assert spark.session.sparkContext._jsc.getPersistentRDDs().size() == kept
+    kept = session.sparkContext._jsc.getPersistentRDDs().size()
+    expected = bureau.published({**FRAME, "domains": domains}, frame=table)
+    assert bureau.published({**FRAME, "domains": domains}, session, frame=frame) == expected
+    assert session.sparkContext._jsc.getPersistentRDDs().size() == kept
 
 
 def test_a_frame_is_computed_once(bureau: Bureau, spark: Spark) -> None:
@@ -157,3 +157,24 @@ def test_a_failure_quotes_nothing(bureau: Bureau, spark: Spark) -> None:
     assert "ValueError in test_spark_existing_session.py" in seen
     assert SECRET_PERSON not in seen
     assert SECRET_CODE not in seen
+
+
+def test_pyspark_prints_nothing(spark: Spark, capfd: pytest.CaptureFixture[str]) -> None:
+    """PySpark itself would print what an expression failed on."""
+    table = pa.table({"who": [SECRET_PERSON]})
+
+    def fail() -> None:
+        spark.session.createDataFrame(table).selectExpr("cast(who AS BIGINT)").collect()
+
+    spark.session.conf.set("spark.sql.ansi.enabled", "true")
+    with open_engine("duckdb", spark.session) as engine:
+        public = engine.public(table)
+        with pytest.raises(EngineError, match="withheld"):
+            list(engine.batches(public.select(who=public.who.cast("int64"))))
+        with pytest.raises(NumberFormatException):
+            fail()
+    assert SECRET_PERSON not in "".join(capfd.readouterr())
+    with pytest.raises(NumberFormatException):
+        fail()
+    assert SECRET_PERSON in capfd.readouterr().err  # the session's owner sees as much as ever
+    spark.session.conf.unset("spark.sql.ansi.enabled")

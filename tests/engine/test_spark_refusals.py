@@ -137,11 +137,11 @@ def test_the_wrong_java(office: Office, tmp_path: Path, said: str, told: str) ->
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{said}\nEND\n")
     java.chmod(0o755)
-    for environment in ({"JAVA_HOME": str(tmp_path / "jdk")}, {"PATH": f"{java.parent}:{os.environ['PATH']}"}):
-        line = office.refused(environment=environment)
-        assert "Spark needs Java 17 or 21" in line
-        assert told in line
-        assert "point JAVA_HOME to it" in line
+    path = f"{java.parent}:{os.environ['PATH']}"
+    line = office.refused(environment={"PATH": path} if "1.8" in said else {"JAVA_HOME": str(tmp_path / "jdk")})
+    assert "Spark needs Java 17 or 21" in line
+    assert told in line
+    assert "point JAVA_HOME to it" in line
 
 
 def test_a_java_process_that_does_not_start(office: Office) -> None:
@@ -285,6 +285,9 @@ def test_a_session_that_is_open_already_is_neither_used_nor_closed(office: Offic
 # --- the workers' Python --------------------------------------------------------------------------------------------
 
 
+NO_PATH = {"PYTHONPATH": ""}  # a worker would inherit it
+
+
 def python_with(folder: Path, *paths: Path | str) -> dict[str, str]:
     """The setting for a Python of the same version that finds only these folders."""
     base = Path(sys._base_executable)  # type: ignore[attr-defined]
@@ -295,13 +298,15 @@ def python_with(folder: Path, *paths: Path | str) -> dict[str, str]:
 
 
 def test_a_worker_without_discreet(office: Office, tmp_path: Path) -> None:
-    line = office.refused(config=python_with(tmp_path / "bare"))
+    line = office.refused(config=python_with(tmp_path / "bare"), environment=NO_PATH)
     assert "engine spark: a worker has no discreet installed. Install the same discreet there" in line
     assert "spark.pyspark.python" in line
 
 
 def test_a_worker_with_discreet_alone(office: Office, tmp_path: Path) -> None:
-    line = office.refused(config=python_with(tmp_path / "alone", Path(discreet.__file__).parents[1]))
+    line = office.refused(
+        config=python_with(tmp_path / "alone", Path(discreet.__file__).parents[1]), environment=NO_PATH
+    )
     assert "engine spark: a worker lacks a package that discreet needs" in line
 
 
@@ -310,7 +315,7 @@ def test_a_worker_with_another_discreet(office: Office, tmp_path: Path) -> None:
     with (other / "words.py").open("a") as file:
         file.write("# one line more\n")
     packages = Path(pq.__file__).parents[1]
-    line = office.refused(config=python_with(tmp_path / "venv", other.parent, packages))
+    line = office.refused(config=python_with(tmp_path / "venv", other.parent, packages), environment=NO_PATH)
     assert f"engine spark: the worker on {os.uname().nodename} has discreet 0.1.0+" in line
     assert "Install the same versions" in line
 

@@ -19,6 +19,7 @@ def spark_engine(spec: SparkEngineSpec | None, session: Any = None) -> Iterator[
     """An engine on a session of our own, or on an existing one, which stays open and keeps its own settings."""
     try:
         from discreet.engine.spark.engine import SparkEngine
+        from discreet.engine.spark.jobs import unlogged
         from discreet.engine.spark.session import checked, started
     except ImportError as error:
         if (error.name or "").split(".")[0] not in ("pyspark", "py4j", "pandas"):
@@ -26,7 +27,7 @@ def spark_engine(spec: SparkEngineSpec | None, session: Any = None) -> Iterator[
         raise EngineError(
             f"needs {error.name}, which is not installed", where="engine spark", do="pip install 'discreet[spark]'"
         ) from None
-    with workspace() as folder:
+    with workspace() as folder, unlogged():
         if session is not None:
             found = checked(session)
             with SparkEngine(found) as engine:

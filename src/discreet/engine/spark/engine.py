@@ -310,7 +310,7 @@ def _clean(frame: DataFrame, wanted: Sequence[str], unsigned: Sequence[str] | No
         if name in kinds:
             column = F.col(_quoted(name))
             if isinstance(kinds[name], StringType):
-                column = F.try_validate_utf8(column)
+                column = F.collate(F.try_validate_utf8(column), "UTF8_BINARY")  # codes are equal if their bytes are
             elif kinds[name] == _UINT64 and (unsigned is None or name in unsigned):
                 column = column.cast("string")
             columns.append(column.alias(name))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import contextmanager
 from itertools import count
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ from ibis.common.exceptions import IbisError
 from py4j.protocol import Py4JError
 from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from discreet.engine.spark.worker import SAFE
@@ -121,6 +123,20 @@ def discreetly(
     if told is not None:
         raise EngineError(told[0], where="engine spark", do=told[1])
     raise EngineError(f"{what} ({kind})", where=where, do=do)
+
+
+@contextmanager
+def unlogged() -> Iterator[None]:
+    """PySpark prints the message of what failed, which may quote a record, to standard error: not while we work."""
+    loggers = [PySparkLogger.getLogger(name) for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger")]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, disabled in zip(loggers, before, strict=True):
+            logger.disabled = disabled
 
 
 def _told(message: str) -> tuple[str, str] | None:
