@@ -110,7 +110,6 @@ PROCESS = _Process()
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     """The Spark session that all tests of this process share."""
-    pytest.importorskip("pyspark", reason="Spark is an extra")
     yield PROCESS.spark(tmp_path_factory.mktemp("spark"))
     PROCESS.stop()
 

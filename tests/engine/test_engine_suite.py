@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,7 +24,7 @@ from discreet.engine.tabulate import as_text, check_columns
 from discreet.errors import DiscreetError, PublishError, SourceError
 from discreet.noise.key import Secret
 from discreet.spec import FileSource
-from engines import Bureau, Spark
+from engines import Bureau, Spark, on_cluster
 
 CASES: dict[str, dict[str, Any]] = {
     "dense": {"method": "counts", "by": ["state", "degree"], "epsilon": "1.5"},
@@ -78,8 +77,8 @@ def split(table: pa.Table, folder: Path, files: int) -> Path:
     return folder
 
 
-def test_every_case_is_named_like_a_table() -> None:
-    assert all(re.fullmatch(r"[a-z_]+", name) for name in CASES)
+def test_spark_is_the_one_asked_for(spark: Spark) -> None:
+    assert spark.session.sparkContext.master.startswith("spark://" if on_cluster() else "local[2]")
 
 
 SOON = [("record", "whole"), ("person", "in three"), ("record", "in seven")]  # the others in the full suite

@@ -17,8 +17,7 @@ import pytest
 
 import discreet
 from agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
-
-pytest.importorskip("pyspark", reason="Spark is an extra")
+from discreet.errors import DiscreetError
 
 PLAIN = [sys.executable, "-m", "discreet"]
 BRIEF = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "spark.driver.memory": "512m"}
@@ -56,18 +55,27 @@ class Office:
         )
         assert done.returncode == 1, done.stderr
         assert done.stdout == ""
-        lines = done.stderr.splitlines()
-        assert len(lines) == 1, done.stderr
-        assert lines[0].startswith("discreet: ")
-        assert lines[0].endswith(".")
-        assert not any(secret in lines[0] for secret in (SECRET_PERSON, SECRET_CODE, "P000001"))
         assert not left_running(self.isolated)
+        self.nothing_left(files)
+        return one_line(done.stderr.removesuffix("\n"))
+
+    def nothing_left(self, files: set[Path]) -> None:
+        """Nothing is spent; no key, no output and no temporary folder lies about."""
         assert self.agency.ledger_path.read_bytes() == self.before
         assert discreet.ledger(self.agency.ledger_path).verify().names() == set()
         assert set(self.agency.folder.iterdir()) == files
         for folder in ("keys", "tmp"):
             assert not (self.isolated / folder).exists() or not list((self.isolated / folder).iterdir())
-        return lines[0]
+
+
+def one_line(text: str) -> str:
+    """The text, which is one sentence or two of discreet's own and names no confidential value."""
+    assert text.startswith("discreet: ")
+    assert "\n" not in text
+    assert text.endswith(".")
+    assert "internal error" not in text
+    assert not any(secret in text for secret in (SECRET_PERSON, SECRET_CODE, "P000001"))
+    return text
 
 
 def left_running(isolated: Path, seconds: float = 10.0) -> list[str]:
@@ -210,44 +218,72 @@ def test_a_master_that_is_none(office: Office, master: str) -> None:
 # --- the source -----------------------------------------------------------------------------------------------------
 
 
-def test_a_csv_file_runs_on_duckdb(office: Office) -> None:
-    (office.agency.folder / "graduates.csv").write_text("person_id,state,degree\nP000001,01,01\n")
-    line = office.refused(config=BRIEF, source={"graduates": "graduates.csv"})
-    assert "source graduates.csv: is csv: Spark reads Parquet here. Convert it, or run on DuckDB." in line
+def test_a_source_that_is_not_there(office: Office) -> None:
+    line = office.refused(config=BRIEF, source={"graduates": "nowhere.parquet"})
+    assert "source nowhere.parquet: " in line
 
 
-@pytest.mark.parametrize("path", ["nowhere.parquet", "file:///nowhere/graduates.parquet", "hdfs://127.0.0.1:1/x"])
-def test_a_source_that_is_not_there(office: Office, path: str) -> None:
-    line = office.refused(config=BRIEF, source={"graduates": path})
-    assert f"source {path}: " in line
+class InOneSession:
+    """Releases on the session that all tests of this process share: a session for each would take long."""
+
+    def __init__(self, office: Office, session: Any) -> None:
+        self.office, self.session = office, session
+
+    def refused(self, **changes: Any) -> str:
+        agency = self.office.agency
+        release = discreet.release(agency.spec(**changes), session=self.session)
+        files = set(agency.folder.iterdir())
+        with pytest.raises(DiscreetError) as refusal:
+            release.run(agency.folder / "out")
+        assert refusal.value.__cause__ is None
+        assert refusal.value.__context__ is None  # or a trace would print what Spark said
+        self.office.nothing_left(files)
+        return one_line(f"discreet: {refusal.value}")
 
 
-def test_a_source_without_a_declared_column(office: Office) -> None:
-    office.agency.write(graduates().drop_columns("degree"))
-    line = office.refused(config=BRIEF)
+@pytest.fixture
+def shared(office: Office, spark: Any) -> InOneSession:
+    return InOneSession(office, spark.session)
+
+
+def test_a_csv_file_runs_on_duckdb(shared: InOneSession) -> None:
+    (shared.office.agency.folder / "graduates.csv").write_text("person_id,state,degree\nP000001,01,01\n")
+    line = shared.refused(source={"graduates": "graduates.csv"})
+    assert line.endswith("source graduates.csv: is csv: Spark reads Parquet here. Convert it, or run on DuckDB.")
+
+
+@pytest.mark.parametrize("path", ["nowhere.parquet", "file:///nowhere/graduates.parquet", "nothing://x/graduates"])
+def test_a_path_that_leads_nowhere(shared: InOneSession, path: str) -> None:
+    assert f"source {path}: " in shared.refused(source={"graduates": path})
+
+
+@pytest.mark.parametrize("source", [{"duckdb": "x.db", "table": "t"}, {"postgres": "postgresql://h/d", "table": "t"}])
+def test_a_database_runs_on_duckdb(shared: InOneSession, source: dict[str, str]) -> None:
+    assert "source: is not read by Spark here. Name a Parquet path" in shared.refused(source={"graduates": source})
+
+
+def test_a_source_without_a_declared_column(shared: InOneSession) -> None:
+    shared.office.agency.write(graduates().drop_columns("degree"))
+    line = shared.refused()
     assert "source graduates: " in line
     assert "'degree'" in line
 
 
-@pytest.mark.parametrize("keep", [0, 100, -100])
-def test_a_broken_parquet_file(office: Office, keep: int) -> None:
-    """Empty, without its end, or with its end only."""
-    path = office.agency.folder / "graduates.parquet"
-    content = path.read_bytes()
-    path.write_bytes(content[:keep] if keep >= 0 else content[keep:])
-    line = office.refused(config=BRIEF)
-    assert "source graduates.parquet: is not readable as Parquet" in line
+@pytest.mark.parametrize("keep", [slice(0), slice(100), slice(-100, None)], ids=["empty", "begun", "the end alone"])
+def test_a_broken_parquet_file(shared: InOneSession, keep: slice) -> None:
+    path = shared.office.agency.folder / "graduates.parquet"
+    path.write_bytes(path.read_bytes()[keep])
+    assert "source graduates.parquet: is not readable as Parquet" in shared.refused()
 
 
-def test_a_parquet_file_that_breaks_while_it_is_read(office: Office) -> None:
-    """Its end is whole, so that its columns are known; its pages are not."""
-    path = office.agency.folder / "graduates.parquet"
+def test_a_parquet_file_that_breaks_while_it_is_read(shared: InOneSession) -> None:
+    """Its end is whole, so that its columns are known; its pages are not. Spark would quote what it found."""
+    path = shared.office.agency.folder / "graduates.parquet"
     pq.write_table(graduates(3000), path, compression="none", use_dictionary=False)
     content = bytearray(path.read_bytes())
     content[4:2000] = b"\xff" * 1996
     path.write_bytes(content)
-    line = office.refused(config=BRIEF)
-    assert "engine spark: " in line
+    assert "Spark's message is withheld" in shared.refused()
 
 
 # --- the driver's own Python ----------------------------------------------------------------------------------------
@@ -314,7 +350,7 @@ def test_a_worker_with_another_discreet(office: Office, tmp_path: Path) -> None:
     other = shutil.copytree(Path(discreet.__file__).parent, tmp_path / "other" / "discreet")
     with (other / "words.py").open("a") as file:
         file.write("# one line more\n")
-    packages = Path(pq.__file__).parents[1]
+    packages = Path(pq.__file__).parents[2]
     line = office.refused(config=python_with(tmp_path / "venv", other.parent, packages), environment=NO_PATH)
     assert f"engine spark: the worker on {os.uname().nodename} has discreet 0.1.0+" in line
     assert "Install the same versions" in line
@@ -323,4 +359,23 @@ def test_a_worker_with_another_discreet(office: Office, tmp_path: Path) -> None:
 def test_a_worker_whose_python_is_not_there(office: Office, tmp_path: Path) -> None:
     line = office.refused(config={**BRIEF, "spark.pyspark.python": str(tmp_path / "python3")})
     assert "engine spark: a worker cannot start its Python" in line
+    assert "spark.pyspark.python" in line
+
+
+def other_python() -> str | None:
+    """A Python of another minor version that can run Spark's own code, if this machine has one."""
+    for minor in {10, 11, 12, 13, 14} - {sys.version_info.minor}:
+        beside = Path(sys.base_prefix).parent.glob(f"*/bin/python3.{minor}")
+        for name in (shutil.which(f"python3.{minor}"), *map(str, beside)):
+            ends = name and subprocess.run([name, "-c", "import ctypes"], capture_output=True, check=False).returncode
+            if ends == 0:  # a shim may lead nowhere
+                return name
+    return None
+
+
+def test_a_worker_with_another_python(office: Office) -> None:
+    if (other := other_python()) is None:
+        pytest.skip("this machine has one Python")
+    line = office.refused(config={**BRIEF, "spark.pyspark.python": other}, environment=NO_PATH)
+    assert "engine spark: a worker has another Python than this process" in line
     assert "spark.pyspark.python" in line

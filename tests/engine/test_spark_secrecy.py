@@ -13,17 +13,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark import cloudpickle
 
 from agency import SECRET_CODE, SECRET_PERSON
 from discreet.engine.fingerprint import FingerprintKernel
 from discreet.engine.spans import Spans
+from discreet.engine.spark.worker import Prioritise, RunKernel
 from discreet.errors import KeyRefused
 from discreet.noise.key import ReleaseKey, Secret
-
-pytest.importorskip("pyspark", reason="Spark is an extra")
-from pyspark import cloudpickle
-
-from discreet.engine.spark.worker import Prioritise, RunKernel
 
 DRIVER = Path(__file__).with_name("secrecy_driver.py")
 RECORDS = {"person": SECRET_PERSON.encode(), "code": SECRET_CODE.encode()}
@@ -107,6 +104,12 @@ def test_every_secret_is_looked_for(watched: Path) -> None:
 def test_the_search_would_find(watched: Path) -> None:
     """Where disks are not encrypted, both the broadcast key and the shuffled records are there to be read."""
     assert {"key, raw", "person", "code"} <= found(watched, watched / "control" / "copies")
+    # A secret that is handed over as plain bytes would show in a closure, and a record in any text.
+    key = bytes.fromhex(json.loads((watched / "needles.json").read_text())["key"])
+    (watched / "closure").write_bytes(cloudpickle.dumps(RunKernel(FingerprintKernel(), Spans(1, 1), ("cell",), key)))
+    assert found(watched, watched / "closure") == {"key, raw"}
+    (watched / "text").write_text(f"failed on {SECRET_PERSON} with {key!r} and {key.hex()}")
+    assert found(watched, watched / "text") == {"person", "key, repr", "key, hex"}
 
 
 def test_a_session_without_encryption_is_refused(watched: Path) -> None:

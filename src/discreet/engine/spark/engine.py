@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -16,32 +15,16 @@ from ibis.backends.pyspark.datatypes import PySparkType
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.types import (
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import LongType, StructType
 from pyspark.storagelevel import StorageLevel
 
-from discreet.engine import readers
 from discreet.engine.spans import CELL, Kernel, Progress, Spans, quiet
 from discreet.engine.spark.jobs import Jobs, discreetly
+from discreet.engine.spark.reading import cleaned, files_of, found_at, known, quoted, schema_of
 from discreet.engine.spark.worker import SPAN, Prioritise, RunKernel
-from discreet.engine.withhold import withhold
 from discreet.errors import SourceError
 from discreet.noise.key import Secret
 from discreet.spec import FileSource
-from discreet.words import as_path, is_uri
 
 _SETTINGS = {
     "spark.sql.ansi.enabled": "true",  # arithmetic is checked
@@ -55,22 +38,6 @@ _SETTINGS = {
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",  # small tables in few pieces
     "spark.sql.parquet.mergeSchema": "false",
 }
-_UINT64 = DecimalType(20, 0)  # how Spark reads Parquet's unsigned 64-bit integers
-_TYPES: dict[pa.DataType, DataType] = {
-    pa.bool_(): BooleanType(),
-    pa.int8(): ByteType(),
-    pa.int16(): ShortType(),
-    pa.int32(): IntegerType(),
-    pa.int64(): LongType(),
-    pa.uint8(): ShortType(),
-    pa.uint16(): IntegerType(),
-    pa.uint32(): LongType(),
-    pa.uint64(): _UINT64,
-    pa.float32(): FloatType(),
-    pa.float64(): DoubleType(),
-    pa.null(): IntegerType(),
-}
-Types = dict[str, pa.DataType]
 
 
 class SparkEngine:
@@ -87,6 +54,7 @@ class SparkEngine:
         self._jobs = Jobs(self._session)
         self._names = count()
         self._kept: list[DataFrame] = []
+        self._snapshots: list[Any] = []
         self._sent: list[Any] = []
         self._source: tuple[list[str], StructType, str] | None = None
         self.unreadable = 0
@@ -97,9 +65,10 @@ class SparkEngine:
         if isinstance(source, DataFrame):
             # A frame may answer differently each time it is computed: one snapshot, and no way back to its source.
             snapshot = self._jobs.run(
-                lambda: source.select(*_known(source, wanted)).localCheckpoint(True, StorageLevel.MEMORY_AND_DISK)
+                lambda: source.select(*known(source, wanted)).localCheckpoint(True, StorageLevel.MEMORY_AND_DISK)
             )
-            return self._view(_clean(self._adopted(snapshot), wanted))
+            self._snapshots.append(discreetly(lambda: snapshot._jdf.queryExecution().logical().rdd()))
+            return self._view(cleaned(self._adopted(snapshot), wanted))
         if not isinstance(source, FileSource):
             raise SourceError(
                 "is not read by Spark here",
@@ -107,11 +76,11 @@ class SparkEngine:
                 do="name a Parquet path, or pass a DataFrame of the session; other sources run on DuckDB",
             )
         where = f"source {source.path}"
-        paths, kinds = _paths(source, base, wanted, where)
-        frame = self._scan(paths, where, None if kinds is None else _schema(kinds))
-        self._source = (paths, frame.schema, _listing(frame))
+        paths, kinds = found_at(source, base, wanted, where)
+        frame = self._scan(paths, where, None if kinds is None else schema_of(kinds))
+        self._source = (paths, frame.schema, files_of(frame))
         unsigned = None if kinds is None else [name for name, kind in kinds.items() if kind == pa.uint64()]
-        return self._view(_clean(frame, wanted, unsigned))
+        return self._view(cleaned(frame, wanted, unsigned))
 
     def _scan(self, paths: list[str], where: str, schema: StructType | None = None) -> DataFrame:
         """A scan without columns made from folder names. A schema that is known need not be read again."""
@@ -139,8 +108,8 @@ class SparkEngine:
     def unchanged(self) -> None:
         """A lost worker's rows are computed again from the source: refuse if its files are not what they were."""
         if self._source is not None:
-            paths, schema, listing = self._source
-            if _listing(self._scan(paths, "source", schema)) != listing:
+            paths, schema, before = self._source
+            if files_of(self._scan(paths, "source", schema)) != before:
                 raise SourceError("changed while it was read", where="source", do="let it rest and run again")
 
     def public(self, table: pa.Table) -> ibis.Table:
@@ -187,13 +156,14 @@ class SparkEngine:
     def _spread(self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None) -> DataFrame:
         """Rows and one mark a span, to the tasks that run the kernel: whole spans, each in cell order."""
         others = [column for column in table.columns if column != CELL]
-        frame = self._frame(table).select(F.expr(f"{CELL} div {spans.size}").alias(SPAN), CELL, *map(_quoted, others))
+        frame = self._frame(table).select(F.expr(f"{CELL} div {spans.size}").alias(SPAN), CELL, *map(quoted, others))
         marks = self._session.range(len(spans)).withColumnRenamed("id", SPAN)
+        later = [F.col(quoted(column)).asc_nulls_last() for column in others]  # as DuckDB has it
         tasks = min(len(spans), max(3 * self._context.defaultParallelism, 1))
         spread = (
             frame.unionByName(marks, allowMissingColumns=True)
             .repartition(tasks, SPAN)
-            .sortWithinPartitions(SPAN, F.col(CELL).asc_nulls_first(), *map(_quoted, others))
+            .sortWithinPartitions(SPAN, F.col(CELL).asc_nulls_first(), *later)
         )
         sent = None if secret is None else self._send(secret)
         run = RunKernel(kernel, spans, (CELL, *others), sent)
@@ -209,9 +179,9 @@ class SparkEngine:
             frame = self._session.sql(self._backend.compile(table))
             return frame.select(
                 *(
-                    F.col(_quoted(f.name)).cast(wide.get(f.name, f.dataType)).alias(f.name)
+                    F.col(quoted(f.name)).cast(wide.get(f.name, f.dataType)).alias(f.name)
                     if wide.get(f.name, f.dataType) != f.dataType
-                    else _quoted(f.name)
+                    else quoted(f.name)
                     for f in frame.schema.fields
                 )
             )
@@ -243,6 +213,9 @@ class SparkEngine:
         for frame in self._kept:
             with contextlib.suppress(Exception):
                 frame.unpersist()
+        for snapshot in self._snapshots:
+            with contextlib.suppress(Exception):
+                snapshot.unpersist(True)
         for sent in self._sent:
             with contextlib.suppress(Exception):
                 sent.destroy(blocking=True)
@@ -251,77 +224,5 @@ class SparkEngine:
                 self._session.catalog.dropTempView(f"discreet_{view}")
 
 
-def _paths(source: FileSource, base: Path, wanted: Sequence[str], where: str) -> tuple[list[str], Types | None]:
-    """What Spark is to read: a URI as it stands, or the files that a path of this machine means, and their types."""
-    if is_uri(source.path):
-        _only_parquet(source.format or "parquet", where)
-        return [source.path], None
-    files, kind = readers.find(base / as_path(source.path), source.format, where)
-    _only_parquet(kind, where)
-    kinds = withhold(
-        lambda: readers.types(files, wanted, where), (Exception,), "is not readable as Parquet", where, "check the file"
-    )
-    return [f"file://{_literal(path.absolute())}" for path in files], kinds
-
-
-def _only_parquet(kind: str, where: str) -> None:
-    if kind != "parquet":
-        raise SourceError(f"is {kind}: Spark reads Parquet here", where=where, do="convert it, or run on DuckDB")
-
-
-def _schema(kinds: Types) -> StructType | None:
-    """What Spark need not infer: it would stop at columns that nobody wants, such as times in nanoseconds."""
-    known = [StructField(name, found) for name, kind in kinds.items() if (found := _type(kind)) is not None]
-    return StructType(known) if len(known) == len(kinds) else None
-
-
-def _type(kind: pa.DataType) -> DataType | None:
-    """The type that Spark reads for a column of codes; none for others, which will be refused by name."""
-    if pa.types.is_dictionary(kind):
-        return _type(kind.value_type)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return StringType()
-    return DateType() if pa.types.is_date(kind) else _TYPES.get(kind)
-
-
-def _literal(path: Path) -> str:
-    """A path in which Spark finds nothing to expand."""
-    return re.sub(r"([\\*?\[\]{},])", r"\\\1", str(path))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _plain(columns: Sequence[str]) -> list[str]:
     return [f"column_{i}" for i in range(len(columns))]
-
-
-def _known(frame: DataFrame, wanted: Sequence[str]) -> list[Any]:
-    return [F.col(_quoted(name)) for name in wanted if name in frame.columns] or [F.lit(0).alias("discreet_row")]
-
-
-def _clean(frame: DataFrame, wanted: Sequence[str], unsigned: Sequence[str] | None = None) -> DataFrame:
-    """The wanted columns, with text that is not UTF-8 missing, as DuckDB has it. `unsigned` says which are unsigned
-    64-bit integers, where that is known."""
-    kinds = {field.name: field.dataType for field in frame.schema.fields}
-    columns = []
-    for name in wanted:
-        if name in kinds:
-            column = F.col(_quoted(name))
-            if isinstance(kinds[name], StringType):
-                column = F.collate(F.try_validate_utf8(column), "UTF8_BINARY")  # codes are equal if their bytes are
-            elif kinds[name] == _UINT64 and (unsigned is None or name in unsigned):
-                column = column.cast("string")
-            columns.append(column.alias(name))
-    return frame.select(*columns) if columns else frame.select(F.lit(0).alias("discreet_row"))
-
-
-def _listing(frame: DataFrame) -> str:
-    """The files of a scan with their sizes and times of change, as Spark listed them."""
-
-    def files() -> str:
-        leaf = frame._jdf.queryExecution().analyzed().collectLeaves().apply(0)
-        return str(leaf.relation().location().allFiles().mkString("\n"))
-
-    return re.sub(r"access_time=-?\d+", "", discreetly(files))

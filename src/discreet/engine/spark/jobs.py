@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
@@ -24,6 +25,7 @@ from discreet.errors import EngineError
 
 T = TypeVar("T")
 SECONDS = 0.1
+LOST_SECONDS = 120.0  # how long a job waits for workers to come back; Spark itself would wait for ever
 _NUMBERS = count()
 WITHHELD = "could not be computed; Spark's message is withheld, for it may quote confidential values"
 _FAILURES = (Py4JError, PySparkException, IbisError, pa.ArrowException, ConnectionError, EOFError)
@@ -72,7 +74,7 @@ class Jobs:
             self._context.setJobGroup(group, "discreet", interruptOnCancel=True)
             return action()
 
-        waited = 0.0
+        waited, alive = 0.0, time.monotonic()
         with ThreadPoolExecutor(max_workers=1) as pool:
             future: Future[T] = pool.submit(inheritable_thread_target(self._session)(grouped))
             try:
@@ -87,12 +89,27 @@ class Jobs:
                                 where="engine spark",
                                 do="see that it has workers that are free and large enough, and know the same secret",
                             ) from None
+                        if patience is not None or self._has_executors():
+                            alive = time.monotonic()
+                        elif time.monotonic() - alive > LOST_SECONDS:
+                            raise EngineError(
+                                f"the cluster has had no executors for {LOST_SECONDS:g} seconds",
+                                where="engine spark",
+                                do="see that its workers are up",
+                            ) from None
                         if watch is not None:
                             watch(self._share(group))
             except BaseException:
                 with contextlib.suppress(Exception):
                     self._context.cancelJobGroup(group)
                 raise
+
+    def _has_executors(self) -> bool:
+        """Whether there is anybody to run a task: the driver itself counts as one in Spark's list."""
+        with contextlib.suppress(Exception):
+            least = 0 if str(self._context.master).startswith("local") else 1
+            return int(self._context._jsc.sc().getExecutorMemoryStatus().size()) > least
+        return True  # it cannot be asked; the job itself will end
 
     def _share(self, group: str) -> float:
         """The share of tasks that are done, of the stages that are known."""

@@ -1,0 +1,313 @@
+"""A standalone cluster, for real: a master and workers, each a process, with encrypted channels. Tasks, executors,
+workers and drivers are killed; the bytes stay those of DuckDB and the ledger is charged once."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from benchmarks._cluster import Cluster, cluster
+from cluster_driver import CLOCK
+
+import discreet
+from agency import SECRET_CODE, SECRET_PERSON, SPEC, Agency, graduates
+from discreet.api import set_budget
+
+pytestmark = pytest.mark.full
+DRIVER = Path(__file__).with_name("cluster_driver.py")
+PART = 2  # the larger table has ten parts
+BRIEF = {
+    "spark.sql.shuffle.partitions": "3",
+    "spark.driver.memory": "600m",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.memory": "600m",
+}
+HOSTS = ("127.0.0.1", "127.0.0.2")  # two hosts: a speculated task goes to another one, a shuffle over the wire
+
+
+def add_worker(found: Cluster, host: str) -> int:
+    """One more worker of one core; the number of its process, which leads a group."""
+    name = f"worker{len(found.processes)}"
+    script = Path(found.environment["SPARK_HOME"]) / "bin" / "spark-class"
+    with (found.folder / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(
+            [str(script), "org.apache.spark.deploy.worker.Worker", found.master, "--host", host, "--cores", "1",
+             "--memory", "1g", "--work-dir", str(found.folder / name), "--webui-port", "0"],
+            env={**found.environment, "SPARK_LOCAL_IP": host}, stdout=log, stderr=log, start_new_session=True,
+        )  # fmt: skip
+    found.processes.append(process)
+    return process.pid
+
+
+@contextmanager
+def two_hosts(folder: Path, *, encrypted: bool = True) -> Iterator[Cluster]:
+    with cluster(folder, workers=0, encrypted=encrypted) as found:
+        for host in HOSTS:
+            add_worker(found, host)
+        yield found
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cluster")
+
+
+@pytest.fixture(scope="module")
+def spark(home: Path) -> Iterator[Cluster]:
+    with two_hosts(home / "spark") as found:
+        yield found
+
+
+class Office:
+    """An agency with a simulation ledger, always in the same place and with the same nonce: its releases differ in
+    what happens to them alone. Drivers are processes of their own."""
+
+    def __init__(self, folder: Path, isolated: Path, found: Cluster | None) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.folder, self.isolated, self.cluster = folder, isolated, found
+        self.agency = Agency.__new__(Agency)
+        self.agency.folder, self.agency.ledger_path = folder, folder / "discreet-ledger.sqlite"
+        self.agency.write(graduates())
+        ledger = discreet.ledger(self.agency.ledger_path, clock=lambda: CLOCK)
+        ledger.create("simulation", nonce="0" * 32)
+        unit = {"kind": "person", "column": "person_id"}
+        set_budget(ledger, "graduates", epsilon="10", unit=unit, kind="simulation")
+        self.before = {path.name for path in folder.iterdir()} | {"release.yaml"}
+        self.marks = isolated / "marks"
+        self.marks.mkdir()
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "out"
+
+    def start(
+        self,
+        verb: str = "run",
+        config: dict[str, str] | None = None,
+        *,
+        settings: Path | None = None,
+        duckdb: bool = False,
+        **options: Any,
+    ) -> subprocess.Popen[str]:
+        spec = dict(SPEC)
+        if self.cluster is not None and not duckdb:
+            spec["engine"] = {"spark": self.cluster.master, "config": {**BRIEF, **(config or {})}}
+            options["cluster"] = str(self.cluster.folder)
+        path = self.folder / "release.yaml"
+        path.write_text(yaml.safe_dump(spec))
+        options = {"part": PART, "marks": str(self.marks), **options}
+        found = settings or (self.cluster.settings if self.cluster is not None else self.folder)
+        return subprocess.Popen(
+            [sys.executable, str(DRIVER), verb, str(path), str(self.agency.ledger_path), str(self.out),
+             json.dumps(options)],
+            env={**os.environ, "SPARK_CONF_DIR": str(found), "SPARK_LOCAL_IP": HOSTS[0]},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def drive(self, *arguments: Any, **options: Any) -> subprocess.CompletedProcess[str]:
+        return ended(self.start(*arguments, **options))
+
+    def spent(self) -> int:
+        return int(discreet.ledger(self.agency.ledger_path).verify().balance("graduates", CLOCK.date()).epsilon)
+
+    def marked(self) -> set[str]:
+        return {path.name for path in self.marks.iterdir()}
+
+    def published(self) -> dict[str, bytes]:
+        """The files of a release that is complete: charged once, its key destroyed, nothing beside it."""
+        state = discreet.ledger(self.agency.ledger_path).verify().releases()["r1"]
+        assert state.status == "committed"
+        assert self.spent() == 2
+        self.nothing_left()
+        assert {path.name for path in self.folder.iterdir()} == self.before | {"out"}
+        return contents(self.out)
+
+    def nothing_left(self) -> None:
+        for folder in ("keys", "tmp"):
+            assert not (self.isolated / folder).exists() or not list((self.isolated / folder).iterdir()), folder
+
+    def untouched(self) -> None:
+        """As if nothing had been asked for."""
+        assert discreet.ledger(self.agency.ledger_path).verify().names() == set()
+        assert self.spent() == 0
+        self.nothing_left()
+        assert {path.name for path in self.folder.iterdir()} == self.before
+
+
+def ended(process: subprocess.Popen[str], seconds: float = 300) -> subprocess.CompletedProcess[str]:
+    try:
+        out, err = process.communicate(timeout=seconds)
+    finally:
+        process.kill()
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = sorted(path for path in folder.rglob("*") if not path.is_dir())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    """What a refusal says: one line, without a confidential value."""
+    assert done.returncode == 1, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("discreet: ")
+    assert SECRET_PERSON not in line
+    assert SECRET_CODE not in line
+    return line
+
+
+@pytest.fixture
+def office(home: Path, isolated: Path, spark: Cluster) -> Office:
+    return Office(home / "agency", isolated, spark)
+
+
+@pytest.fixture(scope="module")
+def duckdbs(home: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What DuckDB publishes under the same key."""
+    isolated = tmp_path_factory.mktemp("duckdb")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DISCREET_KEYS", str(isolated / "keys"))
+        patch.setenv("DISCREET_TMP", str(isolated / "tmp"))
+        office = Office(home / "agency", isolated, None)
+        done = office.drive()
+    assert done.returncode == 0, done.stderr
+    return office.published()
+
+
+# --- undisturbed, and searched --------------------------------------------------------------------------------------
+
+
+def test_the_bytes_are_those_of_duckdb(office: Office, duckdbs: dict[str, bytes]) -> None:
+    done = office.drive()
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert office.published() == duckdbs
+    assert sum(name.startswith("both.simulation.parquet/part-") for name in duckdbs) == 10
+
+
+# --- tasks and executors --------------------------------------------------------------------------------------------
+
+SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.01",
+    "spark.speculation.quantile": "0.1",
+    "spark.speculation.minTaskRuntime": "100ms",
+}
+
+
+def test_a_task_that_fails_twice(office: Office, duckdbs: dict[str, bytes]) -> None:
+    done = office.drive(fault="fails_twice")
+    assert done.returncode == 0, done.stderr
+    assert office.marked() == {"attempt-0", "attempt-1", "attempt-2"}
+    assert office.published() == duckdbs
+
+
+def test_an_executor_that_is_killed_while_it_draws(office: Office, duckdbs: dict[str, bytes]) -> None:
+    done = office.drive(fault="loses_its_executor")
+    assert done.returncode == 0, done.stderr
+    assert office.marked() == {"lost"}
+    assert office.published() == duckdbs
+
+
+def test_two_attempts_write_the_same_part_at_once(office: Office, duckdbs: dict[str, bytes]) -> None:
+    done = office.drive("run", SPECULATION, fault="is_attempted_twice_at_once")
+    assert done.returncode == 0, done.stderr
+    assert len(office.marked()) >= 2
+    assert office.published() == duckdbs
+
+
+# --- drivers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "fault", "duckdb"),
+    [
+        ("reserve", None, False),
+        ("protect both", "waits", False),
+        ("protect both", "waits", True),
+        ("commit", None, False),
+        ("publish", None, True),
+    ],
+)
+def test_a_driver_that_is_killed(
+    office: Office, duckdbs: dict[str, bytes], step: str, fault: str | None, duckdb: bool
+) -> None:
+    """And resumed, on the cluster or without it."""
+    killed = office.drive("run", at={step: ["kill"]}, fault=fault)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    if fault is not None:
+        assert office.marked() == {"waits"}  # a worker was at work
+        assert "protect both 10/10" not in killed.stdout
+    assert office.spent() == 2
+    assert len(list((office.isolated / "keys").iterdir())) == 1
+    again = office.drive("resume", duckdb=duckdb)
+    assert again.returncode == 0, again.stderr
+    assert office.published() == duckdbs
+
+
+def test_begun_on_duckdb_and_resumed_on_the_cluster(office: Office, duckdbs: dict[str, bytes]) -> None:
+    assert office.drive("run", duckdb=True, at={"protect both": ["kill"]}).returncode == -signal.SIGKILL
+    again = office.drive("resume")
+    assert again.returncode == 0, again.stderr
+    assert office.published() == duckdbs
+
+
+# --- the source -----------------------------------------------------------------------------------------------------
+
+
+def test_a_source_that_changed_is_never_drawn_from(office: Office, duckdbs: dict[str, bytes]) -> None:
+    """Its rows are lost after the reservation and would be read again: as they are now, not as the key knows them."""
+    stopped = one_line(office.drive(at={"reserve": ["change", "executors"]}))
+    assert "its source changed while it was read" in stopped
+    assert "epsilon 2 is spent" in stopped
+    assert not office.out.exists()
+    assert not list(office.folder.glob(".out*"))  # nothing that was drawn from other data lies about
+    assert office.spent() == 2
+    refused = one_line(office.drive("resume"))
+    assert "bound to other data" in refused
+    assert not list(office.folder.glob(".out*"))
+    office.agency.write(graduates())
+    again = office.drive("resume")
+    assert again.returncode == 0, again.stderr
+    assert office.published() == duckdbs
+
+
+def test_rows_that_are_lost_are_read_again(office: Office, duckdbs: dict[str, bytes]) -> None:
+    """The same, with a source that did not change."""
+    done = office.drive(at={"reserve": ["executors"]})
+    assert done.returncode == 0, done.stderr
+    assert office.published() == duckdbs
+
+
+# --- the whole cluster ----------------------------------------------------------------------------------------------
+
+
+def test_all_workers_are_lost_for_good(tmp_path: Path, isolated: Path, home: Path, duckdbs: dict[str, bytes]) -> None:
+    with two_hosts(tmp_path / "spark") as found:
+        office = Office(home / "agency", isolated, found)
+        workers = [process.pid for process in found.processes[1:]]
+        stopped = one_line(office.drive(at={"reserve": ["workers"]}, workers=workers, patience=5))
+        assert "epsilon 2 is spent" in stopped
+        assert "`discreet resume`" in stopped
+        assert not office.out.exists()
+        assert not list(office.folder.glob(".out*"))
+        assert not list((isolated / "tmp").iterdir())
+        for host in HOSTS:
+            add_worker(found, host)
+        again = office.drive("resume")
+        assert again.returncode == 0, again.stderr
+        assert office.published() == duckdbs
