@@ -2,7 +2,8 @@
 
 OPTIONS is JSON. `fault` is something that happens to a worker in the middle of a part; `marks` is the folder where it
 leaves word. `at` says what is done at a step of the run: `kill` this process, kill `executors` or the `workers` of the
-cluster, `change` the source. `part` is the number of rows in a file, `patience` the seconds to wait for workers.
+cluster, `change` the source. `part` is the number of rows in a file; `patience` and `lost` are the seconds to wait for
+workers that have not come yet, and for those that went.
 """
 
 from __future__ import annotations
@@ -129,7 +130,8 @@ def main(verb: str, spec: str, ledger: str, out: str, given: str) -> None:
     from discreet.methods import counts
 
     counts.PART = options.get("part", counts.PART)
-    session.PATIENCE_SECONDS = jobs.LOST_SECONDS = options.get("patience", session.PATIENCE_SECONDS)
+    session.PATIENCE_SECONDS = options.get("patience", session.PATIENCE_SECONDS)
+    jobs.LOST_SECONDS = options.get("lost", jobs.LOST_SECONDS)
     if fault := options.get("fault"):
         write = counts.write_parts
 

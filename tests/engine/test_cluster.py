@@ -3,12 +3,16 @@ workers and drivers are killed; the bytes stay those of DuckDB and the ledger is
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,12 +20,14 @@ from typing import Any
 
 import pytest
 import yaml
-from benchmarks._cluster import Cluster, cluster
-from cluster_driver import CLOCK
+from benchmarks._cluster import ENCRYPTED, Cluster, cluster
+from cluster_driver import CLOCK, SEED
 
 import discreet
 from agency import SECRET_CODE, SECRET_PERSON, SPEC, Agency, graduates
+from discreet import specfile
 from discreet.api import set_budget
+from discreet.noise.key import ReleaseKey
 
 pytestmark = pytest.mark.full
 DRIVER = Path(__file__).with_name("cluster_driver.py")
@@ -198,6 +204,175 @@ def test_the_bytes_are_those_of_duckdb(office: Office, duckdbs: dict[str, bytes]
     assert sum(name.startswith("both.simulation.parquet/part-") for name in duckdbs) == 10
 
 
+# What an eye on disks or wires would look for, not hidden by compression, and over the wire wherever that is possible.
+OPEN = {
+    "spark.shuffle.compress": "false",
+    "spark.shuffle.spill.compress": "false",
+    "spark.broadcast.compress": "false",
+    "spark.rdd.compress": "false",
+    "spark.shuffle.readHostLocalDisk": "false",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+SENTINELS = [SECRET_PERSON.encode(), SECRET_CODE.encode()]
+
+
+class Search:
+    """Which needles were found, and where."""
+
+    def __init__(self, needles: list[bytes]) -> None:
+        self.needles, self.found, self.searched = needles, set[tuple[str, bytes]](), 0
+
+    def look(self, place: str, content: bytes) -> None:
+        self.searched += len(content)
+        self.found |= {(place, needle) for needle in self.needles if needle in content}
+
+
+class Disks(threading.Thread):
+    """Reads whatever appears in some folders, again whenever it has grown."""
+
+    def __init__(self, search: Search, *folders: Path) -> None:
+        super().__init__(daemon=True)
+        self._search, self._folders, self._seen = search, folders, dict[Path, int]()
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(0.1):
+            self._look()
+
+    def _look(self) -> None:
+        for path in (path for folder in self._folders for path in folder.rglob("*")):
+            with contextlib.suppress(OSError):
+                if path.is_file() and path.stat().st_size != self._seen.get(path, 0):
+                    self._seen[path] = path.stat().st_size
+                    self._search.look(path.name, path.read_bytes())
+
+    def __enter__(self) -> Disks:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self.join()
+        self._look()
+
+
+class Wire(threading.Thread):
+    """Reads what passes through some ports of the loopback interface."""
+
+    def __init__(self, search: Search, ports: set[int]) -> None:
+        super().__init__(daemon=True)
+        self._search, self._ports, self._tails = search, ports, dict[bytes, bytes]()
+        self._ended = threading.Event()
+        self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+        self._socket.setsockopt(socket.SOL_SOCKET, 33, 1 << 26)  # SO_RCVBUFFORCE: nothing is to be missed
+        self._socket.bind(("lo", 0))
+        self._socket.settimeout(0.2)
+
+    def run(self) -> None:
+        while not self._ended.is_set():
+            with contextlib.suppress(TimeoutError):
+                frame, (_, _, kind, *_) = self._socket.recvfrom(1 << 17)
+                if kind != socket.PACKET_OUTGOING:  # on loopback each comes twice
+                    self._read(frame[14:])
+
+    def _read(self, packet: bytes) -> None:
+        start = (packet[0] & 15) * 4
+        if packet[9] != socket.IPPROTO_TCP:
+            return
+        ports = struct.unpack_from("!HH", packet, start)
+        if self._ports.isdisjoint(ports):
+            return
+        payload = packet[start + (packet[start + 12] >> 4) * 4 :]
+        flow = packet[12:20] + packet[start : start + 4]
+        self._search.look(f"port {min(ports)}–{max(ports)}", self._tails.get(flow, b"") + payload)
+        self._tails[flow] = payload[-64:] if payload else self._tails.get(flow, b"")
+
+    def __enter__(self) -> Wire:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self.join()
+        self._socket.close()
+
+
+def secrets_of(office: Office) -> list[bytes]:
+    """Every secret that goes to the workers, as it is and in hexadecimal; the key itself, which does not."""
+    key, spec = ReleaseKey.simulation(SEED), specfile.load(office.folder / "release.yaml")
+    raw = [key.expose(), key.secret("records", spec.release, length=16).expose()]
+    for table in spec.tables:
+        digest = bytes.fromhex(spec.digest())
+        raw.append(key.stream_secret(spec.release, table.name, digest, f"counts/{table.form}").expose())
+    return [*raw, *(secret.hex().encode() for secret in raw)]
+
+
+def fixed_ports() -> dict[str, str]:
+    """Settings for the ports through which drivers and executors talk."""
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(socket.socket()) for _ in range(3)]
+        for each in found:
+            each.bind(("0.0.0.0", 0))
+        names = ("spark.driver.port", "spark.driver.blockManager.port", "spark.blockManager.port")
+        return {name: str(each.getsockname()[1]) for name, each in zip(names, found, strict=True)}
+
+
+PLAIN_JOB = """
+import sys
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+master, source, secret, *settings = sys.argv[1:]
+conf = SparkConf().setMaster(master).setAll([line.split("=", 1) for line in settings])
+spark = SparkSession(SparkContext(conf=conf))
+sent = spark.sparkContext.broadcast(bytes.fromhex(secret))
+print(spark.sparkContext.parallelize(range(4), 4).map(lambda _: len(sent.value)).collect())
+for column in ("person_id", "state", "degree"):
+    print(spark.read.parquet(source).repartition(3, column).sortWithinPartitions("person_id").rdd.count())
+spark.stop()
+"""
+
+
+def test_disks_and_wires_show_nothing(
+    office: Office, spark: Cluster, duckdbs: dict[str, bytes], tmp_path: Path
+) -> None:
+    """Records and secrets on the way between driver and executors, and in files of the cluster. The same search finds
+    them on a cluster without encryption, where Spark runs alone."""
+    ports = fixed_ports()
+    office.drive("run", duckdb=True, at={"read": ["kill"]})  # for its release.yaml; the engine is no part of a secret
+    secrets = secrets_of(office)
+    authentication = dict(line.split() for line in (spark.settings / "spark-defaults.conf").read_text().splitlines())
+    cluster_secret = authentication["spark.authenticate.secret"].encode()
+    disks = Search([*SENTINELS, *secrets, cluster_secret])
+    wire = Search([*SENTINELS, *secrets, cluster_secret])
+    try:
+        watched = Wire(wire, set(map(int, ports.values())))
+    except PermissionError:
+        pytest.skip("only root may look at the wire")
+    with Disks(disks, spark.folder, office.isolated / "tmp"), watched:
+        done = office.drive("run", {**OPEN, **ports})
+    assert done.returncode == 0, done.stderr
+    assert disks.found == {("spark-defaults.conf", cluster_secret)}
+    assert wire.found == set()
+    assert wire.searched > 100_000
+    assert office.published() == duckdbs
+
+    script = tmp_path / "plain.py"
+    script.write_text(PLAIN_JOB)
+    with two_hosts(tmp_path / "plain", encrypted=False) as plain:
+        disks, wire = Search([*SENTINELS, *secrets]), Search([*SENTINELS, *secrets])
+        settings = [f"{key}={value}" for key, value in {**BRIEF, **OPEN, **ports}.items()]
+        with Disks(disks, plain.folder), Wire(wire, set(map(int, ports.values()))):
+            subprocess.run(
+                [sys.executable, str(script), plain.master, str(office.folder / "graduates.parquet"), secrets[2].hex(),
+                 *settings],
+                env={**plain.environment, "SPARK_LOCAL_DIRS": str(tmp_path / "driver")},
+                check=True, capture_output=True,
+            )  # fmt: skip
+    for control in (disks, wire):
+        assert {needle for _, needle in control.found} >= {*SENTINELS, secrets[2]}
+
+
 # --- tasks and executors --------------------------------------------------------------------------------------------
 
 SPECULATION = {
@@ -300,7 +475,8 @@ def test_all_workers_are_lost_for_good(tmp_path: Path, isolated: Path, home: Pat
     with two_hosts(tmp_path / "spark") as found:
         office = Office(home / "agency", isolated, found)
         workers = [process.pid for process in found.processes[1:]]
-        stopped = one_line(office.drive(at={"reserve": ["workers"]}, workers=workers, patience=5))
+        stopped = one_line(office.drive(at={"reserve": ["workers"]}, workers=workers, lost=5))
+        assert "the cluster has had no executors for 5 seconds" in stopped
         assert "epsilon 2 is spent" in stopped
         assert "`discreet resume`" in stopped
         assert not office.out.exists()
@@ -311,3 +487,50 @@ def test_all_workers_are_lost_for_good(tmp_path: Path, isolated: Path, home: Pat
         again = office.drive("resume")
         assert again.returncode == 0, again.stderr
         assert office.published() == duckdbs
+
+
+# --- clusters that are refused --------------------------------------------------------------------------------------
+
+
+def settings(folder: Path, **lines: str) -> Path:
+    """A driver's own spark-defaults.conf."""
+    folder.mkdir(parents=True)
+    text = "".join(f"{key} {value}\n" for key, value in {**ENCRYPTED, **lines}.items())
+    (folder / "spark-defaults.conf").write_text(text)
+    return folder
+
+
+def test_clusters_without_encryption_or_with_another_secret(tmp_path: Path, isolated: Path) -> None:
+    """Spark itself needs a minute to find out, so both are tried at once."""
+    other = settings(tmp_path / "other", **{"spark.authenticate.secret": "XOTHERSECRETX"})
+    running = []
+    with (
+        cluster(tmp_path / "plain", workers=1, memory="1g", encrypted=False) as plain,
+        cluster(tmp_path / "encrypted", workers=1, memory="1g") as encrypted,
+    ):
+        for found in (plain, encrypted):
+            (isolated / found.folder.name).mkdir()
+            office = Office(tmp_path / f"agency-{found.folder.name}", isolated / found.folder.name, found)
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("DISCREET_KEYS", str(office.isolated / "keys"))
+                patch.setenv("DISCREET_TMP", str(office.isolated / "tmp"))
+                running.append((office, office.start(settings=other)))
+        for office, process in running:
+            line = one_line(ended(process))
+            assert f"master {office.cluster.master}: does not take this process" in line  # type: ignore[union-attr]
+            assert "without encryption, with another secret" in line
+            assert "Compare spark-defaults.conf on both sides" in line
+            assert "XOTHERSECRETX" not in line
+            office.untouched()
+
+
+def test_a_cluster_without_workers_or_with_too_small_ones(tmp_path: Path, isolated: Path) -> None:
+    with cluster(tmp_path / "spark", workers=0) as found:
+        office = Office(tmp_path / "agency", isolated, found)
+        line = one_line(office.drive(patience=3))
+        assert "the cluster runs nothing within 3 seconds" in line
+        assert "workers that are free and large enough" in line
+        office.untouched()
+        add_worker(found, HOSTS[0])
+        assert "runs nothing" in one_line(office.drive("run", {"spark.executor.memory": "99g"}, patience=3))
+        office.untouched()
