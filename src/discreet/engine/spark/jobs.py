@@ -136,7 +136,7 @@ def discreetly(
     except NotYet:
         raise
     except _FAILURES as error:
-        told, kind = _told(str(error)), type(error).__name__
+        told, kind = _told(_message(error)), type(error).__name__
     if told is not None:
         raise EngineError(told[0], where="engine spark", do=told[1])
     raise EngineError(f"{what} ({kind})", where=where, do=do)
@@ -154,6 +154,13 @@ def unlogged() -> Iterator[None]:
     finally:
         for logger, disabled in zip(loggers, before, strict=True):
             logger.disabled = disabled
+
+
+def _message(error: Exception) -> str:
+    """What an error says; Py4J's ask the Java process for it, which may be gone."""
+    with contextlib.suppress(Exception):
+        return str(error)
+    return ""
 
 
 def _told(message: str) -> tuple[str, str] | None:
