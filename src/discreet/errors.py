@@ -72,3 +72,7 @@ class OverBudget(LedgerError):
 
 class PublishError(DiscreetError):
     """A release that cannot be written or completed."""
+
+
+class StoreUnavailable(PublishError):
+    """An object store that refuses, or is out of reach just now."""

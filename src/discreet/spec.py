@@ -279,7 +279,7 @@ def parse_unit(data: Any) -> Any:
 # --- the engine -------------------------------------------------------------------------------------------------
 
 
-_SECRETS = re.compile(r"secret|password|token|credential|access\.key", re.IGNORECASE)
+_SECRETS = re.compile(r"secret|password|token|credential|(access|account|private)\.key", re.IGNORECASE)
 
 
 def _master(text: str) -> str:

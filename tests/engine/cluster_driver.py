@@ -1,9 +1,9 @@
 """A process that runs or resumes a release while things go wrong: `cluster_driver.py VERB SPEC LEDGER OUT OPTIONS`.
 
 OPTIONS is JSON. `fault` is something that happens to a worker in the middle of a part; `marks` is the folder where it
-leaves word. `at` says what is done at a step of the run: `kill` this process, kill `executors` or the `workers` of the
-cluster, `change` the source. `part` is the number of rows in a file; `patience` and `lost` are the seconds to wait for
-workers that have not come yet, and for those that went.
+leaves word. `at` says what is done at a step of the run: `wait` for such word, `kill` this process, kill `executors`
+or the `workers` of the cluster, `change` the source. `part` is the number of rows in a file; `patience` and `lost` are
+the seconds to wait for workers that have not come yet, and for those that went.
 """
 
 from __future__ import annotations
@@ -92,6 +92,12 @@ class Doer:
 
     def __init__(self, options: dict[str, Any], source: Path) -> None:
         self._options, self._source = options, source
+
+    def wait(self) -> None:
+        """Until a worker has left word."""
+        end = time.monotonic() + SECONDS
+        while not list(Path(self._options["marks"]).iterdir()) and time.monotonic() < end:
+            time.sleep(0.05)
 
     def kill(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)

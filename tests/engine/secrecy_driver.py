@@ -28,6 +28,7 @@ from pyspark.sql import SparkSession
 
 from agency import SECRET_CODE, SECRET_PERSON, Agency
 from discreet.engine.spark.engine import SparkEngine
+from discreet.engine.spark.session import CHANNELS, GUARDED
 from discreet.noise.keystore import FileKeyStore
 from engines import BRIEF
 
@@ -63,7 +64,8 @@ def session(folder: Path, encrypted: bool) -> Iterator[SparkSession]:
     for key, value in SETTINGS.items():
         conf.set(key, value)
     conf.set("spark.local.dir", str(folder / "local")).set("spark.eventLog.dir", f"file://{folder}/events")
-    conf.set("spark.io.encryption.enabled", str(encrypted).lower())
+    for key, value in {**GUARDED, **CHANNELS}.items() if encrypted else ():
+        conf.set(key, value)
     context = SparkContext(conf=conf)
     context.pythonExec = sys.executable
     context.setLogLevel("DEBUG")

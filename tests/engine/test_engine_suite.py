@@ -149,7 +149,10 @@ def hostile(rows: int = 240) -> pa.Table:
             "row": pa.array(range(rows), pa.int64()),
             "text": text([*broken, None, *(t.encode() for t in fine)], rows),
             "float64": some(reals, pa.float64()),
-            "float32": some([1.0, 0.1, math.nan, math.inf, 1e20, 0.5, -0.0, 1e-5, 16777217.0, None, 0.3], pa.float32()),
+            "float32": some(
+                [1.0, 0.1, math.nan, math.inf, 1e20, 0.5, -0.0, 1e-5, 16777217.0, None, 0.3, 1175941.25, 6.8085938],
+                pa.float32(),
+            ),
             "uint64": some([0, 1, 2**63, 2**64 - 1, None, 10], pa.uint64()),
             "uint32": some([0, 1, 2**32 - 1, None], pa.uint32()),
             "uint8": some([0, 1, 255, None], pa.uint8()),
@@ -174,7 +177,7 @@ def hostile(rows: int = 240) -> pa.Table:
 CODES: dict[str, list[str]] = {
     "text": ["1", "é", "e\u0301", "", "😀", "a ", "A", "a", "\ufffd", "'; --"],
     "float64": ["1", "2.5", "NaN", "nan", "Infinity", "inf", "0.5", "0", "-0", "0.001", "-7", "1e+20", str(2**53 - 1)],
-    "float32": ["1", "0.1", "0.5", "0", "16777216", "0.3"],
+    "float32": ["1", "0.1", "0.5", "0", "16777216", "0.3", "1175941.2", "1175941.25", "6.808594", "6.8085938"],
     "uint64": ["0", "1", str(2**63), str(2**64 - 1)],
     "uint32": ["0", "4294967295"],
     "uint8": ["0", "255"],

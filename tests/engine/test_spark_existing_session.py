@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import logging
 import os
+import socket
+import struct
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ from discreet.engine.spans import Span, Spans
 from discreet.errors import EngineError, SourceError
 from discreet.noise.key import Secret
 from discreet.noise.stream import Stream
-from engines import Bureau, Spark
+from engines import Bureau, Spark, on_cluster
 
 BY = {key: SPEC[key] for key in ("unit", "domains", "tables")}
 FILE = {**BY, "source": {"graduates": "graduates.parquet"}}
@@ -178,3 +180,57 @@ def test_pyspark_prints_nothing(spark: Spark) -> None:
     finally:
         spark.session.conf.unset("spark.sql.ansi.enabled")
         logger.removeHandler(handler)
+
+
+def _asked(port: int, block: str) -> bytes:
+    """What a stranger with a plain socket, without Spark and without a secret, gets for the name of a block."""
+
+    def text(value: str) -> bytes:
+        return struct.pack(">i", len(value)) + value.encode()
+
+    def framed(kind: int, head: bytes, body: bytes = b"") -> bytes:
+        return struct.pack(">q", 9 + len(head) + len(body)) + bytes([kind]) + head + body
+
+    def answer(connection: socket.socket) -> bytes:
+        data = b""
+        while len(data) < 8 or len(data) < struct.unpack(">q", data[:8])[0]:
+            piece = connection.recv(1 << 16)
+            if not piece:
+                return b""
+            data += piece
+        return data[8:]
+
+    body = bytes([0]) + text("app") + text("thief") + struct.pack(">i", 1) + text(block)
+    with socket.create_connection(("127.0.0.1", port), 10) as connection:
+        connection.sendall(framed(3, struct.pack(">qi", 1, len(body)), body))
+        opened = answer(connection)
+        if opened[:1] != bytes([4]):
+            return opened
+        stream = struct.unpack(">q", opened[14:22])[0]
+        connection.sendall(framed(0, struct.pack(">qi", stream, 0)))
+        return answer(connection)
+
+
+@pytest.mark.skipif(on_cluster(), reason="its blocks are with the workers, whose channels are tested there")
+def test_a_stranger_gets_no_rows_from_a_local_session(bureau: Bureau, spark: Spark) -> None:
+    """Java listens in local mode too: without a secret of the session it must give nothing away."""
+    frame = spark.session.createDataFrame(graduates()).persist()
+    frame.count()
+    try:
+        (number,) = spark.session.sparkContext._jsc.getPersistentRDDs().keySet().toArray()[-1:]
+        port = spark.session.sparkContext._jsc.sc().env().blockManager().blockManagerId().port()
+        told = _asked(port, f"rdd_{number}_0")
+    finally:
+        frame.unpersist()
+    assert SECRET_PERSON.encode() not in told
+    assert b"challenge" in told or told == b"" or b"auth" in told.lower()
+
+
+@pytest.mark.parametrize("name", ["_records.parquet", ".records.parquet", "records.parquet._COPYING_"])
+def test_a_file_that_spark_would_pass_over_is_refused(bureau: Bureau, spark: Spark, name: str) -> None:
+    """It would release noise alone, and spend for it."""
+    pq.write_table(graduates(), bureau.folder / name)
+    declared = {**BY, "source": {"graduates": {"path": name, "format": "parquet"}}}
+    with pytest.raises(SourceError, match="name Spark passes over"):
+        bureau.published(declared, spark.session)
+    assert bureau.published(declared)

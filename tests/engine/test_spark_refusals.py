@@ -158,6 +158,12 @@ def test_a_java_process_that_does_not_start(office: Office) -> None:
     assert "spark.driver.memory" in line
 
 
+def test_a_setting_that_spark_does_not_take(office: Office) -> None:
+    line = office.refused(config={**BRIEF, "spark.task.cpus": "XnumberX"})
+    assert "master local[1]: does not start with this config" in line
+    assert "XnumberX" not in line
+
+
 # --- the master and its secret --------------------------------------------------------------------------------------
 
 

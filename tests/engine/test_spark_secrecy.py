@@ -106,7 +106,9 @@ def test_the_search_would_find(watched: Path) -> None:
     assert {"key, raw", "person", "code"} <= found(watched, watched / "control" / "copies")
     # A secret that is handed over as plain bytes would show in a closure, and a record in any text.
     key = bytes.fromhex(json.loads((watched / "needles.json").read_text())["key"])
-    (watched / "closure").write_bytes(cloudpickle.dumps(RunKernel(FingerprintKernel(), Spans(1, 1), ("cell",), key)))
+    (watched / "closure").write_bytes(
+        cloudpickle.dumps(RunKernel(FingerprintKernel(), Spans(1, 1), ("cell",), key, ("", "")))
+    )
     assert found(watched, watched / "closure") == {"key, raw"}
     (watched / "text").write_text(f"failed on {SECRET_PERSON} with {key!r} and {key.hex()}")
     assert found(watched, watched / "text") == {"person", "key, repr", "key, hex"}
@@ -115,7 +117,7 @@ def test_the_search_would_find(watched: Path) -> None:
 def test_a_session_without_encryption_is_refused(watched: Path) -> None:
     told = json.loads((watched / "refusal.json").read_text())
     assert "not encrypted" in told["refusal"]
-    assert "Set spark.io.encryption.enabled true before the session starts" in told["refusal"]
+    assert "Set spark.authenticate true, spark.io.encryption.enabled true, spark.network.crypto" in told["refusal"]
     assert "\n" not in told["refusal"]
     assert told["spent"] == 0
     assert sorted(told["left"]) == ["discreet-ledger.sqlite", "graduates.parquet", "release.yaml"]

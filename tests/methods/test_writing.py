@@ -14,7 +14,7 @@ from discreet.engine.fingerprint import Fingerprint
 from discreet.engine.spans import Span, Spans
 from discreet.errors import EngineError, GuaranteeError
 from discreet.methods.counts import CountsMethod
-from discreet.methods.writing import WriteKernel
+from discreet.methods.writing import WriteKernel, _seal
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
 from discreet.privacy.reservation import License
@@ -75,7 +75,7 @@ def written_by(folder: Folder, spans: Spans, simulated: bool = False) -> WriteKe
         found = Fingerprint()
         for batch in of(span):
             found.update(batch)
-        seals.append(stream().seal(found.digest()))
+        seals.append(_seal(stream(), span.number, found.digest()))
     return WriteKernel(kernel, "t", folder, spans, License(kernel.guarantee(), simulated), tuple(seals))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -268,15 +269,22 @@ def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monke
     from discreet.pipeline import run as module
     from discreet.pipeline.bundle import Tabulated
     from discreet.privacy.confidential import Confidential
+    from discreet.privacy.guarantee import Guarantee
+    from discreet.privacy.unit import Record
 
-    def bind(release: discreet.OpenRelease, *contents: bytes) -> bytes:
+    cost = Guarantee(unit=Record(), epsilon=2)
+
+    def bind(release: discreet.OpenRelease, *contents: bytes, promise: Any = (cost, "out", "ann")) -> bytes:
         """The fingerprints of each table's spans, here of one byte each."""
         marks = [tuple(bytes([mark]) for mark in content) for content in contents]
         cells = [Confidential(Bound(None, Spans(1, 1), mark)) for mark in marks]
         found = Tabulated(DuckDBEngine.__new__(DuckDBEngine), methods(release.spec), cells)
-        return module._bind(release.spec, ReleaseKey.simulation("k"), found)
+        return module._bind(release.spec, ReleaseKey.simulation("k"), found, promise)
 
     base = bind(agency.release(), b"1", b"2")
+    less = cost.model_copy(update={"epsilon": 1})
+    for other in ((less, "out", "ann"), (cost, "in", "ann"), (cost, "out", "bob")):
+        assert bind(agency.release(), b"1", b"2", promise=other) != base
     assert bind(agency.release(), b"1", b"2") == base
     assert bind(agency.release(), b"1", b"3") != base
     assert bind(agency.release(), b"2", b"1") != base

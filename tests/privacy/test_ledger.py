@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from discreet.errors import GuaranteeError, LedgerError, OverBudget
 from discreet.pgurl import is_url
-from discreet.privacy.events import Commit, entry_hash, link
+from discreet.privacy.events import Commit, canonical, entry_hash, link
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.unit import Establishment, Person, Record
 
@@ -441,6 +441,21 @@ def test_an_inexact_or_unconvertible_guarantee_is_refused(template: Template) ->
     ledger = forged(template, lambda old: relinked(old, json.dumps(foreign)))
     with pytest.raises(GuaranteeError, match="cannot be charged"):
         ledger.reserve(reserve("next"), simulated=False)
+
+
+def test_what_happens_twice_is_refused_and_named(template: Template) -> None:
+    """A second reservation would stand for the first one, a second commit for other bytes."""
+    once = [json.loads(row[2]) for row in template.rows]
+    reserved = next(event for event in once if event["kind"] == "reserve")
+    committed = next(event for event in once if event["kind"] == "commit")
+    for event, says in (
+        ({**reserved, "output": "elsewhere"}, "a second time"),
+        ({**committed, "files": {"other": "bb"}}, "had ended"),
+    ):
+        ledger = forged(template, lambda old, event=event: relinked(old, canonical(event)))
+        with pytest.raises(LedgerError, match=says) as caught:
+            ledger.verify()
+        assert f"ledger entry {len(template.rows) + 1}" in str(caught.value)
 
 
 def test_an_end_without_a_beginning_is_refused_and_named(template: Template) -> None:

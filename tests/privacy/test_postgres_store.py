@@ -15,7 +15,7 @@ from adbc_driver_postgresql import dbapi
 from ledger_fakes import TIME, budget, filled, open_ledger, recorded, reserve, started, tamper
 
 from discreet.errors import DiscreetError, LedgerError, LedgerUnavailable, LedgerUncertain
-from discreet.privacy.events import Genesis, canonical, entry_hash, link
+from discreet.privacy.events import Commit, Genesis, canonical, entry_hash, link
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.postgres import PostgresStore
 from discreet.privacy.store import open_store
@@ -96,6 +96,54 @@ def test_nobody_writes_in_the_name_of_another(url: str, team: str) -> None:
         with pytest.raises(dbapi.Error):
             execute(team, INSERT, values=row)
     assert open_ledger(url).verify().head == head
+
+
+def insert(url: str, event: Any) -> None:
+    """An entry written by hand, as a member could."""
+    chain = open_ledger(url).chain()
+    body = event if isinstance(event, str) else canonical(event.model_dump(mode="json"))
+    number = len(chain.entries) + 1
+    execute(url, INSERT, values=(number, chain.head, body, entry_hash(number, chain.head, body), "x"))
+
+
+def test_nobody_takes_over_what_another_reserved(url: str, team: str) -> None:
+    """A second reservation of the name, or a commit of other bytes, would publish in the first one's name."""
+    open_ledger(url).reserve(reserve("mine", 2), simulated=False)
+    head = open_ledger(url).chain().head
+    for event in (reserve("mine", 1, who="ann"), recorded("mine", "0.1", who="ann"), Commit(release="mine", files={})):
+        with pytest.raises(dbapi.Error, match="reserved once, and committed by who reserved it"):
+            insert(team, event)
+    with pytest.raises(LedgerError, match="must name the user who writes it"):
+        open_ledger(team).commit("mine", {"t.csv": "aa"})
+    assert open_ledger(url).verify().head == head
+    open_ledger(url).commit("mine", {"t.csv": "aa"})
+    with pytest.raises(dbapi.Error, match="reserved once"):
+        insert(url, Commit(release="mine", files={"t.csv": "bb"}))
+
+
+def test_an_entry_of_no_known_kind_is_refused_by_the_server(url: str, team: str) -> None:
+    """It would make the ledger unreadable for everybody."""
+    with pytest.raises(dbapi.Error, match="no such kind"):
+        insert(team, '{"kind":"nonsense","who":"ann"}')
+    open_ledger(url).verify()
+
+
+def test_an_operator_in_the_path_is_not_called(url: str, team: str) -> None:
+    """What a member may create in a schema of the path must not run with the owner's rights."""
+    schema = execute(url, "SELECT current_schema()::text")[0][0]
+    execute(as_user(url, ADMIN), f'GRANT CREATE ON SCHEMA "{schema}" TO ann')
+    execute(team, "CREATE TABLE called (who text)")
+    execute(team, "GRANT ALL ON called TO PUBLIC")
+    execute(
+        team,
+        "CREATE FUNCTION trap(oid, regclass) RETURNS boolean LANGUAGE plpgsql AS "
+        f'$$ BEGIN INSERT INTO "{schema}".called VALUES (session_user); RETURN $1 = $2::oid; END $$',
+    )
+    execute(team, "CREATE OPERATOR = (LEFTARG = oid, RIGHTARG = regclass, FUNCTION = trap)")
+    owner = open_ledger(url)
+    owner.set_budget(budget("9"))
+    owner.verify()
+    assert execute(url, "SELECT count(*) FROM called") == [(0,)]
 
 
 def test_the_server_notes_the_writer_whatever_is_claimed(url: str, team: str) -> None:

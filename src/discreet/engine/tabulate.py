@@ -125,13 +125,13 @@ def as_text(column: ibis.Value, width: int | None = None) -> ibis.Value:
 
 
 def _plain_text(column: ibis.Value) -> ibis.Value:
-    """Fractions and dates are codes where all engines write them alike, 0.001 to 10^7 and years 1 to 9999; beyond, a
-    value is no code."""
+    """Fractions and dates are codes where all engines write them alike, 64-bit ones from 0.001 to 10^7 and years 1 to
+    9999; beyond, a value is no code."""
     if column.type().is_date():
         column = column.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31)).ifelse(column, ibis.null("date"))
     if not column.type().is_floating():
         return column.cast("string")
-    plain = (column.abs() >= 1e-3) & (column.abs() < 1e7)
+    plain = (column.abs() >= 1e-3) & (column.abs() < 1e7) & ibis.literal(column.type().is_float64())
     whole = (column.abs() < WHOLE) & (column % 1.0 == 0.0)  # false for NaN and infinity, which no cast survives
     return whole.ifelse(
         whole.ifelse(column, 0.0).cast("int64").cast("string"),

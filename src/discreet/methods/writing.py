@@ -23,7 +23,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import License, Reservation
 from discreet.publish.place import Place
-from discreet.publish.tables import write_table
+from discreet.publish.tables import file_names, write_table
 
 if TYPE_CHECKING:
     from discreet.engine import Engine
@@ -65,8 +65,13 @@ class WriteKernel:
         yield from self.kernel(span, watched, stream)
         for _ in watched:  # a kernel need not look at everything
             pass
-        if not hmac.compare_digest(stream.seal(found.digest()), self.seals[span.number]):
+        if not hmac.compare_digest(_seal(stream, span.number, found.digest()), self.seals[span.number]):
             raise EngineError("its source changed while it was read", where=f"table {self.table}")
+
+
+def _seal(stream: Stream, number: int, fingerprint: bytes) -> bytes:
+    """Of this span alone: equal rows in two spans must not show."""
+    return stream.seal(number.to_bytes(8, "big") + fingerprint)
 
 
 def write_parts(
@@ -84,10 +89,12 @@ def write_parts(
     """Run a kernel over every span of a table and write its rows."""
     secret = reservation.secret(name, purpose)
     stream = Stream.from_secret(secret.expose())
-    seals = tuple(stream.seal(mark) for mark in bound.fingerprints)
+    seals = tuple(_seal(stream, number, mark) for number, mark in enumerate(bound.fingerprints))
     writer = WriteKernel(kernel, name, place, bound.spans, reservation.license(guarantee), seals)
     gathered = engine.gather(bound.table, bound.spans, writer, secret, progress)
     receipts = [row for batch in gathered for row in batch.to_pylist()]
     receipts.sort(key=lambda row: (row["span"], row["file"]))
+    if sorted(row["file"] for row in receipts) != sorted(file_names(name, reservation.simulated, len(bound.spans))):
+        raise EngineError("not every part was written", where=f"table {name}")
     rows = sum({row["span"]: row["rows"] for row in receipts}.values())
     return reservation.protect(Parts({row["file"]: row["sha256"] for row in receipts}, rows), guarantee)

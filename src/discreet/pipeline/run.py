@@ -29,6 +29,7 @@ from discreet.errors import (
     LedgerUncertain,
     PublishError,
     SourceError,
+    StoreUnavailable,
 )
 from discreet.methods import Method, methods
 from discreet.noise.key import ReleaseKey
@@ -38,12 +39,14 @@ from discreet.pipeline.plan import total_guarantee
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.events import Entry, Reserve
 from discreet.privacy.exact import written
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger, ReleaseState
 from discreet.privacy.reservation import Reservation
 from discreet.publish.folder import Output, output_at
 from discreet.publish.manifest import Manifest
 from discreet.spec import Release
 from discreet.version import code_version
+from discreet.words import is_uri
 
 Observer = Callable[[str, int, int], None]
 KEYS_ENVIRONMENT = "DISCREET_KEYS"
@@ -102,8 +105,10 @@ def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
 
 
 def _forget(keys: KeyStore, state: ReleaseState) -> None:
+    """The key and what was staged; in an object store only if the key is ours, for an entry could name any prefix."""
+    if state.reserve.key in keys.names() or not is_uri(state.reserve.output):
+        output_at(state.reserve.output, state.reserve.release).clean()
     keys.destroy(state.reserve.key)
-    output_at(state.reserve.output, state.reserve.release).clean()
 
 
 @contextmanager
@@ -131,7 +136,7 @@ def _run(job: Job, simulation: str | None) -> Manifest:
     output.refuse_existing()
     key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
     with _tabulated(job, tables, key) as found:
-        binding = _bind(release, key, found)
+        binding = _bind(release, key, found, (total, output.where, job.ledger.who()))
         prefix = f"{chain.nonce}-{hashlib.sha256(release.release.encode()).hexdigest()[:16]}-"
         name = prefix + key.subkey("name", length=8).hex()
         reserve = Reserve(
@@ -178,7 +183,7 @@ def _resume(job: Job) -> Manifest:
     key = _load(job.keys, state)
     tables = methods(release)
     with _tabulated(job, tables, key) as found:
-        binding = _bind(release, key, found)
+        binding = _bind(release, key, found, (total_guarantee(release, tables), state.reserve.output, job.ledger.who()))
         reservation = Reservation(state.reserve, key, binding)
         return _complete(job, output, reservation, state.reserved_at, found)
 
@@ -220,12 +225,17 @@ def _count(job: Job, engine: Engine, tables: list[Method], key: ReleaseKey, clea
     return [table.tabulate(engine, rows) for table in tables]
 
 
-def _bind(release: Release, key: ReleaseKey, found: Tabulated) -> bytes:
-    """The MAC that ties a key to what it will protect: parameters, domains, code, and every cell."""
+def _bind(release: Release, key: ReleaseKey, found: Tabulated, promise: tuple[Guarantee, str, str]) -> bytes:
+    """The MAC that ties a key to what it will protect: parameters, domains, code, and every cell; and to what was
+    promised, where it goes and who reserved it, so that no other entry of the ledger can stand for this one."""
+    guarantee, output, who = promise
 
     def parts() -> Iterator[bytes]:
         yield release.canonical().encode()
         yield code_version().encode()
+        yield guarantee.model_dump_json().encode()
+        yield output.encode()
+        yield who.encode()
         for table, cells in zip(found.tables, found.cells, strict=True):
             yield table.name.encode()
             yield hashlib.sha256(b"".join(cells.open_inside().fingerprints)).digest()
@@ -247,6 +257,8 @@ def _complete(job: Job, output: Output, reservation: Reservation, entry: Entry, 
         stopped, first = f"stopped ({error.where}: {error.what})", "when the ledger can be used again, "
     except KeyboardInterrupt:
         stopped, first = "interrupted", ""
+    except StoreUnavailable as error:
+        stopped, first = f"stopped ({error.where}: {error.what})", "mend that and "
     except EngineError as error:
         _make_room(job, output)
         stopped, first = f"stopped ({error.what})", "mend that and "
@@ -264,7 +276,7 @@ def _complete(job: Job, output: Output, reservation: Reservation, entry: Entry, 
 
 def _make_room(job: Job, output: Output) -> None:
     """A full disk needs the room. Committed bytes stay, and so does everything if the ledger cannot be asked."""
-    with suppress(LedgerError):
+    with suppress(LedgerError, PublishError, OSError):
         if job.ledger.chain().open_release(job.release.release).commit is None:
             output.clean()
 
@@ -297,8 +309,8 @@ def _same_declaration(release: Release, state: ReleaseState) -> None:
 
 
 def _same_user(job: Job, state: ReleaseState) -> None:
-    """A key lies with whoever reserved. Nobody else completes a release, or its key would outlive it."""
-    if state.reserve.key not in job.keys.names() and state.reserve.who != (who := job.ledger.who()):
+    """A key lies with whoever reserved, and is bound to that name. Nobody else completes a release."""
+    if state.reserve.who != (who := job.ledger.who()):
         raise KeyRefused(
             f"release {state.reserve.release!r} was reserved by {state.reserve.who}, in whose key store its key lies; "
             f"you are {who}",

@@ -138,11 +138,15 @@ class Chain:
         states: dict[str, ReleaseState] = {}
         for entry, event in zip(self.entries, self.events, strict=True):
             if isinstance(event, Reserve):
+                if event.release in states:
+                    raise _broken(entry.number, f"reserves a second time what was reserved: {event.release!r}")
                 states[event.release] = ReleaseState(event, entry)
             elif isinstance(event, Commit | Abandon):
                 old = states.get(event.release)
                 if old is None:
                     raise _broken(entry.number, f"ends a release that was never reserved: {event.release!r}")
+                if old.abandon is not None or (old.commit is not None):
+                    raise _broken(entry.number, f"ends a release that had ended: {event.release!r}")
                 commit, at = (event, entry) if isinstance(event, Commit) else (old.commit, old.committed_at)
                 abandon = event if isinstance(event, Abandon) else old.abandon
                 states[event.release] = ReleaseState(old.reserve, old.reserved_at, commit, at, abandon)

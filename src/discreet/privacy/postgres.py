@@ -36,6 +36,7 @@ DECLARE
   event jsonb;
   kind text;
   last record;
+  named record;
 BEGIN
   IF TG_OP <> 'INSERT' THEN
     RAISE EXCEPTION 'the ledger is append-only' USING ERRCODE = '{APPEND_ONLY}';
@@ -46,6 +47,20 @@ BEGIN
   IF (kind IS NULL OR kind NOT IN ('genesis', 'commit')) AND event ->> 'who' IS DISTINCT FROM session_user::text
     OR (SELECT count(*) FROM json_object_keys(NEW.body::json)) <> (SELECT count(*) FROM jsonb_object_keys(event)) THEN
     RAISE EXCEPTION 'an entry names its writer' USING ERRCODE = '{FORGED}';
+  END IF;
+  IF kind IS NULL OR kind NOT IN ('genesis', 'budget', 'reserve', 'commit', 'abandon', 'record') THEN
+    RAISE EXCEPTION 'no such kind of entry' USING ERRCODE = '{NOT_LINKED}';
+  END IF;
+  IF kind IN ('reserve', 'record', 'commit') THEN
+    EXECUTE format('SELECT count(*) FILTER (WHERE event ->> ''kind'' = ''commit'') AS commits,
+        count(*) FILTER (WHERE event ->> ''kind'' <> ''commit'') AS others, max(written_by) AS reserver
+      FROM (SELECT body::jsonb AS event, written_by FROM %s) entries
+      WHERE event ->> ''kind'' IN (''reserve'', ''record'', ''commit'') AND event ->> ''release'' = $1',
+      TG_RELID::regclass) INTO named USING event ->> 'release';
+    IF kind = 'commit' AND (named.commits > 0 OR named.reserver IS DISTINCT FROM session_user::text)
+      OR kind <> 'commit' AND named.others > 0 THEN
+      RAISE EXCEPTION 'a release is reserved once, and committed by who reserved it' USING ERRCODE = '{FORGED}';
+    END IF;
   END IF;
   IF kind IN ('genesis', 'budget') AND NOT pg_has_role(
       session_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'MEMBER') THEN
@@ -70,8 +85,9 @@ SELECT n.nspname::text, c.relkind = 'r' AND '{COLUMNS}' = (
     SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) FROM pg_attribute
     WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped),
   2 = (SELECT count(*) FROM pg_trigger
-    WHERE tgrelid = c.oid AND tgname IN ('{GUARD}_rows', '{GUARD}_table') AND tgenabled IN ('O', 'A'))
-FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass('{TABLE}')
+    WHERE tgrelid = c.oid AND tgname IN ('{GUARD}_rows', '{GUARD}_table') AND tgenabled IN ('O', 'A') AND tgfoid = (
+      SELECT p.oid FROM pg_proc p WHERE p.proname = '{GUARD}' AND p.pronamespace = c.relnamespace AND p.pronargs = 0))
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = '{TABLE}'
 """  # noqa: S608 - constants
 # A transaction that hangs must not hold the others up; a server or client that is gone must be noticed within a minute.
 _IDLE_IN_TRANSACTION = "60s"
@@ -92,6 +108,13 @@ class _Session:
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
+        self.schemas: list[str] = []
+
+    def settle(self) -> None:
+        """From here on names mean what the server means by them: others may own functions and operators in the path."""
+        ((schemas,),) = self.ask("SELECT pg_catalog.to_json(pg_catalog.current_schemas(false))::pg_catalog.text")
+        self.schemas = json.loads(schemas)
+        self.do("SET search_path = pg_catalog, pg_temp")
 
     def ask(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         with self.connection.cursor() as cursor:
@@ -111,8 +134,9 @@ class _Session:
         )
 
     def find(self) -> _Found | None:
-        rows = self.ask(_FIND)
-        return _Found(*rows[0]) if rows else None
+        """The ledger in the first schema of the path that has one."""
+        tables = {row[0]: _Found(*row) for row in self.ask(_FIND)}
+        return next((tables[schema] for schema in self.schemas if schema in tables), None)
 
 
 class _Rows:
@@ -158,7 +182,8 @@ class PostgresStore:
     def create(self, first: Entry) -> bool:
         """Begin with this entry, in one transaction; whether it did, or somebody had begun before."""
         with self._transaction("READ WRITE") as session:
-            ((schema, encoding),) = session.ask("SELECT current_schema()::text, current_setting('server_encoding')")
+            ((encoding,),) = session.ask("SELECT current_setting('server_encoding')")
+            schema = session.schemas[0] if session.schemas else None
             if encoding != "UTF8":
                 raise LedgerError(
                     f"its database is in {encoding}", where=self._where, do="create one WITH ENCODING 'UTF8'"
@@ -197,6 +222,7 @@ class PostgresStore:
     def alone(self, name: str) -> Iterator[bool]:
         """Hold a name on a connection of its own: it is free again when we end, however we end."""
         with self._connection(autocommit=True) as session:
+            session.settle()
             session.settings({**_SESSION, "idle_session_timeout": "0"}, local=False)
             ((free,),) = session.ask("SELECT pg_try_advisory_lock($1)", _key("release", name))
             yield bool(free)
@@ -230,6 +256,7 @@ class PostgresStore:
         """A transaction that ends without a trace unless it is committed."""
         with self._connection(autocommit=False) as session:
             session.do(f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED {access}")
+            session.settle()
             settings = {
                 "lock_timeout": f"{max(1, math.ceil(self.wait * 1000))}ms",
                 "synchronous_commit": "on",

@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from discreet.errors import PublishError
+from discreet.errors import PublishError, StoreUnavailable
 from discreet.publish.manifest import FILE, Manifest
 from discreet.publish.place import Folder, Place, Prefix
 from discreet.words import as_path, is_uri
@@ -121,11 +121,11 @@ class StoreOutput:
 
     def refuse_existing(self) -> None:
         if self._prefix.names():
-            raise PublishError(
-                "exists already",
-                where=self.where,
-                do="name a prefix that is empty",
-            )
+            raise PublishError("exists already", where=self.where, do="name a prefix that is empty")
+        if self._prefix.lacks_bucket():  # which Arrow takes for an empty prefix
+            raise StoreUnavailable("there is no such bucket", where=self.where, do="name one that exists")
+        if self._prefix.lies_below(FILE):
+            raise PublishError("lies inside another release", where=self.where, do="name a prefix beside it")
 
     def stage(self) -> Place:
         self.clean()

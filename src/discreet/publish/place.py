@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
-from discreet.errors import PublishError
+from pyarrow import ArrowException
+
+from discreet.errors import PublishError, StoreUnavailable
 from discreet.words import as_path, is_uri
 
 PIECE = 1 << 20
@@ -134,10 +137,12 @@ class Prefix:
             yield file
             size = whole.tell()
             whole.seek(0)
-            with system.open_output_stream(target) as sent:
+            with self._asked(), system.open_output_stream(target) as sent:
                 while piece := whole.read(PIECE):
                     sent.write(piece)
-        if system.get_file_info(target).size != size:
+        with self._asked():
+            stored = system.get_file_info(target).size
+        if stored != size:
             raise PublishError(
                 "was not stored whole", where=f"{self.uri}/{name}", do="complete it with `discreet resume`"
             )
@@ -146,32 +151,76 @@ class Prefix:
         from pyarrow.fs import FileSelector, FileType
 
         system, base = self._open()
-        found = system.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
+        with self._asked():
+            found = system.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
         return {item.path[len(base) + 1 :] for item in found if item.type == FileType.File}
+
+    def lacks_bucket(self) -> bool:
+        """Whether there is surely no bucket to hold this prefix."""
+        from pyarrow.fs import FileType
+
+        _, base = self._open()
+        return bool(self._kind(base.partition("/")[0] or "/") == FileType.NotFound)
+
+    def lies_below(self, name: str) -> bool:
+        """Whether a file of this name is seen in a prefix above this one."""
+        from pyarrow.fs import FileType
+
+        _, base = self._open()
+        above = [base.rsplit("/", i)[0] for i in range(1, base.count("/") + 1)]
+        return any(self._kind(f"{folder}/{name}") == FileType.File for folder in above)
+
+    def _kind(self, path: str) -> Any:
+        """What lies at a path outside the prefix; unknown where we may not look."""
+        system, _ = self._open()
+        with suppress(OSError, ArrowException):
+            return system.get_file_info(path).type
+        return None
 
     def sha256(self, name: str) -> str:
         system, base = self._open()
         digest = hashlib.sha256()
-        with system.open_input_stream(f"{base}/{name}") as file:
+        with self._asked(), system.open_input_stream(f"{base}/{name}") as file:
             while piece := file.read(PIECE):
                 digest.update(piece)
         return digest.hexdigest()
 
     def read(self, name: str) -> bytes:
         system, base = self._open()
-        with system.open_input_stream(f"{base}/{name}") as file:
+        with self._asked(), system.open_input_stream(f"{base}/{name}") as file:
             return bytes(file.read())
 
     def clear(self) -> None:
         system, base = self._open()
-        for name in sorted(self.names()):
-            system.delete_file(f"{base}/{name}")
+        if not self.names():
+            return
+        with self._asked():
+            if "/" in base.strip("/"):
+                system.delete_dir(base)  # with the empty objects that Arrow leaves for folders
+            else:  # a whole bucket stays
+                system.delete_dir_contents(base)
+
+    @contextmanager
+    def _asked(self) -> Iterator[None]:
+        """A store's refusal is told by its kind."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except (OSError, ArrowException) as error:
+            found = re.search(r"AWS Error (\w+)", str(error))
+            kind = found[1].replace("_", " ").lower() if found else type(error).__name__
+            raise StoreUnavailable(
+                f"the object store refuses, or cannot be reached ({kind})",
+                where=self.uri,
+                do="check its address, and that the credentials in the environment may read, write and delete there",
+            ) from None
 
     def _open(self) -> tuple[Any, str]:
         from pyarrow.fs import FileSystem
 
         scheme, _, rest = self.uri.partition("://")
-        if "@" in rest.partition("/")[0] and scheme.lower().startswith("s3"):
+        if _has_credentials(scheme, rest):
             raise PublishError(
                 "contains credentials, and would be written into the ledger",
                 where=f"{scheme}://…",
@@ -180,10 +229,18 @@ class Prefix:
         known = "s3" if scheme.lower() in ("s3a", "s3n") else scheme
         try:
             system, base = FileSystem.from_uri(f"{known}://{rest}")
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, ArrowException) as error:
             raise PublishError(
                 f"cannot be opened as an object store ({type(error).__name__})",
                 where=self.uri,
                 do="name a folder, or s3://, gs://, abfss:// or hdfs:// with its credentials in the environment",
             ) from None
         return system, base.rstrip("/")
+
+
+def _has_credentials(scheme: str, rest: str) -> bool:
+    """Buckets have neither `@` nor `:` in their names; Azure writes CONTAINER@ACCOUNT, and a key after a colon."""
+    host, _, query = rest.partition("/")[0], *rest.partition("?")[1:]
+    user, at, _ = host.rpartition("@")
+    named = re.search(r"(secret|password|token|key)[^=&]*=", query, re.IGNORECASE)
+    return bool(named) or (bool(at) or ":" in host if scheme.lower().startswith("s3") else ":" in user)

@@ -21,7 +21,7 @@ from pyspark.storagelevel import StorageLevel
 from discreet.engine.spans import CELL, Kernel, Progress, Spans, quiet
 from discreet.engine.spark.jobs import Jobs, discreetly
 from discreet.engine.spark.reading import cleaned, files_of, found_at, known, quoted, schema_of
-from discreet.engine.spark.worker import SPAN, Prioritise, RunKernel
+from discreet.engine.spark.worker import SPAN, Prioritise, RunKernel, versions
 from discreet.errors import SourceError
 from discreet.noise.key import Secret
 from discreet.spec import FileSource
@@ -56,7 +56,7 @@ class SparkEngine:
         self._kept: list[DataFrame] = []
         self._snapshots: list[Any] = []
         self._sent: list[Any] = []
-        self._source: tuple[list[str], StructType, str] | None = None
+        self._source: tuple[list[str], StructType, list[str]] | None = None
         self.unreadable = 0
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -79,6 +79,8 @@ class SparkEngine:
         paths, kinds = found_at(source, base, wanted, where)
         frame = self._scan(paths, where, None if kinds is None else schema_of(kinds))
         self._source = (paths, frame.schema, files_of(frame))
+        if kinds is not None and len(self._source[2]) != len(paths):  # it leaves out names like _x and x._COPYING_
+            raise SourceError("has a file whose name Spark passes over", where=where, do="rename it")
         unsigned = None if kinds is None else [name for name, kind in kinds.items() if kind == pa.uint64()]
         return self._view(cleaned(frame, wanted, unsigned))
 
@@ -129,7 +131,7 @@ class SparkEngine:
         plain = frame.toDF(*_plain(frame.columns))  # mapInArrow would take a dot or a backtick in a name for syntax
         places = tuple(frame.columns.index(column) for column in columns)
         schema = StructType([*plain.schema.fields]).add(name, LongType())
-        ranked = plain.mapInArrow(Prioritise(places, name, self._send(secret)), schema)
+        ranked = plain.mapInArrow(Prioritise(places, name, self._send(secret), versions()), schema)
         return self._view(ranked.toDF(*frame.columns, name))
 
     def map(self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None) -> ibis.Table:
@@ -166,7 +168,7 @@ class SparkEngine:
             .sortWithinPartitions(SPAN, F.col(CELL).asc_nulls_first(), *later)
         )
         sent = None if secret is None else self._send(secret)
-        run = RunKernel(kernel, spans, (CELL, *others), sent)
+        run = RunKernel(kernel, spans, (CELL, *others), sent, versions())
         return spread.toDF(*_plain(spread.columns)).mapInArrow(run, from_arrow_schema(kernel.schema))
 
     # --- keeping ----------------------------------------------------------------------------------------------------

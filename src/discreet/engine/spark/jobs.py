@@ -101,7 +101,7 @@ class Jobs:
                             watch(self._share(group))
             except BaseException:
                 with contextlib.suppress(Exception):
-                    self._context.cancelJobGroup(group)
+                    self._context._jsc.sc().cancelJobGroupAndFutureJobs(group)
                 raise
 
     def _has_executors(self) -> bool:

@@ -106,18 +106,20 @@ def cleaned(frame: DataFrame, wanted: Sequence[str], unsigned: Sequence[str] | N
         if name in kinds:
             column = F.col(quoted(name))
             if isinstance(kinds[name], StringType):
-                column = F.collate(F.try_validate_utf8(column), "UTF8_BINARY")  # codes are equal if their bytes are
+                column = F.try_validate_utf8(column)
+                if kinds[name] != StringType():  # codes are equal if their bytes are
+                    column = F.collate(column, "UTF8_BINARY")
             elif kinds[name] == _UINT64 and (unsigned is None or name in unsigned):
                 column = column.cast("string")
             columns.append(column.alias(name))
     return frame.select(*columns) if columns else frame.select(F.lit(0).alias("discreet_row"))
 
 
-def files_of(frame: DataFrame) -> str:
+def files_of(frame: DataFrame) -> list[str]:
     """The files of a scan with their sizes and times of change, as Spark listed them."""
 
     def files() -> str:
         leaf = frame._jdf.queryExecution().analyzed().collectLeaves().apply(0)
         return str(leaf.relation().location().allFiles().mkString("\n"))
 
-    return re.sub(r"access_time=-?\d+", "", discreetly(files))
+    return re.sub(r"access_time=-?\d+", "", discreetly(files)).splitlines()

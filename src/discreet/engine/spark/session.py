@@ -15,16 +15,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from discreet.engine.spark.jobs import Jobs, discreetly
-from discreet.engine.spark.worker import introduce
+from discreet.engine.spark.worker import introduce, versions
 from discreet.errors import EngineError
 from discreet.spec import SparkEngineSpec
-from discreet.version import code_version
 
 LOG_ENVIRONMENT = "DISCREET_SPARK_LOG"
 JAVA = (17, 21)
@@ -34,13 +32,16 @@ WHERE = "engine spark"
 
 _INTRODUCED: set[str] = set()  # applications whose workers this process has looked at
 
-# What a session must have. Disks: shuffles, spills and broadcast variables.
-DISKS = {"spark.io.encryption.enabled": "true"}
+# What a session must have, also in local mode: there too Java listens, and gives its blocks to whoever asks for them.
+# Disks: shuffles, spills and broadcast variables.
+GUARDED = {"spark.authenticate": "true", "spark.io.encryption.enabled": "true"}
 CHANNELS = {
-    "spark.authenticate": "true",
     "spark.network.crypto.enabled": "true",
     "spark.network.crypto.saslFallback": "false",  # or a peer could ask for less
 }
+TLS = ("spark.ssl.rpc.enabled", "spark.ssl.rpc.trustStore")  # both, instead of CHANNELS
+# A dying Java process writes no memory to disk.
+JAVA_OPTIONS = "-XX:-HeapDumpOnOutOfMemoryError -XX:-CreateCoredumpOnCrash -XX:ErrorFile=/dev/null"
 # What it gets unless somebody says otherwise.
 DEFAULTS = {
     "spark.app.name": "discreet",
@@ -67,9 +68,11 @@ def started(spec: SparkEngineSpec, folder: Path) -> Iterator[SparkSession]:
         introduced(session)
         yield session
     finally:
-        if session is not None:
-            with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception):
+            if session is not None:
                 session.stop()
+            elif SparkContext._active_spark_context is not None:  # ours, and stopped by Spark itself
+                SparkContext._active_spark_context.stop()
         _stop_java()
 
 
@@ -82,7 +85,8 @@ def checked(session: Any) -> SparkSession:
             do="pass a classic pyspark.sql.SparkSession",
         )
     context = session.sparkContext
-    _check_encryption(context.getConf(), str(context.master))
+    conf = discreetly(context.getConf, "its session has ended", WHERE, "open a new one")
+    _check_encryption(conf, str(context.master))
     introduced(session)
     return session
 
@@ -99,22 +103,31 @@ def _start(spec: SparkEngineSpec, folder: Path) -> SparkSession:
     given = SparkConf(loadDefaults=False).setMaster(spec.spark)
     for key, value in spec.config.items():
         given.set(key, value)
-    context = discreetly(
-        lambda: SparkContext(conf=_effective(given, spec.spark, folder)),
+    for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+        given.set(key, f"{spec.config.get(key, '')} {JAVA_OPTIONS}".strip())
+
+    def begun() -> SparkSession:
+        context = SparkContext(conf=_effective(given, spec.spark, folder))
+        # PySpark itself looks at the environment only.
+        named = context.getConf().get("spark.pyspark.python")
+        context.pythonExec = named or os.environ.get("PYSPARK_PYTHON") or sys.executable
+        return SparkSession(context)  # a master that was refused or gave up is noticed here at the latest
+
+    if local(spec.spark):
+        return discreetly(begun, "does not start with this config", f"{WHERE}, master {spec.spark}", "check it")
+    return discreetly(
+        begun,
         "does not take this process: its master runs without encryption, with another secret, or with another Spark",
         f"{WHERE}, master {spec.spark}",
         "compare spark-defaults.conf on both sides",
     )
-    # PySpark itself looks at the environment only.
-    named = context.getConf().get("spark.pyspark.python")
-    context.pythonExec = named or os.environ.get("PYSPARK_PYTHON") or sys.executable
-    return SparkSession(context)
 
 
 def _effective(given: SparkConf, master: str, folder: Path) -> SparkConf:
     """The settings in force: given ones, the owner's spark-defaults.conf, then ours; refused if they leave a gap."""
     log = os.environ.get(LOG_ENVIRONMENT)
-    with Path(log or os.devnull).open("ab") as sink:  # Spark logs what fails, and what fails may quote a record
+    # Spark logs what fails, and what fails may quote a record.
+    with os.fdopen(os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as sink:
         try:
             gateway = launch_gateway(  # type: ignore[no-untyped-call]
                 given, popen_kwargs={"stdout": sink, "stderr": sink}
@@ -127,7 +140,7 @@ def _effective(given: SparkConf, master: str, folder: Path) -> SparkConf:
             ) from None
     SparkContext._ensure_initialized(gateway=gateway)
     conf = SparkConf()  # Java has read spark-defaults.conf
-    ours = {**DISKS, **({} if local(master) else CHANNELS), **DEFAULTS}
+    ours = {**GUARDED, **({} if _tls(conf) else CHANNELS), **DEFAULTS}
     if local(master):
         ours |= {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1"}
     for key, value in ours.items():
@@ -146,6 +159,8 @@ def _effective(given: SparkConf, master: str, folder: Path) -> SparkConf:
 def _stop_java() -> None:
     """The Java process holds confidential rows and secrets: it goes with the session."""
     gateway, SparkContext._gateway, SparkContext._jvm = SparkContext._gateway, None, None
+    SparkContext._active_spark_context = None  # Java may have died before it could be stopped
+    SparkSession._instantiatedSession = None
     if gateway is None:
         return
     with contextlib.suppress(Exception):
@@ -194,9 +209,7 @@ def _check_master(master: str) -> None:
 
 
 def _check_encryption(conf: SparkConf, master: str) -> None:
-    wanted = dict(DISKS)
-    if not local(master) and conf.get("spark.ssl.rpc.enabled", "false") != "true":
-        wanted |= CHANNELS
+    wanted = GUARDED if _tls(conf) else {**GUARDED, **CHANNELS}
     missing = [f"{key} {value}" for key, value in wanted.items() if conf.get(key, "unset") != value]
     if missing:
         raise EngineError(
@@ -204,6 +217,12 @@ def _check_encryption(conf: SparkConf, master: str) -> None:
             where=f"{WHERE}, master {master}",
             do=f"set {', '.join(missing)} before the session starts, on the cluster too",
         )
+
+
+def _tls(conf: SparkConf) -> bool:
+    """Whether channels are TLS, with peers that are looked at; who may connect is still a matter of the secret."""
+    enabled, trusted = TLS
+    return conf.get(enabled, "") == "true" and bool(conf.get(trusted))
 
 
 def introduced(session: SparkSession) -> None:
@@ -214,10 +233,9 @@ def introduced(session: SparkSession) -> None:
     tasks = max(2 * context.defaultParallelism, 2)
     rdd = context.parallelize(range(tasks), tasks).mapPartitions(introduce)
     for host, code, arrow in Jobs(session).run(rdd.collect, patience=PATIENCE_SECONDS):
-        if (code, arrow) != (code_version(), pa.__version__):
+        if (code, arrow) != versions():
             raise EngineError(
-                f"the worker on {host} has discreet {code} and Arrow {arrow}, this process {code_version()} and "
-                f"{pa.__version__}",
+                f"the worker on {host} has discreet {code} and Arrow {arrow}, this process {' and '.join(versions())}",
                 where=WHERE,
                 do="install the same versions: equal releases need equal code",
             )

@@ -36,9 +36,10 @@ class RunKernel:
     spans: Spans
     columns: tuple[str, ...]
     secret: Any
+    made_by: tuple[str, str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return discreetly(self._run(batches))
+        return discreetly(self._run(batches), self.made_by)
 
     def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         stream = None if self.secret is None else Stream.from_secret(self.secret.value)
@@ -66,9 +67,10 @@ class Prioritise:
     columns: tuple[int, ...]
     name: str
     secret: Any
+    made_by: tuple[str, str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return discreetly(self._run(batches))
+        return discreetly(self._run(batches), self.made_by)
 
     def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -76,10 +78,18 @@ class Prioritise:
             yield batch.append_column(self.name, order)
 
 
-def discreetly(results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The results; a failure is told without its message, for Spark would log it, and it may quote a record."""
+def versions() -> tuple[str, str]:
+    """discreet and Arrow: the same everywhere, or bytes could differ."""
+    return code_version(), pa.__version__
+
+
+def discreetly(results: Iterator[pa.RecordBatch], made_by: tuple[str, str]) -> Iterator[pa.RecordBatch]:
+    """The results, by the versions that sent the task; a failure is told without its message: Spark would log it, and
+    it may quote a record."""
     no_core_dumps()
     try:
+        if versions() != made_by:  # a worker that came later than those that were asked
+            raise EngineError("it has another discreet or Arrow than the driver")
         yield from results
     except DiscreetError as error:
         raise EngineError(SAFE + str(error)) from None
@@ -98,6 +108,6 @@ def _place(error: Exception) -> str:
 
 
 def introduce(_: Iterable[int]) -> Iterator[tuple[str, str, str]]:
-    """A worker's host, discreet and Arrow: the same on all of them, or bytes could differ."""
+    """A worker's host and versions."""
     no_core_dumps()
-    yield os.uname().nodename, code_version(), pa.__version__
+    yield os.uname().nodename, *versions()

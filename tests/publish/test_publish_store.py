@@ -1,0 +1,458 @@
+"""An object store for real: files lie where they will be read, and are no release before the manifest is there."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import ArrowException
+from pyarrow.fs import FileSelector, FileSystem, FileType
+
+import discreet
+from agency import Agency, graduates
+from discreet.api import set_budget
+from discreet.errors import LedgerError, PublishError
+from discreet.methods import counts
+from discreet.noise.keystore import FileKeyStore
+from discreet.publish.folder import output_at
+from discreet.publish.manifest import FILE, read
+from discreet.publish.place import Prefix
+
+server = pytest.importorskip("moto.server", reason="no object store to test with")
+
+CLOCK = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+DRIVER = Path(__file__).parents[1] / "pipeline" / "crash_driver.py"
+SEED = "crash test"  # the driver's
+PART = 4  # rows in a file: the larger table is one of parts
+BUCKET = "protected"
+STEPS = ("reserve", "protect both", "protect states", "write", "commit", "publish", "destroy")
+
+
+class Crash(BaseException):
+    """Not an error: the end of the process."""
+
+
+class Store:
+    """A server that speaks S3, with one bucket."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.system, _ = FileSystem.from_uri(self.uri("").replace("&region", "&allow_bucket_creation=true&region"))
+        self.system.create_dir(BUCKET)
+
+    def uri(self, prefix: str, bucket: str = BUCKET, port: int | None = None) -> str:
+        where = f"endpoint_override=127.0.0.1:{port or self.port}&scheme=http&region=us-east-1"
+        return f"s3://{bucket}/{prefix}?{where}"
+
+    def objects(self, prefix: str) -> dict[str, bytes]:
+        """Everything below a prefix, also objects that stand for folders."""
+        found = self.system.get_file_info(FileSelector(f"{BUCKET}/{prefix}", allow_not_found=True, recursive=True))
+        start = len(f"{BUCKET}/{prefix}/")
+        return {
+            item.path[start:]: self.system.open_input_stream(item.path).read() if item.type == FileType.File else b""
+            for item in found
+        }
+
+    def files(self, prefix: str) -> dict[str, bytes]:
+        return {name: content for name, content in self.objects(prefix).items() if content}
+
+    def put(self, name: str, content: bytes) -> None:
+        with self.system.open_output_stream(f"{BUCKET}/{name}") as file:
+            file.write(content)
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[int]:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    found = server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    found.start()
+    yield found.get_host_and_port()[1]
+    found.stop()
+
+
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "test")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture
+def store(running: int) -> Store:
+    return Store(running)
+
+
+@pytest.fixture
+def office(store: Store, tmp_path: Path, isolated: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+    monkeypatch.setattr(counts, "PART", PART)
+    return Office(store, tmp_path / "agency", isolated, f"releases/{tmp_path.name}")
+
+
+class Office:
+    """An agency with a simulation ledger that publishes in an object store."""
+
+    def __init__(self, store: Store, folder: Path, isolated: Path, prefix: str) -> None:
+        self.store, self.folder, self.isolated, self.prefix = store, folder, isolated, prefix
+        self.uri = store.uri(prefix)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        self.agency = Agency.__new__(Agency)
+        self.agency.folder, self.agency.ledger_path = folder, folder / "discreet-ledger.sqlite"
+        self.agency.write(graduates())
+        self.ledger = discreet.ledger(self.agency.ledger_path, clock=lambda: CLOCK)
+        self.ledger.create("simulation", nonce="0" * 32)
+        unit = {"kind": "person", "column": "person_id"}
+        set_budget(self.ledger, "graduates", epsilon="10", unit=unit, kind="simulation")
+
+    def release(self, **changes: Any) -> Any:
+        return discreet.release(self.agency.spec(**changes), ledger=self.ledger)
+
+    def run(self, out: str | None = None, **more: Any) -> Any:
+        return self.release().run(out or self.uri, simulation=SEED, **more)
+
+    def cli(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "discreet", *arguments],
+            cwd=self.folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+
+    def files(self) -> dict[str, bytes]:
+        return self.store.files(self.prefix)
+
+    def in_a_folder(self) -> dict[str, bytes]:
+        """What the same release is in a folder: all but the ledger's word about where it went is the same."""
+        other = Office(self.store, self.folder.with_name("other"), self.isolated, "")
+        out = self.folder.with_name("out")
+        shutil.rmtree(out, ignore_errors=True)
+        keys = FileKeyStore(self.folder.with_name("keys"))  # for it would destroy ours, which is the same
+        discreet.release(other.agency.spec(), ledger=other.ledger, keys=keys).run(str(out), simulation=SEED)
+        return {p.relative_to(out).as_posix(): p.read_bytes() for p in out.rglob("*") if p.is_file()}
+
+    def spent(self) -> int:
+        return int(discreet.ledger(self.agency.ledger_path).verify().balance("graduates", CLOCK.date()).epsilon)
+
+    def complete(self) -> None:
+        """Published once and whole, charged once, its key destroyed."""
+        assert without_ledger(self.files()) == without_ledger(self.in_a_folder())
+        assert self.spent() == 2
+        assert self.ledger.verify().releases()["r1"].status == "committed"
+        assert not list((self.isolated / "keys").iterdir())
+        assert not list((self.isolated / "tmp").iterdir())
+
+    def untouched(self) -> None:
+        assert self.ledger.verify().names() == set()
+        assert not (self.isolated / "keys").exists() or not list((self.isolated / "keys").iterdir())
+
+
+def without_ledger(files: dict[str, bytes]) -> dict[str, Any]:
+    manifest = json.loads(files[FILE])
+    del manifest["ledger"]
+    return {**files, FILE: manifest}
+
+
+def crash_at(step: str) -> Any:
+    def observe(name: str, done: int, total: int) -> None:
+        if name == step and done:
+            raise Crash
+
+    return observe
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+# --- a release ------------------------------------------------------------------------------------------------------
+
+
+def test_from_the_command_line(office: Office) -> None:
+    spec = str(office.agency.spec())
+    made = office.cli("run", spec, "--out", office.uri, "--simulation", SEED)
+    assert made.returncode == 0, made.stderr
+    assert made.stdout.startswith(f"Published r1 in {office.uri}: 2 tables")
+    assert [line for line in made.stderr.splitlines() if not line.endswith("done")] == []
+    files = office.files()
+    assert {FILE, "codebook.md", "both.simulation.parquet", "states.simulation.csv"} <= set(files)
+    assert {name for name, content in office.store.objects(office.prefix).items() if not content} == set()
+    verified = office.cli("ledger", "verify", "--manifest", office.uri)
+    assert verified.returncode == 0, verified.stderr
+    assert "manifest and 6 files are those that were committed" in verified.stdout
+    office.store.put(f"{office.prefix}/states.simulation.csv", files["states.simulation.csv"] + b"\n")
+    changed = office.cli("ledger", "verify", "--manifest", office.uri)
+    assert changed.returncode == 1
+    assert changed.stderr == (
+        f"discreet: {office.uri}: has files that are not those that were committed. Restore them from a copy.\n"
+    )
+
+
+def test_a_large_table_is_a_prefix_of_parts(office: Office) -> None:
+    office.run()
+    assert {name for name in office.files() if "/" in name} >= {
+        f"both.simulation.csv/part-0000{i}.csv" for i in range(5)
+    }
+    office.complete()
+    assert read(office.uri).release == "r1"
+
+
+def test_what_lies_beside_is_nobodys_business(office: Office) -> None:
+    office.store.put(f"{office.prefix}2/x.csv", b"x")
+    office.run()
+    office.complete()
+    assert office.store.files(f"{office.prefix}2") == {"x.csv": b"x"}
+
+
+# --- crashes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["read", "tabulate", "key"])
+def test_before_the_reservation_nothing_is_there(office: Office, step: str) -> None:
+    with pytest.raises(Crash):
+        office.run(observe=crash_at(step))
+    assert office.store.objects(office.prefix) == {}
+    assert office.ledger.verify().names() == set()
+    office.run()
+    office.complete()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_crashed_then_resumed(office: Office, step: str) -> None:
+    with pytest.raises(Crash):
+        office.run(observe=crash_at(step))
+    finished = STEPS.index(step) >= STEPS.index("publish")
+    assert (FILE in office.files()) == finished
+    if not finished:
+        with pytest.raises(PublishError, match="no manifest"):
+            read(office.uri)
+    assert office.spent() == 2
+    office.release().resume()
+    office.complete()
+
+
+@pytest.mark.parametrize("number", range(0, 14, 3))
+def test_crashed_in_an_upload(office: Office, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Files are there whole or not at all, and what was there is written anew."""
+    create, made = Prefix.create, list[str]()
+
+    def counted(self: Prefix, name: str) -> Any:
+        made.append(name)
+        if len(made) > number:
+            raise Crash
+        return create(self, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Prefix, "create", counted)
+        with pytest.raises(Crash):
+            office.run()
+    assert FILE not in office.files()
+    whole = office.in_a_folder()
+    assert all(whole[name] == content for name, content in office.files().items())
+    office.release().resume()
+    office.complete()
+
+
+def test_killed_and_resumed_by_other_processes(office: Office) -> None:
+    def drive(verb: str, kill_at: str = "") -> subprocess.CompletedProcess[str]:
+        arguments = [verb, str(office.agency.spec()), str(office.agency.ledger_path), office.uri, kill_at, str(PART)]
+        return subprocess.run([sys.executable, str(DRIVER), *arguments], capture_output=True, text=True, check=False)
+
+    assert drive("run", "protect both#2").returncode == -signal.SIGKILL
+    assert FILE not in office.files()
+    assert drive("resume", "write#1").returncode == -signal.SIGKILL
+    assert FILE not in office.files()
+    again = drive("resume")
+    assert again.returncode == 0, again.stderr
+    office.complete()
+
+
+def test_objects_of_somebody_else_among_ours_are_not_published(office: Office) -> None:
+    def intrude(step: str, done: int, total: int) -> None:
+        if step == "protect states":
+            office.store.put(f"{office.prefix}/stray.csv", b"1,2,3\n")
+
+    with pytest.raises(PublishError, match="holds other files than were written"):
+        office.run(observe=intrude)
+    assert FILE not in office.files()
+    office.release().resume()
+    office.complete()
+
+
+def test_a_committed_file_that_was_changed_is_drawn_again(office: Office) -> None:
+    with pytest.raises(Crash):
+        office.run(observe=crash_at("commit"))
+    office.store.put(f"{office.prefix}/codebook.md", b"other words")
+    office.release().resume()
+    office.complete()
+
+
+def test_abandoned_and_removed(office: Office) -> None:
+    with pytest.raises(Crash):
+        office.run(observe=crash_at("write"))
+    assert len(office.files()) == 16
+    done = office.cli("ledger", "abandon", "r1", "--reason", "a test")
+    assert done.returncode == 0, done.stderr
+    assert office.store.objects(office.prefix) == {}
+    assert office.spent() == 2
+    with pytest.raises(LedgerError, match="abandoned"):
+        office.release().resume()
+
+
+# --- refusals -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["x.csv", "deep/x.csv", FILE])
+def test_a_prefix_that_is_not_empty(office: Office, name: str) -> None:
+    office.store.put(f"{office.prefix}/{name}", b"x")
+    with pytest.raises(PublishError, match="exists already"):
+        office.run()
+    office.untouched()
+    assert office.files() == {name: b"x"}
+
+
+@pytest.mark.parametrize("below", ["x", "x/y", "both.simulation.csv/z"])
+def test_a_prefix_inside_another_release(office: Office, below: str) -> None:
+    """Its files would count as files of that one."""
+    office.store.put(f"{office.prefix}/{FILE}", b"x")
+    with pytest.raises(PublishError, match="lies inside another release"):
+        office.run(office.store.uri(f"{office.prefix}/{below}"))
+    office.untouched()
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "s3://XKEYX:XSECRETX@bucket/out",
+        "s3://XKEYX:XSEC/RETX@bucket/out",
+        "s3a://XKEYX@bucket/out",
+        "S3://XKEYX:XSECRETX@bucket/out",
+        "s3://bucket/out?secret_key=XSECRETX",
+        "abfss://container:XSECRETX@account.dfs.core.windows.net/out",
+        "abfss://container@account.dfs.core.windows.net/out?client_secret=XSECRETX",
+        "hdfs://user:XSECRETX@namenode/out",
+    ],
+)
+def test_credentials_have_no_place_in_an_address(office: Office, uri: str) -> None:
+    with pytest.raises(PublishError, match="contains credentials") as refusal:
+        office.run(uri)
+    assert "XSEC" not in str(refusal.value)
+    assert "XKEYX" not in str(refusal.value)
+    office.untouched()
+    assert b"XSEC" not in office.agency.ledger_path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "uri", ["s3://bucket/a@b:c", "abfss://container@account.dfs.core.windows.net/out?credential_kind=environment"]
+)
+def test_what_is_no_credential(uri: str) -> None:
+    Prefix(uri)._open()
+
+
+def test_a_bucket_that_does_not_exist(office: Office) -> None:
+    """Arrow lists it as empty: without a look at the bucket itself the budget would be charged first."""
+    uri = office.store.uri("out", bucket="nobodys")
+    refused = office.cli("run", str(office.agency.spec()), "--out", uri, "--simulation", SEED)
+    assert refused.returncode == 1
+    assert refused.stderr == f"discreet: {uri}: there is no such bucket. Name one that exists.\n"
+    office.untouched()
+
+
+def test_an_endpoint_that_does_not_answer(office: Office) -> None:
+    uri = office.store.uri("out", port=free_port())
+    refused = office.cli("run", str(office.agency.spec()), "--out", uri, "--simulation", SEED)
+    assert refused.returncode == 1
+    (line,) = refused.stderr.splitlines()
+    assert line.startswith(f"discreet: {uri}: the object store refuses, or cannot be reached (network connection).")
+    office.untouched()
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "kind"),
+    [
+        (OSError, "When completing: AWS Error NETWORK_CONNECTION during X: curlCode: 7", "network connection"),
+        (ArrowException, "Unknown error: Failed to get token, as Azure would say", "ArrowException"),
+    ],
+)
+def test_a_store_that_goes_away_after_the_reservation(
+    office: Office, monkeypatch: pytest.MonkeyPatch, error: type[Exception], text: str, kind: str
+) -> None:
+    """It is said what is spent, and that resuming costs nothing more."""
+
+    def gone(*_: Any) -> Any:
+        raise error(text)
+
+    class Gone:
+        open_output_stream = get_file_info = delete_dir = gone
+
+    def leave(step: str, done: int, total: int) -> None:
+        if step == "reserve":
+            monkeypatch.setattr(Prefix, "_open", lambda self: (Gone(), "x"))
+
+    opened = Prefix._open
+    with pytest.raises(PublishError) as stopped:
+        office.run(observe=leave)
+    told = str(stopped.value)
+    assert f"the object store refuses, or cannot be reached ({kind})) after the reservation" in told
+    assert "epsilon 2 is spent. Mend that and complete it with `discreet resume`: it costs nothing more." in told
+    with pytest.raises(PublishError, match="epsilon 2 is spent"):
+        office.release().resume()
+    monkeypatch.setattr(Prefix, "_open", opened)
+    office.release().resume()
+    office.complete()
+
+
+def test_a_bucket_that_vanishes_after_the_reservation(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same, seen from the command line of an operator, with a store that really refuses."""
+    monkeypatch.setattr(counts, "PART", 1 << 22)  # as it is in other processes
+    uri = office.store.uri("out", bucket="short-lived")
+    system, _ = FileSystem.from_uri(
+        uri.replace("&region", "&allow_bucket_creation=true&allow_bucket_deletion=true&region")
+    )
+    system.create_dir("short-lived")
+
+    def leave(step: str, done: int, total: int) -> None:
+        if step == "reserve":
+            system.delete_dir("short-lived")
+
+    with pytest.raises(PublishError, match=r"no such bucket\)\) after the reservation .* epsilon 2 is spent"):
+        office.run(uri, observe=leave)
+    refused = office.cli("resume", str(office.agency.spec()))
+    assert refused.returncode == 1
+    line = refused.stderr.splitlines()[-1]
+    assert line.startswith("discreet: release r1: stopped (s3://short-lived/out")
+    assert "epsilon 2 is spent. Mend that and complete it with `discreet resume`: it costs nothing more." in line
+    system.create_dir("short-lived")
+    again = office.cli("resume", str(office.agency.spec()))
+    assert again.returncode == 0, again.stderr
+    assert output_at(uri, "r1").holds(read(uri).files)
+
+
+# --- Spark ----------------------------------------------------------------------------------------------------------
+
+
+def test_workers_write_to_the_store_themselves(office: Office) -> None:
+    pytest.importorskip("pyspark", reason="Spark is an extra")
+    config = {
+        "spark.sql.shuffle.partitions": "2",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    }
+    spec = str(office.agency.spec(engine={"spark": "local[2]", "config": config}))
+    made = office.cli("run", spec, "--out", office.uri, "--simulation", SEED, SPARK_LOCAL_IP="127.0.0.1")
+    assert made.returncode == 0, made.stderr
+    whole = office.files()
+    duckdbs = Office(office.store, office.folder.with_name("again"), office.isolated, office.prefix + "-again")
+    other = duckdbs.cli("run", str(duckdbs.agency.spec()), "--out", duckdbs.uri, "--simulation", SEED)
+    assert other.returncode == 0, other.stderr
+    assert without_ledger(whole) == without_ledger(duckdbs.files())
+    assert office.spent() == 2
