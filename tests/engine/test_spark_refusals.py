@@ -224,9 +224,11 @@ def test_a_master_that_is_none(office: Office, master: str) -> None:
 # --- the source -----------------------------------------------------------------------------------------------------
 
 
-def test_a_source_that_is_not_there(office: Office) -> None:
-    line = office.refused(config=BRIEF, source={"graduates": "nowhere.parquet"})
+def test_a_source_that_is_not_there(office: Office, tmp_path: Path) -> None:
+    elsewhere = {"SPARK_LOCAL_DIRS": str(tmp_path / "elsewhere")}  # Spark prefers it to the folder that we name
+    line = office.refused(config=BRIEF, source={"graduates": "nowhere.parquet"}, environment=elsewhere)
     assert "source nowhere.parquet: " in line
+    assert not (tmp_path / "elsewhere").exists()
 
 
 class InOneSession:

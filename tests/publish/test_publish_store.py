@@ -353,7 +353,11 @@ def test_credentials_have_no_place_in_an_address(office: Office, uri: str) -> No
 
 
 @pytest.mark.parametrize(
-    "uri", ["s3://bucket/a@b:c", "abfss://container@account.dfs.core.windows.net/out?credential_kind=environment"]
+    "uri",
+    [
+        "s3://bucket/a@b:c?region=us-east-1",
+        "abfss://container@account.dfs.core.windows.net/out?credential_kind=environment",
+    ],
 )
 def test_what_is_no_credential(uri: str) -> None:
     Prefix(uri)._open()

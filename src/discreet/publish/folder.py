@@ -7,6 +7,7 @@ read, and are no release until the manifest is there.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +15,9 @@ from discreet.errors import PublishError, StoreUnavailable
 from discreet.publish.manifest import FILE, Manifest
 from discreet.publish.place import Folder, Place, Prefix
 from discreet.words import as_path, is_uri
+
+# The files of a release: its codebook, tables, parts of tables.
+_OURS = re.compile(r"codebook\.(json|md)|[^/]+\.(parquet|csv)(/part-\d{5,}\.(parquet|csv))?")
 
 
 class Output(Protocol):
@@ -132,12 +136,19 @@ class StoreOutput:
         return self._prefix
 
     def clean(self) -> None:
-        if FILE in self._prefix.names():
+        """Remove what a release could have left, and nothing that others have put there meanwhile."""
+        names = self._prefix.names()
+        if FILE in names:
             raise PublishError("is a release already", where=self.where, do="name another prefix")
+        if strange := sorted(name for name in names if _OURS.fullmatch(name) is None):
+            raise PublishError(
+                f"holds what no release writes, {strange[0]!r} for one", where=self.where, do="see whose that is"
+            )
         self._prefix.clear()
 
     def seal(self, files: dict[str, str]) -> None:
-        if self._prefix.names() != set(files):
+        """Read again: others may write to the same prefix."""
+        if not holds(self._prefix, files):
             raise PublishError("holds other files than were written", where=self.where, do="run `discreet resume`")
 
     def holds(self, files: dict[str, str]) -> bool:

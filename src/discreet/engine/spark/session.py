@@ -129,9 +129,10 @@ def _effective(given: SparkConf, master: str, folder: Path) -> SparkConf:
     # Spark logs what fails, and what fails may quote a record.
     with os.fdopen(os.open(log or os.devnull, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab") as sink:
         try:
-            gateway = launch_gateway(  # type: ignore[no-untyped-call]
-                given, popen_kwargs={"stdout": sink, "stderr": sink}
-            )
+            with _unset("SPARK_LOCAL_DIRS"):  # Spark would prefer it to our private folder
+                gateway = launch_gateway(  # type: ignore[no-untyped-call]
+                    given, popen_kwargs={"stdout": sink, "stderr": sink}
+                )
         except Exception:
             raise EngineError(
                 "its Java process did not start",
@@ -154,6 +155,17 @@ def _effective(given: SparkConf, master: str, folder: Path) -> SparkConf:
             do="put spark.authenticate.secret into the spark-defaults.conf of $SPARK_CONF_DIR, as on the cluster",
         )
     return conf
+
+
+@contextmanager
+def _unset(name: str) -> Iterator[None]:
+    """Without an environment variable, for a process that is being started."""
+    value = os.environ.pop(name, None)
+    try:
+        yield
+    finally:
+        if value is not None:
+            os.environ[name] = value
 
 
 def _stop_java() -> None:
