@@ -103,7 +103,7 @@ def _start(spec: SparkEngineSpec, folder: Path) -> SparkSession:
     given = SparkConf(loadDefaults=False).setMaster(spec.spark)
     for key, value in spec.config.items():
         given.set(key, value)
-    for key in ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions"):
+    for key in ("spark.driver.defaultJavaOptions", "spark.executor.defaultJavaOptions"):  # extra ones are yours
         given.set(key, f"{spec.config.get(key, '')} {JAVA_OPTIONS}".strip())
 
     def begun() -> SparkSession:
