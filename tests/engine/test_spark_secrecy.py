@@ -127,8 +127,8 @@ def test_a_session_without_encryption_is_refused(watched: Path) -> None:
 def test_no_closure_can_hold_a_secret(secret: object) -> None:
     """Whoever forgets to broadcast is stopped."""
     for closure in (
-        RunKernel(FingerprintKernel(), Spans(1, 1), ("cell",), secret),
-        Prioritise((0,), "place", secret),
+        RunKernel(FingerprintKernel(), Spans(1, 1), ("cell",), secret, ("", "")),
+        Prioritise((0,), "place", secret, ("", "")),
         lambda batches: secret,
     ):
         for dumps in (cloudpickle.dumps, pickle.dumps):
