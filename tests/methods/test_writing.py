@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,14 +11,15 @@ import pyarrow as pa
 import pytest
 
 from discreet.domain import Domain
-from discreet.engine.fingerprint import Fingerprint
+from discreet.engine.fingerprint import Bound, Fingerprint
 from discreet.engine.spans import Span, Spans
 from discreet.errors import EngineError, GuaranteeError
 from discreet.methods.counts import CountsMethod
-from discreet.methods.writing import WriteKernel, _seal
-from discreet.noise.key import ReleaseKey
+from discreet.methods.writing import WriteKernel, _seal, write_parts
+from discreet.noise.key import ReleaseKey, Secret
 from discreet.noise.stream import Stream
-from discreet.privacy.reservation import License
+from discreet.privacy.events import Reserve
+from discreet.privacy.reservation import License, Reservation
 from discreet.privacy.unit import Record
 from discreet.publish.place import Folder, sha256
 from discreet.spec import Counts, ValuesDomain
@@ -68,15 +70,18 @@ def of(span: Span) -> list[pa.RecordBatch]:
     return [batch for batch in rows() if span.first <= batch["cell"][0].as_py() < span.end]
 
 
+def _mark(span: Span) -> bytes:
+    found = Fingerprint()
+    for batch in of(span):
+        found.update(batch)
+    return found.digest()
+
+
 def written_by(folder: Folder, spans: Spans, simulated: bool = False) -> WriteKernel:
     """The kernel as a run makes it: sealed for the rows above."""
-    kernel, seals = method(), []
-    for span in spans:
-        found = Fingerprint()
-        for batch in of(span):
-            found.update(batch)
-        seals.append(_seal(stream(), span.number, found.digest()))
-    return WriteKernel(kernel, "t", folder, spans, License(kernel.guarantee(), simulated), tuple(seals))
+    kernel = method()
+    seals = tuple(_seal(stream(), span.number, _mark(span)) for span in spans)
+    return WriteKernel(kernel, "t", folder, spans, License(kernel.guarantee(), simulated), seals)
 
 
 @pytest.mark.parametrize("size", [CELLS, 4])
@@ -143,3 +148,28 @@ def test_a_seal_belongs_to_its_stream_and_data() -> None:
     other = ReleaseKey.simulation("writing").stream("r", "u", b"", "p")
     assert len({stream().seal(b"a"), stream().seal(b"b"), other.seal(b"a")}) == 3
     assert stream().seal(b"a") == stream().seal(b"a")
+
+
+def test_a_part_that_no_worker_wrote_is_missed(folder: Folder) -> None:
+    """An engine that loses a receipt, or a span, must not end in a release with a hole."""
+
+    class Forgetful:
+        def gather(
+            self, table: object, spans: Spans, writer: WriteKernel, secret: Secret, progress: object
+        ) -> Iterator[pa.RecordBatch]:
+            for span in list(spans)[:-1]:
+                yield from writer(span, iter(of(span)), Stream.from_secret(secret.expose()))
+
+    kernel, spans = method(), Spans(CELLS, 4)
+    marks = tuple(_mark(span) for span in spans)
+    key = ReleaseKey.simulation("writing")
+    binding = key.mac([b""])
+    fields = {"release": "r", "asset": "a", "binding": binding.hex(), "spec": "00", "code": "0", "key": "k"}
+    reserve = Reserve(
+        **fields, guarantee=kernel.guarantee(), output="o", who="w", time=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    )
+    with pytest.raises(EngineError, match="not every part was written"):
+        write_parts(
+            Forgetful(), Bound(None, spans, marks), kernel, Reservation(reserve, key, binding),  # type: ignore[arg-type]
+            name="t", purpose="p", guarantee=kernel.guarantee(), place=folder,
+        )  # fmt: skip

@@ -289,6 +289,42 @@ def test_objects_of_somebody_else_among_ours_are_not_published(office: Office) -
     office.complete()
 
 
+def test_bytes_that_others_put_in_place_of_ours_are_not_committed(office: Office) -> None:
+    """The names are right, the bytes are not: a prefix is read again before the ledger hears of it."""
+
+    def overwrite(step: str, done: int, total: int) -> None:
+        if step == "protect states" and done == total:
+            office.store.put(f"{office.prefix}/{sorted(office.files())[0]}", b"somebody else's")
+
+    with pytest.raises(PublishError, match="holds other files than were written"):
+        office.run(observe=overwrite)
+    assert office.ledger.verify().releases()["r1"].status == "reserved"
+    office.release().resume()
+    office.complete()
+
+
+def test_what_no_release_writes_is_never_removed(office: Office) -> None:
+    """Somebody put it there after we had looked: neither `resume` nor `abandon` may take it away."""
+    with pytest.raises(Crash):
+        office.run(observe=crash_at("write"))
+    office.store.put(f"{office.prefix}/thesis/chapter.tex", b"years of work")
+    with pytest.raises(PublishError, match=r"holds what no release writes, 'thesis/chapter\.tex'"):
+        office.release().resume()
+    refused = office.cli("ledger", "abandon", "r1", "--reason", "a test")
+    assert "holds what no release writes" in refused.stderr
+    assert office.files()["thesis/chapter.tex"] == b"years of work"
+
+
+def test_a_prefix_that_anothers_entry_names_is_left_alone(office: Office) -> None:
+    """The entry could name any prefix; whoever abandons it has other rights than whoever wrote it."""
+    with pytest.raises(Crash):
+        office.run(observe=crash_at("write"))
+    before = office.files()
+    done = office.cli("ledger", "abandon", "r1", "--reason", "a test", DISCREET_KEYS=str(office.isolated / "mine"))
+    assert done.returncode == 0, done.stderr
+    assert office.files() == before
+
+
 def test_a_committed_file_that_was_changed_is_drawn_again(office: Office) -> None:
     with pytest.raises(Crash):
         office.run(observe=crash_at("commit"))

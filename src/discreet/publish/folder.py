@@ -13,7 +13,7 @@ from typing import Protocol
 
 from discreet.errors import PublishError, StoreUnavailable
 from discreet.publish.manifest import FILE, Manifest
-from discreet.publish.place import Folder, Place, Prefix
+from discreet.publish.place import Folder, Place, Prefix, permitted
 from discreet.words import as_path, is_uri
 
 # The files of a release: its codebook, tables, parts of tables.
@@ -101,9 +101,7 @@ class FolderOutput:
                 raise PublishError(
                     "the staged files are not the committed ones", where=str(self.staging), do="run `discreet resume`"
                 )
-            mask = os.umask(0)
-            os.umask(mask)
-            self.staging.chmod(0o777 & ~mask)
+            self.staging.chmod(permitted(0o777))
             self.staging.rename(self.folder)
             _sync(self.folder.parent)
         aside = self.folder.parent / f".{self.folder.name}.{manifest.release}.manifest"

@@ -30,6 +30,13 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def permitted(mode: int) -> int:
+    """A mode as the user's umask allows it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mode & ~mask
+
+
 class Place(Protocol):
     """A folder of files with names like `jobs.parquet` or `jobs.parquet/part-00007.parquet`."""
 
@@ -100,10 +107,8 @@ class Folder:
                 yield Hashed(raw)
                 raw.flush()
                 os.fsync(raw.fileno())
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(aside, 0o666 & ~mask)  # noqa: PTH101 - mkstemp gave a name
-            os.replace(aside, target)  # noqa: PTH105
+            Path(aside).chmod(permitted(0o666))
+            Path(aside).replace(target)
         except BaseException:
             Path(aside).unlink(missing_ok=True)
             raise
@@ -192,13 +197,12 @@ class Prefix:
 
     def clear(self) -> None:
         system, base = self._open()
-        if not self.names():
-            return
+        names = self.names()
         with self._asked():
-            if "/" in base.strip("/"):
-                system.delete_dir(base)  # with the empty objects that Arrow leaves for folders
-            else:  # a whole bucket stays
-                system.delete_dir_contents(base)
+            for name in names:
+                system.delete_file(f"{base}/{name}")
+            if names and not self.names() and "/" in base.strip("/"):
+                system.delete_dir(base)  # the empty objects that Arrow leaves for folders; a whole bucket stays
 
     @contextmanager
     def _asked(self) -> Iterator[None]:
