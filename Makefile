@@ -32,6 +32,8 @@ test-full: setup system
 bench: setup
 	$(BIN)/python -m benchmarks.noise --json
 	$(BIN)/python -m benchmarks.counts --json
+	$(BIN)/python -m benchmarks.earnings --json
+	$(BIN)/python -m benchmarks.accuracy_earnings --json
 	$(BIN)/python -m benchmarks.scale --json
 
 lint: setup

@@ -9,8 +9,9 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
-Result = dict[str, float | int | str]
+Result = dict[str, Any]
 
 
 def seconds(run: Callable[[], object]) -> float:

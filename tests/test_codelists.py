@@ -68,11 +68,24 @@ def test_the_same_row_twice_in_a_hierarchy_changes_nothing(file: Any) -> None:
 
 def test_groups_have_several_columns(file: Any) -> None:
     path = file("inst,level,cip\n001,5,01\n001,7,01\n002,5,52\n")
-    g = from_groups("programme", path, ["inst", "cip", "level"], ["i", "c", "l"], None, "IPEDS")
+    (g,) = from_groups("programme", path, {"programme": ["inst", "cip", "level"]}, ["i", "c", "l"], None, "IPEDS")
     assert g.categories == (("001", "01", "5"), ("001", "01", "7"), ("002", "52", "5"))
     assert (g.columns, g.source) == (("inst", "cip", "level"), ("i", "c", "l"))
     with pytest.raises(DomainError, match="'001/01' twice"):
-        from_groups("programme", path, ["inst", "cip"], ["i", "c"], None, "IPEDS")
+        from_groups("programme", path, {"programme": ["inst", "cip"]}, ["i", "c"], None, "IPEDS")
+
+
+def test_groups_lie_in_coarser_groups(file: Any) -> None:
+    path = file("inst,cip,family,state\n001,01.01,01,44\n001,01.02,01,44\n002,52.01,52,44\n")
+    shown = {"programme": ["inst", "cip"], "families": ["state", "family"], "states": ["state"]}
+    fine, families, states = from_groups("programme", path, shown, ["i", "c"], "other", "IPEDS")
+    assert families.categories == (("44", "01"), ("44", "52"))
+    assert families.lookup == {("001", "01.01"): 0, ("001", "01.02"): 0, ("002", "52.01"): 1}
+    assert {a.source for a in (fine, families, states)} == {("i", "c")}
+    assert {a.hierarchy for a in (fine, families, states)} == {"programme"}
+    assert fine.within(families).tolist() == [0, 0, 1, 2]  # "other" lies in "other"
+    assert fine.within(states).tolist() == [0, 0, 0, 1]
+    assert families.within(fine) is None
 
 
 def test_a_double_code_is_refused(file: Any) -> None:

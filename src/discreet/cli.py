@@ -139,6 +139,23 @@ def demo(
     show(folder, rows)
 
 
+@app.command("check-layout")
+def check_layout(
+    file: Annotated[Path, typer.Argument(help="A published file: CSV, gzipped or not, or Parquet.", metavar="FILE")],
+    repair: Annotated[bool, typer.Option("--repair", help="First put back the zeros a spreadsheet took away.")] = False,
+) -> None:
+    """Whether a file follows the LEHD layout of PSEO earnings (pseoe) or flows (pseof)."""
+    from discreet.publish.lehd.check import examine, lines
+
+    found = examine(file, repair)
+    for line in lines(found.violations):
+        typer.echo(line)
+    if found.violations:
+        raise typer.Exit(1)
+    repaired = ", its zeros put back," if repair else ""
+    typer.echo(f"{file}{repaired} follows the layout {found.layout} ({plural(found.rows, 'row')}).")
+
+
 @ledger_app.command("show")
 def ledger_show(ledger: OnlyLedger = LEDGER) -> None:
     """Budgets, releases and what is left."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from discreet.domain import Attribute, Key
@@ -100,19 +100,41 @@ def levels(
 
 
 def from_groups(
-    name: str, path: Path, columns: Sequence[str], source: Sequence[str], other: str | None, provenance: str
-) -> Attribute:
-    """A public list of groups, such as the programmes that institutions offer: several columns, one category a row."""
-    rows = read_columns(path, columns, name)
-    return Attribute(
-        name=name,
-        columns=tuple(columns),
-        source=tuple(source),
-        categories=tuple(rows),
-        lookup={key: i for i, key in enumerate(rows)},
-        other=other,
-        provenance=provenance,
-    )
+    name: str,
+    path: Path,
+    shown: Mapping[str, Sequence[str]],
+    source: Sequence[str],
+    other: str | None,
+    provenance: str,
+) -> list[Attribute]:
+    """A public list of groups, such as the programmes that institutions offer: several columns, one category a row.
+
+    `shown` has the columns of the groups themselves first, then those of coarser attributes. All are read off the
+    data's finest group, so a table by institution and family needs no family in the data.
+    """
+    wanted = list(dict.fromkeys(column for columns in shown.values() for column in columns))
+    rows = read_columns(path, wanted, name)
+    finest: list[Key] = []
+    found: list[Attribute] = []
+    for attribute, columns in shown.items():
+        places = [wanted.index(column) for column in columns]
+        keys = [tuple(row[i] for i in places) for row in rows]
+        finest = finest or keys
+        order = list(dict.fromkeys(keys)) if found else keys  # a group that is listed twice is refused
+        codes = {key: i for i, key in enumerate(order)}
+        found.append(
+            Attribute(
+                name=attribute,
+                columns=tuple(columns),
+                source=tuple(source),
+                categories=tuple(order),
+                lookup={fine: codes[key] for fine, key in zip(finest, keys, strict=True)},
+                other=other,
+                hierarchy=name if len(shown) > 1 else "",
+                provenance=provenance,
+            )
+        )
+    return found
 
 
 def read_columns(path: Path, columns: Sequence[str], where: str) -> list[Key]:

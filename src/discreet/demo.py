@@ -23,7 +23,14 @@ domains:
   programme:
     groups: public/programmes.csv
     columns: [institution, degree_level, cipcode]
+    coarser:
+      programme4: [institution, degree_level, cip4]
+      family: [institution, degree_level, cip2]
+      school: [institution, degree_level]
+      degree: [degree_level]
+      degree_field: [degree_level, cip4]
     provenance: the synthetic agency's public list of programmes
+  institution: {codes: public/institutions.csv, label: label}
   degree_level: {codes: public/degree_levels.csv, label: label, undeclared: other}
   field: {hierarchy: public/cip.csv, levels: [cip6, cip4, cip2], column: cipcode, undeclared: other}
   residence: {hierarchy: public/states.csv, levels: [state, division], undeclared: other}
@@ -33,6 +40,19 @@ tables:
   - {name: programmes, method: counts, by: [programme, grad_cohort], epsilon: "1.5", nonnegative: true}
   - {name: fields, method: counts, by: [degree_level, cip4, years_after], epsilon: "1"}
   - {name: divisions, method: counts, by: [division, cip2], epsilon: "0.5", round_to: 5}
+  - name: earnings
+    method: earnings
+    by: [programme4, grad_cohort, years_after]
+    value: earnings
+    sample: [{column: earnings, at_least: 10000}, {column: employed, equals: ["true"]}]
+    epsilon: "4"
+    withhold: {degree_level: ["07", "17"]}
+    estimator: shrunk
+    similar: [[degree, years_after], [degree_field, years_after]]
+    levels:
+      - {name: families, by: [family, years_after]}
+      - {name: schools, by: [school, years_after], epsilon: "1"}
+    layout: lehd
 """
 
 
@@ -47,9 +67,9 @@ def demo(folder: Path, rows: int) -> None:
     release = api.release(folder / "release.yaml")
 
     _say(
-        f"discreet ledger budget graduates --epsilon 10 --unit person:person_id --ledger {folder}/{release.spec.ledger}"
+        f"discreet ledger budget graduates --epsilon 12 --unit person:person_id --ledger {folder}/{release.spec.ledger}"
     )
-    api.set_budget(release.ledger, "graduates", epsilon="10", unit={"person": "person_id"})
+    api.set_budget(release.ledger, "graduates", epsilon="12", unit={"person": "person_id"})
     _say(f"discreet plan {folder}/release.yaml      # reads no confidential data")
     _print(str(release.plan()))
     _say(f"discreet check {folder}/release.yaml     # confidential side, for the operator")
@@ -59,16 +79,17 @@ def demo(folder: Path, rows: int) -> None:
         made = release.run(folder / "out", observe=observe)
     _print(made.guarantee_in_words)
     for table in made.tables:
-        _print(f"\n{table.name}: {table.cells:,} cells, every one published, empty or not")
+        _print(f"\n{table.name}: {table.cells:,} cells, each with a row, empty or not")
         _print(_glimpse(folder / "out" / table.files[0]))
     _say(f"discreet ledger show --ledger {folder}/{release.spec.ledger}")
     _print("\n".join(ledger_lines(release.ledger)))
     _say(f"Look around in {folder}/out: manifest.json, codebook.md, the tables as Parquet and CSV")
 
 
-def _glimpse(path: Path, rows: int = 4) -> str:
-    """The first rows of a published table, as aligned text."""
+def _glimpse(path: Path, rows: int = 4, columns: int = 11) -> str:
+    """The first rows and columns of a published table, as aligned text."""
     table = pq.read_table(path).slice(0, rows)
+    table = table.select(table.column_names[:columns])
     cells = [table.column_names, *([str(v) for v in row.values()] for row in table.to_pylist())]
     widths = [max(len(row[i]) for row in cells) for i in range(table.num_columns)]
     return "\n".join(

@@ -21,6 +21,8 @@ from discreet.words import plural
 
 MAX_CELLS = 2**63 - 1
 Key = tuple[str, ...]
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+_CHUNK = 1 << 20  # cells at a time
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Attribute:
     labels: tuple[str, ...] | None = field(default=None, repr=False)
     other: str | None = None
     width: int | None = None  # values of the data are padded with zeros to this many characters
+    numbered: bool = False  # the data's column holds the number of the category itself, made from a value (binning)
     hierarchy: str = ""  # whose level this is
     provenance: str = ""
 
@@ -81,6 +84,22 @@ class Attribute:
         """Everything that decides which record falls into which cell, and what is published about the cell."""
         names = [self.name, self.columns, self.source, self.width, self.other, self.labels, self.provenance]
         return [*names, self.published, list(self.lookup.items())]
+
+    def within(self, coarse: Attribute) -> Numbers | None:
+        """The category of a coarser attribute that each category lies in; None if that does not follow from it."""
+        if self.source != coarse.source or self.width != coarse.width or (self.other is None) != (coarse.other is None):
+            return None
+        if self.lookup.keys() != coarse.lookup.keys():
+            return None
+        parents = np.full(self.size, -1, np.int64)
+        for key, fine in self.lookup.items():
+            parent = coarse.lookup[key]
+            if parents[fine] not in (-1, parent):
+                return None
+            parents[fine] = parent
+        if coarse.other_code is not None:
+            parents[-1] = coarse.other_code
+        return parents
 
 
 @dataclass(frozen=True)
@@ -148,7 +167,7 @@ class Domain:
             raise DomainError(f"cell {cell} is outside 0…{self.cells - 1}")
         return tuple(cell // stride % size for stride, size in zip(self.strides, self.shape, strict=True))
 
-    def describe(self, cells: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[pa.Array]:
+    def describe(self, cells: Numbers) -> list[pa.Array]:
         """The published category columns of these cells, dictionary-encoded."""
         arrays = []
         for attribute, stride in zip(self.attributes, self.strides, strict=True):
@@ -166,6 +185,42 @@ class Domain:
         """SHA-256 of the whole declaration: part of what a release key is bound to."""
         text = json.dumps([attribute.declaration() for attribute in self.attributes], ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Coarsening:
+    """Which cell of a coarser domain each cell of a finer one lies in: from the declarations alone."""
+
+    fine: Domain
+    coarse: Domain
+    steps: tuple[tuple[int, Numbers], ...]  # place of a fine attribute, its share
+
+    def parents(self, cells: Numbers) -> Numbers:
+        """The coarse cell of each fine cell."""
+        found = np.zeros(len(cells), np.int64)
+        for place, share in self.steps:
+            found += share[cells // self.fine.strides[place] % self.fine.shape[place]]
+        return found
+
+    def children(self) -> Numbers:
+        """How many fine cells each coarse cell is made of."""
+        counts = np.zeros(self.coarse.cells, np.int64)
+        for first in range(0, self.fine.cells, _CHUNK):
+            cells = np.arange(first, min(first + _CHUNK, self.fine.cells))
+            counts += np.bincount(self.parents(cells), minlength=self.coarse.cells)
+        return counts
+
+
+def coarsening(fine: Domain, coarse: Domain) -> Coarsening | None:
+    """How a finer domain's cells add up to a coarser one's; None if they do not."""
+    steps = []
+    for attribute, stride in zip(coarse.attributes, coarse.strides, strict=True):
+        found = ((place, a.within(attribute)) for place, a in enumerate(fine.attributes))
+        step = next(((place, parents * stride) for place, parents in found if parents is not None), None)
+        if step is None:
+            return None
+        steps.append(step)
+    return Coarsening(fine, coarse, tuple(steps))
 
 
 def _about(number: int) -> str:

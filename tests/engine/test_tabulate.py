@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from discreet.domain import Domain
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.tabulate import as_text, count_cells, keep_records, wanted_columns
+from discreet.engine.tabulate import count_cells, keep_records, wanted_columns
+from discreet.engine.text import as_text
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Person, Record, Unit
 from discreet.spec import GroupsDomain, HierarchyDomain, ValuesDomain

@@ -277,7 +277,7 @@ def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monke
     def bind(release: discreet.OpenRelease, *contents: bytes, promise: Any = (cost, "out", "ann")) -> bytes:
         """The fingerprints of each table's spans, here of one byte each."""
         marks = [tuple(bytes([mark]) for mark in content) for content in contents]
-        cells = [Confidential(Bound(None, Spans(1, 1), mark)) for mark in marks]
+        cells = [[Confidential(Bound(None, Spans(1, 1), mark))] for mark in marks]
         found = Tabulated(DuckDBEngine.__new__(DuckDBEngine), methods(release.spec), cells)
         return module._bind(release.spec, ReleaseKey.simulation("k"), found, promise)
 

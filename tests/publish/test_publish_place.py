@@ -74,7 +74,7 @@ def test_a_failure_leaves_nothing(folder: Folder, name: str, error: type[BaseExc
 
 @pytest.mark.parametrize("call", ["fsync", "chmod", "replace"])
 def test_a_failure_at_the_end_leaves_nothing(folder: Folder, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
-    def full(*_: Any) -> None:
+    def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:

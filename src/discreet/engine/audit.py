@@ -10,7 +10,9 @@ from ibis import _
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
-from discreet.engine.tabulate import ENTITY, N, Rows, as_text, code, missing
+from discreet.engine.tabulate import ENTITY, N, Rows, code
+from discreet.engine.text import as_text, missing
+from discreet.engine.values import Binned, below, sampled
 from discreet.privacy.unit import Unit
 
 EXAMPLES = 5
@@ -27,6 +29,15 @@ class AttributeAudit:
 
 
 @dataclass(frozen=True)
+class ValueAudit:
+    """Records that a sample rule leaves out, and those that are counted in the first bin though they lie below it."""
+
+    binned: Binned
+    left_out: int
+    below: int
+
+
+@dataclass(frozen=True)
 class Audit:
     """What the rules will drop, fold or leave out. Confidential: it describes the records."""
 
@@ -36,6 +47,7 @@ class Audit:
     heavy_entities: int
     records_over: int
     attributes: tuple[AttributeAudit, ...]
+    values: tuple[ValueAudit, ...] = ()
 
     @property
     def clean(self) -> bool:
@@ -44,13 +56,16 @@ class Audit:
             self.without_entity,
             self.records_over,
             *(a.missing + a.undeclared for a in self.attributes),
+            *(v.below for v in self.values),  # what the sample rule leaves out breaks no rule
         )
         return not any(broken)
 
 
-def audit(engine: Engine, table: ibis.Table, domains: Sequence[Domain], unit: Unit) -> Audit:
-    """Look at every rule of a release: records a unit, and each attribute that a table is by."""
-    attributes = {a.name: a for d in domains for a in d.attributes}
+def audit(
+    engine: Engine, table: ibis.Table, domains: Sequence[Domain], unit: Unit, binned: Sequence[Binned] = ()
+) -> Audit:
+    """Look at every rule of a release: records a unit, each attribute that a table is by, each value in bins."""
+    attributes = {a.name: a for d in domains for a in d.attributes if not a.numbered}
     without, heavy, over = 0, 0, 0
     if unit.entity is not None:
         entity = table[unit.entity]
@@ -66,6 +81,14 @@ def audit(engine: Engine, table: ibis.Table, domains: Sequence[Domain], unit: Un
         heavy_entities=heavy,
         records_over=over,
         attributes=tuple(_attribute(engine, table, a) for a in attributes.values()),
+        values=tuple(
+            ValueAudit(
+                made,
+                left_out=_number(engine, table.filter(~sampled(table, made)).aggregate(n=_.count())),
+                below=_number(engine, table.filter(below(table, made)).aggregate(n=_.count())),
+            )
+            for made in binned
+        ),
     )
 
 

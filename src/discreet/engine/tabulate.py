@@ -6,7 +6,7 @@ combinations are then matched with the declared codes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, and_, or_
@@ -18,6 +18,8 @@ from ibis import _
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
 from discreet.engine.spans import CELL
+from discreet.engine.text import as_text, missing
+from discreet.engine.values import Binned, sampled
 from discreet.errors import SourceError
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Unit
@@ -26,7 +28,6 @@ N = "discreet_n"
 ENTITY = "discreet_entity"
 USELESS = "discreet_useless"
 PRIORITY = "discreet_priority"
-WHOLE = 2.0**53  # beyond it a double no longer tells whole numbers apart
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Rows:
 
     table: ibis.Table
     weighted: bool
+    complete: frozenset[str] = frozenset()  # columns that are known to have no missing values
 
     def grouped(self, columns: Sequence[str]) -> ibis.Table:
         """Distinct combinations of raw values and their number of records."""
@@ -49,15 +51,18 @@ def used_columns(domains: Sequence[Domain]) -> list[str]:
     return list(dict.fromkeys(c for d in domains for a in d.attributes for c in a.source))
 
 
-def wanted_columns(domains: Sequence[Domain], unit: Unit) -> list[str]:
-    """What is read of the source: the columns of every table, and the unit's."""
-    columns = used_columns(domains)
-    return columns if unit.entity is None or unit.entity in columns else [*columns, unit.entity]
+def wanted_columns(domains: Sequence[Domain], unit: Unit, binned: Sequence[Binned] = ()) -> list[str]:
+    """What is read of the source: the columns of every table, those that bins are made of, and the unit's."""
+    made = {b.name for b in binned}
+    columns = [c for c in used_columns(domains) if c not in made]
+    columns += [c for b in binned for c in b.reads]
+    columns += [] if unit.entity is None else [unit.entity]
+    return list(dict.fromkeys(columns))
 
 
-def check_columns(table: ibis.Table, wanted: Sequence[str], where: str) -> None:
-    """Columns must be there and be codes: text, numbers, booleans or dates. The source's own names are not repeated:
-    in a file without a header they would be a record."""
+def check_columns(table: ibis.Table, wanted: Sequence[str], where: str, values: Collection[str] = ()) -> None:
+    """Columns must be there and be codes: text, numbers, booleans or dates; or values, which are numbers of any kind.
+    The source's own names are not repeated: in a file without a header they would be a record."""
     schema = table.schema()
     if len({column.lower() for column in wanted}) < len(wanted):
         raise SourceError("two wanted columns differ only in case", where=where, do="rename one of them in the source")
@@ -67,7 +72,14 @@ def check_columns(table: ibis.Table, wanted: Sequence[str], where: str) -> None:
         if column not in schema:
             raise SourceError(f"has no column {column!r}", where=where, do="correct the name, here or in the source")
         kind = schema[column]
-        if not (kind.is_string() or kind.is_integer() or kind.is_floating() or kind.is_boolean() or kind.is_date()):
+        if column in values:
+            if not (kind.is_string() or kind.is_integer() or kind.is_floating() or kind.is_decimal()):
+                raise SourceError(
+                    f"column {column!r} is of type {kind}, which is no number",
+                    where=where,
+                    do="provide it as whole or real numbers",
+                )
+        elif not (kind.is_string() or kind.is_integer() or kind.is_floating() or kind.is_boolean() or kind.is_date()):
             raise SourceError(
                 f"column {column!r} is of type {kind}, which cannot be matched with codes",
                 where=where,
@@ -75,18 +87,28 @@ def check_columns(table: ibis.Table, wanted: Sequence[str], where: str) -> None:
             )
 
 
-def keep_records(engine: Engine, table: ibis.Table, domains: Sequence[Domain], unit: Unit, secret: Secret) -> Rows:
+def keep_records(
+    engine: Engine,
+    table: ibis.Table,
+    domains: Sequence[Domain],
+    unit: Unit,
+    secret: Secret,
+    binned: Sequence[Binned] = (),
+) -> Rows:
     """At most `max_records` records of every entity, chosen by PRF(key, entity, record content).
 
     Records that every table would drop come last, so that they take nobody's place. The choice for one entity looks
     at nobody else's records, so adding or removing an entity changes only its own. Only entities that have too many
     are ranked; records without an entity are dropped.
     """
-    columns = used_columns(domains)
+    columns, complete = used_columns(domains), frozenset[str]()
+    if len(binned) == 1 and all(any(a.numbered for a in d.attributes) for d in domains):
+        # Every table drops what is not in the one sample: it need not be carried along.
+        table, complete = table.filter(sampled(table, binned[0])), frozenset([binned[0].name])
     if unit.entity is None:
-        records = Rows(table.select(*columns) if columns else table, weighted=False)
+        records = Rows(table.select(*columns) if columns else table, False, complete)
         # Several tables are counted from one snapshot; one table is one scan.
-        return records if len(domains) == 1 else Rows(engine.store(records.grouped(columns)), weighted=True)
+        return records if len(domains) == 1 else Rows(engine.store(records.grouped(columns)), True, complete)
     entity = table[unit.entity]
     rows = table.filter(~missing(entity)).select(**{ENTITY: entity}, **{column: table[column] for column in columns})
     rows = engine.store(rows)  # one snapshot: who has too many records is decided on the records that are counted
@@ -99,7 +121,7 @@ def keep_records(engine: Engine, table: ibis.Table, domains: Sequence[Domain], u
     chosen = ranked.filter(_.discreet_rank < unit.records).select(*columns, ENTITY)
     light = rows.anti_join(heavy, ENTITY).select(*columns, ENTITY)
     kept = Rows(ibis.union(light, chosen), weighted=False)
-    return Rows(engine.store(kept.grouped(columns)), weighted=True)
+    return Rows(engine.store(kept.grouped(columns)), True, complete)
 
 
 def _with_useless(engine: Engine, rows: ibis.Table, domains: Sequence[Domain]) -> ibis.Table:
@@ -113,37 +135,15 @@ def _with_useless(engine: Engine, rows: ibis.Table, domains: Sequence[Domain]) -
     return coded.mutate(**{USELESS: reduce(and_, dropped)})
 
 
-def missing(column: ibis.Value) -> ibis.Value:
-    """Whether there is no value. Not a number is none: Ibis has it so on Spark already."""
-    return column.isnull() | column.isnan() if column.type().is_floating() else column.isnull()
-
-
-def as_text(column: ibis.Value, width: int | None = None) -> ibis.Value:
-    """A value as its code is written, padded with zeros to `width`. SAS has no whole numbers: 1.0 is the code 1."""
-    text = _plain_text(column)
-    return text if width is None else (text.length() < width).ifelse(text.lpad(width, "0"), text)
-
-
-def _plain_text(column: ibis.Value) -> ibis.Value:
-    """Fractions and dates are codes where all engines write them alike, 64-bit ones from 0.001 to 10^7 and years 1 to
-    9999; beyond, a value is no code."""
-    if column.type().is_date():
-        column = column.between(ibis.date(1, 1, 1), ibis.date(9999, 12, 31)).ifelse(column, ibis.null("date"))
-    if not column.type().is_floating():
-        return column.cast("string")
-    plain = (column.abs() >= 1e-3) & (column.abs() < 1e7) & ibis.literal(column.type().is_float64())
-    whole = (column.abs() < WHOLE) & (column % 1.0 == 0.0)  # false for NaN and infinity, which no cast survives
-    return whole.ifelse(
-        whole.ifelse(column, 0.0).cast("int64").cast("string"),
-        plain.ifelse(column, ibis.null(column.type())).cast("string"),
-    )
-
-
 def count_cells(engine: Engine, rows: Rows, domain: Domain) -> ibis.Table:
     """The occupied cells of a domain: columns `cell` and `n`, in any order."""
     columns = list(dict.fromkeys(c for a in domain.attributes for c in a.source))
     coded = code(engine, rows.grouped(columns), domain)
-    dropping = [coded[_code(i)].notnull() for i, a in enumerate(domain.attributes) if a.other is None]
+    dropping = [
+        coded[_code(i)].notnull()
+        for i, a in enumerate(domain.attributes)
+        if a.other is None and a.source[0] not in rows.complete
+    ]
     coded = coded.filter(*dropping) if dropping else coded
     cell = reduce(
         add,
@@ -157,6 +157,9 @@ def code(engine: Engine, grouped: ibis.Table, domain: Domain) -> ibis.Table:
     """Add each attribute's category code: "other" where that is declared, null where the value will be dropped."""
     joined, codes = grouped, {}
     for i, attribute in enumerate(domain.attributes):
+        if attribute.numbered:
+            codes[_code(i)] = grouped[attribute.source[0]]
+            continue
         lookup = engine.public(_lookup(attribute, i))
         on = [
             as_text(grouped[source], attribute.width) == lookup[_key(i, j)] for j, source in enumerate(attribute.source)

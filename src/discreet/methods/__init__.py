@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import ibis
-    import pyarrow as pa
 
     from discreet.domain import Domain
     from discreet.engine import Engine
     from discreet.engine.fingerprint import Bound
     from discreet.engine.spans import Progress, Spans
+    from discreet.engine.values import Binned
     from discreet.methods.writing import Parts
     from discreet.privacy.confidential import Confidential
     from discreet.privacy.guarantee import Guarantee
@@ -41,50 +41,70 @@ class ExpectedError:
     mean_absolute: float
 
 
-class Method(Protocol):
-    """A table of a release: what it costs, how wrong it will be, what it reads and what it releases."""
+@dataclass(frozen=True)
+class Published:
+    """One published table, as `plan`, the codebook and the manifest describe it."""
 
     name: str
+    by: tuple[str, ...]
     domain: Domain
+    guarantee: Guarantee
+    composes: str  # how its cost comes about, in words
+    noise: str  # the mechanism, in words and symbols
+    error: ExpectedError
+    columns: tuple[Column, ...]
+    form: str = "dense"
+    sum_of: str = ""  # the table whose protected numbers it adds up, at no cost
+    parts: int = 1  # the files that it is cut into
 
-    def guarantee(self) -> Guarantee:
-        """What this table promises on its own."""
 
-    def composes(self) -> str:
-        """How the cost of this table comes about, in words."""
+class Method(Protocol):
+    """What a release declares as one table: what it costs, what it reads and what it publishes."""
 
-    def error(self) -> ExpectedError:
-        """From the parameters alone."""
-
-    def noise(self) -> str:
-        """The mechanism, in words and symbols."""
+    name: str
 
     @property
-    def spans(self) -> Spans:
-        """How the cells are cut into pieces of work, each a file: from the declaration alone."""
+    def domains(self) -> tuple[Domain, ...]:
+        """What is counted: the cells that noise will be added to, one domain a measurement."""
 
-    def tabulate(self, engine: Engine, rows: Any) -> Confidential[ibis.Table]:
-        """The exact numbers the noise will be added to, by cell."""
+    @property
+    def binned(self) -> tuple[Binned, ...]:
+        """Columns of bins that the domains use and the records do not have."""
+
+    @property
+    def spans(self) -> tuple[Spans, ...]:
+        """How each domain's cells are cut into pieces of work: from the declaration alone."""
+
+    def guarantee(self) -> Guarantee:
+        """What all of it promises together."""
+
+    def published(self) -> list[Published]:
+        """Every table that leaves."""
+
+    def layouts(self, simulated: bool) -> dict[str, str]:
+        """Further files that leave, the same numbers in somebody's layout: what each is."""
+
+    def outlook(self) -> dict[str, tuple[str, ...]]:
+        """More about a published table that is known before anything is spent; may take a moment."""
+
+    def tabulate(self, engine: Engine, rows: Any) -> list[Confidential[ibis.Table]]:
+        """The exact numbers the noise will be added to, by cell, one table a domain."""
 
     def protect(
         self,
         engine: Engine,
-        cells: Confidential[Bound],
+        cells: list[Confidential[Bound]],
         reservation: Reservation,
         place: Place,
         progress: Progress,
     ) -> Protected[Parts]:
-        """Draw the noise where the numbers are, and write the published rows in cell order."""
-
-    @property
-    def schema(self) -> pa.Schema:
-        """The published columns."""
-
-    def columns(self) -> list[Column]:
-        """Their meaning, for the codebook."""
+        """Draw the noise where the numbers are, and write everything that is published of them."""
 
 
-_METHODS = {"counts": ("discreet.methods.counts", "CountsMethod")}
+_METHODS = {
+    "counts": ("discreet.methods.counts", "CountsMethod"),
+    "earnings": ("discreet.methods.earnings", "EarningsMethod"),
+}
 
 
 def methods(release: Release) -> list[Method]:
@@ -94,5 +114,5 @@ def methods(release: Release) -> list[Method]:
 
 def _method(release: Release, table: Table) -> Method:
     module, name = _METHODS[table.method]
-    method: Method = getattr(import_module(module), name)(table, release.domain(table), release.unit)
+    method: Method = getattr(import_module(module), name).of(release, table)
     return method

@@ -21,8 +21,9 @@ from discreet.engine import Engine
 from discreet.engine.fingerprint import Bound
 from discreet.engine.spans import Progress, Span, Spans
 from discreet.engine.tabulate import Rows, count_cells
+from discreet.engine.values import Binned
 from discreet.errors import DomainError, GuaranteeError, ParameterError
-from discreet.methods import Column, ExpectedError
+from discreet.methods import Column, ExpectedError, Published
 from discreet.methods.cells import Int64s, dense, merge, ranges
 from discreet.methods.writing import Parts, write_parts
 from discreet.noise.discrete import DiscreteLaplace
@@ -35,7 +36,7 @@ from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Reservation
 from discreet.privacy.unit import Establishment, Unit
 from discreet.publish.place import Place
-from discreet.spec import Counts
+from discreet.spec import Counts, Release
 from discreet.words import plural
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ class CountsMethod:
     spec: Counts
     domain: Domain
     unit: Unit
+
+    @classmethod
+    def of(cls, release: Release, table: Counts) -> CountsMethod:
+        return cls(table, release.domains_of(table)[table.name], release.unit)
 
     def __post_init__(self) -> None:
         if isinstance(self.unit, Establishment):
@@ -84,6 +89,36 @@ class CountsMethod:
     @property
     def name(self) -> str:
         return self.spec.name
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        return (self.domain,)
+
+    @property
+    def binned(self) -> tuple[Binned, ...]:
+        return ()
+
+    def published(self) -> list[Published]:
+        return [
+            Published(
+                name=self.name,
+                by=tuple(self.spec.by),
+                domain=self.domain,
+                guarantee=self.guarantee(),
+                composes=self.composes(),
+                noise=self.noise(),
+                error=self.error(),
+                columns=tuple(self.columns()),
+                form=self.spec.form,
+                parts=len(self.spans[0]),
+            )
+        ]
+
+    def layouts(self, simulated: bool) -> dict[str, str]:  # noqa: ARG002 - one signature for all
+        return {}
+
+    def outlook(self) -> dict[str, tuple[str, ...]]:
+        return {}
 
     @cached_property
     def law(self) -> DiscreteLaplace:
@@ -123,28 +158,28 @@ class CountsMethod:
         return f"two-sided geometric, P(k) ∝ exp(−{written(self.law.rate)}·|k|){form}"
 
     @property
-    def spans(self) -> Spans:
-        return Spans(self.domain.cells, self._cells_for(PART))
+    def spans(self) -> tuple[Spans, ...]:
+        return (Spans(self.domain.cells, self._cells_for(PART)),)
 
     def _cells_for(self, rows: int) -> int:
         """As many cells as give about this many rows: in the sparse form most give none."""
         share = float(self.law.tail(1)) if self.spec.form == "sparse" else 1.0
         return self.domain.cells or 1 if share * self.domain.cells <= rows else int(rows / share)
 
-    def tabulate(self, engine: Engine, rows: Rows) -> Confidential[ibis.Table]:
-        return Confidential(count_cells(engine, rows, self.domain))
+    def tabulate(self, engine: Engine, rows: Rows) -> list[Confidential[ibis.Table]]:
+        return [Confidential(count_cells(engine, rows, self.domain))]
 
     def protect(
         self,
         engine: Engine,
-        cells: Confidential[Bound],
+        cells: list[Confidential[Bound]],
         reservation: Reservation,
         place: Place,
         progress: Progress,
     ) -> Protected[Parts]:
         return write_parts(
             engine,
-            cells.open_inside(),
+            cells[0].open_inside(),
             self,
             reservation,
             name=self.name,

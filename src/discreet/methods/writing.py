@@ -23,7 +23,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import License, Reservation
 from discreet.publish.place import Place
-from discreet.publish.tables import file_names, write_table
+from discreet.publish.tables import KINDS, Kinds, file_names, write_table
 
 if TYPE_CHECKING:
     from discreet.engine import Engine
@@ -47,6 +47,7 @@ class WriteKernel:
     spans: Spans
     license: License
     seals: tuple[bytes, ...]
+    kinds: Kinds = KINDS
     schema = pa.schema([("span", pa.int64()), ("file", pa.string()), ("sha256", pa.string()), ("rows", pa.int64())])
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
@@ -54,7 +55,9 @@ class WriteKernel:
             raise EngineError("nothing is written without noise", where=f"table {self.table}")
         part = span.number if len(self.spans) > 1 else None
         batches = (self.license.protect(batch) for batch in self._checked(span, rows, stream))
-        written = write_table(self.place, self.table, self.kernel.schema, batches, self.license.simulated, part)
+        written = write_table(
+            self.place, self.table, self.kernel.schema, batches, self.license.simulated, part, self.kinds
+        )
         lines = [(span.number, name, digest, written.rows) for name, digest in written.files.items()]
         yield pa.RecordBatch.from_arrays([list(column) for column in zip(*lines, strict=True)], schema=self.schema)
 
@@ -85,16 +88,18 @@ def write_parts(
     guarantee: Guarantee,
     place: Place,
     progress: Progress = quiet,
+    kinds: Kinds = KINDS,
 ) -> Protected[Parts]:
     """Run a kernel over every span of a table and write its rows."""
     secret = reservation.secret(name, purpose)
     stream = Stream.from_secret(secret.expose())
     seals = tuple(_seal(stream, number, mark) for number, mark in enumerate(bound.fingerprints))
-    writer = WriteKernel(kernel, name, place, bound.spans, reservation.license(guarantee), seals)
+    writer = WriteKernel(kernel, name, place, bound.spans, reservation.license(guarantee), seals, kinds)
     gathered = engine.gather(bound.table, bound.spans, writer, secret, progress)
     receipts = [row for batch in gathered for row in batch.to_pylist()]
     receipts.sort(key=lambda row: (row["span"], row["file"]))
-    if sorted(row["file"] for row in receipts) != sorted(file_names(name, reservation.simulated, len(bound.spans))):
+    expected = file_names(name, reservation.simulated, len(bound.spans), kinds)
+    if sorted(row["file"] for row in receipts) != sorted(expected):
         raise EngineError("not every part was written", where=f"table {name}")
     rows = sum({row["span"]: row["rows"] for row in receipts}.values())
     return reservation.protect(Parts({row["file"]: row["sha256"] for row in receipts}, rows), guarantee)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from discreet.engine import Engine
 from discreet.engine.fingerprint import Bound
-from discreet.methods import Method
+from discreet.methods import Method, Published
 from discreet.pipeline.plan import composition
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.events import Commit, Entry, LedgerKind
@@ -29,7 +28,7 @@ class Tabulated:
 
     engine: Engine
     tables: list[Method]
-    cells: list[Confidential[Bound]]
+    cells: list[list[Confidential[Bound]]]  # by table, then by domain
 
 
 def stage(
@@ -48,9 +47,7 @@ def stage(
             observe(f"protect {name}", done, total)
 
         parts = table.protect(found.engine, content, reservation, place, progress).value
-        columns = tuple((c.name, c.type, c.meaning) for c in table.columns())
-        names = tuple(file_names(table.name, reservation.simulated, len(table.spans)))
-        docs.append(codebook.TableDoc(table.name, names, table.noise(), columns, table.domain.attributes))
+        docs += [_doc(published, reservation.simulated) for published in table.published()]
         files |= parts.files
     guarantee, simulated = reservation.reserve.guarantee, reservation.simulated
     texts = (
@@ -64,6 +61,12 @@ def stage(
     return files
 
 
+def _doc(table: Published, simulated: bool) -> codebook.TableDoc:
+    columns = tuple((c.name, c.type, c.meaning) for c in table.columns)
+    names = tuple(file_names(table.name, simulated, table.parts))
+    return codebook.TableDoc(table.name, names, table.noise, columns, table.domain.attributes)
+
+
 def manifest(
     release: Release,
     state: ReleaseState,
@@ -75,7 +78,8 @@ def manifest(
     """Everything a reader needs to know about the release, all of it from the protected side."""
     simulated = kind == "simulation"
     guarantee = state.reserve.guarantee
-    attributes = {a.name: a for t in tables for a in t.domain.attributes}
+    published = [(t.method, p) for t, table in zip(release.tables, tables, strict=True) for p in table.published()]
+    attributes = {a.name: a for _, p in published for a in p.domain.attributes}
     return Manifest(
         release=release.release,
         asset=release.asset,
@@ -86,7 +90,7 @@ def manifest(
         spec=state.reserve.spec,
         guarantee=guarantee,
         guarantee_in_words=in_words(guarantee, simulated),
-        composition=composition(guarantee, len(tables)),
+        composition=composition(guarantee, sum(len(table.domains) for table in tables)),
         domains=[
             DomainEntry(
                 name=a.name,
@@ -97,23 +101,24 @@ def manifest(
             )
             for a in attributes.values()
         ],
-        tables=[_entry(spec_table, table, simulated) for spec_table, table in zip(release.tables, tables, strict=True)],
+        tables=[_entry(method, p, simulated) for method, p in published],
+        layouts={name: about for table in tables for name, about in table.layouts(simulated).items()},
         files=commit.files,
         ledger=LedgerEntry(kind=kind, entry=committed_at.number, head=committed_at.hash),
     )
 
 
-def _entry(spec: Any, table: Method, simulated: bool) -> TableEntry:
-    guarantee = table.guarantee()
+def _entry(method: str, table: Published, simulated: bool) -> TableEntry:
     return TableEntry(
         name=table.name,
-        method=spec.method,
-        by=list(spec.by),
+        method=method,
+        by=list(table.by),
         cells=table.domain.cells,
-        form=spec.form,
-        noise=table.noise(),
-        margin90=table.error().margin90,
-        guarantee=guarantee,
-        guarantee_in_words=in_words(guarantee, simulated),
-        files=file_names(table.name, simulated, len(table.spans)),
+        form=table.form,
+        noise=table.noise,
+        margin90=table.error.margin90,
+        sum_of=table.sum_of,
+        guarantee=table.guarantee,
+        guarantee_in_words=in_words(table.guarantee, simulated),
+        files=file_names(table.name, simulated, table.parts),
     )

@@ -7,9 +7,9 @@ from typing import Any
 from discreet.engine import Engine
 from discreet.engine.audit import Audit, audit
 from discreet.engine.opening import open_engine
-from discreet.engine.tabulate import check_columns, wanted_columns
 from discreet.errors import EngineError
 from discreet.methods import methods
+from discreet.pipeline.records import binned_of, domains_of, read_records
 from discreet.spec import Release
 from discreet.words import plural
 
@@ -28,12 +28,9 @@ def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
 
 
 def _audit(release: Release, engine: Engine, frame: Any, clean: bool) -> Audit:
-    domains = [table.domain for table in methods(release)]
-    name, source = next(iter(release.source.items()))
-    wanted = wanted_columns(domains, release.unit)
-    table = engine.read(frame if frame is not None else source, release.base, wanted, clean)
-    check_columns(table, wanted, f"source {name}")
-    return audit(engine, table, domains, release.unit)
+    tables = methods(release)
+    table = read_records(engine, release, tables, frame, clean)
+    return audit(engine, table, domains_of(tables), release.unit, binned_of(tables))
 
 
 def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
@@ -55,6 +52,10 @@ def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
         out.append(f"{text} ({share:.1%} of all){'  <-- most of them: is the code list right?' if share > 0.5 else ''}")
         if examples and a.examples:
             out.append(f"  most frequent undeclared: {', '.join(a.examples)}")
+    for v in found.values:
+        column = v.binned.value
+        out.append(f"{column}: {v.left_out:,} records without a value or outside the sample are left out")
+        out.append(f"{column}: {v.below:,} records below {v.binned.bins.borders[0]:,} are counted in the first bin")
     if found.clean:
         out.append("Every record follows the rules.")
     elif release.strict:

@@ -30,6 +30,8 @@ class PlannedTable:
     composes: str
     noise: str
     error: ExpectedError
+    sum_of: str
+    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,16 @@ class Plan:
         lines = [f"Release {self.release} on asset {self.asset}", ""]
         for table in self.tables:
             by = " × ".join(f"{n} ({s:,})" for n, s in zip(table.by, table.shape, strict=True)) or "all records"
+            cost = f"sum of {table.sum_of}, no cost" if table.sum_of else f"epsilon {written(table.guarantee.epsilon)}"
             lines += [
-                f"  {table.name}: {by} = {plural(table.cells, 'cell')}, epsilon {written(table.guarantee.epsilon)}",
+                f"  {table.name}: {by} = {plural(table.cells, 'cell')}, {cost}",
                 f"    {table.composes}",
                 f"    {table.noise}; 90% within ±{table.error.margin90}, mean |error| {table.error.mean_absolute:.3g}",
+                *(f"    {note}" for note in table.notes),
             ]
         lines += ["", *(f"  Rule: {rule}" for rule in self.rules)] if self.rules else []
-        lines += ["", f"  Total: {composition(self.total, len(self.tables))}"]
+        measured = sum(not table.sum_of for table in self.tables)
+        lines += ["", f"  Total: {composition(self.total, measured)}"]
         lines += [f"  {self.total.in_words()}"] + [f"  Caveat: {caveat}" for caveat in self.total.caveats]
         if self.balance is not None:
             lines.append(f"  Budget: {describe(self.balance)}")
@@ -79,8 +84,8 @@ def plan(release: Release, ledger: Ledger | None = None) -> Plan:
     return Plan(
         release=release.release,
         asset=release.asset,
-        tables=tuple(_planned(t) for t in tables),
-        rules=tuple(dict.fromkeys(f"{a.name}: {a.in_words()}" for t in tables for a in t.domain.attributes)),
+        tables=tuple(planned for t in tables for planned in _planned(t)),
+        rules=tuple(dict.fromkeys(rule for t in tables for rule in _rules(t))),
         total=total,
         balance=balance,
         problem=problem,
@@ -113,15 +118,25 @@ def describe(balance: Balance) -> str:
     )
 
 
-def _planned(method: Method) -> PlannedTable:
-    domain = method.domain
-    return PlannedTable(
-        name=method.name,
-        by=tuple(a.name for a in domain.attributes),
-        shape=domain.shape,
-        cells=domain.cells,
-        guarantee=method.guarantee(),
-        composes=method.composes(),
-        noise=method.noise(),
-        error=method.error(),
-    )
+def _rules(method: Method) -> list[str]:
+    attributes = [a for domain in method.domains for a in domain.attributes if not a.numbered]
+    return [f"{a.name}: {a.in_words()}" for a in attributes] + [binned.in_words() for binned in method.binned]
+
+
+def _planned(method: Method) -> list[PlannedTable]:
+    notes = method.outlook()
+    return [
+        PlannedTable(
+            name=table.name,
+            by=table.by,
+            shape=table.domain.shape,
+            cells=table.domain.cells,
+            guarantee=table.guarantee,
+            composes=table.composes,
+            noise=table.noise,
+            error=table.error,
+            sum_of=table.sum_of,
+            notes=notes.get(table.name, ()),
+        )
+        for table in method.published()
+    ]

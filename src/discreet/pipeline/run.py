@@ -18,7 +18,7 @@ from discreet.engine import Engine
 from discreet.engine.audit import audit
 from discreet.engine.fingerprint import bound
 from discreet.engine.opening import open_engine
-from discreet.engine.tabulate import check_columns, keep_records, wanted_columns
+from discreet.engine.tabulate import keep_records
 from discreet.engine.workspace import exclusive, no_core_dumps, sweep
 from discreet.errors import (
     DiscreetError,
@@ -36,6 +36,7 @@ from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import FileKeyStore, KeyStore
 from discreet.pipeline.bundle import Tabulated, manifest, stage
 from discreet.pipeline.plan import total_guarantee
+from discreet.pipeline.records import binned_of, domains_of, read_records
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.events import Entry, Reserve
 from discreet.privacy.exact import written
@@ -198,30 +199,33 @@ def _tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[Tabu
             if engine.cleans:
                 raise
             cells = _count(job, engine, tables, key, clean=True)
-        counted = [Confidential(bound(engine, c.open_inside(), t.spans)) for t, c in zip(tables, cells, strict=True)]
+        counted = [
+            [Confidential(bound(engine, c.open_inside(), s)) for c, s in zip(found, table.spans, strict=True)]
+            for table, found in zip(tables, cells, strict=True)
+        ]
         engine.unchanged()
         job.observe("tabulate", len(tables), len(tables))
         yield Tabulated(engine, tables, counted)
 
 
-def _count(job: Job, engine: Engine, tables: list[Method], key: ReleaseKey, clean: bool) -> list[Confidential[Any]]:
+def _count(
+    job: Job, engine: Engine, tables: list[Method], key: ReleaseKey, clean: bool
+) -> list[list[Confidential[Any]]]:
     """Read the source and count every table."""
-    release, domains = job.release, [table.domain for table in tables]
-    name, source = next(iter(release.source.items()))
-    wanted = wanted_columns(domains, release.unit)
-    table = engine.read(job.frame if job.frame is not None else source, release.base, wanted, clean)
-    check_columns(table, wanted, f"source {name}")
+    release, domains = job.release, domains_of(tables)
+    table = read_records(engine, release, tables, job.frame, clean)
     job.observe("read", 1, 1)
     if release.strict:
         table = engine.store(table)  # what is looked at is what will be counted
-        if not audit(engine, table, domains, release.unit).clean:
+        if not audit(engine, table, domains, release.unit, binned_of(tables)).clean:
             raise SourceError(
                 "strict mode: records break the declared rules",
-                where=f"source {name}",
+                where=f"source {release.describe_source()}",
                 do="see `discreet check`, mend the records, or release without `strict`",
             )
     job.observe("tabulate", 0, len(tables))  # may take long: say that it began
-    rows = keep_records(engine, table, domains, release.unit, key.secret("records", release.release, length=16))
+    secret = key.secret("records", release.release, length=16)
+    rows = keep_records(engine, table, domains, release.unit, secret, binned_of(tables))
     return [table.tabulate(engine, rows) for table in tables]
 
 
@@ -236,9 +240,10 @@ def _bind(release: Release, key: ReleaseKey, found: Tabulated, promise: tuple[Gu
         yield guarantee.model_dump_json().encode()
         yield output.encode()
         yield who.encode()
-        for table, cells in zip(found.tables, found.cells, strict=True):
+        for table, tabulated in zip(found.tables, found.cells, strict=True):
             yield table.name.encode()
-            yield hashlib.sha256(b"".join(cells.open_inside().fingerprints)).digest()
+            for cells in tabulated:
+                yield hashlib.sha256(b"".join(cells.open_inside().fingerprints)).digest()
 
     return key.mac(parts())
 

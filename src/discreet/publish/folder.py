@@ -16,8 +16,10 @@ from discreet.publish.manifest import FILE, Manifest
 from discreet.publish.place import Folder, Place, Prefix, permitted
 from discreet.words import as_path, is_uri
 
-# The files of a release: its codebook, tables, parts of tables.
-_OURS = re.compile(r"codebook\.(json|md)|[^/]+\.(parquet|csv)(/part-\d{5,}\.(parquet|csv))?")
+# The files of a release: its codebook, tables, parts of tables, a layout's line of metadata.
+_OURS = re.compile(
+    r"codebook\.(json|md)|version_pseo(\.simulation)?\.txt|[^/]+\.(parquet|csv)(/part-\d{5,}\.(parquet|csv))?"
+)
 
 
 class Output(Protocol):

@@ -40,6 +40,7 @@ class TableEntry(_Part):
     form: str
     noise: str
     margin90: int
+    sum_of: str = ""
     guarantee: Guarantee
     guarantee_in_words: str
     files: list[str]
@@ -69,6 +70,7 @@ class Manifest(_Part):
     composition: str
     domains: list[DomainEntry]
     tables: list[TableEntry]
+    layouts: dict[str, str] = {}
     files: dict[str, str]
     ledger: LedgerEntry
 

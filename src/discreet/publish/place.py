@@ -47,7 +47,11 @@ class Place(Protocol):
     def read(self, name: str) -> bytes:
         """A small file; FileNotFoundError if it is not there."""
 
+    def open(self, name: str) -> Any:
+        """A context manager: a file to read from, with seek."""
+
     def sha256(self, name: str) -> str: ...
+    def remove(self, name: str) -> None: ...
     def clear(self) -> None: ...
 
 
@@ -119,8 +123,17 @@ class Folder:
     def read(self, name: str) -> bytes:
         return (self.path / name).read_bytes()
 
+    def open(self, name: str) -> BinaryIO:
+        return (self.path / name).open("rb")
+
     def sha256(self, name: str) -> str:
         return sha256(self.path / name)
+
+    def remove(self, name: str) -> None:
+        (self.path / name).unlink()
+        for folder in Path(name).parents[:-1]:
+            with suppress(OSError):  # others are still in it
+                (self.path / folder).rmdir()
 
     def clear(self) -> None:
         shutil.rmtree(self.path, ignore_errors=True)
@@ -194,6 +207,17 @@ class Prefix:
         system, base = self._open()
         with self._asked(), system.open_input_stream(f"{base}/{name}") as file:
             return bytes(file.read())
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[Any]:
+        system, base = self._open()
+        with self._asked(), system.open_input_file(f"{base}/{name}") as file:
+            yield file
+
+    def remove(self, name: str) -> None:
+        system, base = self._open()
+        with self._asked():
+            system.delete_file(f"{base}/{name}")
 
     def clear(self) -> None:
         system, base = self._open()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.csv as pcsv
@@ -14,9 +15,10 @@ import pyarrow.parquet as pq
 from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
-from discreet.publish.place import Place
+from discreet.publish.place import Hashed, Place
 
-KINDS = ("parquet", "csv")
+Kinds = tuple[Literal["parquet", "csv"], ...]
+KINDS: Kinds = ("parquet", "csv")
 SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and must not be published."
 
 
@@ -38,15 +40,14 @@ def stem(table: str, simulated: bool) -> str:
     return f"{table}.simulation" if simulated else table
 
 
-def file_names(table: str, simulated: bool, parts: int) -> list[str]:
+def file_names(table: str, simulated: bool, parts: int, kinds: Kinds = KINDS) -> list[str]:
     """The files of a table. A large one is a folder of parts: `jobs.parquet/part-00000.parquet`."""
-    return [n for part in ([None] if parts == 1 else range(parts)) for n in _names(table, simulated, part)]
+    return [n for part in ([None] if parts == 1 else range(parts)) for n in _names(table, simulated, part, kinds)]
 
 
-def _names(table: str, simulated: bool, part: int | None) -> tuple[str, str]:
+def _names(table: str, simulated: bool, part: int | None, kinds: Kinds) -> list[str]:
     name = stem(table, simulated)
-    parquet, csv = (f"{name}.{kind}" + ("" if part is None else f"/part-{part:05}.{kind}") for kind in KINDS)
-    return parquet, csv
+    return [f"{name}.{kind}" + ("" if part is None else f"/part-{part:05}.{kind}") for kind in kinds]
 
 
 def write_table(
@@ -56,30 +57,67 @@ def write_table(
     batches: Iterator[Protected[pa.RecordBatch]],
     simulated: bool,
     part: int | None = None,
+    kinds: Kinds = KINDS,
+    *,
+    bare: bool = False,
 ) -> Written:
-    """Stream one table, or one part of it, to its place, as Parquet and CSV."""
-    names = _names(table, simulated, part)
-    marked = schema.with_metadata({"discreet": SIMULATION if simulated else "protected; see manifest.json"})
-    plain = pa.schema([(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema])
+    """Stream one table, or one part of it, to its place, as Parquet and CSV; `bare` codes are never quoted."""
+    names = _names(table, simulated, part, kinds)
     rows = 0
     with ExitStack() as stack:
-        parquet, csv = (stack.enter_context(place.create(name)) for name in names)
-        columns = stack.enter_context(pq.ParquetWriter(parquet, marked, compression="zstd"))
-        lines = stack.enter_context(pcsv.CSVWriter(csv, plain, write_options=_CSV))
+        files = [stack.enter_context(place.create(name)) for name in names]
+        writers = [
+            stack.enter_context(_WRITERS[kind](file, schema, simulated, bare))
+            for kind, file in zip(kinds, files, strict=True)
+        ]
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
         for protected in batches:
             if protected.simulated != simulated:
                 raise PublishError("simulated and real rows do not mix", where=f"table {table}")
             batch = protected.value
-            text = pool.submit(_write_text, lines, batch, plain)
-            columns.write_batch(batch.replace_schema_metadata(marked.metadata))
-            text.result()
+            others = [pool.submit(writer.write, batch) for writer in writers[1:]]
+            writers[0].write(batch)
+            for other in others:
+                other.result()
             rows += batch.num_rows
-    return Written({name: file.sha256() for name, file in zip(names, (parquet, csv), strict=True)}, rows)
+    return Written({name: file.sha256() for name, file in zip(names, files, strict=True)}, rows)
 
 
-_CSV = pcsv.WriteOptions(quoting_style="needed")  # texts are quoted, numbers are not: codes stay codes
+class _Parquet:
+    """Marked in its metadata."""
+
+    def __init__(self, file: Hashed, schema: pa.Schema, simulated: bool, bare: bool) -> None:  # noqa: ARG002
+        self._mark = {"discreet": SIMULATION if simulated else "protected; see manifest.json"}
+        self._writer = pq.ParquetWriter(file, schema.with_metadata(self._mark), compression="zstd")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch.replace_schema_metadata(self._mark))
+
+    def __enter__(self) -> _Parquet:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
 
 
-def _write_text(lines: pcsv.CSVWriter, batch: pa.RecordBatch, plain: pa.Schema) -> None:
-    lines.write_batch(batch.cast(plain))
+class _CSV:
+    """Texts are quoted where they must be, numbers are not: codes stay codes."""
+
+    def __init__(self, file: Hashed, schema: pa.Schema, simulated: bool, bare: bool) -> None:  # noqa: ARG002
+        plain = [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema]
+        self._plain = pa.schema(plain)
+        style = "none" if bare else "needed"
+        options = pcsv.WriteOptions(quoting_style=style, quoting_header=style)
+        self._writer = pcsv.CSVWriter(file, self._plain, write_options=options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch.cast(self._plain))
+
+    def __enter__(self) -> _CSV:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+
+
+_WRITERS: dict[str, Any] = {"parquet": _Parquet, "csv": _CSV}

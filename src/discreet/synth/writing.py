@@ -125,9 +125,12 @@ def _write_public(paths: Graduates, public: Catalogue) -> None:
     )
     _write_csv(
         paths.programmes,
-        ("institution", "degree_level", "cipcode"),
+        ("institution", "degree_level", "cipcode", "cip4", "cip2", "state"),
         (
-            (schools[school].code, LEVELS[level].code, FIELDS[field].cip6)
+            (
+                *(schools[school].code, LEVELS[level].code, FIELDS[field].cip6),
+                *(FIELDS[field].cip4, FIELDS[field].cip2, STATES[schools[school].state].code),
+            )
             for school, level, field in zip(offered.institution, offered.level, offered.field, strict=True)
         ),
     )

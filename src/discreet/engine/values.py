@@ -1,0 +1,101 @@
+"""From a record's value to its bin: the sample rule and the borders as one expression, the same on every engine.
+
+Both are functions of the record alone, so they cost nothing. A record that is not in the sample, or has no value, has
+no bin, and is dropped by the tables that use it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
+
+import ibis
+
+from discreet.engine.text import as_text, missing
+
+if TYPE_CHECKING:
+    from discreet.binning import Bins
+    from discreet.spec.earnings import Rule
+
+# A number as people write it. Engines differ in what else they take for one: 1_000, 0x10, 1e5, " 7".
+NUMBER = r"^[+-]?[0-9]{1,40}([.][0-9]{1,20})?$"
+
+
+@dataclass(frozen=True)
+class Binned:
+    """A column of bins, from 0, to be made of a column of values."""
+
+    name: str
+    value: str
+    bins: Bins
+    sample: tuple[Rule, ...] = ()
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that it is made of."""
+        return (self.value, *(rule.column for rule in self.sample))
+
+    def in_words(self) -> str:
+        """The rule, for a plan."""
+        sample = ", ".join(rule.in_words() for rule in self.sample)
+        kept = f"only records with {sample} count; " if sample else ""
+        return (
+            f"{self.value}: {kept}values below {self.bins.borders[0]:,} belong to the first of {self.bins.count} bins"
+        )
+
+
+def value_columns(binned: Sequence[Binned], codes: Sequence[str]) -> set[str]:
+    """The columns that are read as numbers and not as codes as well."""
+    compared = {rule.column for made in binned for rule in made.sample if rule.equals is not None}
+    return {column for made in binned for column in made.reads} - compared - set(codes)
+
+
+def with_bins(table: ibis.Table, binned: Sequence[Binned]) -> ibis.Table:
+    """The table and its bins."""
+    return table.mutate(**{made.name: _bin(table, made) for made in binned}) if binned else table
+
+
+def _bin(table: ibis.Table, made: Binned) -> ibis.Value:
+    place = _place(number(table[made.value]), made.bins.borders[1:-1], 0)
+    return sampled(table, made).ifelse(place, ibis.null("int64"))
+
+
+def _place(value: ibis.Value, borders: Sequence[int], first: int) -> ibis.Value:
+    """How many borders lie at or below a value, by halves: as few comparisons as can be."""
+    if not borders:
+        return ibis.literal(first, "int64")
+    half = len(borders) // 2
+    lower, upper = _place(value, borders[:half], first), _place(value, borders[half + 1 :], first + half + 1)
+    return (value < borders[half]).ifelse(lower, upper)
+
+
+def sampled(table: ibis.Table, made: Binned) -> ibis.Value:
+    """Whether a record has a value and is in the sample; never null."""
+    return reduce(and_, (_holds(table, rule) for rule in made.sample), ~missing(number(table[made.value])))
+
+
+def below(table: ibis.Table, made: Binned) -> ibis.Value:
+    """Whether a record of the sample lies below the first border, and so is counted in the first bin."""
+    return sampled(table, made) & (number(table[made.value]) < made.bins.borders[0]).fill_null(False)
+
+
+def _holds(table: ibis.Table, rule: Rule) -> ibis.Value:
+    column, parts = table[rule.column], []
+    if rule.at_least is not None:
+        parts.append(number(column) >= rule.at_least)
+    if rule.at_most is not None:
+        parts.append(number(column) <= rule.at_most)
+    if rule.equals is not None:
+        parts.append(as_text(column).isin(rule.equals))
+    none = missing(number(column)) if rule.equals is None else missing(column)
+    return ~none & reduce(and_, parts).fill_null(False)
+
+
+def number(column: ibis.Value) -> ibis.Value:
+    """A column as numbers; text that is none is missing."""
+    if column.type().is_string():
+        return column.re_search(NUMBER).fill_null(False).ifelse(column, ibis.null("string")).cast("float64")
+    return column.cast("float64") if column.type().is_floating() else column

@@ -1,0 +1,63 @@
+"""`python -m discreet.evaluate earnings --out DIR`: a picture of published percentiles beside the true ones."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from discreet.errors import DiscreetError
+from discreet.evaluate.earnings import trial
+from discreet.evaluate.graduates import synthetic_cells
+from discreet.noise.key import ReleaseKey
+from discreet.privacy.exact import exact, written
+
+PERCENTAGES = (25, 50, 75)
+MINIMUM = 30
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 0 when drawn, 2 when refused."""
+    given = _parser().parse_args(arguments)
+    try:
+        for path in earnings(given.out, given.rows, exact(given.epsilon, "epsilon"), given.seed):
+            sys.stdout.write(f"{path}\n")
+    except DiscreetError as refusal:
+        sys.stderr.write(f"{refusal}\n")
+        return 2
+    return 0
+
+
+def earnings(out: Path, rows: int, epsilon: Fraction, seed: int) -> list[Path]:
+    """Draw published percentiles beside the truth, as SVG and PNG."""
+    from discreet.evaluate.plots import percentile_plot
+
+    points = tuple(Fraction(percentage, 100) for percentage in PERCENTAGES)
+    with tempfile.TemporaryDirectory() as folder:
+        cells, families = synthetic_cells(Path(folder), rows, seed)
+    made = trial(cells, families, points, MINIMUM, epsilon, ReleaseKey.simulation("evaluate"))
+    title = f"Simulation: invented graduates, epsilon {written(epsilon)} a record"
+    chart = percentile_plot(cells, made, cells.raw(points), PERCENTAGES, title)
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [out / f"earnings.{kind}" for kind in ("svg", "png")]
+    for path in paths:
+        chart.save(str(path), scale_factor=1.5 if path.suffix == ".png" else 1)
+    return paths
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m discreet.evaluate", description=__doc__)
+    studies = parser.add_subparsers(required=True, metavar="study")
+    study = studies.add_parser("earnings", help="earnings percentiles beside the truth")
+    study.add_argument("--out", type=Path, required=True, help="the folder to write into")
+    study.add_argument("--rows", type=int, default=1_000_000, help="records to invent")
+    study.add_argument("--epsilon", default="1.5", help='exact: "1.5" or "3/2"')
+    study.add_argument("--seed", type=int, default=7, help="the same seed gives the same agency")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""The published tables of earnings, made from protected histograms alone: nothing here costs anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.binning import Bins
+from discreet.domain import Domain, coarsening
+from discreet.methods import Column
+from discreet.methods.histogram import Histograms, add_rows, measured
+from discreet.methods.levels import AnyLevel, DerivedLevel
+from discreet.methods.writing import Parts
+from discreet.post.percentiles import Floats
+from discreet.post.shrinkage import estimate
+from discreet.post.summary import Question, Summary, summarise
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.protected import Protected
+from discreet.privacy.reservation import Reservation
+from discreet.publish.lehd.pseoe import QUARTILES, Pseoe
+from discreet.publish.place import Place
+from discreet.publish.tables import write_table
+from discreet.spec.earnings import Earnings
+
+ROWS = 1 << 17  # in memory at a time
+
+
+@dataclass(frozen=True)
+class EarningsTables:
+    """What becomes of the measured histograms."""
+
+    spec: Earnings
+    bins: Bins
+    points: tuple[Fraction, ...]
+    levels: list[AnyLevel]
+    families: tuple[Domain, ...]
+    columns: Mapping[str, list[Column]]
+    pseoe: Pseoe | None
+
+    def make(
+        self,
+        place: Place,
+        drawn: Mapping[str, Protected[Parts]],
+        reservation: Reservation,
+        promised: Callable[[AnyLevel], Guarantee],
+    ) -> Iterator[Parts]:
+        """Every published file, level by level, then those of a layout."""
+        sums = self._sums(place, drawn)
+        summaries: dict[str, Protected[Summary]] = {}
+        for level in self.levels:
+            if isinstance(level, DerivedLevel):
+                pieces: Iterator[tuple[int, Histograms]] = iter([(0, sums[level.name])])
+            else:
+                pieces = measured(place, drawn[level.name], self.bins.count)
+            promise, found = promised(level), list[Summary]()
+            batches = (reservation.protect(batch, promise) for batch in self._rows(level, pieces, found))
+            made = write_table(place, level.name, self._schema(level), batches, reservation.simulated)
+            if self.pseoe is not None:
+                summaries[level.name] = reservation.protect(Summary.joined(found), promise)
+            yield Parts(made.files, made.rows)
+        if self.pseoe is not None:
+            quartiles = [self.spec.percentiles.index(Fraction(q)) for q in QUARTILES]
+            day = reservation.reserve.time
+            version = self.pseoe.version(f"R{day.year}Q{(day.month + 2) // 3}", reservation.reserve.release)
+            yield Parts(self.pseoe.write(place, summaries, (quartiles[0], quartiles[1], quartiles[2]), version), 0)
+
+    def _sums(self, place: Place, drawn: Mapping[str, Protected[Parts]]) -> dict[str, Histograms]:
+        """The histograms of the derived levels, in one pass over each measured one."""
+        derived = [level for level in self.levels if isinstance(level, DerivedLevel)]
+        sums = {level.name: np.zeros((level.domain.cells, self.bins.count), np.int64) for level in derived}
+        for name in dict.fromkeys(level.source.name for level in derived):
+            for first, histograms in measured(place, drawn[name], self.bins.count):
+                cells = np.arange(first, first + len(histograms))
+                for level in derived:
+                    if level.source.name == name:
+                        add_rows(sums[level.name], level.cells.parents(cells), histograms)
+        return sums
+
+    def _rows(
+        self, level: AnyLevel, pieces: Iterator[tuple[int, Histograms]], found: list[Summary]
+    ) -> Iterator[pa.RecordBatch]:
+        """The published rows of a level; their summaries are kept if a layout needs them."""
+        asked = Question(self.bins, self.points, self.spec.minimum, level.law.rate)
+        estimates = None
+        if self.spec.estimator == "shrunk":  # it looks at all cells together
+            whole = np.concatenate([piece for _, piece in pieces])
+            estimates, pieces = self._shrunk(level, whole), iter([(0, whole)])
+        for start, piece in pieces:
+            for first in range(0, len(piece), ROWS):
+                histograms = piece[first : first + ROWS]
+                cells = np.arange(start + first, start + first + len(histograms))
+                codes, guess = level.domain.describe(cells), None if estimates is None else estimates[cells]
+                summary = summarise(histograms, asked, level.summands[cells], self._withheld(level, codes), guess)
+                if self.pseoe is not None:
+                    found.append(summary)
+                yield self._batch(level, codes, histograms, summary)
+
+    def _shrunk(self, level: AnyLevel, histograms: Histograms) -> Floats:
+        """Percentiles that borrow from the families which this level has whole cells of."""
+        cells = np.arange(level.domain.cells)
+        maps = [coarsening(level.domain, family) for family in self.families]
+        families = [found.parents(cells) for found in maps if found is not None]
+        rate = float(level.law.rate)
+        return estimate(histograms, families, rate, self.bins, self.points, level.summands)
+
+    def _withheld(self, level: AnyLevel, codes: list[pa.DictionaryArray]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """The cells that a public rule keeps back, whatever is in them."""
+        out = np.zeros(len(codes[0]) if codes else 1, np.bool_)
+        for column, withheld in level.shape.withhold.items():
+            shown = codes[level.domain.columns.index(column)]
+            listed = np.isin(np.array(shown.dictionary.to_pylist(), object), withheld)
+            out |= listed[shown.indices.to_numpy()]
+        return out
+
+    def _batch(
+        self, level: AnyLevel, codes: list[pa.Array], histograms: Histograms, summary: Summary
+    ) -> pa.RecordBatch:
+        hidden = ~summary.published
+        numbers = [summary.counts, summary.margins]
+        for p in range(len(self.points)):
+            numbers += [table[:, p] for table in (summary.percentiles, summary.low, summary.high, summary.widths)]
+        numbers += list(histograms.T)
+        arrays = [*codes, pa.array(summary.status), *(pa.array(n, mask=hidden) for n in numbers)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema(level))
+
+    def _schema(self, level: AnyLevel) -> pa.Schema:
+        codes = pa.dictionary(pa.int32(), pa.string())
+        return pa.schema([(c.name, codes if c.type == "code" else pa.int64()) for c in self.columns[level.name]])

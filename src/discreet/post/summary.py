@@ -1,0 +1,92 @@
+"""What is published of a protected histogram: a count, percentiles, their limits; nothing at all of a small cell.
+
+Everything here is computed from protected numbers and public borders, so it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.binning import Bins
+from discreet.post.intervals import limits, outward
+from discreet.post.percentiles import Floats, Int64s, places, to_dollars, values
+from discreet.post.sums import count_margin
+
+PUBLISHED, SUPPRESSED = 1, 5  # LEHD's status flags
+LEVEL = Fraction(9, 10)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of every cell, and the law of the noise in its bins."""
+
+    bins: Bins
+    points: tuple[Fraction, ...]
+    minimum: int
+    rate: Fraction
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One row a cell. What a suppressed cell has here must not be shown."""
+
+    published: NDArray[np.bool_]
+    counts: Int64s
+    margins: Int64s
+    percentiles: Int64s  # (cells, points)
+    low: Int64s
+    high: Int64s
+    widths: Int64s  # of the bin that a percentile lies in
+
+    @property
+    def status(self) -> Int64s:
+        return np.where(self.published, PUBLISHED, SUPPRESSED)
+
+    @staticmethod
+    def joined(parts: Sequence[Summary]) -> Summary:
+        """Several pieces of a level as one."""
+        return Summary(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Summary)))
+
+
+def summarise(
+    histograms: Int64s,
+    asked: Question,
+    summands: Int64s,
+    withheld: NDArray[np.bool_],
+    estimates: Floats | None = None,
+) -> Summary:
+    """Percentiles as published by the Census Bureau (000, Eq. 4), with the 30 rule on the protected count; or others'
+    estimates of them, as far as they lie within the limits."""
+    counts = histograms.sum(axis=1)
+    published = (counts >= asked.minimum) & ~withheld
+    kept = np.where(published[:, None], histograms, 1)  # any histogram with a positive total: it is not shown
+    low, high = outward(*limits(kept, asked.bins, asked.points, asked.rate, summands, LEVEL))
+    edges = np.array(asked.bins.borders)
+    if estimates is None:
+        found, fractions = places(kept, asked.bins, asked.points)
+        amounts = to_dollars(values(found, fractions, asked.bins))
+    else:
+        amounts = to_dollars(np.where(published[:, None], estimates, edges[0]))
+        amounts = np.maximum.accumulate(np.clip(amounts, low, high), axis=1)
+        low, high = np.minimum(low, amounts), np.maximum(high, amounts)
+        found = np.searchsorted(edges[1:-1], amounts, side="right")
+    return Summary(
+        published=published,
+        counts=counts,
+        margins=margins(asked.rate, summands * asked.bins.count),
+        percentiles=amounts.astype(np.int64),
+        low=low.astype(np.int64),
+        high=high.astype(np.int64),
+        widths=edges[found + 1] - edges[found],
+    )
+
+
+def margins(rate: Fraction, draws: Int64s) -> Int64s:
+    """The margin of error of a sum of so many draws, for each cell."""
+    distinct, place = np.unique(draws, return_inverse=True)
+    return np.array([count_margin(rate, int(n), LEVEL) for n in distinct], np.int64)[place]

@@ -1,0 +1,151 @@
+"""Does a file follow the LEHD layout of PSEO earnings or flows? Names every line and column that does not."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from pathlib import Path
+
+import numpy as np
+
+from discreet.publish.lehd.codes import repair as with_all_zeros
+from discreet.publish.lehd.reading import read
+from discreet.publish.lehd.rules import Problem, Rules, shortened
+from discreet.publish.lehd.schema import IDENTIFIERS, LAYOUTS, Layout
+from discreet.words import plural
+
+EXAMPLES = 20
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something that the layout does not allow. `line` 1 is the header; none: it is about the whole file."""
+
+    line: int | None
+    column: str
+    problem: str
+
+    def __str__(self) -> str:
+        places = ([] if self.line is None else [f"line {self.line}"]) + ([self.column] if self.column else [])
+        return f"{', '.join(places)}: {self.problem}" if places else self.problem
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The layout a file is nearest to, its rows, and what is wrong with it."""
+
+    layout: Layout
+    rows: int
+    violations: tuple[Violation, ...]
+
+
+@dataclass
+class _Found:
+    """Violations: all are counted, the first of every sort are kept."""
+
+    kept: list[Violation] = field(default_factory=list)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, line: int | None, problem: Problem) -> None:
+        sort = (problem.column, problem.kind)
+        self.counts[sort] += 1
+        if self.counts[sort] <= EXAMPLES:
+            self.kept.append(Violation(line, problem.column, str(problem)))
+
+    def all(self) -> tuple[Violation, ...]:
+        """In the order of lines; at the end how many were left out."""
+        left = {sort: n - EXAMPLES for sort, n in self.counts.items() if n > EXAMPLES}
+        rest = [Violation(None, c, f"in {plural(n, 'more line')}: {kind}") for (c, kind), n in left.items()]
+        return tuple(sorted(self.kept, key=lambda v: v.line or 0) + rest)
+
+
+def check_layout(path: Path, repair: bool = False) -> list[Violation]:
+    """Everything in a file that the layout does not allow; see `examine`."""
+    return list(examine(path, repair).violations)
+
+
+def examine(path: Path, repair: bool = False) -> Checked:
+    """Read a file once and compare it with the layout that its header names.
+
+    With `repair` the zeros that a spreadsheet took from the codes are put back first, in memory. A wrong header ends
+    the check: without names there is no telling what the fields are. Of each sort of problem at most twenty are named,
+    the others counted. A row costs some 50 bytes of memory.
+    """
+    lines_read = read(path)
+    _, header = next(lines_read)
+    layout = max(LAYOUTS, key=lambda known: _likeness(known.columns, header))
+    found = _Found()
+    for problem in _header(layout, header):
+        found.add(1, problem)
+    if found.kept:
+        return Checked(layout, 0, found.all())
+    rules, seen, rows = Rules(layout), _Seen(), 0
+    for line, fields in lines_read:
+        rows += 1
+        if len(fields) != len(header):
+            fewer = "fewer" if len(fields) < len(header) else "more"
+            found.add(line, Problem("", f"{fewer} fields than the header has"))
+            continue
+        row = with_all_zeros(fields) if repair else fields
+        for problem in rules.problems(row):
+            found.add(line, problem)
+        seen.add(line, row[: len(IDENTIFIERS)])
+    if not rows:
+        found.add(None, Problem("", "there are no rows"))
+    for line in seen.again():
+        found.add(line, Problem("identifiers", "are those of an earlier line"))
+    return Checked(layout, rows, found.all())
+
+
+def lines(violations: Iterable[Violation]) -> list[str]:
+    """One line a violation."""
+    return [str(violation) for violation in violations]
+
+
+def _likeness(columns: Sequence[str], header: Sequence[str]) -> tuple[bool, int]:
+    return list(columns) == list(header), len(set(columns) & set(header)) - len(set(columns) - set(header))
+
+
+def _header(layout: Layout, header: list[str]) -> Iterator[Problem]:
+    """Columns that are missing, unknown, doubled or out of order."""
+    expected, count = layout.columns, Counter(header)
+    if not set(layout.indicators) & set(header):
+        yield Problem("", "the header is neither that of pseoe nor that of pseof")
+        return
+    for column in expected:
+        if column not in count:
+            yield Problem(column, f"is missing; {layout} has it")
+    for column in count:
+        if column not in expected:
+            yield Problem(shortened(column), f"is not a column of {layout}")
+        elif count[column] > 1:
+            yield Problem(column, f"stands {count[column]} times in the header")
+    known = [column for column in dict.fromkeys(header) if column in expected]
+    right = [column for column in expected if column in count]
+    for what, start, end, _, _ in SequenceMatcher(None, right, known, autojunk=False).get_opcodes():
+        if what in {"delete", "replace"}:
+            for place in range(start, end):
+                belongs = f"after {right[place - 1]}" if place else "first"
+                yield Problem(right[place], f"is out of order; it belongs {belongs}")
+
+
+class _Seen:
+    """Which identifiers came before: 64 bits of a digest and the line, for each row."""
+
+    def __init__(self) -> None:
+        self._digests, self._lines = bytearray(), array("q")
+
+    def add(self, line: int, identifiers: list[str]) -> None:
+        self._digests += hashlib.blake2b("\x1f".join(identifiers).encode(), digest_size=8).digest()
+        self._lines.append(line)
+
+    def again(self) -> list[int]:
+        """The lines whose identifiers stood before."""
+        digests = np.frombuffer(bytes(self._digests), dtype="<u8")
+        order = np.argsort(digests, kind="stable")  # equal ones stay in the order of lines
+        repeated = order[1:][digests[order[1:]] == digests[order[:-1]]]
+        return sorted(self._lines[int(place)] for place in repeated)

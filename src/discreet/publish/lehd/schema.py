@@ -1,0 +1,242 @@
+"""The LEHD public-use layout of PSEO files as data: columns, code lists, aggregation levels, the version line.
+
+Two kinds of file: `pseoe` (earnings of graduates) and `pseof` (where they work). Identifiers come first, then
+indicators, then status flags. Source: LEHD Public Use Data Schema, V4.14.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+from discreet.errors import PublishError
+
+VERSION = "V4.14.0"
+Kind = Literal["pseoe", "pseof"]
+IDENTIFIERS = (
+    "agg_level_pseo",
+    "inst_level",
+    "institution",
+    "degree_level",
+    "cip_level",
+    "cipcode",
+    "grad_cohort",
+    "grad_cohort_years",
+    "geo_level",
+    "geography",
+    "ind_level",
+    "industry",
+)
+YEARS = ("y1", "y5", "y10")  # after graduation
+ALL_COHORTS = "0000"
+SMALLEST = 30  # no earnings are published of fewer graduates
+
+# Code lists, with short labels ------------------------------------------------------------------------------------
+
+DEGREE_LEVELS = {
+    "00": "All degree levels",
+    "01": "Certificate, less than 1 year",
+    "02": "Certificate, 1 to 2 years",
+    "03": "Associate",
+    "04": "Certificate, 2 to 4 years",
+    "05": "Bachelor",
+    "06": "Certificate after the bachelor",
+    "07": "Master",
+    "08": "Certificate after the master",
+    "17": "Doctorate, research",
+    "18": "Doctorate, professional practice",
+}
+INST_LEVELS = {"I": "Institution", "S": "State of institution", "D": "Division of institution", "N": "All institutions"}
+CIP_LEVELS = {"A": "All fields", "2": "CIP family, 2 digits", "4": "CIP, 4 digits", "6": "CIP, 6 digits"}
+GEO_LEVELS = {"N": "National", "D": "Census division"}
+IND_LEVELS = {"A": "All industries", "S": "NAICS sector"}
+FLAGS = {"-1": "not available", "1": "published", "5": "suppressed"}
+IPEDS_FLAGS = {"1": "as reported", "2": "edited to fit the fields", "3": "not available", "4": "partially missing"}
+LABELS: Mapping[str, Mapping[str, str]] = {
+    "inst_level": INST_LEVELS,
+    "degree_level": DEGREE_LEVELS,
+    "cip_level": CIP_LEVELS,
+    "geo_level": GEO_LEVELS,
+    "ind_level": IND_LEVELS,
+}
+STATES = (*(f"{n:02}" for n in range(1, 57) if n not in {3, 7, 14, 43, 52}), "72", "78")  # FIPS
+SECTORS = (
+    *("11", "21", "22", "23", "31-33", "42", "44-45", "48-49", "51", "52"),
+    *("53", "54", "55", "56", "61", "62", "71", "72", "81", "92"),
+)
+RESTRICTED = frozenset({"07", "17"})  # degree levels whose earnings stop at two digits of the CIP
+
+# The form of a code depends on the level in another column. CIP NN.XX is a whole family, consolidated.
+FORMS: Mapping[str, tuple[str, Mapping[str, re.Pattern[str]]]] = {
+    column: (level, {code: re.compile(form, re.ASCII) for code, form in forms.items()})
+    for column, level, forms in (
+        ("institution", "inst_level", {"I": r"\d{7}[\dA-Z]", "S": "|".join(STATES), "D": "[1-9]", "N": ".+"}),
+        (
+            *("cipcode", "cip_level"),
+            {"A": "00", "2": r"(?!00)\d\d", "4": r"(?!00)\d\d\.(\d\d|XX)", "6": r"(?!00)\d\d\.\d{4}"},
+        ),
+        ("geography", "geo_level", {"N": "00", "D": "[1-9Z]"}),
+        ("industry", "ind_level", {"A": "00", "S": "|".join(SECTORS)}),
+    )
+}
+COHORT = re.compile(r"0000|(19|20)\d\d", re.ASCII)
+
+
+def cohort_years(degree_level: str) -> int:
+    """Years in a cohort: three for bachelors, five for all others."""
+    return 3 if degree_level == "05" else 5
+
+
+# Columns ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Group:
+    """The indicators that one status flag speaks about."""
+
+    flag: str
+    values: tuple[str, ...]
+    measure: Literal["earnings", "grads_earn", "count", "ipeds"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One kind of file: its groups give the order of indicators and of flags."""
+
+    kind: Kind
+    version: str
+    groups: tuple[Group, ...]
+
+    @property
+    def indicators(self) -> tuple[str, ...]:
+        return tuple(value for group in self.groups for value in group.values)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        return tuple(group.flag for group in self.groups)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return IDENTIFIERS + self.indicators + self.flags
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.version}"
+
+
+_EARNINGS = tuple(
+    group
+    for y in YEARS
+    for group in (
+        Group(f"status_{y}_earnings", tuple(f"{y}_p{p}_earnings" for p in (25, 50, 75)), "earnings"),
+        Group(f"status_{y}_grads_earn", (f"{y}_grads_earn",), "grads_earn"),
+    )
+)
+_IPEDS = tuple(f"{y}_ipeds_count" for y in YEARS)
+_FLOWS = (
+    *(f"{y}_{what}" for y in YEARS for what in ("grads_emp", "grads_emp_instate")),
+    *(f"{y}_grads_nme" for y in YEARS),
+)
+
+PSEOE = Layout("pseoe", VERSION, (*_EARNINGS, *(Group(f"status_{count}", (count,), "ipeds") for count in _IPEDS)))
+PSEOE_2019 = Layout("pseoe", "of 2019", (*_EARNINGS, Group("status_ipeds_count", _IPEDS, "ipeds")))
+PSEOF = Layout("pseof", VERSION, tuple(Group(f"status_{count}", (count,), "count") for count in _FLOWS))
+LAYOUTS = (PSEOE, PSEOE_2019, PSEOF)
+
+# Aggregation levels -----------------------------------------------------------------------------------------------
+
+_INST = {"S": 0, "I": 12}
+_CIP = {"A": 0, "2": 2, "4": 4}
+_COHORT = {False: 0, True: 6}
+_IND = {"A": 0, "S": 48}
+_GEO = {"N": 0, "D": 96}
+_INST_WORDS = {"S": "State of Institution", "I": "Institution ID"}
+
+
+@dataclass(frozen=True)
+class AggLevel:
+    """What a row is a total of. Every level is by degree."""
+
+    inst_level: str
+    cip_level: str
+    by_cohort: bool
+    geo_level: str = "N"
+    ind_level: str = "A"
+
+    @property
+    def number(self) -> int:
+        """agg_level_pseo = 26 + 2·cip + 6·cohort + 12·institution + 48·sector + 96·division."""
+        return (
+            26
+            + _CIP[self.cip_level]
+            + _COHORT[self.by_cohort]
+            + _INST[self.inst_level]
+            + _IND[self.ind_level]
+            + _GEO[self.geo_level]
+        )
+
+    @property
+    def grad_char(self) -> str:
+        """The graduates' side in words."""
+        cip = [] if self.cip_level == "A" else [f"CIP {self.cip_level}-digit"]
+        cohort = ["Start Year for Graduation Cohort"] if self.by_cohort else []
+        return " * ".join(["Degree Level", *cip, *cohort, _INST_WORDS[self.inst_level]])
+
+    @property
+    def firm_char(self) -> str:
+        """The employers' side in words; empty for all of them."""
+        sector = ["NAICS Sector"] if self.ind_level == "S" else []
+        return " * ".join(sector + (["Census Division"] if self.geo_level == "D" else []))
+
+    def occurs_in(self, kind: Kind) -> bool:
+        """Earnings are not split by employers; flows stop at two digits of the CIP."""
+        return (self.geo_level, self.ind_level) == ("N", "A") if kind == "pseoe" else self.cip_level != "4"
+
+
+AGG_LEVELS: Mapping[int, AggLevel] = {
+    level.number: level
+    for level in sorted((AggLevel(*p) for p in product(_INST, _CIP, _COHORT, _GEO, _IND)), key=lambda a: a.number)
+}
+
+
+def agg_level(inst_level: str, cip_level: str, by_cohort: bool, geo_level: str = "N", ind_level: str = "A") -> int:
+    """The number of an aggregation level.
+
+    >>> agg_level("I", "4", by_cohort=True)
+    48
+    """
+    level = AggLevel(inst_level, cip_level, by_cohort, geo_level, ind_level)
+    if level not in AGG_LEVELS.values():
+        raise PublishError(
+            f"there is no aggregation level of inst_level {inst_level!r}, cip_level {cip_level!r}, "
+            f"geo_level {geo_level!r}, ind_level {ind_level!r}",
+            do="PSEO has S and I, A, 2 and 4, N and D, A and S",
+        )
+    return level.number
+
+
+def agg_parts(number: int) -> AggLevel:
+    """The aggregation level with this number: the inverse of `agg_level`."""
+    if number not in AGG_LEVELS:
+        raise PublishError(f"there is no aggregation level {number!r}", do="they are even, from 26 to 192, with gaps")
+    return AGG_LEVELS[number]
+
+
+# The version file -------------------------------------------------------------------------------------------------
+
+
+def version_line(product: str, geo: str, geonum: str, start: int, end: int, release: str, internal: str) -> str:
+    """One line of version_pseo.txt; the years are the first ones of the first and the last cohort.
+
+    >>> version_line("pseoe", "CO", "08", 2001, 2015, "R2026Q4", "discreet_1")
+    'PSEOE CO 08 2001-2015 V4.14.0 R2026Q4 discreet_1'
+    """
+    line = f"{product.upper()} {geo} {geonum} {start}-{end} {VERSION} {release} {internal}"
+    form = rf"PSEO[EF] [A-Z]{{2}} \d\d \d{{4}}-\d{{4}} {re.escape(VERSION)} R\d{{4}}Q[1-4] \S+"
+    if not re.fullmatch(form, line, re.ASCII) or start > end:
+        raise PublishError(
+            f"{line!r} is no version line", do="write it like PSEOE CO 08 2001-2015 V4.14.0 R2026Q4 name"
+        )
+    return line

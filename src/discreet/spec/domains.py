@@ -1,0 +1,119 @@
+"""The public categories that tables are by: listed, from code lists, hierarchies, or lists of groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from discreet import codelists
+from discreet.domain import Attribute
+from discreet.privacy.events import Name
+from discreet.spec.strict import ColumnName, Strict
+
+
+class OtherRule(Strict):
+    """Undeclared values are counted together under this name."""
+
+    other: Name
+
+
+class _DomainSpec(Strict):
+    undeclared: Literal["drop", "other"] | OtherRule = "drop"
+    provenance: str = ""
+
+    @property
+    def other(self) -> str | None:
+        rule = self.undeclared
+        return rule.other if isinstance(rule, OtherRule) else "other" if rule == "other" else None
+
+
+class _OneColumn(_DomainSpec):
+    column: ColumnName | None = None
+    width: Annotated[int, Field(ge=1, le=100)] | None = None
+
+
+class ValuesDomain(_OneColumn):
+    """Categories listed in the spec."""
+
+    values: list[str]
+
+    def attributes(self, name: str, base: Path) -> list[Attribute]:  # noqa: ARG002 - one signature for all
+        return [codelists.flat(name, self.values, None, self.column or name, self.other, self.provenance, self.width)]
+
+
+class CodesDomain(_OneColumn):
+    """Categories from one column of a code-list file."""
+
+    codes: str
+    code: ColumnName | None = None
+    label: ColumnName | None = None
+
+    def attributes(self, name: str, base: Path) -> list[Attribute]:
+        path, code = base / self.codes, self.code or name
+        return [
+            codelists.from_codes(
+                name, path, code, self.label, self.column or name, self.other, self.provenance, self.width
+            )
+        ]
+
+
+class HierarchyDomain(_OneColumn):
+    """Nested codes, finest first: every level can be published, all are read off the finest one."""
+
+    hierarchy: str
+    levels: Annotated[list[ColumnName], Field(min_length=1)]
+
+    def attributes(self, name: str, base: Path) -> list[Attribute]:
+        path, column = base / self.hierarchy, self.column or self.levels[0]
+        return codelists.levels(path, self.levels, column, self.other, self.provenance, name, self.width)
+
+
+class GroupsDomain(_DomainSpec):
+    """A public list of groups, with where it comes from. `coarser` names other columns of the list by which its groups
+    can be put together: every group then lies in one group of that attribute, too."""
+
+    groups: str
+    columns: Annotated[list[ColumnName], Field(min_length=1)]
+    source_columns: list[ColumnName] | None = None
+    coarser: dict[Name, Annotated[list[ColumnName], Field(min_length=1)]] = {}
+    provenance: Annotated[str, Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _as_many(self) -> GroupsDomain:
+        if self.source_columns is not None and len(self.source_columns) != len(self.columns):
+            raise ValueError("source_columns needs one name for each of columns")
+        return self
+
+    def attributes(self, name: str, base: Path) -> list[Attribute]:
+        source = self.source_columns or self.columns
+        path, shown = base / self.groups, {name: self.columns, **self.coarser}
+        return codelists.from_groups(name, path, shown, source, self.other, self.provenance)
+
+
+_DOMAINS: dict[str, type[_DomainSpec]] = {
+    "values": ValuesDomain,
+    "codes": CodesDomain,
+    "hierarchy": HierarchyDomain,
+    "groups": GroupsDomain,
+}
+
+
+def _domain_kind(data: Any) -> str | None:
+    if isinstance(data, dict):
+        return next((kind for kind in _DOMAINS if kind in data), None)
+    return next((kind for kind, model in _DOMAINS.items() if type(data) is model), None)
+
+
+DomainSpec = Annotated[
+    Annotated[ValuesDomain, Tag("values")]
+    | Annotated[CodesDomain, Tag("codes")]
+    | Annotated[HierarchyDomain, Tag("hierarchy")]
+    | Annotated[GroupsDomain, Tag("groups")],
+    Discriminator(
+        _domain_kind,
+        custom_error_type="domain",
+        custom_error_message="needs one of values, codes, hierarchy or groups",
+    ),
+]

@@ -1,0 +1,53 @@
+"""Where the confidential records are."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+
+from discreet import pgurl
+from discreet.spec.strict import Strict
+
+
+class FileSource(Strict):
+    """Records in files: the format by its ending, or named. A path may be a folder or a glob.
+
+    CSV is cut at commas (`.tsv`: tabs) or at the declared delimiter, never at a guessed one. SAS and Stata columns with
+    value labels are read as codes, or as the labels' text; SAS keeps its labels in a catalog of their own.
+    """
+
+    path: str
+    format: Literal["parquet", "csv", "sas", "stata"] | None = None
+    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    labels: Literal["codes", "text"] = "codes"
+    catalog: str | None = None
+
+
+class DuckDBSource(Strict):
+    """A table of a DuckDB database file."""
+
+    duckdb: str
+    table: str
+
+
+class PostgresSource(Strict):
+    """A table of a PostgreSQL database; the password comes from the environment or ~/.pgpass, never from the spec."""
+
+    postgres: Annotated[str, AfterValidator(pgurl.without_password)]
+    table: str
+
+
+def _source_kind(data: Any) -> str:
+    if isinstance(data, dict):
+        return next((kind for kind in ("duckdb", "postgres") if kind in data), "file")
+    return "duckdb" if isinstance(data, DuckDBSource) else "postgres" if isinstance(data, PostgresSource) else "file"
+
+
+Source = Annotated[
+    Annotated[FileSource, Tag("file")]
+    | Annotated[DuckDBSource, Tag("duckdb")]
+    | Annotated[PostgresSource, Tag("postgres")],
+    Discriminator(_source_kind),
+    BeforeValidator(lambda data: {"path": data} if isinstance(data, str) else data),
+]

@@ -1,0 +1,33 @@
+"""What every part of a declaration has in common: unknown keys are refused, nothing is guessed."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+ColumnName = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Strict(BaseModel):
+    """Unknown keys are refused, with the nearest known one; values are what they look like."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, data: Any) -> Any:
+        if isinstance(data, dict):
+            for key in data:
+                if key not in cls.model_fields:
+                    text = unknown(str(key), [name for name in cls.model_fields if name != "base"])
+                    raise PydanticCustomError("unknown_key", "{text}", {"text": text, "key": str(key)})
+        return data
+
+
+def unknown(word: str, known: list[str], what: str = "key") -> str:
+    """«unknown key 'epsilno'; did you mean 'epsilon'?»"""
+    close = difflib.get_close_matches(word, known, 1, cutoff=0.6)
+    return f"unknown {what} {word!r}; " + (f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}")

@@ -1,0 +1,46 @@
+"""What is published: one class a method, told apart by `method`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field
+
+from discreet.privacy.events import Name
+from discreet.privacy.exact import Positive
+from discreet.spec.earnings import Earnings, Level
+from discreet.spec.strict import Strict, unknown
+
+__all__ = ["Counts", "Earnings", "Level", "Table"]
+
+
+class Counts(Strict):
+    """Protected counts by some attributes (000 §1, 001 A.1)."""
+
+    method: Literal["counts"] = "counts"
+    name: Name
+    by: list[str]
+    epsilon: Positive
+    form: Literal["dense", "sparse"] = "dense"
+    nonnegative: bool = False
+    round_to: Annotated[int, Field(ge=2, le=10**9)] | None = None
+
+
+_METHODS = {"counts": Counts, "earnings": Earnings}
+
+
+def _known_method(data: Any) -> Any:
+    if isinstance(data, dict):
+        if "method" not in data:
+            raise ValueError(f"key 'method' is missing; known methods: {', '.join(_METHODS)}")
+        if not isinstance(data["method"], str) or data["method"] not in _METHODS:
+            raise ValueError(unknown(str(data["method"]), list(_METHODS), "method"))
+    return data
+
+
+Table = Annotated[Counts | Earnings, Discriminator("method"), BeforeValidator(_known_method)]
+
+
+def table_names(table: Counts | Earnings) -> list[str]:
+    """The names under which a table and its levels are published."""
+    return [table.name, *(level.name for level in (table.levels if isinstance(table, Earnings) else ()))]
