@@ -1,4 +1,4 @@
-"""A small world for tests of earnings: a public list of programmes, graduates with earnings, releases of percentiles."""
+"""A small world for tests of earnings: a public list of programmes, graduates with pay, releases of percentiles."""
 
 from __future__ import annotations
 

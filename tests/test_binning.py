@@ -150,7 +150,6 @@ def test_parameters_that_give_no_bins_are_refused(mean: Fraction, deviation: Fra
         lognormal(mean, deviation, floor)
 
 
-@pytest.mark.xfail(strict=True, reason="binning.lognormal: doubles overflow outside of its `try`, or with a warning")
 @pytest.mark.parametrize(
     ("mean", "deviation"),
     [

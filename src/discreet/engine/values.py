@@ -47,10 +47,11 @@ class Binned:
         )
 
 
-def value_columns(binned: Sequence[Binned], codes: Sequence[str]) -> set[str]:
-    """The columns that are read as numbers and not as codes as well."""
+def value_columns(binned: Sequence[Binned], codes: Sequence[str]) -> dict[str, bool]:
+    """The columns that are read as numbers, and whether as codes as well."""
     compared = {rule.column for made in binned for rule in made.sample if rule.equals is not None}
-    return {column for made in binned for column in made.reads} - compared - set(codes)
+    ranged = [r.column for made in binned for r in made.sample if r.at_least is not None or r.at_most is not None]
+    return {column: column in compared | set(codes) for column in [*(made.value for made in binned), *ranged]}
 
 
 def with_bins(table: ibis.Table, binned: Sequence[Binned]) -> ibis.Table:
@@ -82,6 +83,12 @@ def below(table: ibis.Table, made: Binned) -> ibis.Value:
     return sampled(table, made) & (number(table[made.value]) < made.bins.borders[0]).fill_null(False)
 
 
+def unreadable(table: ibis.Table, made: Binned) -> ibis.Value:
+    """Whether a record has something for a value that is no number."""
+    value = table[made.value]
+    return ~missing(value) & missing(number(value))
+
+
 def _holds(table: ibis.Table, rule: Rule) -> ibis.Value:
     column, parts = table[rule.column], []
     if rule.at_least is not None:
@@ -97,5 +104,7 @@ def _holds(table: ibis.Table, rule: Rule) -> ibis.Value:
 def number(column: ibis.Value) -> ibis.Value:
     """A column as numbers; text that is none is missing."""
     if column.type().is_string():
-        return column.re_search(NUMBER).fill_null(False).ifelse(column, ibis.null("string")).cast("float64")
+        # What matches must be all of it: in Java `$` stands before a last line break, too.
+        plain = (column.re_extract(NUMBER, 0) == column).fill_null(False) & (column != "")
+        return plain.ifelse(column, ibis.null("string")).cast("float64")
     return column.cast("float64") if column.type().is_floating() else column

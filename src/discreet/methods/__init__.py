@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from discreet.errors import SpecError
+from discreet.publish.tables import KINDS
+
 if TYPE_CHECKING:
     import ibis
 
@@ -109,7 +112,23 @@ _METHODS = {
 
 def methods(release: Release) -> list[Method]:
     """The tables of a release, ready to be planned or run."""
-    return [_method(release, table) for table in release.tables]
+    found = [_method(release, table) for table in release.tables]
+    _refuse_doubles([name for method in found for name in _files(method)])
+    return found
+
+
+def _files(method: Method) -> list[str]:
+    tables = [f"{table.name}.{kind}" for table in method.published() for kind in KINDS]
+    return [*tables, *method.layouts(False)]
+
+
+def _refuse_doubles(names: list[str]) -> None:
+    """Two tables, or a table and a layout, that would be one file; on some systems A and a are one."""
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise SpecError(f"two files are called {name!r}", where="tables", do="rename a table or a level")
+        seen.add(name.lower())
 
 
 def _method(release: Release, table: Table) -> Method:

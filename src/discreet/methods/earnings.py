@@ -43,6 +43,7 @@ from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Reservation
 from discreet.privacy.unit import Establishment, Unit
 from discreet.publish.lehd.pseoe import QUARTILES, Pseoe, lehd_level
+from discreet.publish.lehd.schema import SMALLEST
 from discreet.publish.place import Place
 from discreet.spec import Earnings, Release
 
@@ -107,7 +108,9 @@ class EarningsMethod:
                 for key in a.published
             }
             if unknown := next((code for code in codes if code not in known), None):
-                raise SpecError(f"withholds {column} {unknown!r}, which is no category", where=where)
+                raise SpecError(
+                    f"withholds {column} {unknown!r}, which is no category", where=where, do="name declared codes"
+                )
 
     def _check_families(self) -> None:
         chain = [*self.families, self.levels[0].domain]
@@ -152,7 +155,8 @@ class EarningsMethod:
 
     @property
     def binned(self) -> tuple[Binned, ...]:
-        return (Binned(f"discreet_bin_{self.name}", self.spec.value, self.bins, tuple(self.spec.sample)),)
+        column = f"discreet_bin_{self.name.encode().hex()}"  # engines take A for a
+        return (Binned(column, self.spec.value, self.bins, tuple(self.spec.sample)),)
 
     @property
     def spans(self) -> tuple[Spans, ...]:
@@ -234,7 +238,7 @@ class EarningsMethod:
                 bound.open_inside(),
                 HistogramKernel(level.name, level.law.rate),
                 reservation,
-                name=f"{level.name}.measured",
+                name=f"{level.name}~measured",  # no table can be called so
                 purpose="earnings/histogram",
                 guarantee=self._promise(level),
                 place=place,
@@ -269,13 +273,25 @@ class EarningsMethod:
             raise SpecError(
                 f"the layout lehd needs percentile {missing}", where=f"table {self.name}", do="add it to `percentiles`"
             )
-        levels = tuple(lehd_level(level.name, level.domain, self.spec.layout) for level in self.levels)
+        if self.spec.minimum < SMALLEST:
+            raise SpecError(
+                f"the layout lehd has no cells below {SMALLEST}", where=f"table {self.name}", do="leave `minimum` out"
+            )
+        levels = tuple(
+            lehd_level(level.name, level.domain, self.spec.layout, level.shape.withhold) for level in self.levels
+        )
         numbers = [level.agg.number for level in levels]
         if double := next((n for n in numbers if numbers.count(n) > 1), None):
             raise SpecError(
                 f"two levels are LEHD's aggregation level {double}",
                 where=f"table {self.name}",
                 do="keep one of them",
+            )
+        if not any(level.agg.by_cohort for level in levels):
+            raise SpecError(
+                "the layout lehd states the first and the last cohort, and no level is by one",
+                where=f"table {self.name}",
+                do=f"add a level with the column {self.spec.layout.grad_cohort!r}",
             )
         return Pseoe(self.spec.layout, levels, self.labels)
 

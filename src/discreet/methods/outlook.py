@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import erf, exp, inf, log, sqrt
+from math import asinh, erf, exp, inf, log, sqrt
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -88,13 +88,11 @@ def _lines(method: EarningsMethod, level: AnyLevel, asked: Setting, names: list[
     base = method.levels[0].domain
     cells = coarsening(base, level.domain)
     graduates = asked.reference.graduates * (1 if cells is None else _typical(cells.children()))
-    mean, deviation = (written(number) for number in (asked.reference.mean, asked.reference.deviation))
-    lines = [f"percentiles, if earnings are lognormal({mean}, {deviation}) with {graduates:,} graduates in a cell:"]
-    ways = (
-        [(f"measured with epsilon {written(level.epsilon)}", level.law.rate, 1)]
-        if isinstance(level, MeasuredLevel)
-        else []
-    )
+    law = f"lognormal({written(asked.reference.mean)}, {written(asked.reference.deviation)})"
+    lines = [f"percentiles by the published rule, if earnings are {law} with {graduates:,} graduates in a cell:"]
+    ways: list[tuple[str, Fraction, int]] = []
+    if isinstance(level, MeasuredLevel):
+        ways.append((f"measured with epsilon {written(level.epsilon)}", level.law.rate, 1))
     derived = level if isinstance(level, DerivedLevel) else method.as_derived(level)
     if derived is not None:
         summands = _typical(derived.summands)
@@ -104,7 +102,7 @@ def _lines(method: EarningsMethod, level: AnyLevel, asked: Setting, names: list[
     for what, rate, summands in ways:
         errors, share = asked.error(graduates, rate, summands)
         lines.append(f"  {what}: " + (_amounts(names, errors) if share else "all suppressed") + _suppressed(share))
-    if derived is not None:
+    if derived is not None and derived.law.variance() > 0:
         even = _break_even(derived.law.variance() * _typical(derived.summands)) * method.unit.records
         lines.append(f"  measuring is better than adding up from epsilon {even:.3g}")
     bias = asked.interpolation(graduates)
@@ -125,6 +123,5 @@ def _suppressed(share: float) -> str:
 
 
 def _break_even(variance: float) -> float:
-    """The rate at which a draw has this variance: v = 2a/(1−a)² solved for a = e^−rate."""
-    a = (variance + 1 - sqrt(2 * variance + 1)) / variance
-    return -log(a)
+    """The rate at which a draw has this variance: v = 2a/(1−a)² with a = e^−rate, that is 1/(2·sinh²(rate/2))."""
+    return 2 * asinh(sqrt(1 / (2 * variance)))

@@ -54,7 +54,10 @@ def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
             out.append(f"  most frequent undeclared: {', '.join(a.examples)}")
     for v in found.values:
         column = v.binned.value
-        out.append(f"{column}: {v.left_out:,} records without a value or outside the sample are left out")
+        out.append(
+            f"{column}: {v.left_out:,} records without a value or outside the sample are left out; "
+            f"{v.unreadable:,} of all have a value that is no number"
+        )
         out.append(f"{column}: {v.below:,} records below {v.binned.bins.borders[0]:,} are counted in the first bin")
     if found.clean:
         out.append("Every record follows the rules.")

@@ -216,8 +216,11 @@ class Prefix:
 
     def remove(self, name: str) -> None:
         system, base = self._open()
+        folder, _, _ = name.rpartition("/")
         with self._asked():
             system.delete_file(f"{base}/{name}")
+            if folder and not any(other.startswith(f"{folder}/") for other in self.names()):
+                system.delete_dir(f"{base}/{folder}")  # the empty object that Arrow leaves for it
 
     def clear(self) -> None:
         system, base = self._open()

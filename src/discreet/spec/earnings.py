@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from discreet.binning import PSEO, Bins, lognormal
 from discreet.errors import ParameterError
@@ -17,11 +18,20 @@ Whole = Annotated[int, Field(ge=-(2**40), le=2**40)]
 Codes = dict[ColumnName, Annotated[list[str], Field(min_length=1)]]
 
 
+def _within(least: Fraction | int, most: Fraction | int) -> Callable[[Fraction], Fraction]:
+    def check(number: Fraction) -> Fraction:
+        if not least <= number <= most:
+            raise ValueError(f"lies outside {written(Fraction(least))} … {written(Fraction(most))}")
+        return number
+
+    return check
+
+
 class LognormalSpec(Strict):
     """Borders at percentiles of a lognormal distribution, above a floor."""
 
-    mean: Exact
-    deviation: Positive
+    mean: Annotated[Exact, AfterValidator(_within(-100, 100))]
+    deviation: Annotated[Positive, AfterValidator(_within(Fraction(1, 1000), 10))]
     floor: Whole
 
 
@@ -98,8 +108,8 @@ class Level(Strict):
 class Reference(Strict):
     """A public guess for `plan`: how earnings are distributed, and how many graduates a cell of the table has."""
 
-    mean: Exact = Fraction("11.003")
-    deviation: Positive = Fraction("0.753")
+    mean: Annotated[Exact, AfterValidator(_within(-100, 100))] = Fraction("11.003")
+    deviation: Annotated[Positive, AfterValidator(_within(Fraction(1, 1000), 10))] = Fraction("0.753")
     graduates: Annotated[int, Field(ge=1, le=10**9)] = 100
 
 
@@ -126,9 +136,15 @@ def _percentages(data: Any) -> Any:
     return data
 
 
-def _short(field: str) -> BeforeValidator:
+def _short(field: str, known: str) -> BeforeValidator:
     """`bins: pseo` for {standard: pseo}, `layout: lehd` for {kind: lehd}."""
-    return BeforeValidator(lambda data: {field: data} if isinstance(data, str) else data)
+
+    def expand(data: Any) -> Any:
+        if isinstance(data, str) and data != known:
+            raise ValueError(f"expected {known!r}, or keys and values; found {data!r}")
+        return {field: data} if isinstance(data, str) else data
+
+    return BeforeValidator(expand)
 
 
 class Earnings(Strict):
@@ -139,7 +155,7 @@ class Earnings(Strict):
     by: list[str]
     value: ColumnName
     epsilon: Positive
-    bins: Annotated[BinsSpec, _short("standard")] = BinsSpec(standard="pseo")
+    bins: Annotated[BinsSpec, _short("standard", "pseo")] = BinsSpec(standard="pseo")
     sample: list[Rule] = []
     percentiles: Annotated[list[Positive], BeforeValidator(_percentages), Field(min_length=1, max_length=99)] = [
         Fraction(25),
@@ -152,7 +168,7 @@ class Earnings(Strict):
     withhold: Codes = {}
     levels: list[Level] = []
     reference: Reference = Reference()
-    layout: Annotated[Lehd, _short("kind")] | None = None
+    layout: Annotated[Lehd, _short("kind", "lehd")] | None = None
 
     @model_validator(mode="after")
     def _coherent(self) -> Earnings:
@@ -166,9 +182,11 @@ class Earnings(Strict):
         names = [self.name, *(level.name for level in self.levels)]
         if double := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"two levels are called {double!r}")
+        measured = [self.name, *(level.name for level in self.levels if level.epsilon is not None)]
         for level in self.levels:
-            if level.sum_of is not None and level.sum_of not in names:
+            if level.sum_of is not None and level.sum_of not in measured:
                 raise ValueError(
-                    f"level {level.name!r} is the sum of {level.sum_of!r}, which is no level of this table"
+                    f"level {level.name!r} is the sum of {level.sum_of!r}, which is no measured level of this table; "
+                    f"measured are {', '.join(measured)}"
                 )
         return self

@@ -99,7 +99,7 @@ class LehdLevel:
         return ipeds | found | {flag: pa.array(summary.status[mine]) for flag in flags}
 
 
-def lehd_level(name: str, domain: Domain, layout: Lehd) -> LehdLevel:
+def lehd_level(name: str, domain: Domain, layout: Lehd, withhold: Mapping[str, list[str]]) -> LehdLevel:
     """Which rows of the file a level gives; refused where the layout has no place for it."""
     where = f"level {name}, layout lehd"
     found = {column: (place, i) for place, a in enumerate(domain.attributes) for i, column in enumerate(a.columns)}
@@ -129,6 +129,15 @@ def lehd_level(name: str, domain: Domain, layout: Lehd) -> LehdLevel:
     levels = {"institution": agg.inst_level, "cipcode": agg.cip_level}
     for identifier, (place, i) in columns.items():
         _check_codes(domain.attributes[place], i, identifier, levels.get(identifier, ""), where)
+    if agg.cip_level == "4":
+        place, i = has["degree_level"]
+        open_ = {key[i] for key in domain.attributes[place].published} - set(withhold.get(layout.degree_level, ()))
+        if stopped := sorted(open_ & schema.RESTRICTED):
+            raise SpecError(
+                f"publishes degree level {stopped[0]} at four digits of the field, which the layout does not",
+                where=where,
+                do=f'write `withhold: {{{layout.degree_level}: ["07", "17"]}}`',
+            )
     years = has["years_after"][0]
     return LehdLevel(name, domain, agg, columns, (years, _years(domain.attributes[years], where)))
 
@@ -147,7 +156,7 @@ def _years(attribute: Attribute, where: str) -> dict[str, int]:
 
 def _check_codes(attribute: Attribute, column: int, identifier: str, level: str, where: str) -> None:
     for key in attribute.published:
-        if not fits(identifier, level, key[column]):
+        if not fits(identifier, level, key[column]) or key[column] == schema.ALL_COHORTS:
             raise DomainError(
                 f"{key[column]!r} is no {identifier} of the layout",
                 where=f"{where}, domain {attribute.name}",
@@ -220,7 +229,7 @@ class Pseoe:
             for i in [at[1]]
             for key in level.domain.attributes[at[0]].published
         }
-        return (int(min(found)), int(max(found))) if found else (0, 0)
+        return int(min(found)), int(max(found))
 
     def _label_rows(self) -> dict[str, list[tuple[str, ...]]]:
         """The codes that the declaration uses, with their labels; never those that occur."""
