@@ -42,6 +42,15 @@ CASES: dict[str, dict[str, Any]] = {
         "minimum": 3,
         "levels": [{"name": "pay_by_state", "by": ["state"]}, {"name": "pay", "by": [], "epsilon": "1/2"}],
     },
+    "shrunk": {
+        "method": "earnings",
+        "by": ["state", "degree"],
+        "value": "pay",
+        "epsilon": "3",
+        "minimum": 5,
+        "estimator": "shrunk",
+        "similar": [["degree"]],
+    },
     "wages": {  # written as text
         "method": "earnings",
         "by": ["pairs", "sector"],

@@ -25,19 +25,22 @@ class TableDoc:
 
 def as_json(release: str, tables: list[TableDoc], simulated: bool) -> str:
     """Columns, their types and all their codes, with labels where the code list has them."""
-    return (
-        json.dumps(
-            {
-                "release": release,
-                "notice": SIMULATION if simulated else "",
-                "tables": {t.name: _table(t) for t in tables},
-                "attributes": {a.name: _attribute(a) for t in tables for a in t.attributes},
-            },
-            indent=1,
-            ensure_ascii=False,
-        )
-        + "\n"
-    )
+    content = {
+        "release": release,
+        "notice": SIMULATION if simulated else "",
+        "tables": {t.name: _table(t) for t in tables},
+        "attributes": {a.name: _attribute(a) for t in tables for a in t.attributes},
+    }
+    return _lines(content, 3) + "\n"
+
+
+def _lines(value: object, depth: int, margin: str = "") -> str:
+    """JSON with a line for each key down to some depth. Python indents long lists of codes slowly."""
+    if depth == 0 or not isinstance(value, dict) or not value:
+        return json.dumps(value, ensure_ascii=False)
+    inner = margin + " "
+    lines = (f"{inner}{json.dumps(key, ensure_ascii=False)}: {_lines(v, depth - 1, inner)}" for key, v in value.items())
+    return "{\n" + ",\n".join(lines) + f"\n{margin}}}"
 
 
 def _table(table: TableDoc) -> dict[str, object]:

@@ -1,0 +1,76 @@
+"""The estimator that borrows, end to end: the same protected numbers, other percentiles, the same rules."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from discreet.binning import Bins
+from discreet.errors import DiscreetError
+from discreet.post.percentiles import percentiles, to_dollars
+from earners import BORDERS, Registrar, graduates, read, spec, table
+
+LEVELS = [
+    {"name": "families", "by": ["family", "grad_cohort", "years_after"]},
+    {"name": "schools", "by": ["school", "years_after"], "epsilon": "1"},
+]
+SHRUNK = {"estimator": "shrunk", "similar": [["years_after"], ["school", "years_after"]]}
+
+
+def released(folder: Path, **changes: Any) -> dict[str, pa.Table]:
+    """Published under the same key: the noise is that of the release's name, parameters and cells."""
+    office = Registrar(folder, graduates(60))
+    office.open(spec(table(levels=LEVELS, **changes))).run(folder / "out", simulation="shrunk")
+    files = Registrar.files(folder / "out")
+    return {name: read(files, name) for name in ("earnings", "families", "schools")}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pa.Table]:
+    folder = tmp_path_factory.mktemp("shrunk")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DISCREET_KEYS", str(folder / "keys"))
+        patch.setenv("DISCREET_TMP", str(folder / "tmp"))
+        return released(folder / "office", **SHRUNK)
+
+
+@pytest.mark.parametrize("level", ["earnings", "families", "schools"])
+def test_rules_of_what_is_published(tables: dict[str, pa.Table], level: str) -> None:
+    kept = [row for row in tables[level].to_pylist() if row["status"] == 1]
+    assert len(kept) > 2
+    for row in kept:
+        assert row["p25"] <= row["p50"] <= row["p75"]
+        for p in ("p25", "p50", "p75"):
+            assert row[f"{p}_low90"] <= row[p] <= row[f"{p}_high90"]
+        assert row["count"] == sum(value for name, value in row.items() if name.startswith("bin_"))
+    hidden = [row for row in tables[level].to_pylist() if row["status"] == 5]
+    first = tables[level].column_names.index("count")
+    assert all(value is None for row in hidden for value in list(row.values())[first:])
+
+
+def test_it_differs_from_the_published_rule(tables: dict[str, pa.Table]) -> None:
+    """From the bins that are published one can compute the published rule's percentiles: these are others."""
+    kept = tables["earnings"].filter(pc.equal(tables["earnings"]["status"], 1))
+    bins = np.stack([kept[name].to_numpy() for name in kept.column_names if name.startswith("bin_")], axis=1)
+    raw = to_dollars(percentiles(np.ascontiguousarray(bins), Bins(BORDERS), (Fraction(1, 2),)))[:, 0]
+    ours = kept["p50"].to_numpy()
+    assert (raw != ours).any()
+    inside = (kept["p50_low90"].to_numpy() <= raw) & (raw <= kept["p50_high90"].to_numpy())
+    assert inside.all()  # the limits are those of the histogram, whoever estimates
+
+
+def test_families_must_be_made_of_whole_cells(tmp_path: Path) -> None:
+    office = Registrar(tmp_path / "office", graduates(2))
+    for similar in ([["grad_cohort", "school"]], [["school", "years_after"], ["years_after"]], [["nobody"]]):
+        with pytest.raises(DiscreetError) as refusal:
+            office.open(spec(table(by=["programme4", "years_after"], estimator="shrunk", similar=similar))).plan()
+        assert "\n" not in str(refusal.value)
+        assert "similar" in refusal.value.where
+    with pytest.raises(DiscreetError, match="`similar` is for the estimator shrunk"):
+        office.open(spec(table(similar=[["years_after"]]))).plan()
