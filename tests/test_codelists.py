@@ -152,3 +152,9 @@ def test_any_text_survives_as_it_was_written(file: Any, rows: list[tuple[str, st
     path = file(out.getvalue().encode())
     assert read_columns(path, ["a", "b"], "d") == rows
     assert read_columns(path, ["b"], "d") == [(b,) for _, b in rows]
+
+
+def test_codes_of_groups_that_lost_their_zeros(file: Any) -> None:
+    path = file("inst,cip\n00100100,01.01\n")
+    (g,) = from_groups("p", path, {"p": ["inst", "cip"]}, ["i", "c"], None, "IPEDS", {"inst": 8})
+    assert (g.width_of(0), g.width_of(1)) == (8, None)

@@ -151,6 +151,8 @@ def check_layout(
     for line in lines(found.violations):
         typer.echo(line)
     if found.violations:
+        zeros = "" if repair or not found.zeros else "; most codes have lost their zeros: try --repair"
+        typer.echo(f"{file} does not follow the layout {found.layout}: {plural(found.total, 'violation')}{zeros}.")
         raise typer.Exit(1)
     repaired = ", its zeros put back," if repair else ""
     typer.echo(f"{file}{repaired} follows the layout {found.layout} ({plural(found.rows, 'row')}).")

@@ -106,6 +106,7 @@ def from_groups(
     source: Sequence[str],
     other: str | None,
     provenance: str,
+    widths: Mapping[str, int] | None = None,
 ) -> list[Attribute]:
     """A public list of groups, such as the programmes that institutions offer: several columns, one category a row.
 
@@ -130,6 +131,7 @@ def from_groups(
                 categories=tuple(order),
                 lookup={fine: codes[key] for fine, key in zip(finest, keys, strict=True)},
                 other=other,
+                width=tuple(widths.get(column) for column in shown[name]) if widths else None,
                 hierarchy=name if len(shown) > 1 else "",
                 provenance=provenance,
             )

@@ -40,7 +40,7 @@ class Attribute:
     lookup: Mapping[Key, int] = field(repr=False)
     labels: tuple[str, ...] | None = field(default=None, repr=False)
     other: str | None = None
-    width: int | None = None  # values of the data are padded with zeros to this many characters
+    width: int | tuple[int | None, ...] | None = None  # to which the data's values are padded with zeros, by column
     numbered: bool = False  # the data's column holds the number of the category itself, made from a value (binning)
     hierarchy: str = ""  # whose level this is
     provenance: str = ""
@@ -71,6 +71,10 @@ class Attribute:
     @property
     def other_code(self) -> int | None:
         return None if self.other is None else len(self.categories)
+
+    def width_of(self, column: int) -> int | None:
+        """To how many characters the values of a column of the data are padded with zeros."""
+        return self.width[column] if isinstance(self.width, tuple) else self.width
 
     def dictionary(self, column: int) -> pa.Array:
         """The published values of one column, by category."""

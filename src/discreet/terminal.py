@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from discreet.errors import GuaranteeError, LedgerError, ParameterError
@@ -41,7 +41,9 @@ def progress() -> Iterator[Observer]:
 def _plain() -> Observer:
     def observe(step: str, done: int, total: int) -> None:
         if done == total:
-            sys.stderr.write(f"{step}: done\n")
+            with suppress(OSError):  # whoever was reading has gone: no reason to stop a release
+                sys.stderr.write(f"{step}: done\n")
+                sys.stderr.flush()
 
     return observe
 

@@ -68,7 +68,7 @@ DOMAINS: dict[str, Any] = {
     "degree": {"values": ["1", "2", "3"], "width": 2, "undeclared": "other"},
     "code": {"values": [str(i) for i in range(200)]},
     "industry": {"hierarchy": "industry.csv", "levels": ["industry", "sector"], "undeclared": "other"},
-    "pairs": {"groups": "pairs.csv", "columns": ["state", "degree"], "provenance": "made up"},
+    "pairs": {"groups": "pairs.csv", "columns": ["state", "degree"], "width": {"degree": 2}, "provenance": "made up"},
 }
 
 

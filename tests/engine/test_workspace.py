@@ -11,7 +11,7 @@ import pytest
 
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.workspace import home, sweep, workspace
-from discreet.errors import SourceError
+from discreet.errors import EngineError, SourceError
 
 HOLD = (
     "import sys, time\nfrom discreet.engine.workspace import workspace\n"
@@ -75,6 +75,28 @@ def test_no_core_dumps() -> None:
     soft, dumpable, hard = done.stdout.split()
     assert (soft, dumpable) == ("0", "0")
     assert hard != "0", "this machine cannot show it: its hard limit is 0"
+
+
+def test_the_engine_spills_into_its_folder_and_nothing_can_be_read_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Larger than the memory it may have: what is on disk then shows no value, and the result is right."""
+    monkeypatch.setenv("DISCREET_MEMORY", "100MB")
+    with duckdb_engine() as engine:
+        con = engine._backend.con
+        con.execute("CREATE TABLE t AS SELECT 'XSECRETX' || hash(range)::VARCHAR AS c FROM range(12000000)")
+        spilled = [path.read_bytes() for path in engine.folder.rglob("*.tmp")]
+        assert sum(len(content) for content in spilled) > 50_000_000
+        assert not any(b"XSECRETX" in content for content in spilled)
+        assert con.sql("SELECT count(DISTINCT c) FROM t").fetchall() == [(12_000_000,)]
+
+
+@pytest.mark.parametrize("size", ["", "0GB", "4", "4GBX", "'; DROP", "-1GB"])
+def test_a_memory_that_is_none(monkeypatch: pytest.MonkeyPatch, size: str) -> None:
+    monkeypatch.setenv("DISCREET_MEMORY", size)
+    if not size:  # as if it were not there
+        with duckdb_engine():
+            return
+    with pytest.raises(EngineError, match="DISCREET_MEMORY"), duckdb_engine():
+        pass
 
 
 def test_the_engine_spills_encrypted_into_its_folder_and_fetches_nothing() -> None:

@@ -73,18 +73,17 @@ def test_ours_is_nearer_than_the_published_rule_and_smooth_sensitivity_is_far(ag
 def test_the_picture_has_both_rules_and_the_truth(agency: Any) -> None:
     cells, families = agency
     made, exact = trial(cells, families, POINTS, 30, Fraction(3, 2), KEY), cells.raw(POINTS)
-    chart = percentile_plot(cells, made, exact, (25, 50, 75), "Simulation: a test", rows=6).to_dict()
+    chart = percentile_plot(cells, made, POINTS, "Simulation: a test", rows=6).to_dict()
     (lines,) = chart["datasets"].values()
     assert chart["title"]["text"] == "Simulation: a test"
     assert len(lines) == 6 * 3 * 2
-    sizes = [
-        line["graduates"] for line in lines if line["rule"].startswith("Published") and line["percentile"] == "p50"
-    ]
+    sizes = [line["graduates"] for line in lines if line["rule"].endswith("(pseo)") and line["percentile"] == "p50"]
     assert sizes == sorted(sizes)
     for line in lines:
         assert line["low"] <= line["estimate"] <= line["high"]
         at = {"p25": 0, "p50": 1, "p75": 2}[line["percentile"]]
-        assert line["truth"] in exact[:, at]
+        assert line["records"] in exact[:, at]
+        assert line["without_noise"] in cells.noise_free(POINTS)[:, at]
 
 
 def test_the_command_draws_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -38,7 +38,12 @@ def planned(tmp_path: Path) -> Planned:
 
 
 def notes(plan: Plan, name: str) -> tuple[str, ...]:
-    return next(t.notes for t in plan.tables if t.name == name)
+    """What is said about percentiles; before that it is told how often noise alone is published."""
+    return next(t.notes for t in plan.tables if t.name == name)[1:]
+
+
+def nobody(plan: Plan, name: str) -> str:
+    return next(t.notes for t in plan.tables if t.name == name)[0]
 
 
 def amounts(line: str) -> list[float]:
@@ -52,10 +57,8 @@ def amounts(line: str) -> list[float]:
 def test_measured_and_added_up_are_both_shown(planned: Planned) -> None:
     plan = planned(table(levels=[FAMILIES, SCHOOLS, STATES], bins="pseo"))
     own = notes(plan, "earnings")
-    assert (
-        own[0]
-        == "percentiles by the published rule, if earnings are lognormal(11.003, 0.753) with 100 graduates in a cell:"
-    )
+    law = "lognormal(11.003, 0.753)"
+    assert own[0] == f"percentiles by the published rule, if earnings are {law} with 100 graduates in a typical cell:"
     assert own[1].startswith("  measured with epsilon 3: mean |error| of p25 ")
     assert len(own) == 3  # nothing is finer than the table, so it is no sum
     assert own[2].startswith("  interpolation alone: p25 ")
@@ -64,12 +67,12 @@ def test_measured_and_added_up_are_both_shown(planned: Planned) -> None:
     assert families[2].startswith("  if measured with epsilon 3: mean |error| of p25 ")
     assert families[3].startswith("  measuring is better than adding up from epsilon ")
     schools = notes(plan, "schools")
-    assert schools[0].endswith("with 200 graduates in a cell:")  # a typical one has two cells of the table
+    assert schools[0].endswith("with 200 graduates in a typical cell:")  # a typical one has two cells of the table
     assert schools[1].startswith("  measured with epsilon 1.5: ")
     assert schools[2].startswith("  sum of 2 cells of earnings: ")
     assert schools[3].startswith("  measuring is better than adding up from epsilon ")
     states = notes(plan, "states")
-    assert states[0].endswith("with 200 graduates in a cell:")
+    assert states[0].endswith("with 200 graduates in a typical cell:")
     assert states[1].startswith("  sum of 2 cells of earnings: ")
     text = str(plan)
     assert all(f"    {line}" in text for line in (*own, *families, *schools, *states))
@@ -88,16 +91,38 @@ def test_suppression_is_told(planned: Planned) -> None:
     few = notes(planned(table(reference={"graduates": 28}, epsilon="1")), "earnings")[1]
     assert 20 <= int(re.search(r"\((\d+)% suppressed\)", few)[1]) <= 80  # type: ignore[index]
     none = notes(planned(table(reference={"graduates": 1}, epsilon="300", minimum=1000)), "earnings")[1]
-    assert none == "  measured with epsilon 300: all suppressed"
+    assert none == "  measured with epsilon 300: (nearly) all such cells are suppressed"
     assert "suppressed" not in notes(planned(table(reference={"graduates": 10_000})), "earnings")[1]
+
+
+def test_noise_alone_is_told(planned: Planned) -> None:
+    """Counted on NumPy's draws: the noise of four bins of an empty cell reaches 30."""
+    assert nobody(planned(table(epsilon="30")), "earnings").endswith("with probability less than 0.01%")
+    plan = planned(table(epsilon="1/2", levels=[STATES]))
+    said = re.search(
+        r"probability (\d+)% <-- noise alone: `minimum: (\d+)` would make it less than 0.1%", nobody(plan, "states")
+    )
+    assert said
+    luck, p = np.random.default_rng(6), 1 - np.exp(-1 / 6)  # at most three records a person
+    shape = (40_000, 2 * 4)  # all but one of the states' cells add up two cells
+    noise = (luck.geometric(p, shape) - luck.geometric(p, shape)).sum(axis=1)
+    assert abs(int(said[1]) / 100 - (noise >= 30).mean()) < 0.02
+    assert (noise >= int(said[2])).mean() < 0.001
+    raised = planned(table(epsilon="1/2", levels=[{**STATES, "minimum": int(said[2])}]))
+    assert "<--" not in nobody(raised, "states")
+
+
+def test_an_epsilon_that_is_thrown_away_is_told(planned: Planned) -> None:
+    lines = notes(planned(table(levels=[{**SCHOOLS, "epsilon": "1/10"}])), "schools")
+    assert any(line.endswith("<-- adding up is free and better: leave out `epsilon`") for line in lines)
+    lines = notes(planned(table(levels=[{**SCHOOLS, "epsilon": "30"}])), "schools")
+    assert not any("<--" in line for line in lines)
 
 
 def test_the_reference_is_told(planned: Planned) -> None:
     said = notes(planned(table(reference={"mean": "10.5", "deviation": "2/3", "graduates": 1234})), "earnings")
-    assert (
-        said[0]
-        == "percentiles by the published rule, if earnings are lognormal(10.5, 2/3) with 1,234 graduates in a cell:"
-    )
+    law = "lognormal(10.5, 2/3)"
+    assert said[0].endswith(f"if earnings are {law} with 1,234 graduates in a typical cell:")
 
 
 def test_a_plan_is_the_same_each_time(planned: Planned) -> None:

@@ -25,13 +25,13 @@ PROMISE = Guarantee(unit=Person(column="p", max_records=2), epsilon="1.5", cavea
 
 @pytest.mark.parametrize("simulated", [False, True])
 def test_simulations_are_marked_in_both(simulated: bool) -> None:
-    text, data = as_markdown("r", PROMISE, [TABLE], simulated), json.loads(as_json("r", [TABLE], simulated))
+    text, data = as_markdown("r", PROMISE, [TABLE], {}, simulated), json.loads(as_json("r", [TABLE], {}, simulated))
     assert (SIMULATION in text) == simulated
     assert data["notice"] == (SIMULATION if simulated else "")
 
 
 def test_the_json_has_every_code_as_published() -> None:
-    data = json.loads(as_json("r", [TABLE], simulated=False))
+    data = json.loads(as_json("r", [TABLE], {}, simulated=False))
     assert data["release"] == "r"
     assert data["tables"]["t"]["files"] == ["t.parquet", "t.csv"]
     assert [c["name"] for c in data["tables"]["t"]["columns"]] == ["state", "count"]
@@ -43,12 +43,12 @@ def test_the_json_has_every_code_as_published() -> None:
 
 
 def test_every_code_has_a_label_where_there_are_labels() -> None:
-    state = json.loads(as_json("r", [TABLE], simulated=False))["attributes"]["state"]
+    state = json.loads(as_json("r", [TABLE], {}, simulated=False))["attributes"]["state"]
     assert len(state["labels"]) == len(state["codes"])
 
 
 def test_the_text_promises_and_repeats_every_caveat() -> None:
-    text = as_markdown("r", PROMISE, [TABLE], simulated=False)
+    text = as_markdown("r", PROMISE, [TABLE], {}, simulated=False)
     assert PROMISE.in_words() in text
     for caveat in PROMISE.caveats:
         assert f"- Caveat: {caveat}" in text
@@ -57,18 +57,18 @@ def test_the_text_promises_and_repeats_every_caveat() -> None:
 
 
 def test_the_text_is_a_table_whatever_is_in_it() -> None:
-    lines = as_markdown("r", PROMISE, [TABLE], simulated=False).splitlines()
+    lines = as_markdown("r", PROMISE, [TABLE], {}, simulated=False).splitlines()
     assert "| state | code | state \\| territory |" in lines
     assert "| count | integer | a b |" in lines
 
 
 def test_no_caveats_no_list() -> None:
-    text = as_markdown("r", Guarantee(unit=PROMISE.unit, epsilon=1), [TABLE], simulated=False)
+    text = as_markdown("r", Guarantee(unit=PROMISE.unit, epsilon=1), [TABLE], {}, simulated=False)
     assert "Caveat" not in text
     assert "\n\n\n" not in text
 
 
 def test_both_are_deterministic_and_named() -> None:
     assert FILES == ("codebook.json", "codebook.md")
-    assert as_json("r", [TABLE], True) == as_json("r", [TABLE], True)
-    assert as_markdown("r", PROMISE, [TABLE], True) == as_markdown("r", PROMISE, [TABLE], True)
+    assert as_json("r", [TABLE], {}, True) == as_json("r", [TABLE], {}, True)
+    assert as_markdown("r", PROMISE, [TABLE], {}, True) == as_markdown("r", PROMISE, [TABLE], {}, True)

@@ -12,7 +12,7 @@ from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
 from discreet.engine.tabulate import ENTITY, N, Rows, code
 from discreet.engine.text import as_text, missing
-from discreet.engine.values import Binned, below, sampled, unreadable
+from discreet.engine.values import Binned, fates
 from discreet.privacy.unit import Unit
 
 EXAMPLES = 5
@@ -33,8 +33,9 @@ class ValueAudit:
     """Records that a sample rule leaves out, and those that are counted in the first bin though they lie below it."""
 
     binned: Binned
-    left_out: int
-    unreadable: int  # of those: no number
+    missing: int
+    unreadable: int  # something that is no number
+    outside: int  # of the sample, for another reason
     below: int
 
 
@@ -85,11 +86,9 @@ def audit(
         values=tuple(
             ValueAudit(
                 made,
-                left_out=_number(engine, table.filter(~sampled(table, made)).aggregate(n=_.count())),
-                unreadable=_number(engine, table.filter(unreadable(table, made)).aggregate(n=_.count())),
-                below=_number(engine, table.filter(below(table, made)).aggregate(n=_.count())),
+                **{name: _number(engine, table.filter(rule).aggregate(n=_.count())) for name, rule in rules.items()},
             )
-            for made in binned
+            for made, rules in ((made, fates(table, made)) for made in binned)
         ),
     )
 
@@ -104,7 +103,7 @@ def _attribute(engine: Engine, table: ibis.Table, attribute: Attribute) -> Attri
     shown = uncoded.filter(~null).order_by(ibis.desc(N)).limit(EXAMPLES)
     examples = [
         "/".join(str(value) for value in row.values())
-        for batch in engine.batches(shown.select(**{c: as_text(shown[c], attribute.width) for c in columns}))
+        for batch in engine.batches(shown.select(**_texts(shown, attribute)))
         for row in batch.to_pylist()
     ]
     return AttributeAudit(
@@ -113,6 +112,10 @@ def _attribute(engine: Engine, table: ibis.Table, attribute: Attribute) -> Attri
         undeclared=_number(engine, uncoded.filter(~null).aggregate(n=_[N].sum().fill_null(0))),
         examples=tuple(examples),
     )
+
+
+def _texts(table: ibis.Table, attribute: Attribute) -> dict[str, ibis.Value]:
+    return {column: as_text(table[column], attribute.width_of(j)) for j, column in enumerate(attribute.source)}
 
 
 def _number(engine: Engine, table: ibis.Table) -> int:

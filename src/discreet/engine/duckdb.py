@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
@@ -25,6 +27,7 @@ from discreet.noise.key import Secret
 from discreet.noise.stream import Stream
 
 BATCH_ROWS = 1 << 18
+MEMORY_ENVIRONMENT = "DISCREET_MEMORY"
 SMALL = 4  # batches of a table that may stay in memory between two passes
 T = TypeVar("T")
 
@@ -42,11 +45,26 @@ class DuckDBEngine:
             autoinstall_known_extensions=False,
             autoload_known_extensions=False,
         )
+        # DuckDB's own cipher, without which it cannot spill at all: its keys come from a generator that it does not
+        # call secure, so the folder is what protects (operations.md).
+        self._backend.con.execute("SET force_mbedtls_unsafe = true")
+        if limit := os.environ.get(MEMORY_ENVIRONMENT):
+            self._limit(limit)
         self._backend.con.execute("SET enable_progress_bar = false")  # it would write to standard output
         self._backend.con.execute("SET arrow_large_buffer_size = true")  # texts of any length
         self._names = count()
         self._small: dict[Any, list[pa.RecordBatch]] = {}
         self.unreadable = 0
+
+    def _limit(self, size: str) -> None:
+        """Memory for tables; beyond it they go to the private folder."""
+        if not re.fullmatch(r"[1-9][0-9]{0,5}(\.[0-9]{1,3})? ?[MGT]i?B", size):
+            raise EngineError(
+                f"{size!r} is no size of memory",
+                where=MEMORY_ENVIRONMENT,
+                do="write it like 4GB or 512MiB, or unset it",
+            )
+        self._backend.con.execute(f"SET memory_limit = '{size}'")
 
     def read(self, source: Any, base: Path, wanted: Sequence[str], clean: bool = False) -> ibis.Table:
         table, self.unreadable = readers.read(self._backend, source, base, self.folder, wanted, clean)

@@ -165,7 +165,8 @@ def code(engine: Engine, grouped: ibis.Table, domain: Domain) -> ibis.Table:
             continue
         lookup = engine.public(_lookup(attribute, i))
         on = [
-            as_text(grouped[source], attribute.width) == lookup[_key(i, j)] for j, source in enumerate(attribute.source)
+            as_text(grouped[source], attribute.width_of(j)) == lookup[_key(i, j)]
+            for j, source in enumerate(attribute.source)
         ]
         joined = joined.left_join(lookup, on)
         codes[_code(i)] = (

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from discreet.binning import Bins
     from discreet.spec.earnings import Rule
 
-# A number as people write it. Engines differ in what else they take for one: 1_000, 0x10, 1e5, " 7".
-NUMBER = r"^[+-]?[0-9]{1,40}([.][0-9]{1,20})?$"
+# A number as people write it, perhaps between blanks. Engines differ in what else they take for one: 1_000, 0x10, 1e5.
+NUMBER = r"^ *([+-]?[0-9]{1,40}([.][0-9]{1,20})?) *$"
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,16 @@ def sampled(table: ibis.Table, made: Binned) -> ibis.Value:
     return reduce(and_, (_holds(table, rule) for rule in made.sample), ~missing(number(table[made.value])))
 
 
-def below(table: ibis.Table, made: Binned) -> ibis.Value:
-    """Whether a record of the sample lies below the first border, and so is counted in the first bin."""
-    return sampled(table, made) & (number(table[made.value]) < made.bins.borders[0]).fill_null(False)
-
-
-def unreadable(table: ibis.Table, made: Binned) -> ibis.Value:
-    """Whether a record has something for a value that is no number."""
-    value = table[made.value]
-    return ~missing(value) & missing(number(value))
+def fates(table: ibis.Table, made: Binned) -> dict[str, ibis.Value]:
+    """What can become of a record, besides being counted in its bin."""
+    value, inside = table[made.value], sampled(table, made)
+    broken = missing(number(value))
+    return {
+        "missing": missing(value),
+        "unreadable": ~missing(value) & broken,
+        "outside": ~broken & ~inside,
+        "below": inside & (number(value) < made.bins.borders[0]).fill_null(False),
+    }
 
 
 def _holds(table: ibis.Table, rule: Rule) -> ibis.Value:
@@ -106,5 +107,5 @@ def number(column: ibis.Value) -> ibis.Value:
     if column.type().is_string():
         # What matches must be all of it: in Java `$` stands before a last line break, too.
         plain = (column.re_extract(NUMBER, 0) == column).fill_null(False) & (column != "")
-        return plain.ifelse(column, ibis.null("string")).cast("float64")
+        return plain.ifelse(column.re_extract(NUMBER, 1), ibis.null("string")).cast("float64")
     return column.cast("float64") if column.type().is_floating() else column

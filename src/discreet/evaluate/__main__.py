@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from discreet.errors import DiscreetError
+from discreet.errors import DiscreetError, ParameterError
 from discreet.evaluate.earnings import trial
 from discreet.evaluate.graduates import synthetic_cells
 from discreet.noise.key import ReleaseKey
@@ -17,6 +17,7 @@ from discreet.privacy.exact import exact, written
 
 PERCENTAGES = (25, 50, 75)
 MINIMUM = 30
+LEAST = 10_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,11 +37,13 @@ def earnings(out: Path, rows: int, epsilon: Fraction, seed: int) -> list[Path]:
     from discreet.evaluate.plots import percentile_plot
 
     points = tuple(Fraction(percentage, 100) for percentage in PERCENTAGES)
+    if rows < LEAST:
+        raise ParameterError(f"{rows} records fill no cells", where="rows", do=f"invent at least {LEAST:,}")
     with tempfile.TemporaryDirectory() as folder:
         cells, families = synthetic_cells(Path(folder), rows, seed)
     made = trial(cells, families, points, MINIMUM, epsilon, ReleaseKey.simulation("evaluate"))
     title = f"Simulation: invented graduates, epsilon {written(epsilon)} a record"
-    chart = percentile_plot(cells, made, cells.raw(points), PERCENTAGES, title)
+    chart = percentile_plot(cells, made, points, title)
     out.mkdir(parents=True, exist_ok=True)
     paths = [out / f"earnings.{kind}" for kind in ("svg", "png")]
     for path in paths:
@@ -53,8 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     studies = parser.add_subparsers(required=True, metavar="study")
     study = studies.add_parser("earnings", help="earnings percentiles beside the truth")
     study.add_argument("--out", type=Path, required=True, help="the folder to write into")
-    study.add_argument("--rows", type=int, default=1_000_000, help="records to invent")
-    study.add_argument("--epsilon", default="1.5", help='exact: "1.5" or "3/2"')
+    study.add_argument("--rows", type=int, default=1_000_000, help="records to invent (default 1000000)")
+    study.add_argument("--epsilon", default="1.5", help='for one record, exact: "1.5" (the default) or "3/2"')
     study.add_argument("--seed", type=int, default=7, help="the same seed gives the same agency")
     return parser
 

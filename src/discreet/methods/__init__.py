@@ -56,6 +56,7 @@ class Published:
     noise: str  # the mechanism, in words and symbols
     error: ExpectedError
     columns: tuple[Column, ...]
+    about: str = ""  # what the numbers are about, beyond the names of their columns
     form: str = "dense"
     sum_of: str = ""  # the table whose protected numbers it adds up, at no cost
     parts: int = 1  # the files that it is cut into

@@ -26,7 +26,7 @@ from discreet.engine.tabulate import Rows, count_cells
 from discreet.engine.values import Binned
 from discreet.errors import DomainError, GuaranteeError, ParameterError, SpecError
 from discreet.methods import Column, ExpectedError, Published
-from discreet.methods.earnings_columns import earnings_columns
+from discreet.methods.earnings_columns import earnings_about, earnings_columns
 from discreet.methods.earnings_tables import EarningsTables
 from discreet.methods.histogram import (
     HistogramKernel,
@@ -180,7 +180,8 @@ class EarningsMethod:
                 noise=self._noise(level),
                 error=self._error(level),
                 columns=tuple(self.columns(level)),
-                sum_of=level.source.name if isinstance(level, DerivedLevel) else "",
+                about=earnings_about(self.spec, self.bins, level.shape, _source(level)),
+                sum_of=_source(level),
             )
             for level in self.levels
         ]
@@ -273,7 +274,7 @@ class EarningsMethod:
             raise SpecError(
                 f"the layout lehd needs percentile {missing}", where=f"table {self.name}", do="add it to `percentiles`"
             )
-        if self.spec.minimum < SMALLEST:
+        if min(level.shape.minimum for level in self.levels) < SMALLEST:
             raise SpecError(
                 f"the layout lehd has no cells below {SMALLEST}", where=f"table {self.name}", do="leave `minimum` out"
             )
@@ -297,3 +298,7 @@ class EarningsMethod:
 
     def layouts(self, simulated: bool) -> dict[str, str]:
         return {} if self.pseoe is None else self.pseoe.files(simulated)
+
+
+def _source(level: AnyLevel) -> str:
+    return level.source.name if isinstance(level, DerivedLevel) else ""

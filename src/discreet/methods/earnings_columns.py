@@ -20,13 +20,27 @@ def earnings_columns(spec: Earnings, unit: Unit, bins: Bins, shape: Shape) -> li
         for name in attribute.columns
     ]
     percentiles = [column for percentile in spec.percentiles for column in _percentile(spec, written(percentile))]
-    return [*codes, *_counts(spec, unit, bins, shape), *percentiles, *_bins(bins)]
+    return [*codes, *_counts(unit, shape), *percentiles, *_bins(bins)]
 
 
-def _counts(spec: Earnings, unit: Unit, bins: Bins, shape: Shape) -> list[Column]:
+def earnings_about(spec: Earnings, bins: Bins, shape: Shape, source: str) -> str:
+    """What the numbers are about, in a paragraph."""
+    sample = " and ".join(rule.in_words() for rule in spec.sample) or "a value"
+    borders = ", ".join(f"{border:,}" for border in bins.borders)
+    parts = [
+        f"Percentiles of {spec.value} from protected histograms, of records with {sample}.",
+        f"Bins: {bins.provenance}. Borders: {borders}; the first bin has all below its upper border, the last one all "
+        "above its lower, and the outer two are nominal ends, used to interpolate.",
+        f"Cells with a protected count below {shape.minimum} are suppressed.",
+    ]
+    parts += [f"Each cell adds up protected cells of {source}: nothing was measured anew."] if source else []
+    return " ".join(parts)
+
+
+def _counts(unit: Unit, shape: Shape) -> list[Column]:
     most = "" if unit.entity is None else f"at most {unit.records} of each unit, "
     withheld = "; ".join(f"{column} {', '.join(codes)}" for column, codes in shape.withhold.items())
-    rule = f"the protected count is below {spec.minimum}" + (
+    rule = f"the protected count is below {shape.minimum}" + (
         f", or the cell is withheld ({withheld})" if withheld else ""
     )
     return [
@@ -34,8 +48,8 @@ def _counts(spec: Earnings, unit: Unit, bins: Bins, shape: Shape) -> list[Column
         Column(
             "count",
             "integer",
-            f"protected count: the records used ({most}of the sample, none with a dropped code), plus the noise of "
-            f"{bins.count} bins",
+            f"protected count: the records used ({most}of the sample, none with a dropped code), plus noise; the sum "
+            "of the bins",
         ),
         Column("count_moe90", "integer", "margin of error of `count` at 90%: about the noise and nothing else"),
     ]
@@ -59,7 +73,8 @@ def _percentile(spec: Earnings, percentile: str) -> list[Column]:
             f"{label}_width",
             "integer",
             f"width of the bin that {label} lies in: a histogram does not tell how values are spread inside, so the "
-            "percentile of the values themselves may differ by up to that much, whatever the noise",
+            "percentile of the values themselves may differ by up to that much, whatever the noise; by more in the "
+            "first and in the last bin, which have no outer end",
         ),
     ]
 
@@ -75,6 +90,6 @@ def _bins(bins: Bins) -> list[Column]:
 
 
 ESTIMATORS = {
-    "pseo": "by linear interpolation in the protected histogram (000, Eq. 4)",
-    "shrunk": "from the protected histogram shrunk towards those of similar cells",
+    "pseo": "by linear interpolation in the protected histogram (Eq. 4 of PSEO's technical appendix)",
+    "shrunk": "from the protected histogram shrunk towards those of similar cells; not that of the published bins",
 }

@@ -84,7 +84,7 @@ class EarningsTables:
         self, level: AnyLevel, pieces: Iterator[tuple[int, Histograms]], found: list[Summary]
     ) -> Iterator[pa.RecordBatch]:
         """The published rows of a level; their summaries are kept if a layout needs them."""
-        asked = Question(self.bins, self.points, self.spec.minimum, level.law.rate)
+        asked = Question(self.bins, self.points, level.shape.minimum, level.law.rate)
         estimates = None
         if self.spec.estimator == "shrunk":  # it looks at all cells together
             whole = np.concatenate([piece for _, piece in pieces])

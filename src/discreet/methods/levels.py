@@ -26,6 +26,7 @@ class Shape:
     name: str
     by: tuple[str, ...]
     domain: Domain
+    minimum: int
     withhold: Codes
 
 
@@ -83,7 +84,12 @@ AnyLevel = MeasuredLevel | DerivedLevel
 def resolve(spec: Earnings, domains: Mapping[str, Domain], records: int) -> list[AnyLevel]:
     """The levels of a table, itself first, in the order of its declaration."""
     declared = [Level(name=spec.name, by=spec.by, epsilon=spec.epsilon, withhold=spec.withhold), *spec.levels]
-    shapes = {level.name: Shape(level.name, tuple(level.by), domains[level.name], level.withhold) for level in declared}
+    shapes = {
+        level.name: Shape(
+            level.name, tuple(level.by), domains[level.name], level.minimum or spec.minimum, level.withhold
+        )
+        for level in declared
+    }
     measured = {
         level.name: MeasuredLevel(shapes[level.name], level.epsilon, DiscreteLaplace(level.epsilon / records))
         for level in declared

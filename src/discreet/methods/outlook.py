@@ -23,6 +23,7 @@ from discreet.methods.levels import AnyLevel, DerivedLevel, MeasuredLevel
 from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.key import ReleaseKey
 from discreet.post.percentiles import percentiles
+from discreet.post.sums import count_margin, reaches
 from discreet.privacy.exact import written
 from discreet.spec.earnings import Reference
 from discreet.words import plural
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
 
 REPEATS = 2000
 MOST_DRAWS = 32  # a sum of more is drawn as a wider sum of these
+MANY = 10**12  # graduates
+NOISE = 0.001  # share of empty cells published above which `plan` warns
+RARE = 0.02  # share of cells published below which nothing is said about them
 Floats = NDArray[np.float64]
 
 
@@ -53,11 +57,11 @@ class Setting:
         counts: NDArray[np.int64] = np.diff(upto).astype(np.int64)
         return counts
 
-    def interpolation(self, graduates: int) -> Floats:
-        """The percentile of the histogram without noise, minus that of the distribution."""
+    def interpolation(self) -> Floats:
+        """The percentile of the histogram of very many, without noise, minus that of the distribution."""
         law = NormalDist(float(self.reference.mean), float(self.reference.deviation))
         exact = np.array([exp(law.inv_cdf(float(point))) for point in self.points])
-        found: Floats = percentiles(self.histogram(graduates)[None], self.bins, self.points)[0] - exact
+        found: Floats = percentiles(self.histogram(MANY)[None], self.bins, self.points)[0] - exact
         return found
 
     def error(self, graduates: int, rate: Fraction, summands: int) -> tuple[Floats, float]:
@@ -79,21 +83,39 @@ class Setting:
 
 def outlook(method: EarningsMethod) -> dict[str, tuple[str, ...]]:
     """Lines for `plan`, by level."""
-    asked = Setting(method.spec.reference, method.bins, method.points, method.spec.minimum)
+    return {level.name: (_nobody(level, method.bins.count), *_lines(method, level)) for level in method.levels}
+
+
+def _nobody(level: AnyLevel, bins: int) -> str:
+    """How often noise alone is published: the rule of 30 looks at a noisy count."""
+    sums, cells = np.unique(level.summands, return_counts=True)
+    chances = [reaches(level.law.rate, int(s) * bins, level.shape.minimum) for s in sums]
+    share = float(np.dot(chances, cells)) / max(int(cells.sum()), 1)
+    said = f"a cell with nobody in it is published with probability {_small(share)}"
+    if share <= NOISE:
+        return said
+    enough = count_margin(level.law.rate, int(sums[-1]) * bins, 1 - 2 * Fraction(1, 1000)) + 1
+    return f"{said} <-- noise alone: `minimum: {enough}` would make it less than 0.1%"
+
+
+def _small(share: float) -> str:
+    return "less than 0.01%" if share < 1e-4 else f"{share:.2%}" if share < 0.1 else f"{share:.0%}"
+
+
+def _lines(method: EarningsMethod, level: AnyLevel) -> list[str]:
+    asked = Setting(method.spec.reference, method.bins, method.points, level.shape.minimum)
     names = [f"p{written(percentile)}" for percentile in method.spec.percentiles]
-    return {level.name: tuple(_lines(method, level, asked, names)) for level in method.levels}
-
-
-def _lines(method: EarningsMethod, level: AnyLevel, asked: Setting, names: list[str]) -> list[str]:
-    base = method.levels[0].domain
-    cells = coarsening(base, level.domain)
+    cells = coarsening(method.levels[0].domain, level.domain)
     graduates = asked.reference.graduates * (1 if cells is None else _typical(cells.children()))
     law = f"lognormal({written(asked.reference.mean)}, {written(asked.reference.deviation)})"
-    lines = [f"percentiles by the published rule, if earnings are {law} with {graduates:,} graduates in a cell:"]
+    rule = (
+        "by the published rule (`shrunk` errs less)" if method.spec.estimator == "shrunk" else "by the published rule"
+    )
+    lines = [f"percentiles {rule}, if earnings are {law} with {graduates:,} graduates in a typical cell:"]
+    derived = level if isinstance(level, DerivedLevel) else method.as_derived(level)
     ways: list[tuple[str, Fraction, int]] = []
     if isinstance(level, MeasuredLevel):
         ways.append((f"measured with epsilon {written(level.epsilon)}", level.law.rate, 1))
-    derived = level if isinstance(level, DerivedLevel) else method.as_derived(level)
     if derived is not None:
         summands = _typical(derived.summands)
         ways.append((f"sum of {plural(summands, 'cell')} of {derived.source.name}", derived.law.rate, summands))
@@ -101,25 +123,31 @@ def _lines(method: EarningsMethod, level: AnyLevel, asked: Setting, names: list[
         ways.append((f"if measured with epsilon {written(level.source.epsilon)}", level.source.law.rate, 1))
     for what, rate, summands in ways:
         errors, share = asked.error(graduates, rate, summands)
-        lines.append(f"  {what}: " + (_amounts(names, errors) if share else "all suppressed") + _suppressed(share))
+        lines.append(f"  {what}: {_amounts(names, errors, share)}")
     if derived is not None and derived.law.variance() > 0:
-        even = _break_even(derived.law.variance() * _typical(derived.summands)) * method.unit.records
-        lines.append(f"  measuring is better than adding up from epsilon {even:.3g}")
-    bias = asked.interpolation(graduates)
+        lines.append(_choice(level, derived, method.unit.records))
+    bias = asked.interpolation()
     lines.append("  interpolation alone: " + ", ".join(f"{n} {b:+,.0f}" for n, b in zip(names, bias, strict=True)))
     return lines
+
+
+def _choice(level: AnyLevel, derived: DerivedLevel, records: int) -> str:
+    """From which epsilon on measuring pays; said aloud where an epsilon is thrown away."""
+    even = _break_even(derived.law.variance() * _typical(derived.summands)) * records
+    worse = isinstance(level, MeasuredLevel) and float(level.epsilon) < even
+    hint = " <-- adding up is free and better: leave out `epsilon`" if worse else ""
+    return f"  measuring is better than adding up from epsilon {even:.3g}{hint}"
 
 
 def _typical(children: NDArray[np.int64]) -> int:
     return max(1, int(np.median(children)))
 
 
-def _amounts(names: list[str], errors: Floats) -> str:
-    return "mean |error| of " + ", ".join(f"{name} {error:,.0f}" for name, error in zip(names, errors, strict=True))
-
-
-def _suppressed(share: float) -> str:
-    return f" ({1 - share:.0%} suppressed)" if 0 < share < 0.995 else ""
+def _amounts(names: list[str], errors: Floats, share: float) -> str:
+    if share < RARE:
+        return "(nearly) all such cells are suppressed"
+    said = "mean |error| of " + ", ".join(f"{name} {error:,.0f}" for name, error in zip(names, errors, strict=True))
+    return said + (f" ({1 - share:.0%} suppressed)" if share < 0.995 else "")
 
 
 def _break_even(variance: float) -> float:

@@ -50,9 +50,10 @@ def stage(
         docs += [_doc(published, reservation.simulated) for published in table.published()]
         files |= parts.files
     guarantee, simulated = reservation.reserve.guarantee, reservation.simulated
+    layouts = {name: about for table in found.tables for name, about in table.layouts(simulated).items()}
     texts = (
-        codebook.as_json(release.release, docs, simulated),
-        codebook.as_markdown(release.release, guarantee, docs, simulated),
+        codebook.as_json(release.release, docs, layouts, simulated),
+        codebook.as_markdown(release.release, guarantee, docs, layouts, simulated),
     )
     for name, text in zip(codebook.FILES, texts, strict=True):
         with place.create(name) as file:
@@ -64,7 +65,8 @@ def stage(
 def _doc(table: Published, simulated: bool) -> codebook.TableDoc:
     columns = tuple((c.name, c.type, c.meaning) for c in table.columns)
     names = tuple(file_names(table.name, simulated, table.parts))
-    return codebook.TableDoc(table.name, names, table.noise, columns, table.domain.attributes)
+    about = " ".join(text for text in (table.about, f"Noise: {table.noise}.") if text)
+    return codebook.TableDoc(table.name, names, about, columns, table.domain.attributes)
 
 
 def manifest(
@@ -115,6 +117,7 @@ def _entry(method: str, table: Published, simulated: bool) -> TableEntry:
         by=list(table.by),
         cells=table.domain.cells,
         form=table.form,
+        about=table.about,
         noise=table.noise,
         margin90=table.error.margin90,
         sum_of=table.sum_of,

@@ -54,9 +54,11 @@ def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
             out.append(f"  most frequent undeclared: {', '.join(a.examples)}")
     for v in found.values:
         column = v.binned.value
+        share = (v.missing + v.unreadable + v.outside) / found.records if found.records else 0
         out.append(
-            f"{column}: {v.left_out:,} records without a value or outside the sample are left out; "
-            f"{v.unreadable:,} of all have a value that is no number"
+            f"{column}: {v.missing:,} records without a value, {v.unreadable:,} with one that is no number and "
+            f"{v.outside:,} outside the sample are left out ({share:.1%} of all)"
+            f"{'  <-- most of them: is the sample rule right?' if share > 0.5 else ''}"
         )
         out.append(f"{column}: {v.below:,} records below {v.binned.bins.borders[0]:,} are counted in the first bin")
     if found.clean:

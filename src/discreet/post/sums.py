@@ -112,3 +112,16 @@ def count_margin(rate: Fraction, summands: int, level: Fraction = Fraction(9, 10
         return ceil(deviation * z + e * summands * fourth_cumulant(r) / deviation**3)
     stretch = sqrt(variance(r) / variance(float(COARSE)))
     return ceil((count_margin(COARSE, summands, level) + 0.5) * stretch)
+
+
+@lru_cache(maxsize=4096)
+def reaches(rate: Fraction, summands: int, least: int) -> float:
+    """P(sum ≥ least), least > 0; by the normal law where the support is too wide to transform.
+
+    >>> round(reaches(Fraction(1), 1, 1), 6)  # a/(1 + a), a = 1/e
+    0.268941
+    """
+    r = usable(rate)
+    if radius(r, summands) <= WIDEST:
+        return float(half_pmf(r, summands)[least:].sum())
+    return 1 - NormalDist(0, sqrt(summands * variance(r))).cdf(least - 0.5)

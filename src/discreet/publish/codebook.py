@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from discreet.domain import Attribute
@@ -23,12 +24,13 @@ class TableDoc:
     attributes: tuple[Attribute, ...]
 
 
-def as_json(release: str, tables: list[TableDoc], simulated: bool) -> str:
+def as_json(release: str, tables: list[TableDoc], layouts: Mapping[str, str], simulated: bool) -> str:
     """Columns, their types and all their codes, with labels where the code list has them."""
     content = {
         "release": release,
         "notice": SIMULATION if simulated else "",
         "tables": {t.name: _table(t) for t in tables},
+        "layouts": dict(layouts),
         "attributes": {a.name: _attribute(a) for t in tables for a in t.attributes},
     }
     return _lines(content, 3) + "\n"
@@ -58,7 +60,9 @@ def _attribute(attribute: Attribute) -> dict[str, object]:
     }
 
 
-def as_markdown(release: str, guarantee: Guarantee, tables: list[TableDoc], simulated: bool) -> str:
+def as_markdown(
+    release: str, guarantee: Guarantee, tables: list[TableDoc], layouts: Mapping[str, str], simulated: bool
+) -> str:
     """The same for reading."""
     lines = [f"# {release}", ""]
     lines += [f"**{SIMULATION}**", ""] if simulated else []
@@ -69,6 +73,9 @@ def as_markdown(release: str, guarantee: Guarantee, tables: list[TableDoc], simu
         lines += ["| column | type | meaning |", "|---|---|---|"]
         lines += [f"| {' | '.join(_cell(text) for text in column)} |" for column in table.columns]
         lines += [""]
+    if layouts:
+        lines += ["## The same numbers in other layouts", "", "| file | what it is |", "|---|---|"]
+        lines += [f"| {name} | {_cell(about)} |" for name, about in layouts.items()] + [""]
     lines += ["All codes and labels are in codebook.json.", ""]
     return "\n".join(lines)
 

@@ -38,6 +38,7 @@ class TableEntry(_Part):
     by: list[str]
     cells: int
     form: str
+    about: str = ""
     noise: str
     margin90: int
     sum_of: str = ""

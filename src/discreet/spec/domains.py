@@ -12,6 +12,8 @@ from discreet.domain import Attribute
 from discreet.privacy.events import Name
 from discreet.spec.strict import ColumnName, Strict
 
+Width = Annotated[int, Field(ge=1, le=100)]
+
 
 class OtherRule(Strict):
     """Undeclared values are counted together under this name."""
@@ -31,7 +33,7 @@ class _DomainSpec(Strict):
 
 class _OneColumn(_DomainSpec):
     column: ColumnName | None = None
-    width: Annotated[int, Field(ge=1, le=100)] | None = None
+    width: Width | None = None
 
 
 class ValuesDomain(_OneColumn):
@@ -77,6 +79,7 @@ class GroupsDomain(_DomainSpec):
     groups: str
     columns: Annotated[list[ColumnName], Field(min_length=1)]
     source_columns: list[ColumnName] | None = None
+    width: dict[ColumnName, Width] = {}
     coarser: dict[Name, Annotated[list[ColumnName], Field(min_length=1)]] = {}
     provenance: Annotated[str, Field(min_length=1)]
 
@@ -84,12 +87,14 @@ class GroupsDomain(_DomainSpec):
     def _as_many(self) -> GroupsDomain:
         if self.source_columns is not None and len(self.source_columns) != len(self.columns):
             raise ValueError("source_columns needs one name for each of columns")
+        if strange := next((column for column in self.width if column not in self.columns), None):
+            raise ValueError(f"width names {strange!r}, which is none of columns")
         return self
 
     def attributes(self, name: str, base: Path) -> list[Attribute]:
         source = self.source_columns or self.columns
         path, shown = base / self.groups, {name: self.columns, **self.coarser}
-        return codelists.from_groups(name, path, shown, source, self.other, self.provenance)
+        return codelists.from_groups(name, path, shown, source, self.other, self.provenance, self.width)
 
 
 _DOMAINS: dict[str, type[_DomainSpec]] = {

@@ -15,6 +15,7 @@ from discreet.privacy.exact import Exact, Positive, written
 from discreet.spec.strict import ColumnName, Strict
 
 Whole = Annotated[int, Field(ge=-(2**40), le=2**40)]
+Minimum = Annotated[int, Field(ge=1, le=10**9)]
 Codes = dict[ColumnName, Annotated[list[str], Field(min_length=1)]]
 
 
@@ -96,6 +97,7 @@ class Level(Strict):
     by: list[str]
     epsilon: Positive | None = None
     sum_of: Name | None = None
+    minimum: Minimum | None = None
     withhold: Codes = {}
 
     @model_validator(mode="after")
@@ -164,7 +166,7 @@ class Earnings(Strict):
     ]
     estimator: Literal["pseo", "shrunk"] = "pseo"
     similar: list[Annotated[list[str], Field(min_length=1)]] = []
-    minimum: Annotated[int, Field(ge=1, le=10**9)] = 30
+    minimum: Minimum = 30
     withhold: Codes = {}
     levels: list[Level] = []
     reference: Reference = Reference()

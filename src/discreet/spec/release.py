@@ -68,10 +68,12 @@ class Release(Strict):
                     do=f"name one of its levels: {', '.join(nested.levels)}",
                 )
             if name not in self.attributes:
+                having = [a.name for a in self.attributes.values() if name in a.columns]
+                hint = f"it is a column of {' and of '.join(having)}: name one of those" if having else ""
                 raise SpecError(
                     unknown(name, list(self.attributes), "attribute"),
                     where=f"{where}.by[{i}]",
-                    do="declare it under `domains`",
+                    do=hint or "declare it under `domains`",
                 )
         return Domain(tuple(self.attributes[name] for name in by))
 

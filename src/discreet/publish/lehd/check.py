@@ -41,6 +41,8 @@ class Checked:
     layout: Layout
     rows: int
     violations: tuple[Violation, ...]
+    total: int = 0  # all of them; of each sort only some are named
+    zeros: bool = False  # whether most are codes that have lost their zeros
 
 
 @dataclass
@@ -82,7 +84,7 @@ def examine(path: Path, repair: bool = False) -> Checked:
     for problem in _header(layout, header):
         found.add(1, problem)
     if found.kept:
-        return Checked(layout, 0, found.all())
+        return Checked(layout, 0, found.all(), sum(found.counts.values()))
     rules, seen, rows = Rules(layout), _Seen(), 0
     for line, fields in lines_read:
         rows += 1
@@ -98,7 +100,9 @@ def examine(path: Path, repair: bool = False) -> Checked:
         found.add(None, Problem("", "there are no rows"))
     for line in seen.again():
         found.add(line, Problem("identifiers", "are those of an earlier line"))
-    return Checked(layout, rows, found.all())
+    total = sum(found.counts.values())
+    lost = sum(n for (_, kind), n in found.counts.items() if "zero" in kind)
+    return Checked(layout, rows, found.all(), total, 2 * lost > total)
 
 
 def lines(violations: Iterable[Violation]) -> list[str]:
@@ -114,7 +118,9 @@ def _header(layout: Layout, header: list[str]) -> Iterator[Problem]:
     """Columns that are missing, unknown, doubled or out of order."""
     expected, count = layout.columns, Counter(header)
     if not set(layout.indicators) & set(header):
-        yield Problem("", "the header is neither that of pseoe nor that of pseof")
+        single = len(header) == 1 and max(";", "\t", "|", key=header[0].count)
+        why = f"; its fields are not divided by commas but by {single!r}" if single and single in header[0] else ""
+        yield Problem("", f"the header is neither that of pseoe nor that of pseof{why}")
         return
     for column in expected:
         if column not in count:

@@ -187,7 +187,9 @@ class Pseoe:
         name = stem(self.stem, simulated)
         about = f"the levels of LEHD's public-use layout pseoe {schema.VERSION}"
         found = {f"{name}.parquet": about, f"{name}.csv": about, _version_name(simulated): "LEHD's line of metadata"}
-        return found | {f"{stem(f'label_{what}', simulated)}.csv": f"labels of {what}" for what in self._label_rows()}
+        labels = {what: f"the codes of column {what} and what they mean" for what in self._label_rows()}
+        labels |= {"flags": "the status flags and what they mean", "flags_ipeds_count": "the flags of IPEDS counts"}
+        return found | {f"{stem(f'label_{what}', simulated)}.csv": about for what, about in labels.items()}
 
     def write(
         self,
@@ -255,7 +257,8 @@ class Pseoe:
         for what, codes in used.items():
             rows[what] = [(what, "label"), *((c, schema.LABELS[what][c]) for c in sorted(codes))]
         for what in ("institution", "cipcode"):
-            labels = self.labels.get(what, {})
+            labels = {"00": schema.CIP_LEVELS["A"]} if what == "cipcode" else dict(self.labels.get("state", {}))
+            labels |= self.labels.get(what, {})
             rows[what] = [(what, "label"), *((c, labels.get(c, c)) for c in sorted(self._codes(what)))]
         return rows
 

@@ -90,7 +90,11 @@ class Rules:
         elif single and flag in {"", "4"}:
             yield from _values(group, flag, texts, [text != "" for text in texts])
         elif single:
-            yield from _values(group, flag, texts, [flag != "3" and year != "-1" for year in years])
+            for column, text, year in zip(group.values, texts, years, strict=True):
+                if text and year == "-1":
+                    yield Problem(column, "is filled although the year's earnings are not available (-1)")
+            kept = [text if year != "-1" else "" for text, year in zip(texts, years, strict=True)]
+            yield from _values(group, flag, kept, [flag != "3" and year != "-1" for year in years])
         else:
             yield from _values(group, flag, texts, [flag != "3"])
 
