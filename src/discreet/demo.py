@@ -11,8 +11,10 @@ import pyarrow.parquet as pq
 from discreet import api
 from discreet.errors import PublishError
 from discreet.pipeline.check import lines
+from discreet.publish.lehd.check import examine
 from discreet.synth import graduates
 from discreet.terminal import ledger_lines, progress
+from discreet.words import plural
 
 RELEASE = """\
 release: graduates-demo
@@ -81,6 +83,9 @@ def demo(folder: Path, rows: int) -> None:
     for table in made.tables:
         _print(f"\n{table.name}: {table.cells:,} cells, each with a row, empty or not")
         _print(_glimpse(folder / "out" / table.files[0]))
+    _say(f"discreet check-layout {folder}/out/pseoe_all.csv")
+    layout = examine(folder / "out" / "pseoe_all.csv")
+    _print(f"{plural(layout.total, 'violation')} of the layout {layout.layout} in {plural(layout.rows, 'row')}")
     _say(f"discreet ledger show --ledger {folder}/{release.spec.ledger}")
     _print("\n".join(ledger_lines(release.ledger)))
     _say(f"Look around in {folder}/out: manifest.json, codebook.md, the tables as Parquet and CSV")
@@ -89,7 +94,8 @@ def demo(folder: Path, rows: int) -> None:
 def _glimpse(path: Path, rows: int = 4, columns: int = 11) -> str:
     """The first rows and columns of a published table, as aligned text."""
     table = pq.read_table(path).slice(0, rows)
-    table = table.select(table.column_names[:columns])
+    names = [n for n in table.column_names if not n.startswith(("p25", "p75", "bin_")) and not n.endswith("_width")]
+    table = table.select(names[:columns])
     cells = [table.column_names, *([str(v) for v in row.values()] for row in table.to_pylist())]
     widths = [max(len(row[i]) for row in cells) for i in range(table.num_columns)]
     return "\n".join(
