@@ -33,7 +33,7 @@ COARSER = {
     "school": ["institution", "degree_level"],
     "state4": ["state", "degree_level", "cip4"],
 }
-BORDERS = (0, 20_000, 40_000, 60_000, 100_000)  # four bins: a histogram that one can look at
+BORDERS = (1, 20_000, 40_000, 60_000, 100_000)  # four bins: a histogram that one can look at
 DOMAINS: dict[str, Any] = {
     "programme": {
         "groups": "programmes.csv",

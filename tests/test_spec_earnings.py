@@ -450,6 +450,17 @@ LATE: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str]] = {
     "a level called like a label file": ([lehd(levels=[{**FAMILY, "name": "label_flags"}])], {}, ""),
     "fewer than LEHD's 30": ([lehd(minimum=29)], {}, ""),
     "names that differ in case alone": ([table(name="A"), table(name="a")], {}, ""),
+    "earnings that LEHD has not": ([lehd(bins={"borders": [-5, 10, 20]})], {}, ""),
+    "more bins than can be held": (
+        [table(by=["a", "b", "years_after"], levels=[{"name": "x", "by": ["a", "b"]}])],
+        {"a": {"values": [str(i) for i in range(9000)]}, "b": {"values": [str(i) for i in range(9000)]}},
+        "",
+    ),
+    "limits that would take hours": (
+        [table(percentiles=["0.1"], bins={"borders": list(range(1, 200))})],
+        {},
+        "",
+    ),
 }
 
 

@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,15 @@ CASES: dict[str, dict[str, Any]] = {
         "estimator": "shrunk",
         "similar": [["degree"]],
     },
+    "decimals": {  # the last borders do not fit into the column
+        "method": "earnings",
+        "by": ["degree"],
+        "value": "exact_pay",
+        "sample": [{"column": "exact_pay", "at_most": 10**9}, {"column": "small", "at_least": -1}],
+        "epsilon": "1",
+        "minimum": 1,
+        "bins": {"borders": [-50, 0, 100, 5000, 10**7, 10**8, 10**9]},
+    },
     "wages": {  # written as text
         "method": "earnings",
         "by": ["pairs", "sector"],
@@ -89,6 +99,11 @@ def records() -> pa.Table:
     table = table.append_column("industry", industries)
     pay = [10000.0, 17402.99, 17403.0, 9999.0, -1.0, math.inf, -math.inf, math.nan, 262475.0, 5000.0, 1e300, 45678.9]
     table = table.append_column("pay", pa.array(np.array(pay)[rows % len(pay)], from_pandas=False))
+    exact = [Decimal("0.00"), Decimal("99.99"), Decimal("100.00"), Decimal("4999.99"), Decimal("-0.01"), None]
+    exact += [Decimal("999999.99"), Decimal("5000.00"), Decimal("-999999.99")]
+    column = pa.array([exact[row % len(exact)] for row in rows], pa.decimal128(8, 2))
+    table = table.append_column("exact_pay", column)
+    table = table.append_column("small", pa.array(rows % 200, pa.uint16()))
     wages = [
         "5",
         "-5",

@@ -11,13 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from discreet.binning import Bins
 from discreet.domain import Domain
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.tabulate import count_cells, keep_records, wanted_columns
 from discreet.engine.text import as_text
+from discreet.engine.values import Binned, with_bins
+from discreet.methods.histogram import histogram_domain
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Person, Record, Unit
 from discreet.spec import GroupsDomain, HierarchyDomain, ValuesDomain
+from discreet.spec.earnings import Rule
 
 KEY = bytes(range(16))
 A = ValuesDomain(values=["x", "y"]).attributes("a", Path())[0]
@@ -167,3 +171,18 @@ def test_doubles_as_codes_never_stop_a_release(value: Any, text: str | None) -> 
         table = engine.read(pa.table({"x": pa.array([value], pa.float64())}), Path(), ["x"])
         (batch,) = engine.batches(table.select(y=as_text(table.x)))
         assert batch.column(0).to_pylist() == [text]
+
+
+def test_a_record_is_useful_if_any_bin_has_it() -> None:
+    """Two tables with samples of their own: a record that only one of them has is not useless to both."""
+    bins = Bins((0, 10, 20))
+    made = [Binned(name, "v", bins, (Rule(column="v", at_least=least),)) for name, least in (("x", 15), ("y", 1000))]
+    domains = [histogram_domain(Domain(()), binned.name, bins.count) for binned in made]
+    source = pa.table({"who": [f"p{i // 2}" for i in range(400)], "v": [5, 17] * 200})
+    for order in ([0, 1], [1, 0]):
+        with duckdb_engine() as engine:
+            read = with_bins(engine.read(source, Path(), ["who", "v"]), made)
+            unit, chosen = Person(column="who", max_records=1), [domains[i] for i in order]
+            rows = keep_records(engine, read, chosen, unit, Secret(KEY), [made[i] for i in order])
+            (batch,) = engine.batches(count_cells(engine, rows, domains[0]))
+            assert batch.column("n").to_pylist() == [200]

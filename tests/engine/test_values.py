@@ -6,10 +6,11 @@ import datetime as dt
 import math
 import re
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -360,7 +361,7 @@ def test_the_lines_of_check(tmp_path: Path) -> None:
     left = [line for line in said if line.startswith("pay: ") and "are left out" in line]
     assert len(left) == 1
     assert sum(int(n) for n in re.findall(r"(\d+) (?:records without|with one|outside)", left[0])) == 2
-    assert "pay: 2 records below 0 are counted in the first bin" in said
+    assert "pay: 2 records below 1 are counted in the first bin" in said
     assert said[-1] == "The release comes out all the same: the rules decide."
     assert not any("bin:" in line for line in said)
 
@@ -375,3 +376,30 @@ def test_strict_mode_refuses_values_below_the_first_border_and_nothing_else(tmp_
     assert opened.ledger.verify().names() == set()
     sampled = table(minimum=1, sample=[{"column": "pay", "at_least": 0}])
     office.published(spec(sampled, strict=True))
+
+
+# --- no value may stop a release ------------------------------------------------------------------------------------
+
+WIDE = Bins((0, 1000, 5000, 2_000_000, 3_000_000))  # the upper ones do not fit into six digits before the point
+
+
+@pytest.mark.parametrize("digits", [32, 33, 34, 35, 37, 38, 18, 0])
+def test_decimals_that_no_border_fits_into(digits: int) -> None:
+    """One record for every comparison: an engine brings borders to the column's type only when it meets a record."""
+    kind, most = pa.decimal128(38, digits), Decimal(10) ** (38 - digits)
+    values = [Decimal(v) for v in (0, 1, 999, 1000, 4999, 5000, 99999, -7) if abs(v) < most]
+    expected = [int(WIDE.number(np.array([float(v)]))[0]) for v in values]
+    with localcontext(prec=50):
+        exact = [v.quantize(Decimal(1).scaleb(-digits)) for v in values]
+        for value, place in zip(exact, expected, strict=True):
+            assert found([value], kind, WIDE) == [place]
+            assert found([value, None], kind, WIDE, rule(at_least=-(10**9), at_most=10**9)) == [place, None]
+            assert found([value], kind, WIDE, rule(at_least=10**9)) == [None]
+            assert found([value], kind, WIDE, rule(at_most=-(10**9))) == [None]
+
+
+@pytest.mark.parametrize("kind", [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()])
+def test_unsigned_numbers_and_negative_borders(kind: pa.DataType) -> None:
+    assert found([0, 9, 10, None], kind, SMALL, rule(at_least=-3)) == [1, 1, 2, None]
+    assert found([0, 9], kind, SMALL, rule(at_most=-1)) == [None, None]
+    assert found([0, 9], kind, Bins((-7, -5, -3, 5))) == [2, 2]

@@ -118,8 +118,7 @@ def watched(patch: pytest.MonkeyPatch) -> Measured:
     remove = Folder.remove
 
     def look(self: Folder, name: str) -> None:
-        with self.open(name) as file:
-            seen[name] = pq.read_table(file).column("count").to_numpy()
+        seen[name] = pq.read_table(pa.BufferReader(self.read(name))).column("count").to_numpy()
         remove(self, name)
 
     patch.setattr(Folder, "remove", look)

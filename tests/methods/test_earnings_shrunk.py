@@ -74,3 +74,40 @@ def test_families_must_be_made_of_whole_cells(tmp_path: Path) -> None:
         assert "similar" in refusal.value.where
     with pytest.raises(DiscreetError, match="`similar` is for the estimator shrunk"):
         office.open(spec(table(similar=[["years_after"]]))).plan()
+
+
+def test_one_bin_has_nothing_to_borrow(tmp_path: Path) -> None:
+    office = Registrar(tmp_path / "office", graduates(2))
+    with pytest.raises(DiscreetError, match="needs two bins or more"):
+        office.open(spec(table(estimator="shrunk", bins={"borders": [1, 100]}))).plan()
+
+
+def test_a_wider_family_is_that_of_the_narrower_one(tmp_path: Path) -> None:
+    """Two lists read one column of the records, and would put impossible cells into families that contradict."""
+    office = Registrar(tmp_path / "office", graduates(3))
+    (office.folder / "fine.csv").write_text("c,n2,w2\n2010,A,L\n2013,B,H\n")
+    (office.folder / "half.csv").write_text("c,half\n2010,lo\n2013,hi\n")
+    domains = {
+        "fine": {"hierarchy": "fine.csv", "levels": ["c", "n2", "w2"], "column": "grad_cohort"},
+        "halves": {"hierarchy": "half.csv", "levels": ["c2", "half"], "column": "grad_cohort"},
+    }
+    (office.folder / "half.csv").write_text("c2,half\n2010,L\n2013,H\n")
+    declared = table(by=["half", "c"], estimator="shrunk", similar=[["w2"], ["n2"]], minimum=1)
+    made = office.open(spec(declared, domains=domains)).run(tmp_path / "out", simulation="families")
+    assert made.tables[0].cells == 4
+
+
+def test_what_families_are_and_what_codes_mean_is_bound(tmp_path: Path) -> None:
+    office = Registrar(tmp_path / "office", graduates(2))
+
+    def digest(**more: Any) -> str:
+        return office.open(spec(table(estimator="shrunk", similar=[["school"]], **more))).spec.digest()
+
+    plain, laid_out = digest(), digest(layout="lehd")
+    text = (office.folder / "institutions.csv").read_text()
+    (office.folder / "institutions.csv").write_text(text.replace("Birch", "Beech"))
+    assert digest() == plain  # labels are published with a layout only
+    assert digest(layout="lehd") != laid_out
+    programmes = (office.folder / "programmes.csv").read_text()
+    (office.folder / "programmes.csv").write_text(programmes.replace("18,52.0203", "17,52.0203"))
+    assert digest() != plain

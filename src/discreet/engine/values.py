@@ -6,11 +6,11 @@ no bin, and is dropped by the tables that use it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import and_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import ibis
 
@@ -70,12 +70,31 @@ def _place(value: ibis.Value, borders: Sequence[int], first: int) -> ibis.Value:
         return ibis.literal(first, "int64")
     half = len(borders) // 2
     lower, upper = _place(value, borders[:half], first), _place(value, borders[half + 1 :], first + half + 1)
-    return (value < borders[half]).ifelse(lower, upper)
+    return compared(value, "<", borders[half]).ifelse(lower, upper)
+
+
+def compared(value: ibis.Value, sign: Literal["<", "<=", ">="], border: int) -> ibis.Value:
+    """A comparison that no record can make fail: where the column's type decides it, no value is looked at.
+
+    An engine brings a border to the type of a decimal column, or of an unsigned one, and stops where it does not fit;
+    but only when it meets a record that it must compare. Whether there is such a record must not show.
+    """
+    kind, above, below = value.type(), False, False
+    if kind.is_decimal():
+        if kind.precision is None or kind.scale is None:
+            value = value.cast("float64")
+        else:
+            above, below = (abs(border) >= 10 ** (kind.precision - kind.scale) and s * border > 0 for s in (1, -1))
+    elif kind.is_unsigned_integer():
+        below = border < 0
+    if above or below:
+        return ibis.literal(above == (sign != ">="))
+    return {"<": operator.lt, "<=": operator.le, ">=": operator.ge}[sign](value, border)
 
 
 def sampled(table: ibis.Table, made: Binned) -> ibis.Value:
     """Whether a record has a value and is in the sample; never null."""
-    return reduce(and_, (_holds(table, rule) for rule in made.sample), ~missing(number(table[made.value])))
+    return reduce(operator.and_, (_holds(table, rule) for rule in made.sample), ~missing(number(table[made.value])))
 
 
 def fates(table: ibis.Table, made: Binned) -> dict[str, ibis.Value]:
@@ -86,20 +105,20 @@ def fates(table: ibis.Table, made: Binned) -> dict[str, ibis.Value]:
         "missing": missing(value),
         "unreadable": ~missing(value) & broken,
         "outside": ~broken & ~inside,
-        "below": inside & (number(value) < made.bins.borders[0]).fill_null(False),
+        "below": inside & compared(number(value), "<", made.bins.borders[0]).fill_null(False),
     }
 
 
 def _holds(table: ibis.Table, rule: Rule) -> ibis.Value:
     column, parts = table[rule.column], []
     if rule.at_least is not None:
-        parts.append(number(column) >= rule.at_least)
+        parts.append(compared(number(column), ">=", rule.at_least))
     if rule.at_most is not None:
-        parts.append(number(column) <= rule.at_most)
+        parts.append(compared(number(column), "<=", rule.at_most))
     if rule.equals is not None:
         parts.append(as_text(column).isin(rule.equals))
     none = missing(number(column)) if rule.equals is None else missing(column)
-    return ~none & reduce(and_, parts).fill_null(False)
+    return ~none & reduce(operator.and_, parts).fill_null(False)
 
 
 def number(column: ibis.Value) -> ibis.Value:

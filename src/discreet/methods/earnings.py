@@ -53,6 +53,10 @@ if TYPE_CHECKING:
 ROWS = 1 << 17  # in memory at a time
 
 
+MOST_BINS = 1 << 34  # of a measured level
+MOST_HELD = 1 << 28  # of a level that is held in memory: 2 GiB
+
+
 @dataclass(frozen=True)
 class EarningsMethod:
     """One table of earnings, with its levels."""
@@ -81,9 +85,21 @@ class EarningsMethod:
         except ParameterError as error:
             raise ParameterError(f"epsilon / max_records: {error.what}", where=where, do=error.do) from None
         for level in levels:
+            self._check_size(level)
             self._check(level)
         self._check_families()
         _ = self.pseoe
+
+    def _check_size(self, level: AnyLevel) -> None:
+        """Every bin is visited; what is added up, shrunk or laid out is held in memory, after the cost is reserved."""
+        held = isinstance(level, DerivedLevel) or self.spec.estimator == "shrunk" or self.spec.layout is not None
+        most = MOST_HELD if held else MOST_BINS
+        if (found := level.domain.cells * self.bins.count) > most:
+            raise DomainError(
+                f"has {found:,} bins, more than the {most:,} that can be {'held in memory' if held else 'visited'}",
+                where=f"level {level.name}" if level.name != self.name else f"table {self.name}",
+                do="publish coarser attributes, fewer bins, or several tables",
+            )
 
     def _check(self, level: AnyLevel) -> None:
         where = f"level {level.name}" if level.name != self.name else f"table {self.name}"
@@ -273,6 +289,10 @@ class EarningsMethod:
         if missing := next((q for q in QUARTILES if Fraction(q) not in self.spec.percentiles), None):
             raise SpecError(
                 f"the layout lehd needs percentile {missing}", where=f"table {self.name}", do="add it to `percentiles`"
+            )
+        if self.bins.borders[0] < 1:
+            raise SpecError(
+                "the layout lehd has positive earnings only", where=f"table {self.name}", do="let the first border be 1"
             )
         if min(level.shape.minimum for level in self.levels) < SMALLEST:
             raise SpecError(

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.binning import Bins
-from discreet.domain import Domain, coarsening
+from discreet.domain import Domain, Numbers, coarsening
 from discreet.methods import Column
 from discreet.methods.histogram import Histograms, add_rows, measured
 from discreet.methods.levels import AnyLevel, DerivedLevel
@@ -101,9 +101,11 @@ class EarningsTables:
 
     def _shrunk(self, level: AnyLevel, histograms: Histograms) -> Floats:
         """Percentiles that borrow from the families which this level has whole cells of."""
-        cells = np.arange(level.domain.cells)
-        maps = [coarsening(level.domain, family) for family in self.families]
-        families = [found.parents(cells) for found in maps if found is not None]
+        cells, domain, families = np.arange(level.domain.cells), level.domain, list[Numbers]()
+        for family in reversed(self.families):  # the wider family of a cell is that of its narrower one
+            if (found := coarsening(domain, family)) is not None:
+                cells, domain = found.parents(cells), family
+                families.insert(0, cells)
         rate = float(level.law.rate)
         return estimate(histograms, families, rate, self.bins, self.points, level.summands)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,7 @@ def histogram_domain(groups: Domain, column: str, bins: int) -> Domain:
     """The cells that noise is added to: every bin of every group, a group's bins side by side."""
     numbers = tuple((str(number),) for number in range(1, bins + 1))
     lookup: dict[Key, int] = {key: i for i, key in enumerate(numbers)}
-    attribute = Attribute("bin", ("bin",), (column,), numbers, lookup, numbered=True)
+    attribute = Attribute(column, (column,), (column,), numbers, lookup, numbered=True)
     return Domain((*groups.attributes, attribute))
 
 
@@ -62,11 +63,10 @@ def measured(place: Place, parts: Protected[Parts], bins: int) -> Iterator[tuple
     """The protected histograms that workers wrote, in order: the first group of a piece, and its bins, one row each."""
     first = 0
     for name, digest in sorted(parts.value.files.items()):
-        if place.sha256(name) != digest:  # others may write to an object store
+        content = place.read(name)
+        if sha256(content).hexdigest() != digest:  # others may write to an object store
             raise PublishError("is not what was written", where=name, do="complete it with `discreet resume`")
-        with place.open(name) as file:
-            table = pq.read_table(file)
-        counts = table.column("count").to_numpy().reshape(-1, bins)
+        counts = pq.read_table(pa.BufferReader(content)).column("count").to_numpy().reshape(-1, bins)
         yield first, np.ascontiguousarray(counts)
         first += len(counts)
 

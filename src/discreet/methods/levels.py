@@ -46,10 +46,10 @@ class MeasuredLevel:
     def domain(self) -> Domain:
         return self.shape.domain
 
-    @cached_property
+    @property
     def summands(self) -> Numbers:
         """How many draws the noise of a bin is the sum of, for each cell."""
-        return np.ones(self.domain.cells, np.int64)
+        return np.broadcast_to(np.int64(1), self.domain.cells)
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,8 @@ def outlook(method: EarningsMethod) -> dict[str, tuple[str, ...]]:
 
 def _nobody(level: AnyLevel, bins: int) -> str:
     """How often noise alone is published: the rule of 30 looks at a noisy count."""
-    sums, cells = np.unique(level.summands, return_counts=True)
+    measured = isinstance(level, MeasuredLevel)
+    sums, cells = (np.ones((2, 1), np.int64)) if measured else np.unique(level.summands, return_counts=True)
     chances = [reaches(level.law.rate, int(s) * bins, level.shape.minimum) for s in sums]
     share = float(np.dot(chances, cells)) / max(int(cells.sum()), 1)
     said = f"a cell with nobody in it is published with probability {_small(share)}"
@@ -105,7 +106,8 @@ def _small(share: float) -> str:
 def _lines(method: EarningsMethod, level: AnyLevel) -> list[str]:
     asked = Setting(method.spec.reference, method.bins, method.points, level.shape.minimum)
     names = [f"p{written(percentile)}" for percentile in method.spec.percentiles]
-    cells = coarsening(method.levels[0].domain, level.domain)
+    base = method.levels[0]
+    cells = None if level is base else coarsening(base.domain, level.domain)
     graduates = asked.reference.graduates * (1 if cells is None else _typical(cells.children()))
     law = f"lognormal({written(asked.reference.mean)}, {written(asked.reference.deviation)})"
     rule = (

@@ -22,13 +22,17 @@ from discreet.engine.tabulate import keep_records
 from discreet.engine.workspace import exclusive, no_core_dumps, sweep
 from discreet.errors import (
     DiscreetError,
+    DomainError,
     EngineError,
+    GuaranteeError,
     KeyRefused,
     LedgerError,
     LedgerUnavailable,
     LedgerUncertain,
+    ParameterError,
     PublishError,
     SourceError,
+    SpecError,
     StoreUnavailable,
 )
 from discreet.methods import Method, methods
@@ -267,6 +271,9 @@ def _complete(job: Job, output: Output, reservation: Reservation, entry: Entry, 
     except EngineError as error:
         _make_room(job, output)
         stopped, first = f"stopped ({error.what})", "mend that and "
+    except (ParameterError, DomainError, GuaranteeError, SpecError) as error:  # should have been refused before
+        _make_room(job, output)
+        stopped, first = f"stopped ({error.where}: {error.what})", "report this, and "
     except (OSError, MemoryError) as error:
         _make_room(job, output)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__

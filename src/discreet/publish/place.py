@@ -45,10 +45,7 @@ class Place(Protocol):
 
     def names(self) -> set[str]: ...
     def read(self, name: str) -> bytes:
-        """A small file; FileNotFoundError if it is not there."""
-
-    def open(self, name: str) -> Any:
-        """A context manager: a file to read from, with seek."""
+        """A file that fits into memory; FileNotFoundError if it is not there."""
 
     def sha256(self, name: str) -> str: ...
     def remove(self, name: str) -> None: ...
@@ -122,9 +119,6 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         return (self.path / name).read_bytes()
-
-    def open(self, name: str) -> BinaryIO:
-        return (self.path / name).open("rb")
 
     def sha256(self, name: str) -> str:
         return sha256(self.path / name)
@@ -207,12 +201,6 @@ class Prefix:
         system, base = self._open()
         with self._asked(), system.open_input_stream(f"{base}/{name}") as file:
             return bytes(file.read())
-
-    @contextmanager
-    def open(self, name: str) -> Iterator[Any]:
-        system, base = self._open()
-        with self._asked(), system.open_input_file(f"{base}/{name}") as file:
-            yield file
 
     def remove(self, name: str) -> None:
         system, base = self._open()

@@ -14,6 +14,7 @@ from discreet.privacy.events import Name
 from discreet.privacy.exact import Exact, Positive, written
 from discreet.spec.strict import ColumnName, Strict
 
+MOST_STEPS = 50_000  # bins times parts of a percentile: what the laws of its limits are computed on
 Whole = Annotated[int, Field(ge=-(2**40), le=2**40)]
 Minimum = Annotated[int, Field(ge=1, le=10**9)]
 Codes = dict[ColumnName, Annotated[list[str], Field(min_length=1)]]
@@ -179,6 +180,11 @@ class Earnings(Strict):
                 raise ValueError("percentiles lie between 0 and 100, each above the one before")
         if any((10 * p).denominator != 1 for p in self.percentiles):
             raise ValueError("percentiles have at most one decimal")
+        bins = self.bins.made().count
+        if self.estimator == "shrunk" and bins == 1:
+            raise ValueError("the estimator shrunk needs two bins or more; with one bin there is nothing to borrow")
+        if max((p / 100).denominator for p in self.percentiles) * bins > MOST_STEPS:
+            raise ValueError(f"limits of such fine percentiles in {bins} bins take hours; declare fewer bins")
         if self.similar and self.estimator == "pseo":
             raise ValueError("`similar` is for the estimator shrunk; pseo looks at one cell at a time")
         names = [self.name, *(level.name for level in self.levels)]

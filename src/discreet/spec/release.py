@@ -104,7 +104,10 @@ class Release(Strict):
     def _canonical(self) -> str:
         parts = self.model_dump(mode="json", exclude={"source", "engine", "ledger", "output", "domains"})
         cells = {name: domain.digest() for t in self.tables for name, domain in self.domains_of(t).items()}
-        return canonical({**parts, "domains": cells})
+        tables = [table for table in self.tables if isinstance(table, Earnings)]
+        families = {table.name: [family.digest() for family in self.similar_of(table)] for table in tables}
+        labels = self.labels() if any(table.layout for table in tables) else {}
+        return canonical({**parts, "domains": cells, "similar": families, "labels": labels})
 
     def digest(self) -> str:
         return hashlib.sha256(self.canonical().encode()).hexdigest()
