@@ -61,8 +61,8 @@ def _percentile(spec: Earnings, percentile: str) -> list[Column]:
         Column(
             f"{label}_{side}90",
             "integer",
-            f"{end} end of an interval that has, with probability 90% over the noise, published or not, the percentile of "
-            "the histogram without noise in it",
+            f"{end} end of an interval that has, with probability 90% over the noise, published or not, the percentile "
+            "of the histogram without noise in it",
         )
         for side, end in (("low", "lower"), ("high", "upper"))
     ]
