@@ -33,6 +33,7 @@ domains:
       degree_field: [degree_level, cip4]
     provenance: the synthetic agency's public list of programmes
   institution: {codes: public/institutions.csv, label: label}
+  cipcode: {codes: public/cipcodes.csv, label: label}
   degree_level: {codes: public/degree_levels.csv, label: label, undeclared: other}
   field: {hierarchy: public/cip.csv, levels: [cip6, cip4, cip2], column: cipcode, undeclared: other}
   residence: {hierarchy: public/states.csv, levels: [state, division], undeclared: other}

@@ -117,3 +117,14 @@ def test_withheld_codes_stay_with_their_level(places: dict[str, Attribute]) -> N
 
 def test_nothing_to_add_up(places: dict[str, Attribute]) -> None:
     assert best_sum(resolved(places)[0].shape, []) is None
+
+
+def test_cells_that_nothing_adds_up_to_are_no_sum(places: dict[str, Attribute], tmp_path: Path) -> None:
+    """Two lists that read the same column: most of their cells cannot occur, and have no noise to speak of."""
+    path = tmp_path / "side.csv"
+    path.write_text("block,side\n1a,west\n1b,west\n1c,west\n2a,west\n3a,east\n3b,east\n")
+    side = levels(path, ["block", "side"], "block", None, "", "sides")[1]
+    with pytest.raises(DomainError, match="is not made of whole cells of 'blocks'"):
+        resolved({**places, "side": side}, level("odd", "county", "side"))
+    (_, alone) = resolved({**places, "side": side}, level("sides", "side"))
+    assert alone.summands.tolist() == [8, 4]

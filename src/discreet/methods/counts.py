@@ -25,6 +25,7 @@ from discreet.engine.values import Binned
 from discreet.errors import DomainError, GuaranteeError, ParameterError
 from discreet.methods import Column, ExpectedError, Published
 from discreet.methods.cells import Int64s, dense, merge, ranges
+from discreet.methods.units import refuse_unless_records
 from discreet.methods.writing import Parts, write_parts
 from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
@@ -34,7 +35,7 @@ from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Reservation
-from discreet.privacy.unit import Establishment, Unit
+from discreet.privacy.unit import Unit
 from discreet.publish.place import Place
 from discreet.spec import Counts, Release
 from discreet.words import plural
@@ -61,12 +62,7 @@ class CountsMethod:
         return cls(table, release.domains_of(table)[table.name], release.unit)
 
     def __post_init__(self) -> None:
-        if isinstance(self.unit, Establishment):
-            raise GuaranteeError(
-                "geometric noise hides records, not the size of an establishment within a factor 1+α",
-                where=f"table {self.spec.name}",
-                do="state the unit as record, person, job, or {establishment: COLUMN, whole: true, max_records: N}",
-            )
+        refuse_unless_records(self.unit, f"table {self.spec.name}")
         if self.spec.form == "dense" and self.domain.cells > DENSE_LIMIT:
             raise GuaranteeError(
                 f"{self.domain.cells:,} cells are too many to visit one by one",

@@ -24,7 +24,7 @@ from discreet.engine.fingerprint import Bound
 from discreet.engine.spans import Progress, Spans
 from discreet.engine.tabulate import Rows, count_cells
 from discreet.engine.values import Binned
-from discreet.errors import DomainError, GuaranteeError, ParameterError, SpecError
+from discreet.errors import DomainError, ParameterError, SpecError
 from discreet.methods import Column, ExpectedError, Published
 from discreet.methods.earnings_columns import earnings_about, earnings_columns
 from discreet.methods.earnings_tables import EarningsTables
@@ -34,6 +34,7 @@ from discreet.methods.histogram import (
     histogram_spans,
 )
 from discreet.methods.levels import AnyLevel, DerivedLevel, MeasuredLevel, best_sum, resolve
+from discreet.methods.units import refuse_unless_records
 from discreet.methods.writing import Parts, write_parts
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Confidential
@@ -41,7 +42,7 @@ from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Reservation
-from discreet.privacy.unit import Establishment, Unit
+from discreet.privacy.unit import Unit
 from discreet.publish.lehd.pseoe import QUARTILES, Pseoe, lehd_level
 from discreet.publish.lehd.schema import SMALLEST
 from discreet.publish.place import Place
@@ -49,9 +50,6 @@ from discreet.spec import Earnings, Release
 
 if TYPE_CHECKING:
     import ibis
-
-ROWS = 1 << 17  # in memory at a time
-
 
 MOST_BINS = 1 << 34  # of a measured level
 MOST_HELD = 1 << 28  # of a level that is held in memory: 2 GiB
@@ -74,12 +72,7 @@ class EarningsMethod:
 
     def __post_init__(self) -> None:
         where = f"table {self.spec.name}"
-        if isinstance(self.unit, Establishment):
-            raise GuaranteeError(
-                "geometric noise hides records, not the size of an establishment within a factor 1+α",
-                where=where,
-                do="state the unit as record, person, job, or {establishment: COLUMN, whole: true, max_records: N}",
-            )
+        refuse_unless_records(self.unit, where)
         try:
             levels = self.levels
         except ParameterError as error:
@@ -206,9 +199,8 @@ class EarningsMethod:
         if isinstance(level, DerivedLevel):
             least, most = int(level.summands.min()), int(level.summands.max())
             number = f"{most:,}" if least == most else f"{least:,} to {most:,}"
-            return (
-                f"each cell adds up {number} protected cells of {level.source.name}: post-processing, nothing is paid"
-            )
+            cells = f"{number} protected {'cell' if most == 1 else 'cells'} of {level.source.name}"
+            return f"each cell adds up {cells}: post-processing, nothing is paid"
         eps, k = written(level.epsilon), self.unit.records
         if k == 1:
             return f"cells and bins are disjoint: parallel, ε = {eps} for the whole level"

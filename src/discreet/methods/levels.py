@@ -31,12 +31,8 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class MeasuredLevel:
-    """A level with an epsilon of its own."""
-
+class _Level:
     shape: Shape
-    epsilon: Fraction
-    law: DiscreteLaplace  # of the noise in each bin
 
     @property
     def name(self) -> str:
@@ -45,6 +41,14 @@ class MeasuredLevel:
     @property
     def domain(self) -> Domain:
         return self.shape.domain
+
+
+@dataclass(frozen=True)
+class MeasuredLevel(_Level):
+    """A level with an epsilon of its own."""
+
+    epsilon: Fraction
+    law: DiscreteLaplace  # of the noise in each bin
 
     @property
     def summands(self) -> Numbers:
@@ -53,20 +57,11 @@ class MeasuredLevel:
 
 
 @dataclass(frozen=True)
-class DerivedLevel:
+class DerivedLevel(_Level):
     """A level that adds up a measured one."""
 
-    shape: Shape
     source: MeasuredLevel
     cells: Coarsening
-
-    @property
-    def name(self) -> str:
-        return self.shape.name
-
-    @property
-    def domain(self) -> Domain:
-        return self.shape.domain
 
     @property
     def law(self) -> DiscreteLaplace:
@@ -113,5 +108,6 @@ def resolve(spec: Earnings, domains: Mapping[str, Domain], records: int) -> list
 def best_sum(shape: Shape, sources: Sequence[MeasuredLevel]) -> DerivedLevel | None:
     """The level as a sum of whichever source gives it the least noise, if any can be added up to it."""
     found = [(source, coarsening(source.domain, shape.domain)) for source in sources]
-    possible = [DerivedLevel(shape, source, cells) for source, cells in found if cells is not None]
+    made = [DerivedLevel(shape, source, cells) for source, cells in found if cells is not None]
+    possible = [sum_ for sum_ in made if sum_.summands.min(initial=1) > 0]  # no cell that nothing adds up to
     return min(possible, key=lambda sum_: float(sum_.summands.mean()) * sum_.law.variance(), default=None)

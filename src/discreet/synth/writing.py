@@ -32,6 +32,7 @@ class Graduates:
     institutions: Path
     programmes: Path
     cip: Path
+    cipcodes: Path
     degree_levels: Path
     states: Path
 
@@ -78,7 +79,7 @@ def _paths(folder: Path) -> Graduates:
         raise ParameterError(
             "the output folder is a file, or lies under one", where=str(folder), do="name a folder"
         ) from error
-    names = ("institutions", "programmes", "cip", "degree_levels", "states")
+    names = ("institutions", "programmes", "cip", "cipcodes", "degree_levels", "states")
     return Graduates(folder / "graduates.parquet", *(public / f"{name}.csv" for name in names))
 
 
@@ -139,6 +140,9 @@ def _write_public(paths: Graduates, public: Catalogue) -> None:
         ("cip6", "cip4", "cip2", "label"),
         ((field.cip6, field.cip4, field.cip2, field.label) for field in FIELDS),
     )
+    families = {field.cip2: f"CIP family {field.cip2}" for field in FIELDS}
+    series = {field.cip4: field.label for field in reversed(FIELDS)}  # named after its first field
+    _write_csv(paths.cipcodes, ("cipcode", "label"), sorted((families | series).items()))
     _write_csv(paths.degree_levels, ("degree_level", "label"), (level[:2] for level in LEVELS))
     _write_csv(paths.states, ("state", "division", "label"), (state[:3] for state in STATES))
 
