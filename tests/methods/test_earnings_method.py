@@ -27,7 +27,7 @@ import discreet.methods
 import discreet.publish.lehd
 from discreet.api import set_budget
 from discreet.cli import app
-from discreet.errors import PublishError
+from discreet.errors import ParameterError, PublishError
 from discreet.post.sums import count_margin
 from discreet.privacy.protected import Protected
 from discreet.publish import tables
@@ -783,3 +783,20 @@ def test_undeclared_codes_counted_as_other_are_added_up_as_other(tmp_path: Path)
         assert sums[region]["count"] == sum(row["count"] for row in mine)
         assert [sums[region][b] for b in BINS] == [sum(row[b] for row in mine) for b in BINS]
     assert files["areas.simulation.csv"] == files["regions.simulation.csv"]
+
+
+def test_what_is_refused_too_late_says_that_it_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It should have been refused before; whoever meets it must not believe that nothing happened."""
+
+    def refuse(*_: object) -> None:
+        raise ParameterError("a bound that nobody thought of", where="here")
+
+    office = Registrar(tmp_path / "office", graduates(2))
+    opened = office.open(spec())
+    with monkeypatch.context() as patch:
+        patch.setattr("discreet.methods.earnings_tables.summarise", refuse)
+        with pytest.raises(PublishError, match=r"a bound that nobody thought of.*epsilon 3 is spent"):
+            opened.run(tmp_path / "out", simulation="late")
+    assert not (tmp_path / "out").exists()
+    opened.resume()
+    assert (tmp_path / "out" / "manifest.json").exists()

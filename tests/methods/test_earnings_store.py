@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyarrow.fs import FileSelector, FileSystem, FileType
 
 from discreet.errors import PublishError
 from earners import BORDERS, Registrar, graduates, spec, table
+from object_store import Store, admitted, served
 
-server = pytest.importorskip("moto.server", reason="no object store to test with")
-
-BUCKET = "earnings"
 LEVELS = [{"name": "families", "by": ["family", "grad_cohort", "years_after"]}]
 DECLARED = spec(table(levels=LEVELS, layout="lehd"))
 
@@ -29,45 +26,34 @@ class Crash(BaseException):
     """Not an error: the end of the process."""
 
 
-class Store:
-    """A server that speaks S3, with one bucket."""
-
-    def __init__(self, port: int, prefix: str) -> None:
-        self._where = f"endpoint_override=127.0.0.1:{port}&scheme=http&region=us-east-1"
-        self.prefix, self.uri = prefix, f"s3://{BUCKET}/{prefix}?{self._where}"
-        self.system, _ = FileSystem.from_uri(f"s3://{BUCKET}?{self._where}&allow_bucket_creation=true")
-        self.system.create_dir(BUCKET)
-
-    def objects(self) -> dict[str, bytes]:
-        """Everything below the prefix, also objects that stand for folders."""
-        found = self.system.get_file_info(FileSelector(f"{BUCKET}/{self.prefix}", allow_not_found=True, recursive=True))
-        return {
-            item.path.removeprefix(f"{BUCKET}/{self.prefix}/"): self.system.open_input_stream(item.path).read()
-            if item.type == FileType.File
-            else b""
-            for item in found
-        }
-
-    def put(self, name: str, content: bytes) -> None:
-        with self.system.open_output_stream(f"{BUCKET}/{self.prefix}/{name}") as file:
-            file.write(content)
-
-
 @pytest.fixture(scope="module")
 def running() -> Iterator[int]:
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    found = server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    found.start()
-    yield found.get_host_and_port()[1]
-    found.stop()
+    with served() as port:
+        yield port
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A prefix of the store."""
+
+    store: Store
+    prefix: str
+
+    @property
+    def uri(self) -> str:
+        return self.store.uri(self.prefix)
+
+    def objects(self) -> dict[str, bytes]:
+        return self.store.objects(self.prefix)
+
+    def put(self, name: str, content: bytes) -> None:
+        self.store.put(f"{self.prefix}/{name}", content)
 
 
 @pytest.fixture
-def store(running: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    return Store(running, f"releases/{tmp_path.name}")
+def store(running: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    admitted(monkeypatch)
+    return Shelf(Store(running), f"releases/{tmp_path.name}")
 
 
 @pytest.fixture(params=["one file", pytest.param("many parts")])
@@ -83,7 +69,7 @@ def without_ledger(files: dict[str, bytes]) -> dict[str, Any]:
     return {**files, "manifest.json": manifest}
 
 
-def test_the_same_files_as_in_a_folder_and_no_measurement_is_left(office: Registrar, store: Store) -> None:
+def test_the_same_files_as_in_a_folder_and_no_measurement_is_left(office: Registrar, store: Shelf) -> None:
     expected = office.published(DECLARED)
     office.open(DECLARED).run(store.uri, simulation="suite")
     found = store.objects()
@@ -92,7 +78,7 @@ def test_the_same_files_as_in_a_folder_and_no_measurement_is_left(office: Regist
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
-def test_crashed_and_resumed(office: Registrar, store: Store, step: int) -> None:
+def test_crashed_and_resumed(office: Registrar, store: Shelf, step: int) -> None:
     expected, opened = office.published(DECLARED), office.open(DECLARED)
 
     def crash(name: str, done: int, total: int) -> None:
@@ -109,7 +95,7 @@ def test_crashed_and_resumed(office: Registrar, store: Store, step: int) -> None
     assert without_ledger(found) == without_ledger(expected)
 
 
-def test_measurements_that_others_changed_are_refused(office: Registrar, store: Store) -> None:
+def test_measurements_that_others_changed_are_refused(office: Registrar, store: Shelf) -> None:
     opened, touched = office.open(DECLARED), list[str]()
 
     def tamper(name: str, done: int, total: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from fractions import Fraction
 from pathlib import Path
@@ -374,3 +375,15 @@ def test_text_that_is_not_utf8_in_parquet_does_not_stop_a_release(agency: Agency
     tables = [{"name": "t", "method": "counts", "by": ["state"], "epsilon": "4000"}]
     agency.release(tables=tables).run(agency.folder / "out")
     assert pq.read_table(agency.folder / "out" / "t.parquet")["count"].to_pylist() == [1, 1, 0, 0, 0]
+
+
+def test_a_reader_of_progress_who_leaves_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from discreet.terminal import progress
+
+    class Closed(io.StringIO):
+        def flush(self) -> None:
+            raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("sys.stderr", Closed())
+    with progress() as observe:
+        observe("protect", 1, 1)

@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from discreet.codelists import from_groups
 from discreet.domain import Domain
+from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.privacy.unit import Record
@@ -113,3 +115,10 @@ def test_nothing_of_what_was_read_before_is_in_a_published_file(tmp_path: Path) 
         del records
         data = written(tmp_path, columns, list(domain.columns))
         assert [rest for _, rest in leftovers(data) if b"XSECRET" in rest] == []
+
+
+def test_the_writer_refuses_what_arrow_would_leave_unwritten(tmp_path: Path) -> None:
+    double = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["x", "y", "x"]))
+    with pytest.raises(PublishError, match="lists a category twice"):
+        written(tmp_path, [double], ["c"])
+    assert not (tmp_path / "t.parquet").exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import logging
 import os
 import shutil
 import signal
@@ -17,7 +16,7 @@ from typing import Any
 
 import pytest
 from pyarrow import ArrowException
-from pyarrow.fs import FileSelector, FileSystem, FileType
+from pyarrow.fs import FileSystem
 
 import discreet
 from agency import Agency, graduates
@@ -28,14 +27,12 @@ from discreet.noise.keystore import FileKeyStore
 from discreet.publish.folder import output_at
 from discreet.publish.manifest import FILE, read
 from discreet.publish.place import Prefix
-
-server = pytest.importorskip("moto.server", reason="no object store to test with")
+from object_store import Store, admitted, served
 
 CLOCK = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
 DRIVER = Path(__file__).parents[1] / "pipeline" / "crash_driver.py"
 SEED = "crash test"  # the driver's
 PART = 4  # rows in a file: the larger table is one of parts
-BUCKET = "protected"
 STEPS = ("reserve", "protect both", "protect states", "write", "commit", "publish", "destroy")
 
 
@@ -43,49 +40,15 @@ class Crash(BaseException):
     """Not an error: the end of the process."""
 
 
-class Store:
-    """A server that speaks S3, with one bucket."""
-
-    def __init__(self, port: int) -> None:
-        self.port = port
-        self.system, _ = FileSystem.from_uri(self.uri("").replace("&region", "&allow_bucket_creation=true&region"))
-        self.system.create_dir(BUCKET)
-
-    def uri(self, prefix: str, bucket: str = BUCKET, port: int | None = None) -> str:
-        where = f"endpoint_override=127.0.0.1:{port or self.port}&scheme=http&region=us-east-1"
-        return f"s3://{bucket}/{prefix}?{where}"
-
-    def objects(self, prefix: str) -> dict[str, bytes]:
-        """Everything below a prefix, also objects that stand for folders."""
-        found = self.system.get_file_info(FileSelector(f"{BUCKET}/{prefix}", allow_not_found=True, recursive=True))
-        start = len(f"{BUCKET}/{prefix}/")
-        return {
-            item.path[start:]: self.system.open_input_stream(item.path).read() if item.type == FileType.File else b""
-            for item in found
-        }
-
-    def files(self, prefix: str) -> dict[str, bytes]:
-        return {name: content for name, content in self.objects(prefix).items() if content}
-
-    def put(self, name: str, content: bytes) -> None:
-        with self.system.open_output_stream(f"{BUCKET}/{name}") as file:
-            file.write(content)
-
-
 @pytest.fixture(scope="module")
 def running() -> Iterator[int]:
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    found = server.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    found.start()
-    yield found.get_host_and_port()[1]
-    found.stop()
+    with served() as port:
+        yield port
 
 
 @pytest.fixture(autouse=True)
 def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "test")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    admitted(monkeypatch)
 
 
 @pytest.fixture

@@ -90,12 +90,12 @@ class EarningsMethod:
         if (found := level.domain.cells * self.bins.count) > most:
             raise DomainError(
                 f"has {found:,} bins, more than the {most:,} that can be {'held in memory' if held else 'visited'}",
-                where=f"level {level.name}" if level.name != self.name else f"table {self.name}",
+                where=self._where(level),
                 do="publish coarser attributes, fewer bins, or several tables",
             )
 
     def _check(self, level: AnyLevel) -> None:
-        where = f"level {level.name}" if level.name != self.name else f"table {self.name}"
+        where = self._where(level)
         if taken := {c.name for c in self.columns(level) if c.type != "code"} & set(level.domain.columns):
             raise DomainError(
                 f"a published column is called {taken.pop()!r} already",
@@ -120,6 +120,9 @@ class EarningsMethod:
                 raise SpecError(
                     f"withholds {column} {unknown!r}, which is no category", where=where, do="name declared codes"
                 )
+
+    def _where(self, level: AnyLevel) -> str:
+        return f"level {level.name}" if level.name != self.name else f"table {self.name}"
 
     def _check_families(self) -> None:
         chain = [*self.families, self.levels[0].domain]
