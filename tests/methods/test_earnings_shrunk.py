@@ -14,6 +14,7 @@ import pytest
 from discreet.binning import Bins
 from discreet.errors import DiscreetError
 from discreet.post.percentiles import percentiles, to_dollars
+from discreet.post.shrinkage import estimate
 from earners import BORDERS, Registrar, graduates, read, spec, table
 
 LEVELS = [
@@ -82,19 +83,49 @@ def test_one_bin_has_nothing_to_borrow(tmp_path: Path) -> None:
         office.open(spec(table(estimator="shrunk", bins={"borders": [1, 100]}))).plan()
 
 
-def test_a_wider_family_is_that_of_the_narrower_one(tmp_path: Path) -> None:
-    """Two lists read one column of the records, and would put impossible cells into families that contradict."""
+def borrowed(office: Registrar, out: Path, declared: dict[str, Any]) -> list[list[np.ndarray[Any, Any]]]:
+    """The families that each level hands to the estimator."""
+    seen: list[list[np.ndarray[Any, Any]]] = []
+
+    def look(histograms: Any, families: Any, *rest: Any) -> Any:
+        seen.append(list(families))
+        return estimate(histograms, families, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("discreet.methods.earnings_tables.estimate", look)
+        office.open(declared).run(out, simulation="families")
+    return seen
+
+
+def test_families_are_those_declared(tmp_path: Path) -> None:
     office = Registrar(tmp_path / "office", graduates(3))
-    (office.folder / "fine.csv").write_text("c,n2,w2\n2010,A,L\n2013,B,H\n")
-    (office.folder / "half.csv").write_text("c,half\n2010,lo\n2013,hi\n")
+    level = {"name": "schools", "by": ["school", "years_after"]}
+    found = borrowed(office, tmp_path / "out", spec(table(levels=[level], **SHRUNK)))
+    years = np.arange(3)
+    schools = np.array([0, 0, 0, 1, 2, 3])  # of the six programmes, in the order of the list
+    cells = [(s, y) for s in schools for _ in range(2) for y in years]
+    assert found[0][0].tolist() == [y for _, y in cells]
+    assert found[0][1].tolist() == [s * 3 + y for s, y in cells]
+    assert found[1][0].tolist() == [*years] * 4
+    assert found[1][1].tolist() == list(range(12))  # a school is a family of its own
+
+
+def test_a_wider_family_is_that_of_the_narrower_one(tmp_path: Path) -> None:
+    """Two lists read one column of the records. The impossible cell (lo, 2016) lies in C, and so in H: not in L, as the
+    other list would have it."""
+    office = Registrar(tmp_path / "office", graduates(3))
+    codes = ("2010", "2013", "2016", "2019")
+    (office.folder / "fine.csv").write_text("f2,n2,w2\n" + "".join(map("{},{},{}\n".format, codes, "ABCD", "LLHH")))
+    halves = ("lo", "lo", "hi", "hi")
+    (office.folder / "half.csv").write_text("c,half\n" + "".join(map("{},{}\n".format, codes, halves)))
     domains = {
-        "fine": {"hierarchy": "fine.csv", "levels": ["c", "n2", "w2"], "column": "grad_cohort"},
-        "halves": {"hierarchy": "half.csv", "levels": ["c2", "half"], "column": "grad_cohort"},
+        "fine": {"hierarchy": "fine.csv", "levels": ["f2", "n2", "w2"], "column": "grad_cohort"},
+        "halves": {"hierarchy": "half.csv", "levels": ["c", "half"], "column": "grad_cohort"},
     }
-    (office.folder / "half.csv").write_text("c2,half\n2010,L\n2013,H\n")
-    declared = table(by=["half", "c"], estimator="shrunk", similar=[["w2"], ["n2"]], minimum=1)
-    made = office.open(spec(declared, domains=domains)).run(tmp_path / "out", simulation="families")
-    assert made.tables[0].cells == 4
+    declared = table(by=["half", "f2"], estimator="shrunk", similar=[["w2"], ["n2"]], minimum=1)
+    ((wide, narrow),) = borrowed(office, tmp_path / "out", spec(declared, domains=domains))
+    assert narrow.tolist() == [0, 1, 2, 3] * 2
+    assert wide.tolist() == [0, 0, 1, 1] * 2
 
 
 def test_what_families_are_and_what_codes_mean_is_bound(tmp_path: Path) -> None:
