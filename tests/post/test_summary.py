@@ -43,3 +43,8 @@ def test_estimates_that_are_out_of_order_are_put_in_order() -> None:
     assert (np.diff(found.percentiles, axis=1) >= 0).all()
     assert (found.low <= found.percentiles).all()
     assert (found.percentiles <= found.high).all()
+
+
+def test_the_minimum_itself_is_published() -> None:
+    edge = np.array([[30, 0, 0, 0], [29, 0, 0, 0], [60, -30, 0, 0]])
+    assert summarise(edge, ASKED, ONES[:3], NOBODY[:3]).published.tolist() == [True, False, True]
