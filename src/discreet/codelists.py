@@ -49,7 +49,7 @@ def from_codes(
     width: int | None = None,
 ) -> Attribute:
     """The codes in one column of a file, in the file's order."""
-    rows = read_columns(path, [code] if label is None else [code, label], name)
+    rows = read_columns(path, [code] if label is None else [code, label], f"domain {name}")
     labels = None if label is None else [row[1] for row in rows]
     return flat(name, [row[0] for row in rows], labels, column, other, provenance, width)
 
@@ -67,7 +67,7 @@ def levels(
 
     All levels are read off the data's finest code, so a table by division needs no division in the data.
     """
-    rows = read_columns(path, names, where)
+    rows = read_columns(path, names, f"domain {where}")
     finest = [row[0] for row in rows]
     attributes = []
     for depth, level in enumerate(names):
@@ -114,7 +114,7 @@ def from_groups(
     data's finest group, so a table by institution and family needs no family in the data.
     """
     wanted = list(dict.fromkeys(column for columns in shown.values() for column in columns))
-    rows = read_columns(path, wanted, name)
+    rows = read_columns(path, wanted, f"domain {name}")
     finest: list[Key] = []
     found: list[Attribute] = []
     for attribute, columns in shown.items():
@@ -141,7 +141,7 @@ def from_groups(
 
 def read_columns(path: Path, columns: Sequence[str], where: str) -> list[Key]:
     """These columns of a CSV file as text, in the file's order."""
-    place = f"domain {where}, file {path.name}"
+    place = f"{where}, file {path.name}"
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, strict=True)

@@ -39,8 +39,9 @@ class Attribute:
     categories: tuple[Key, ...]
     lookup: Mapping[Key, int] = field(repr=False)
     labels: tuple[str, ...] | None = field(default=None, repr=False)
-    other: str | None = None
+    other: str | Key | None = None  # a name for every column, or one for each
     width: int | tuple[int | None, ...] | None = None  # to which the data's values are padded with zeros, by column
+    absent: int | None = None  # the category of records that lack a value in any column; none: as undeclared ones
     numbered: bool = False  # the data's column holds the number of the category itself, made from a value (binning)
     hierarchy: str = ""  # whose level this is
     provenance: str = ""
@@ -52,7 +53,7 @@ class Attribute:
             seen: set[Key] = set()
             double = next(c for c in self.categories if c in seen or seen.add(c))  # type: ignore[func-returns-value]
             raise DomainError(f"lists {'/'.join(double)!r} twice", where=f"domain {self.name}", do="list it once")
-        if self.other is not None and self.other in {c for key in self.categories for c in key}:
+        if isinstance(self.other, str) and self.other in {c for key in self.categories for c in key}:
             raise DomainError(
                 f"declares {self.other!r} both as a category and as the name of the undeclared",
                 where=f"domain {self.name}",
@@ -62,7 +63,9 @@ class Attribute:
     @property
     def published(self) -> tuple[Key, ...]:
         """The categories as they appear in a table, with "other" last."""
-        return self.categories if self.other is None else (*self.categories, (self.other,) * len(self.columns))
+        if self.other is None:
+            return self.categories
+        return (*self.categories, (self.other,) * len(self.columns) if isinstance(self.other, str) else self.other)
 
     @property
     def size(self) -> int:
@@ -71,6 +74,11 @@ class Attribute:
     @property
     def other_code(self) -> int | None:
         return None if self.other is None else len(self.categories)
+
+    @property
+    def undeclared(self) -> str:
+        """What becomes of undeclared values: they are counted under this name, or dropped if there is none."""
+        return self.other if isinstance(self.other, str) else "/".join(self.other or ())
 
     def width_of(self, column: int) -> int | None:
         """To how many characters the values of a column of the data are padded with zeros."""
@@ -81,13 +89,14 @@ class Attribute:
         return pa.array([key[column] for key in self.published], pa.string())
 
     def in_words(self) -> str:
-        rule = "dropped" if self.other is None else f"counted as {self.other!r}"
+        rule = f"counted as {self.undeclared!r}" if self.undeclared else "dropped"
         return f"{plural(len(self.categories), 'category', 'categories')}; undeclared values are {rule}"
 
     def declaration(self) -> list[object]:
         """Everything that decides which record falls into which cell, and what is published about the cell."""
         names = [self.name, self.columns, self.source, self.width, self.other, self.labels, self.provenance]
-        return [*names, self.published, list(self.lookup.items())]
+        absent = [] if self.absent is None else [self.absent]
+        return [*names, self.published, list(self.lookup.items()), *absent]
 
     def within(self, coarse: Attribute) -> Numbers | None:
         """The category of a coarser attribute that each category lies in; None if that does not follow from it."""

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.synth import Graduates, graduates
+from discreet.synth import Graduates, graduates, records
 from discreet.synth.__main__ import main
 from discreet.synth.arrow import person_ids
 from discreet.synth.catalogue import FEWEST, MOST, institution_count
-from discreet.synth.dirt import JUNK, UNDECLARED_FIELDS
+from discreet.synth.dirt import JUNK, UNDECLARED_FIELDS, UNDECLARED_SECTORS
 from discreet.synth.records import BLOCK, COHORTS, LAST_YEAR, YEARS_AFTER, careers
 
 ROWS = 2 * BLOCK + 1234  # more than two blocks, the last one short
@@ -36,6 +36,7 @@ SCHEMA = {
     "state": pa.string(),
     "employed": pa.bool_(),
     "earnings": pa.int64(),
+    "industry": pa.string(),
 }
 FORMATS = {
     "person_id": r"P[0-9A-F]{11}",
@@ -45,6 +46,13 @@ FORMATS = {
     "grad_cohort": r"20\d\d",
     "years_after": r"1|5|10",
     "state": r"\d\d",
+}
+BEFORE_INDUSTRY = {  # some rows as they were before the file had industries
+    0: ("P9E3779B97F5", "09004600", "05", "24.0101", "2022", "1", "48", True, 182529),
+    40_000: ("P9892C24E83F", "09000600", "05", "11.0701", "2010", "5", "27", True, 86132),
+    65_535: ("PE348956B22B", "09000100", "05", "13.1202", "2013", "5", "44", False, None),
+    65_536: ("P17F0F9097F5", "09002300", "01", "51.0904", "2010", "1", "21", False, None),
+    132_305: ("PCD00265097C", "09000200", "02", "51.0701", "2013", "1", "36", True, 58597),
 }
 
 
@@ -116,8 +124,9 @@ def test_clean_records_lie_within_the_public_lists(clean: Graduates) -> None:
         ("degree_level", clean.degree_levels, "degree_level"),
         ("cipcode", clean.cip, "cip6"),
         ("state", clean.states, "state"),
+        ("industry", clean.sectors, "industry"),
     ]:
-        assert {(value,) for value in pc.unique(table[column]).to_pylist()} <= set(listed(path, key))
+        assert {(value,) for value in pc.unique(table[column].drop_null()).to_pylist()} <= set(listed(path, key))
     assert set(pc.unique(table["grad_cohort"]).to_pylist()) == set(COHORTS)
     assert set(pc.unique(table["years_after"]).to_pylist()) == set(YEARS_AFTER)
 
@@ -186,6 +195,65 @@ def test_earnings_are_lognormal_rise_with_years_and_pile_up_on_thousands(clean: 
     assert medians == sorted(medians)
 
 
+def test_rows_are_those_from_before_there_were_industries(clean: Graduates, dirty: Graduates) -> None:
+    for written in (clean, dirty):
+        table = pq.read_table(written.graduates)
+        for row, (*codes, employed, earnings) in BEFORE_INDUSTRY.items():
+            *found_codes, found_employed, found_earnings, _ = table.slice(row, 1).to_pylist()[0].values()
+            assert (found_codes, found_employed) == (codes, employed)
+            assert found_earnings == (earnings and pytest.approx(earnings, rel=1e-4))
+
+
+@pytest.mark.parametrize("dirt", [True, False])
+def test_industry_has_a_stream_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dirt: bool) -> None:
+    usual = pq.read_table(graduates(tmp_path / "usual", 10_000, dirt=dirt).graduates)
+    monkeypatch.setattr(records, "NEW_LINE", 1.0)
+    other = pq.read_table(graduates(tmp_path / "other", 10_000, dirt=dirt).graduates)
+    assert usual["industry"] != other["industry"]
+    assert usual.drop_columns("industry").equals(other.drop_columns("industry"))
+
+
+def test_industry_is_null_exactly_without_employment(clean: Graduates) -> None:
+    table = pq.read_table(clean.graduates)
+    assert table["industry"].is_null().equals(pc.invert(table["employed"]))
+    assert len(pc.unique(table["industry"])) == 20 + 1
+
+
+def test_nobody_without_employment_has_an_industry_in_a_dirty_file_either(dirty: Graduates) -> None:
+    table = pq.read_table(dirty.graduates)
+    idle = table.filter(pc.invert(table["employed"]))
+    assert idle["industry"].null_count == idle.num_rows
+    unstated = table.num_rows - idle.num_rows - pc.count(table["industry"]).as_py()
+    assert 0 < unstated < 0.002 * table.num_rows
+
+
+@pytest.mark.parametrize(
+    ("family", "sector", "least"),
+    [("13", "61", 0.5), ("14", "31-33", 0.2), ("14", "54", 0.15), ("51", "62", 0.5), ("43", "92", 0.3)],
+)
+def test_sectors_follow_the_field_of_study(clean: Graduates, family: str, sector: str, least: float) -> None:
+    table = pq.read_table(clean.graduates).filter(pc.field("employed"))
+    studied = pc.starts_with(table["cipcode"], family).to_numpy()
+    works = pc.equal(table["industry"], sector).to_numpy()
+    assert works[studied].mean() > least
+    assert works[studied].mean() > 1.5 * works[~studied].mean()
+
+
+def test_sectors_follow_the_employment_of_the_state(clean: Graduates) -> None:
+    """Among those who studied nothing in particular, sectors have the shares of the state's published jobs."""
+    table = pq.read_table(clean.graduates).filter(pc.field("employed") & pc.starts_with(pc.field("cipcode"), "24."))
+    state = pc.value_counts(table["state"]).to_pylist()
+    largest = max(state, key=lambda entry: entry["counts"])["values"]
+    jobs = {k: int(n) for s, k, n in listed(clean.employment, "state", "industry", "employment") if s == largest}
+    works = table.filter(pc.equal(table["state"], largest))["industry"]
+    found = {entry["values"]: entry["counts"] for entry in pc.value_counts(works).to_pylist()}
+    assert len(works) > 500
+    for sector, employed in jobs.items():
+        expected = employed / sum(jobs.values())
+        if employed:
+            assert abs(found.get(sector, 0) / len(works) - expected) < 5 * (expected / len(works)) ** 0.5
+
+
 def test_a_few_institutions_hold_most_graduates(clean: Graduates) -> None:
     sizes = pc.value_counts(pq.read_table(clean.graduates)["institution"]).field("counts").to_numpy()
     assert np.sort(sizes)[::-1][:5].sum() > 0.35 * ROWS
@@ -201,6 +269,9 @@ def test_every_kind_of_dirt_is_there(tmp_path: Path, rows: int) -> None:
     assert set(pc.unique(table["cipcode"]).to_pylist()) & set(UNDECLARED_FIELDS)
     for name in ("institution", "degree_level", "cipcode", "grad_cohort", "years_after", "state"):
         assert set(pc.unique(table[name]).to_pylist()) & set(JUNK), name
+    industries = set(pc.unique(table["industry"]).to_pylist())
+    assert industries & set(JUNK)
+    assert industries & set(UNDECLARED_SECTORS)
     counts = records_per_person(table.filter(pc.not_equal(table["person_id"], "0" * 12)))
     assert pc.max(counts).as_py() >= 20
     assert pc.any(pc.equal(table["person_id"], "0" * 12)).as_py()

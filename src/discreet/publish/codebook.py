@@ -24,13 +24,16 @@ class TableDoc:
     attributes: tuple[Attribute, ...]
 
 
-def as_json(release: str, tables: list[TableDoc], layouts: Mapping[str, str], simulated: bool) -> str:
+def as_json(
+    release: str, tables: list[TableDoc], layouts: Mapping[str, str], simulated: bool, recoded: str = ""
+) -> str:
     """Columns, their types and all their codes, with labels where the code list has them."""
     content = {
         "release": release,
         "notice": SIMULATION if simulated else "",
         "tables": {t.name: _table(t) for t in tables},
         "layouts": dict(layouts),
+        **({"recoded": recoded} if recoded else {}),
         "attributes": {a.name: _attribute(a) for t in tables for a in t.attributes},
     }
     return _lines(content, 3) + "\n"
@@ -53,28 +56,36 @@ def _table(table: TableDoc) -> dict[str, object]:
 def _attribute(attribute: Attribute) -> dict[str, object]:
     return {
         "columns": list(attribute.columns),
-        "codes": [list(key) for key in attribute.published],
-        "labels": [*attribute.labels, *([attribute.other] if attribute.other else [])] if attribute.labels else None,
-        "undeclared": attribute.other or "dropped",
+        "codes": attribute.published,
+        "labels": [*attribute.labels, *([attribute.undeclared] if attribute.other else [])]
+        if attribute.labels
+        else None,
+        "undeclared": attribute.undeclared or "dropped",
         "provenance": attribute.provenance,
     }
 
 
 def as_markdown(
-    release: str, guarantee: Guarantee, tables: list[TableDoc], layouts: Mapping[str, str], simulated: bool
+    release: str,
+    guarantee: Guarantee,
+    tables: list[TableDoc],
+    layouts: Mapping[str, str],
+    simulated: bool,
+    recoded: str = "",
 ) -> str:
     """The same for reading."""
     lines = [f"# {release}", ""]
     lines += [f"**{SIMULATION}**", ""] if simulated else []
     lines += ["## What is promised", "", in_words(guarantee, simulated), ""]
     lines += [f"- Caveat: {caveat}" for caveat in guarantee.caveats] + [""] * bool(guarantee.caveats)
+    lines += ["## Recoded", "", recoded, ""] if recoded else []
     for table in tables:
         lines += [f"## {table.name}", "", table.about, "", f"Files: {_files(table.files)}", ""]
         lines += ["| column | type | meaning |", "|---|---|---|"]
         lines += [f"| {' | '.join(_cell(text) for text in column)} |" for column in table.columns]
         lines += [""]
     if layouts:
-        lines += ["## The same numbers in other layouts", "", "| file | what it is |", "|---|---|"]
+        lines += ["## Further files", "", "| file | what it is |", "|---|---|"]
         lines += [f"| {name} | {_cell(about)} |" for name, about in layouts.items()] + [""]
     lines += ["All codes and labels are in codebook.json.", ""]
     return "\n".join(lines)

@@ -8,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.synth.catalogue import Catalogue
-from discreet.synth.dirt import NULL, PLACEHOLDER, UNDECLARED_FIELDS, with_junk
+from discreet.synth.dirt import NULL, PLACEHOLDER, UNDECLARED_FIELDS, UNDECLARED_SECTORS, with_junk
 from discreet.synth.draws import Array
 from discreet.synth.fields import FIELDS, LEVELS
 from discreet.synth.records import COHORTS, YEARS_AFTER, Block
+from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
 
 CODED = {  # column of a block -> column of the file
@@ -29,6 +30,7 @@ SCHEMA = pa.schema(
         *((column, CODE) for column in CODED.values()),
         ("employed", pa.bool_()),
         ("earnings", pa.int64()),
+        ("industry", CODE),
     ]
 )
 
@@ -50,8 +52,9 @@ class Codes:
         """The rows as an Arrow batch."""
         coded = [_coded(getattr(rows, name), self.lists[name]) for name in CODED]
         earnings = pa.array(rows.earnings, mask=~rows.employed)
+        industry = _coded(np.where(rows.employed, rows.industry, NULL), self.lists["industry"])
         return pa.RecordBatch.from_arrays(
-            [person_ids(rows.person), *coded, pa.array(rows.employed), earnings], schema=SCHEMA
+            [person_ids(rows.person), *coded, pa.array(rows.employed), earnings, industry], schema=SCHEMA
         )
 
 
@@ -64,11 +67,13 @@ def codes(public: Catalogue, dirt: bool) -> Codes:
         "cohort": COHORTS,
         "years": YEARS_AFTER,
         "state": tuple(state.code for state in STATES),
+        "industry": tuple(sector.code for sector in SECTORS),
     }
     known = {name: len(clean) for name, clean in lists.items()}
     if dirt:
         lists = {name: with_junk(clean) for name, clean in lists.items()}
         lists["field"] += UNDECLARED_FIELDS
+        lists["industry"] += UNDECLARED_SECTORS
     return Codes(lists, known)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.synth.draws import Array, Stream, generator
+from discreet.synth.economy import Economy, economy
 from discreet.synth.fields import FIELDS, LEVELS
 from discreet.synth.states import STATES, population
 
@@ -70,17 +71,18 @@ class Programmes:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Everything that would be known without the data, and the hidden popularity and pay behind it."""
+    """Everything that would be known without the data, and the hidden popularity, pay and work behind it."""
 
     institutions: tuple[Institution, ...]
     programmes: Programmes
+    economy: Economy
 
 
 def catalogue(rows: int, seed: int) -> Catalogue:
     """Invent the institutions and programmes of an agency with that many records."""
     rng = generator(seed, Stream.CATALOGUE)
     found = _institutions(institution_count(rows), rng)
-    return Catalogue(found, _programmes(found, rng))
+    return Catalogue(found, _programmes(found, rng), economy(seed))
 
 
 def institution_count(rows: int) -> int:

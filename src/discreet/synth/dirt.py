@@ -17,6 +17,8 @@ DUPLICATED = 0.00003  # of rows: how many people have a record that is repeated 
 FEWEST_COPIES, MOST_COPIES = 20, 200
 NULL, PLACEHOLDER = -1, -2  # person numbers: missing, and the id a clerk types when there is none
 
+SPOILT = ("institution", "level", "field", "cohort", "years", "state")  # codes that junk turns up in place of
+UNDECLARED_SECTORS = ("00", "31", "99")  # a total, a part of 31-33, and NAICS's own "unclassified"
 UNDECLARED_FIELDS = ("60.0301", "99.9999", "11.9999")  # well formed, and in no public list
 JUNK = ("n/a", "unk", "xx")  # appended to every list of codes when dirt is wanted
 
@@ -33,9 +35,9 @@ def soil(clean: Block, number: int, seed: int, known: dict[str, int]) -> None:
     """
     rng = generator(seed, Stream.DIRT, number)
     _duplicate(clean, rng)
-    for name, clean_codes in known.items():
-        rows = _some_rows(clean, rng, SHARE / len(known))
-        getattr(clean, name)[rows] = clean_codes + rng.integers(0, len(JUNK), len(rows))
+    for name in SPOILT:
+        rows = _some_rows(clean, rng, SHARE / len(SPOILT))
+        getattr(clean, name)[rows] = known[name] + rng.integers(0, len(JUNK), len(rows))
     undeclared = _some_rows(clean, rng)
     clean.field[undeclared] = known["field"] + len(JUNK) + rng.integers(0, len(UNDECLARED_FIELDS), len(undeclared))
     clean.institution[_some_rows(clean, rng)] = NULL
@@ -44,6 +46,16 @@ def soil(clean: Block, number: int, seed: int, known: dict[str, int]) -> None:
     in_debt = _some_rows(clean, rng)
     clean.earnings[in_debt] = -np.abs(clean.earnings[in_debt])
     clean.employed[in_debt] = True  # or the loss would be written as a null
+    _soil_work(clean, generator(seed, Stream.WORK_DIRT, number), known["industry"])
+
+
+def _soil_work(clean: Block, rng: np.random.Generator, known: int) -> None:
+    """Workers with junk, an undeclared sector or nothing for an industry; a stream of its own, as it came later."""
+    workers = np.flatnonzero(clean.employed)
+    if len(workers):
+        unknown, unstated = (rng.choice(workers, ceil(len(clean.person) * SHARE)) for _ in range(2))
+        clean.industry[unknown] = known + rng.integers(0, len(JUNK + UNDECLARED_SECTORS), len(unknown))
+        clean.industry[unstated] = NULL
 
 
 def _some_rows(clean: Block, rng: np.random.Generator, share: float = SHARE) -> Array:

@@ -19,6 +19,11 @@ class Stream(IntEnum):
     CATALOGUE = 1
     RECORDS = 2
     DIRT = 3
+    WORK = 4
+    WORK_DIRT = 5
+    ECONOMY = 6
+    COMPLETIONS = 7
+    NATIONAL = 8
 
 
 def generator(seed: int, stream: Stream, block: int = 0) -> np.random.Generator:
@@ -31,6 +36,15 @@ def quantile_table(shares: Array) -> Array:
     middles = (np.arange(1 << BITS) + 0.5) / (1 << BITS)
     cumulative = np.cumsum(shares) / np.sum(shares)
     return np.minimum(np.searchsorted(cumulative, middles, side="right"), len(shares) - 1).astype(np.int16)
+
+
+def quantile_tables(shares: Array) -> Array:
+    """A quantile table for each row of shares along the last axis, of at most 127 categories."""
+    ends = np.cumsum(shares, axis=-1)
+    ends = np.rint(ends / ends[..., -1:] * (1 << BITS)).astype(np.int64)
+    widths = np.diff(ends, prepend=0, axis=-1)
+    categories = np.broadcast_to(np.arange(shares.shape[-1], dtype=np.int8), shares.shape)
+    return np.repeat(categories.ravel(), widths.ravel()).reshape(*shares.shape[:-1], 1 << BITS)
 
 
 def draw_quantiles(rng: np.random.Generator, size: int) -> Array:

@@ -127,3 +127,5 @@ FIELDS = (
     Field("52.1401", "Marketing", 0.05, 0.9, ("03", "05", "07")),
     Field("54.0101", "History", -0.12, 0.6, SCIENCE),
 )
+
+FAMILIES = tuple(sorted({field.cip2 for field in FIELDS}))

@@ -11,6 +11,7 @@ import numpy as np
 
 from discreet.synth.catalogue import Catalogue, Programmes
 from discreet.synth.draws import Array, Stream, draw_quantiles, generator, quantile_table
+from discreet.synth.fields import FAMILIES, FIELDS
 from discreet.synth.states import destinations
 
 BLOCK = 1 << 16  # rows per random stream: part of what a seed means, so never a tuning knob
@@ -22,6 +23,7 @@ LAST_YEAR = 2025  # earnings are known up to here; later ones have not happened
 DEGREES = {1: 0.85, 2: 0.135, 3: 0.015}  # how many degrees a person has, before later ones are cut off
 SAME_SCHOOL = 0.5  # later degrees taken where the first was
 MOVES = 0.1  # records in which the person has moved since graduating
+NEW_LINE = 0.2  # records in which the person has gone into other work since graduating
 
 LOG_MEAN = 11.0  # with the two spreads below: lognormal(11.0, 0.75), shifted by programme and years
 PERSON_SPREAD, YEAR_SPREAD = 0.60, 0.45
@@ -29,10 +31,12 @@ YEARS_SHIFT = np.array([-0.30, 0.0, 0.25], dtype=np.float32)
 EMPLOYED, EMPLOYED_BY_PAY = 0.80, 0.10
 ROUNDED = 0.15  # earnings reported to the nearest thousand
 
+FAMILY = np.array([FAMILIES.index(field.cip2) for field in FIELDS])
+
 
 @dataclass(frozen=True)
 class Block:
-    """Some rows, as positions in the public lists; -1 means null. Earnings count where `employed`."""
+    """Some rows, as positions in the public lists; -1 means null. Earnings and industry count where `employed`."""
 
     person: Array
     institution: Array
@@ -43,6 +47,7 @@ class Block:
     state: Array
     employed: Array
     earnings: Array
+    industry: Array
 
     def columns(self) -> Iterator[Array]:
         """All columns, for what is done to whole rows."""
@@ -81,17 +86,20 @@ def block(number: int, rows: int, seed: int, public: Catalogue) -> Block:
     degree = first_degree[person] + life.degree[record]
     taken, years = programme[degree], life.years[record]
     pay = public.programmes.shift[taken] + YEARS_SHIFT[years]
-    institution = public.programmes.institution[taken]
+    institution, field = public.programmes.institution[taken], public.programmes.field[taken]
+    state = destinations()[_home(public)[institution], _lasting(rng, len(programme), degree, MOVES)]
+    work = _lasting(generator(seed, Stream.WORK, number), len(programme), degree, NEW_LINE)
     return Block(
         person=1 + number * BLOCK + person.astype(np.int64),
         institution=institution,
         level=public.programmes.level[taken],
-        field=public.programmes.field[taken],
+        field=field,
         cohort=life.cohort[record],
         years=years,
-        state=_states(rng, len(programme), degree, _home(public)[institution]),
+        state=state,
         employed=rng.random(rows, dtype=np.float32) < EMPLOYED + EMPLOYED_BY_PAY * pay,
         earnings=_earnings(rng, pay, person, people),
+        industry=public.economy.work[FAMILY[field], state, work],
     )
 
 
@@ -143,12 +151,11 @@ def _programmes_taken(rng: np.random.Generator, degrees: Array, first_degree: Ar
     return taken
 
 
-def _states(rng: np.random.Generator, degrees: int, degree: Array, home: Array) -> Array:
-    """Where the person lives (and works): chosen at graduation, and again by those who moved."""
+def _lasting(rng: np.random.Generator, degrees: int, degree: Array, changes: float) -> Array:
+    """Quantiles of a choice made at graduation (where to live, what to work in), and again by those who change."""
     settled = draw_quantiles(rng, degrees)[degree]
-    moved = rng.random(len(degree), dtype=np.float32) < MOVES
-    drawn = np.where(moved, draw_quantiles(rng, len(degree)), settled)
-    chosen: Array = _destinations()[home, drawn]
+    changed = rng.random(len(degree), dtype=np.float32) < changes
+    chosen: Array = np.where(changed, draw_quantiles(rng, len(degree)), settled)
     return chosen
 
 
@@ -162,11 +169,6 @@ def _earnings(rng: np.random.Generator, pay: Array, person: Array, people: int) 
     rounded = rng.random(len(person), dtype=np.float32) < ROUNDED
     reported: Array = np.where(rounded, thousands, exact)
     return reported
-
-
-@cache
-def _destinations() -> Array:
-    return destinations()
 
 
 def _home(public: Catalogue) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -53,8 +54,8 @@ def population() -> Array:
     return shares
 
 
-def destinations() -> Array:
-    """A quantile table of destinations for each home state: most stay, some go next door, some anywhere."""
+def destination_shares() -> Array:
+    """Shares of destinations for each home state: most stay, some go next door, some anywhere."""
     everywhere = population()
     divisions = np.array([state.division for state in STATES])
     rows = []
@@ -62,5 +63,11 @@ def destinations() -> Array:
         nearby = np.where(divisions == division, everywhere, 0.0)
         shares = (1 - STAYS - STAYS_NEARBY) * everywhere + STAYS_NEARBY * nearby / nearby.sum()
         shares[home] += STAYS
-        rows.append(quantile_table(shares))
+        rows.append(shares)
     return np.stack(rows)
+
+
+@cache
+def destinations() -> Array:
+    """A quantile table of destinations for each home state."""
+    return np.stack([quantile_table(shares) for shares in destination_shares()])

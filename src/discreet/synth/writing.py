@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,11 +15,15 @@ from discreet.synth.arrow import CODED, SCHEMA, Codes, codes
 from discreet.synth.catalogue import Catalogue, catalogue
 from discreet.synth.dirt import soil
 from discreet.synth.fields import FIELDS, LEVELS
+from discreet.synth.limits import MOST_SEED, refuse_unless_within
+from discreet.synth.recoding import OVERRIDES, completions, crosswalk, programmes_new, series_new
 from discreet.synth.records import BLOCK, block
+from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
 
 Progress = Callable[[int, int], None]
 
+PROGRAMME = ("institution", "degree_level", "cipcode", "cip4", "cip2", "state")
 BATCH_ROWS = 1 << 20
 MOST_ROWS = 10**12  # person ids have 44 bits
 
@@ -35,6 +39,14 @@ class Graduates:
     cipcodes: Path
     degree_levels: Path
     states: Path
+    sectors: Path
+    job_flows: Path
+    employment: Path
+    completions: Path
+    crosswalk: Path
+    overrides: Path
+    programmes_new: Path
+    cipcodes_new: Path
 
 
 def graduates(
@@ -50,24 +62,22 @@ def graduates(
 
     `batch_rows`, rounded up to whole blocks, only sets the row groups and the memory used.
     """
-    _refuse_unless_within("rows", rows, 1, MOST_ROWS)
-    _refuse_unless_within("seed", seed, 0, 2**63 - 1)
-    _refuse_unless_within("batch_rows", batch_rows, 1, MOST_ROWS)
+    for name, value, least, most in (
+        ("rows", rows, 1, MOST_ROWS),
+        ("seed", seed, 0, MOST_SEED),
+        ("batch_rows", batch_rows, 1, MOST_ROWS),
+    ):
+        refuse_unless_within("synth graduates", name, value, least, most)
     paths = _paths(folder)
     public = catalogue(rows, seed)
     _write_public(paths, public)
+    _write_controls(paths, public)
+    _write_recoding(paths, public, rows, seed)
     batches = _batches(rows, seed, public, codes(public, dirt), dirt)
     unfinished = paths.graduates.with_suffix(".parquet.part")  # a killed run leaves nothing that looks whole
     _write_records(unfinished, batches, rows, batch_rows, progress)
     unfinished.replace(paths.graduates)
     return paths
-
-
-def _refuse_unless_within(name: str, value: object, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ParameterError(
-            f"{name} is {value!r}", where="synth graduates", do=f"give a whole number from {least} to {most}"
-        )
 
 
 def _paths(folder: Path) -> Graduates:
@@ -79,7 +89,7 @@ def _paths(folder: Path) -> Graduates:
         raise ParameterError(
             "the output folder is a file, or lies under one", where=str(folder), do="name a folder"
         ) from error
-    names = ("institutions", "programmes", "cip", "cipcodes", "degree_levels", "states")
+    _, *names = (field.name for field in fields(Graduates))
     return Graduates(folder / "graduates.parquet", *(public / f"{name}.csv" for name in names))
 
 
@@ -101,7 +111,7 @@ def _write_records(
         path,
         SCHEMA,
         compression="snappy",
-        use_dictionary=list(CODED.values()),
+        use_dictionary=[*CODED.values(), "industry"],
         write_statistics=["earnings"],  # unsorted codes span their whole list in every row group anyway
         store_schema=False,
     ) as writer:
@@ -126,7 +136,7 @@ def _write_public(paths: Graduates, public: Catalogue) -> None:
     )
     _write_csv(
         paths.programmes,
-        ("institution", "degree_level", "cipcode", "cip4", "cip2", "state"),
+        PROGRAMME,
         (
             (
                 *(schools[school].code, LEVELS[level].code, FIELDS[field].cip6),
@@ -145,9 +155,46 @@ def _write_public(paths: Graduates, public: Catalogue) -> None:
     _write_csv(paths.cipcodes, ("cipcode", "label"), sorted((families | series).items()))
     _write_csv(paths.degree_levels, ("degree_level", "label"), (level[:2] for level in LEVELS))
     _write_csv(paths.states, ("state", "division", "label"), (state[:3] for state in STATES))
+    _write_csv(paths.sectors, ("industry", "label"), (sector[:2] for sector in SECTORS))
 
 
-def _write_csv(path: Path, header: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> None:
+def _write_controls(paths: Graduates, public: Catalogue) -> None:
+    """Hires from the agency's states to any, and employment: by these the likelier flows are known."""
+    homes = sorted({school.state for school in public.institutions})
+    _write_csv(
+        paths.job_flows,
+        ("from_state", "to_state", "hires"),
+        (
+            (STATES[home].code, state.code, hires)
+            for home in homes
+            for state, hires in zip(STATES, public.economy.hires[home], strict=True)
+        ),
+    )
+    _write_csv(
+        paths.employment,
+        ("state", "industry", "employment"),
+        (
+            (state.code, sector.code, employed)
+            for state, column in zip(STATES, public.economy.employment.T, strict=True)
+            for sector, employed in zip(SECTORS, column, strict=True)
+        ),
+    )
+
+
+def _write_recoding(paths: Graduates, public: Catalogue, rows: int, seed: int) -> None:
+    """What a change of classification needs: its codes, the history of awards, the programmes that result."""
+    _write_csv(paths.crosswalk, ("old6", "new6", "action"), crosswalk())
+    _write_csv(paths.overrides, ("from", "to", "share"), OVERRIDES)
+    _write_csv(
+        paths.completions,
+        ("institution", "degree_level", "grad_cohort", "cipcode6", "awards"),
+        completions(public, rows, seed),
+    )
+    _write_csv(paths.programmes_new, PROGRAMME, programmes_new(public))
+    _write_csv(paths.cipcodes_new, ("cipcode", "label"), series_new())
+
+
+def _write_csv(path: Path, header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)

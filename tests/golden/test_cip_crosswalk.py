@@ -1,0 +1,74 @@
+"""The published crosswalk from CIP-2010 to CIP-2020 (NCES), as it is: what 001 B starts from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from discreet.recoding.crosswalk import Crosswalk, Facts, read_crosswalk
+from discreet.recoding.rollup import Prefix, Published
+
+REAL = Path(__file__).parents[2].parent / "shared" / "data" / "cip" / "Crosswalk2010to2020.csv"
+pytestmark = pytest.mark.skipif(not REAL.is_file(), reason=f"the crosswalk of NCES is not at {REAL}")
+
+
+@pytest.fixture(scope="module")
+def cip() -> Crosswalk:
+    return read_crosswalk(REAL, "CIPCode2010", "CIPCode2020", action="Action", deleted=["Deleted"], length=7)
+
+
+def test_at_six_digits_nothing_splits(cip: Crosswalk) -> None:
+    assert cip.facts() == Facts(unchanged=1568, moved=145, split=0, deleted=7, new=459)
+    assert cip.deleted == {"60.0406", "60.0408", "60.0499", "60.0568", "60.0599", "60.0601", "60.0602"}
+
+
+def test_at_four_digits_ten_codes_of_388_split(cip: Crosswalk) -> None:
+    four = Published(cip, (Prefix(5),), (Prefix(5),))
+    assert len(four.possible) + len(four.deleted) == 388
+    assert four.deleted == {("60.06",)}
+    split = ["01.03", "15.05", "36.01", "39.06", "43.01", "51.08", "51.11", "51.38", "60.04", "60.05"]
+    assert [old for (old,) in four.torn] == split
+    assert four.torn[("39.06",)] == (("38.02",), ("39.06",))
+    assert [len(four.torn[(old,)]) for old in ("60.04", "60.05")] == [24, 16]
+    moved = {old[0]: new[0][0] for old, new in four.possible.items() if len(new) == 1 and new[0] != old}
+    assert moved == {
+        "19.00": "19.10",
+        "45.14": "45.11",
+        "51.19": "51.12",
+        "51.21": "51.12",
+        "51.24": "01.80",
+        "51.25": "01.81",
+    }
+
+
+def test_at_two_digits_three_codes_split(cip: Crosswalk) -> None:
+    two = Published(cip, (Prefix(2),), (Prefix(2),))
+    assert two.torn == {
+        ("39",): (("38",), ("39",)),
+        ("51",): (("01",), ("51",)),
+        ("60",): (("60",), ("61",)),
+    }
+    assert len(two.possible) == 47
+    assert not two.deleted
+
+
+def test_four_and_two_digits_together_split_as_four_do(cip: Crosswalk) -> None:
+    both = Published(cip, (Prefix(5), Prefix(2)), (Prefix(5), Prefix(2)))
+    four = Published(cip, (Prefix(5),), (Prefix(5),))
+    assert [old[:1] for old in both.torn] == list(four.torn)
+    assert both.torn[("51.08", "51")] == (("01.83", "01"), ("51.08", "51"))
+
+
+def test_all_levels_in_one_would_count_the_coarse_ones_too(cip: Crosswalk) -> None:
+    mixed = read_crosswalk(REAL, "CIPCode2010", "CIPCode2020", action="Action", deleted=["Deleted"])
+    assert {len(code) for code in mixed.shares} == {2, 5, 7}
+    assert {code for code in mixed.shares if len(code) == 7} == cip.shares.keys()
+
+
+def test_deleted_codes_that_are_not_named_would_stay_where_they_are(cip: Crosswalk) -> None:
+    careless = read_crosswalk(REAL, "CIPCode2010", "CIPCode2020", length=7)
+    assert careless.facts().unchanged == 1568 + 7
+    four = Published(careless, (Prefix(5),), (Prefix(5),))
+    assert four.possible[("60.06",)] == (("60.06",),)
+    assert ("60.04",) in four.torn[("60.04",)]
