@@ -124,8 +124,9 @@ def resume(spec: Spec, ledger: LedgerPlace = None) -> None:
     release = _open(spec, ledger)
     with progress() as observe:
         made = release.resume(observe=observe)
-    where = release.ledger.chain().releases()[made.release].reserve.output
-    _published(made, where)
+    chain = release.ledger.chain()
+    derived = chain.derived().get(made.release)
+    _published(made, derived[0].output if derived else chain.releases()[made.release].reserve.output)
 
 
 @app.command()
@@ -137,6 +138,21 @@ def demo(
     from discreet.demo import demo as show
 
     show(folder, rows)
+
+
+@app.command("recode-groups")
+def recode_groups(
+    spec: Spec,
+    old: Annotated[Path, typer.Argument(help="The list of groups that were measured, CSV.", metavar="OLD.CSV")],
+    new: Annotated[Path, typer.Argument(help="Where to write the new list.", metavar="NEW.CSV")],
+    only: Annotated[Optional[list[str]], typer.Option(help="Take this recoded column, drop the others.")] = None,  # noqa: UP045
+    leave_out: Annotated[Optional[list[str]], typer.Option(help="Drop this column.")] = None,  # noqa: UP045
+) -> None:
+    """The list of groups in a new classification that an old list can become, for a release with `recode`."""
+    from discreet.pipeline.groups import write_groups
+
+    number = write_groups(_open(spec, None).spec, old, new, only or [], leave_out or [])
+    typer.echo(f"{new}: {plural(number, 'group')}.")
 
 
 @app.command("check-layout")

@@ -9,10 +9,11 @@ from typing import Any
 
 from discreet.errors import GuaranteeError, LedgerError, ParameterError
 from discreet.pipeline.plan import describe
-from discreet.privacy.events import Budget, Entry, Recorded, Reserve
+from discreet.privacy.chain import Chain
+from discreet.privacy.events import Budget, Derived, Entry, Recorded, Reserve
 from discreet.privacy.exact import exact, written
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Chain, Ledger
+from discreet.privacy.ledger import Ledger
 
 Observer = Callable[[str, int, int], None]
 
@@ -85,6 +86,11 @@ def ledger_lines(ledger: Ledger) -> list[str]:
             lines.append(
                 f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon "
                 f"{written(event.guarantee.epsilon)} on {event.asset}, recorded by {event.who}: {event.note}"
+            )
+        elif isinstance(event, Derived):
+            lines.append(
+                f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon 0 on {event.asset}, derived "
+                f"from {event.of}, by {event.who}"
             )
     return lines
 

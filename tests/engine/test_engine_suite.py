@@ -70,6 +70,43 @@ CASES: dict[str, dict[str, Any]] = {
         "percentiles": ["12.5", "50"],
         "minimum": 1,
     },
+    "flows": {
+        "method": "flows",
+        "by": ["state", "degree"],
+        "industry": "trade",
+        "state": "place",
+        "home": "state",
+        "epsilon": "2",
+        "marginal": {"industry": "99", "state": "0", "missing": True},
+        "correction": {
+            "job_flows": {"file": "moves.csv"},
+            "employment": {"file": "jobs.csv"},
+            "industry_flows": ["state"],
+            "marginal_weight": "1/3",
+        },
+        "levels": [
+            {"name": "flows_by_area", "by": ["state"], "to": ["area", "trade"]},
+            {"name": "flows_by_state", "by": ["state"]},
+            {"name": "flows_by_degree", "by": ["degree"], "to": ["area"]},
+        ],
+        "suppress": {
+            "division": "area",
+            "missing": "gaps.csv",
+            "periods": ["degree"],
+            "by": ["state"],
+            "threshold": "0.3",
+        },
+    },
+    "moves": {
+        "method": "flows",
+        "by": ["pairs"],
+        "industry": "trade",
+        "state": "place",
+        "epsilon": "1",
+        "marginal": {"undeclared": True},
+        "formats": ["parquet"],
+        "levels": [{"name": "moves_by_trade", "by": [], "to": ["trade"]}],
+    },
 }
 UNITS: dict[str, Any] = {"record": "record", "person": {"person": "person_id", "max_records": 2}}
 CUTS = {"whole": (1, 1 << 22), "in three": (3, 7), "in seven": (7, 40)}  # files and shuffle partitions; rows in a part
@@ -79,7 +116,10 @@ DOMAINS: dict[str, Any] = {
     "code": {"values": [str(i) for i in range(200)]},
     "industry": {"hierarchy": "industry.csv", "levels": ["industry", "sector"], "undeclared": "other"},
     "pairs": {"groups": "pairs.csv", "columns": ["state", "degree"], "width": {"degree": 2}, "provenance": "made up"},
+    "trade": {"values": ["11", "12", "21", "31"], "column": "industry"},
+    "where": {"hierarchy": "places.csv", "levels": ["place", "area"], "width": 2},
 }
+PLACES = ("01", "02", "03", "07")
 
 
 @pytest.fixture
@@ -87,6 +127,13 @@ def bureau(tmp_path: Path) -> Bureau:
     found = Bureau(tmp_path / "bureau")
     (found.folder / "industry.csv").write_text("industry,sector\n11,A\n12,A\n21,B\n31,C\n")
     (found.folder / "pairs.csv").write_text("state,degree\n01,01\n02,03\n03,02\n")
+    (found.folder / "places.csv").write_text("place,area\n01,N\n02,N\n03,S\n07,S\n")
+    controls = {"moves": ("state", "from_state,to_state,hires"), "jobs": ("trade", "industry,state,employment")}
+    for name, (domain, header) in controls.items():
+        pairs = enumerate(itertools.product(DOMAINS[domain]["values"], PLACES))
+        lines = [f"{code},{place},{i * 13 % 7}" for i, (code, place) in pairs]
+        (found.folder / f"{name}.csv").write_text("\n".join([header, *lines]) + "\n")
+    (found.folder / "gaps.csv").write_text("degree,place\n02,03\nother,01\n")
     return found
 
 
@@ -97,6 +144,8 @@ def records() -> pa.Table:
     table = table.append_column("code", pa.array(rows * 37 % 211, pa.int32()))
     industries = pa.array(np.array([11.0, 12.0, 21.0, 99.0, np.nan])[rows % 5], from_pandas=False)
     table = table.append_column("industry", industries)
+    places = [1, 2, 0, 3, 7, 2, None, 0, 55]  # 0 is nowhere, 55 is not declared
+    table = table.append_column("place", pa.array([places[row // 5 % len(places)] for row in rows], pa.int16()))
     pay = [10000.0, 17402.99, 17403.0, 9999.0, -1.0, math.inf, -math.inf, math.nan, 262475.0, 5000.0, 1e300, 45678.9]
     table = table.append_column("pay", pa.array(np.array(pay)[rows % len(pay)], from_pandas=False))
     exact = [Decimal("0.00"), Decimal("99.99"), Decimal("100.00"), Decimal("4999.99"), Decimal("-0.01"), None]
@@ -162,6 +211,10 @@ def test_published_bytes(bureau: Bureau, spark: Spark, monkeypatch: pytest.Monke
     pieces, part = CUTS[cut]
     for method in ("counts", "histogram"):
         monkeypatch.setattr(f"discreet.methods.{method}.PART", part)
+    if part < 100:
+        for size in ("flow_tables.ROWS", "flow_tables.WORDS", "flow_sums.ROWS", "unobserved.ROWS", "unobserved.CHUNK"):
+            monkeypatch.setattr(f"discreet.methods.{size}", part)
+        monkeypatch.setattr("discreet.methods.flow_tables.THREADS", pieces)
     monkeypatch.setitem(spark_engine._SETTINGS, "spark.sql.shuffle.partitions", str(pieces))
     monkeypatch.setitem(spark_engine._SETTINGS, "spark.sql.adaptive.coalescePartitions.enabled", "false")
     pq.write_table(records(), bureau.folder / "records.parquet")

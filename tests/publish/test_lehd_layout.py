@@ -23,6 +23,7 @@ from discreet.publish.lehd.check import EXAMPLES, Violation, check_layout, exami
 from discreet.publish.lehd.codes import with_zeros
 from discreet.publish.lehd.schema import (
     AGG_LEVELS,
+    DIVISIONS,
     FLAGS,
     IDENTIFIERS,
     IPEDS_FLAGS,
@@ -32,6 +33,7 @@ from discreet.publish.lehd.schema import (
     PSEOF,
     SECTORS,
     STATES,
+    YEARS,
     AggLevel,
     Layout,
     agg_level,
@@ -72,8 +74,11 @@ def earned(identifiers: Row, layout: Layout, *flags: str) -> Row:
 
 
 def flowed(identifiers: Row, flag: str) -> Row:
-    values = dict.fromkeys(PSEOF.indicators, "7" if flag == "1" else "")
-    return identifiers | values | dict.fromkeys(PSEOF.flags, flag)
+    """A row of flows; those without a job are counted in rows of all employers alone."""
+    row = identifiers | dict.fromkeys(PSEOF.indicators, "7" if flag == "1" else "") | dict.fromkeys(PSEOF.flags, flag)
+    if (row["geo_level"], row["ind_level"]) != ("N", "A"):
+        row |= {f"{year}_grads_nme": "" for year in YEARS} | {f"status_{year}_grads_nme": "-1" for year in YEARS}
+    return row
 
 
 def good(layout: Layout = PSEOE) -> list[Row]:
@@ -84,6 +89,8 @@ def good(layout: Layout = PSEOE) -> list[Row]:
             flowed(ids(34, "08", "03", "11", "2001"), "5"),
             flowed(ids(172, "08", "03", "11", "0000", "Z", "31-33"), "-1"),
             flowed(ids(188, "00134500", "05", "00", "2001", "8", "92"), "1"),
+            flowed(ids(136, "00134500", "05", "11", "0000", "8"), "1"),
+            flowed(ids(86, "00134500", "05", "00", "0000", "00", "44-45"), "1"),
         ]
     return [
         earned(ids(38, "00134500", "05", "00", "0000"), layout, "1", "1", "1"),
@@ -134,6 +141,7 @@ def test_code_lists_are_the_schemas() -> None:
     assert set(FLAGS) <= set(codes("flags", "flag"))
     assert list(IPEDS_FLAGS) == codes("flags_ipeds_count", "flag")
     assert list(STATES) == codes("fipsnum", "geography", {"geo_level": "S"})
+    assert list(DIVISIONS) == codes("geography_division", "geography", {"geo_level": "D"})
     assert list(SECTORS) == codes("industry", "industry", {"ind_level": "S"})
 
 
@@ -212,7 +220,7 @@ def test_a_version_line_that_cannot_be_read_back_is_refused(wrong: dict[str, Any
 def test_a_good_file_passes(tmp_path: Path, layout: Layout) -> None:
     made = examine(write(tmp_path / "pseoe_all.simulation.csv", good(layout), layout))
     assert made.violations == ()
-    assert (made.layout, made.rows) == (layout, 4)
+    assert (made.layout, made.rows) == (layout, len(good(layout)))
 
 
 def test_every_aggregation_level_passes_where_it_occurs_and_nowhere_else(tmp_path: Path) -> None:
@@ -359,6 +367,41 @@ MUTATIONS: dict[str, tuple[Layout, int, Change, str, str]] = {
     "flows missing": (PSEOF, 0, {"y10_grads_nme": ""}, "y10_grads_nme", "is empty although status_y10_grads_nme is 1"),
     "flows negative": (PSEOF, 0, {"y10_grads_nme": "-1"}, "y10_grads_nme", "is negative"),
     "flag of flows": (PSEOF, 0, {"status_y10_grads_nme": "2"}, "status_y10_grads_nme", "is not one of"),
+    "flows with a fraction": (PSEOF, 0, {"y1_grads_emp": "7.5"}, "y1_grads_emp", "is not a whole number"),
+    "flows as a float": (PSEOF, 0, {"y1_grads_emp_instate": "7.0"}, "y1_grads_emp_instate", "is not a whole number"),
+    "negative in-state flows": (PSEOF, 0, {"y1_grads_emp_instate": "-7"}, "y1_grads_emp_instate", "is negative"),
+    "negative flows": (PSEOF, 3, {"y10_grads_emp": "-7", "y10_grads_emp_instate": "0"}, "y10_grads_emp", "is negative"),
+    "no flows": (PSEOF, 3, {"y5_grads_emp": ""}, "y5_grads_emp", "is empty although status_y5_grads_emp is 1"),
+    "no in-state flows": (PSEOF, 3, {"y5_grads_emp_instate": ""}, "y5_grads_emp_instate", "is empty although"),
+    "no flag of flows": (PSEOF, 3, {"status_y5_grads_emp": ""}, "status_y5_grads_emp", "'' is not one of -1, 1, 5"),
+    "flows before their time": (PSEOF, 2, {"y10_grads_emp": "0"}, "y10_grads_emp", "status_y10_grads_emp is -1"),
+    "more in the state than employed": (
+        PSEOF, 0, {"y1_grads_emp_instate": "8"}, "y1_grads_emp_instate", "is above y1_grads_emp",
+    ),
+    "more in the state than in the sector": (
+        PSEOF, 3, {"y10_grads_emp": "6"}, "y10_grads_emp_instate", "is above y10_grads_emp",
+    ),
+    "no job, in a sector": (
+        PSEOF, 3, {"status_y5_grads_nme": "1", "y5_grads_nme": "7"}, "status_y5_grads_nme", "one sector or division",
+    ),
+    "no job, suppressed in a sector": (
+        PSEOF, 3, {"status_y5_grads_nme": "5"}, "status_y5_grads_nme", "is 5 in a row of one sector or division",
+    ),
+    "no job, in a division": (
+        PSEOF, 4, {"status_y1_grads_nme": "1", "y1_grads_nme": "0"}, "status_y1_grads_nme", "one sector or division",
+    ),
+    "no job, in a sector of the nation": (
+        PSEOF, 5, {"status_y1_grads_nme": "1", "y1_grads_nme": "0"}, "status_y1_grads_nme", "one sector or division",
+    ),
+    "no job, filled in a division": (PSEOF, 4, {"y1_grads_nme": "0"}, "y1_grads_nme", "is filled although"),
+    "flows by state": (PSEOF, 4, {"geo_level": "S"}, "geo_level", "is not one of N, D"),
+    "flows by industry group": (PSEOF, 5, {"ind_level": "4"}, "ind_level", "is not one of A, S"),
+    "flows of another level": (PSEOF, 5, {"agg_level_pseo": "38"}, "agg_level_pseo", "is not 86"),
+    "flows of all degrees": (PSEOF, 0, {"degree_level": "00"}, "degree_level", "'00' does not occur"),
+    "length of a cohort of flows": (PSEOF, 0, {"grad_cohort_years": "5"}, "grad_cohort_years", "is not 3"),
+    "institution of flows": (PSEOF, 0, {"institution": "134500"}, "institution", LOST),
+    "field of flows": (PSEOF, 1, {"cipcode": "00"}, "cipcode", "is no cipcode of cip_level 2"),
+    "cohort of flows": (PSEOF, 1, {"grad_cohort": "13"}, "grad_cohort", "is neither a year nor 0000"),
 }  # fmt: skip
 
 
@@ -396,7 +439,7 @@ def test_what_may_be(tmp_path: Path) -> None:
     older[3] |= {"status_ipeds_count": "3", "y1_ipeds_count": "", "y5_ipeds_count": ""}
     assert found(write(tmp_path / "y.csv", older, PSEOE_2019)) == []
     flows = good(PSEOF)
-    flows[0] |= {"y1_grads_emp": "0"}
+    flows[0] |= {"y1_grads_emp": "0", "y1_grads_emp_instate": "0", "y5_grads_nme": "0"}
     assert found(write(tmp_path / "z.csv", flows, PSEOF)) == []
 
 

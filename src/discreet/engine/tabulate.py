@@ -169,9 +169,10 @@ def code(engine: Engine, grouped: ibis.Table, domain: Domain) -> ibis.Table:
             for j, source in enumerate(attribute.source)
         ]
         joined = joined.left_join(lookup, on)
-        codes[_code(i)] = (
-            lookup[_code(i)] if attribute.other_code is None else lookup[_code(i)].fill_null(attribute.other_code)
-        )
+        found = lookup[_code(i)]
+        if attribute.absent is not None:
+            found = ibis.or_(*(missing(grouped[source]) for source in attribute.source)).ifelse(attribute.absent, found)
+        codes[_code(i)] = found if attribute.other_code is None else found.fill_null(attribute.other_code)
     return joined.select(*(grouped[column] for column in grouped.columns), **codes)
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
 from discreet.errors import SpecError
-from discreet.publish.tables import KINDS
+from discreet.publish.lehd.sidecars import joined
+from discreet.publish.tables import KINDS, Kinds
 
 if TYPE_CHECKING:
     import ibis
@@ -17,12 +19,11 @@ if TYPE_CHECKING:
     from discreet.engine.fingerprint import Bound
     from discreet.engine.spans import Progress, Spans
     from discreet.engine.values import Binned
-    from discreet.methods.writing import Parts
+    from discreet.methods.writing import Made, Places
     from discreet.privacy.confidential import Confidential
     from discreet.privacy.guarantee import Guarantee
-    from discreet.privacy.protected import Protected
     from discreet.privacy.reservation import Reservation
-    from discreet.publish.place import Place
+    from discreet.publish.lehd.sidecars import Sidecars
     from discreet.spec import Release, Table
 
 
@@ -54,12 +55,25 @@ class Published:
     guarantee: Guarantee
     composes: str  # how its cost comes about, in words
     noise: str  # the mechanism, in words and symbols
-    error: ExpectedError
+    error: ExpectedError | None  # of its numbers, as far as noise makes it; none if it has no counts
     columns: tuple[Column, ...]
     about: str = ""  # what the numbers are about, beyond the names of their columns
     form: str = "dense"
     sum_of: str = ""  # the table whose protected numbers it adds up, at no cost
     parts: int = 1  # the files that it is cut into
+    kinds: Kinds = KINDS
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What is measured and may be kept: groups, each with so many protected numbers side by side."""
+
+    name: str
+    groups: Domain
+    width: int
+    about: dict[str, Any]  # what the numbers of a group are
+    rate: Fraction  # of the noise in each
+    guarantee: Guarantee
 
 
 class Method(Protocol):
@@ -88,8 +102,14 @@ class Method(Protocol):
     def layouts(self, simulated: bool) -> dict[str, str]:
         """Further files that leave, the same numbers in somebody's layout: what each is."""
 
+    def sidecars(self) -> Sidecars:
+        """Small files that leave with a layout, of public codes alone. All tables of a release share them."""
+
     def outlook(self) -> dict[str, tuple[str, ...]]:
         """More about a published table that is known before anything is spent; may take a moment."""
+
+    def measurements(self) -> list[Measurement]:
+        """What can be kept, so that more can be made of it later; none if all is published as it is measured."""
 
     def tabulate(self, engine: Engine, rows: Any) -> list[Confidential[ibis.Table]]:
         """The exact numbers the noise will be added to, by cell, one table a domain."""
@@ -99,27 +119,31 @@ class Method(Protocol):
         engine: Engine,
         cells: list[Confidential[Bound]],
         reservation: Reservation,
-        place: Place,
+        places: Places,
         progress: Progress,
-    ) -> Protected[Parts]:
+    ) -> Made:
         """Draw the noise where the numbers are, and write everything that is published of them."""
 
 
 _METHODS = {
     "counts": ("discreet.methods.counts", "CountsMethod"),
     "earnings": ("discreet.methods.earnings", "EarningsMethod"),
+    "flows": ("discreet.methods.flows", "FlowsMethod"),
 }
 
 
 def methods(release: Release) -> list[Method]:
     """The tables of a release, ready to be planned or run."""
     found = [_method(release, table) for table in release.tables]
-    _refuse_doubles([name for method in found for name in _files(method)])
+    if release.keep is not None and not any(method.measurements() for method in found):
+        raise SpecError("nothing is measured that could be kept", where="keep", do="only earnings and flows are")
+    small = joined(method.sidecars() for method in found)
+    _refuse_doubles([*(name for method in found for name in _files(method)), *small.files(False)])
     return found
 
 
 def _files(method: Method) -> list[str]:
-    tables = [f"{table.name}.{kind}" for table in method.published() for kind in KINDS]
+    tables = [f"{table.name}.{kind}" for table in method.published() for kind in table.kinds]
     return [*tables, *method.layouts(False)]
 
 

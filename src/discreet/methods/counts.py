@@ -23,20 +23,19 @@ from discreet.engine.spans import Progress, Span, Spans
 from discreet.engine.tabulate import Rows, count_cells
 from discreet.engine.values import Binned
 from discreet.errors import DomainError, GuaranteeError, ParameterError
-from discreet.methods import Column, ExpectedError, Published
+from discreet.methods import Column, ExpectedError, Measurement, Published
 from discreet.methods.cells import Int64s, dense, merge, ranges
 from discreet.methods.units import refuse_unless_records
-from discreet.methods.writing import Parts, write_parts
+from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 from discreet.post.rounding import nonnegative, to_multiple
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Reservation
 from discreet.privacy.unit import Unit
-from discreet.publish.place import Place
+from discreet.publish.lehd.sidecars import Sidecars
 from discreet.spec import Counts, Release
 from discreet.words import plural
 
@@ -113,6 +112,9 @@ class CountsMethod:
     def layouts(self, simulated: bool) -> dict[str, str]:  # noqa: ARG002 - one signature for all
         return {}
 
+    def sidecars(self) -> Sidecars:
+        return Sidecars()
+
     def outlook(self) -> dict[str, tuple[str, ...]]:
         return {}
 
@@ -162,6 +164,9 @@ class CountsMethod:
         share = float(self.law.tail(1)) if self.spec.form == "sparse" else 1.0
         return self.domain.cells or 1 if share * self.domain.cells <= rows else int(rows / share)
 
+    def measurements(self) -> list[Measurement]:
+        return []
+
     def tabulate(self, engine: Engine, rows: Rows) -> list[Confidential[ibis.Table]]:
         return [Confidential(count_cells(engine, rows, self.domain))]
 
@@ -170,10 +175,10 @@ class CountsMethod:
         engine: Engine,
         cells: list[Confidential[Bound]],
         reservation: Reservation,
-        place: Place,
+        places: Places,
         progress: Progress,
-    ) -> Protected[Parts]:
-        return write_parts(
+    ) -> Made:
+        written = write_parts(
             engine,
             cells[0].open_inside(),
             self,
@@ -181,9 +186,10 @@ class CountsMethod:
             name=self.name,
             purpose=f"counts/{self.spec.form}",
             guarantee=self.guarantee(),
-            place=place,
+            place=places.published,
             progress=progress,
         )
+        return Made(written.value.files, {})
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         """The kernel: noise for every cell of a span, or in the sparse form the cells where it is not zero."""

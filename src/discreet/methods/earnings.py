@@ -25,7 +25,7 @@ from discreet.engine.spans import Progress, Spans
 from discreet.engine.tabulate import Rows, count_cells
 from discreet.engine.values import Binned
 from discreet.errors import DomainError, ParameterError, SpecError
-from discreet.methods import Column, ExpectedError, Published
+from discreet.methods import Column, ExpectedError, Measurement, Published
 from discreet.methods.earnings_columns import earnings_about, earnings_columns
 from discreet.methods.earnings_tables import EarningsTables
 from discreet.methods.histogram import (
@@ -34,18 +34,20 @@ from discreet.methods.histogram import (
     histogram_spans,
 )
 from discreet.methods.levels import AnyLevel, DerivedLevel, MeasuredLevel, best_sum, resolve
+from discreet.methods.origin import Origin
 from discreet.methods.units import refuse_unless_records
-from discreet.methods.writing import Parts, write_parts
+from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.protected import Protected
-from discreet.privacy.reservation import Reservation
+from discreet.privacy.reservation import Grant, Reservation
 from discreet.privacy.unit import Unit
+from discreet.publish.lehd.layout import check_levels
 from discreet.publish.lehd.pseoe import QUARTILES, Pseoe, lehd_level
 from discreet.publish.lehd.schema import SMALLEST
-from discreet.publish.place import Place
+from discreet.publish.lehd.sidecars import Sidecars
 from discreet.spec import Earnings, Release
 
 if TYPE_CHECKING:
@@ -230,46 +232,75 @@ class EarningsMethod:
     def tabulate(self, engine: Engine, rows: Rows) -> list[Confidential[ibis.Table]]:
         return [Confidential(count_cells(engine, rows, domain)) for domain in self.domains]
 
+    def measurements(self) -> list[Measurement]:
+        about = {
+            "value": self.spec.value,
+            "borders": list(self.bins.borders),
+            "sample": [rule.model_dump(mode="json") for rule in self.spec.sample],
+        }
+        return [
+            Measurement(level.name, level.domain, self.bins.count, about, level.law.rate, self._promise(level))
+            for level in self.measured
+        ]
+
     def protect(
         self,
         engine: Engine,
         cells: list[Confidential[Bound]],
         reservation: Reservation,
-        place: Place,
+        places: Places,
         progress: Progress,
-    ) -> Protected[Parts]:
-        steps = [*(len(spans) for spans in self.spans), len(self.levels) + (self.pseoe is not None)]
-        drawn: dict[str, Protected[Parts]] = {}
+    ) -> Made:
+        steps = [*(len(spans) for spans in self.spans), self._made]
+        measured: dict[str, Protected[Parts]] = {}
         for number, (level, bound) in enumerate(zip(self.measured, cells, strict=True)):
 
             def advance(done: int, total: int, before: int = sum(steps[:number])) -> None:
                 progress(before + min(done, total), sum(steps))
 
-            drawn[level.name] = write_parts(
+            measured[level.name] = write_parts(
                 engine,
                 bound.open_inside(),
                 HistogramKernel(level.name, level.law.rate),
                 reservation,
-                name=f"{level.name}~measured",  # no table can be called so
+                name=measured_name(level.name),
                 purpose="earnings/histogram",
                 guarantee=self._promise(level),
-                place=place,
+                place=places.measured,
                 progress=advance,
                 kinds=("parquet",),
+                packed=True,
             )
-        files: dict[str, str] = {}
-        rows = 0
-        for number, made in enumerate(self._tables().make(place, drawn, reservation, self._promise), 1):
-            files |= made.files
-            rows += made.rows
-            progress(sum(steps[:-1]) + number, sum(steps))
-        for name in [name for parts in drawn.values() for name in parts.value.files]:
-            place.remove(name)
-        return reservation.protect(Parts(files, rows), self.guarantee())
 
-    def _tables(self) -> EarningsTables:
+        def making(done: int, _: int) -> None:
+            progress(sum(steps[:-1]) + done, sum(steps))
+
+        return Made(self.make(measured, reservation, places, making, {}), measured)
+
+    @property
+    def _made(self) -> int:
+        return len(self.levels) + (self.pseoe is not None)
+
+    def make(
+        self,
+        measured: Mapping[str, Protected[Parts]],
+        grant: Grant,
+        places: Places,
+        progress: Progress,
+        origins: Mapping[str, Origin],
+    ) -> dict[str, str]:
+        """Everything that is published, from the measurements alone."""
+        files: dict[str, str] = {}
+        for number, made in enumerate(self._tables(origins).make(places, measured, grant, self._promise), 1):
+            files |= made.files
+            progress(number, self._made)
+        return files
+
+    def _tables(self, origins: Mapping[str, Origin]) -> EarningsTables:
         columns = {level.name: self.columns(level) for level in self.levels}
-        return EarningsTables(self.spec, self.bins, self.points, self.levels, self.families, columns, self.pseoe)
+        return EarningsTables(
+            self.spec, self.bins, self.points, self.levels, self.families, columns, self.pseoe, origins
+        )
 
     def columns(self, level: AnyLevel) -> list[Column]:
         """The published columns of a level, in words."""
@@ -296,23 +327,14 @@ class EarningsMethod:
         levels = tuple(
             lehd_level(level.name, level.domain, self.spec.layout, level.shape.withhold) for level in self.levels
         )
-        numbers = [level.agg.number for level in levels]
-        if double := next((n for n in numbers if numbers.count(n) > 1), None):
-            raise SpecError(
-                f"two levels are LEHD's aggregation level {double}",
-                where=f"table {self.name}",
-                do="keep one of them",
-            )
-        if not any(level.agg.by_cohort for level in levels):
-            raise SpecError(
-                "the layout lehd states the first and the last cohort, and no level is by one",
-                where=f"table {self.name}",
-                do=f"add a level with the column {self.spec.layout.grad_cohort!r}",
-            )
+        check_levels(levels, self.spec.layout, f"table {self.name}")
         return Pseoe(self.spec.layout, levels, self.labels)
 
     def layouts(self, simulated: bool) -> dict[str, str]:
         return {} if self.pseoe is None else self.pseoe.files(simulated)
+
+    def sidecars(self) -> Sidecars:
+        return Sidecars() if self.pseoe is None else self.pseoe.sidecars()
 
 
 def _source(level: AnyLevel) -> str:

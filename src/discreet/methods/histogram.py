@@ -62,13 +62,19 @@ class HistogramKernel:
 def measured(place: Place, parts: Protected[Parts], bins: int) -> Iterator[tuple[int, Histograms]]:
     """The protected histograms that workers wrote, in order: the first group of a piece, and its bins, one row each."""
     first = 0
-    for name, digest in sorted(parts.value.files.items()):
-        content = place.read(name)
-        if sha256(content).hexdigest() != digest:  # others may write to an object store
-            raise PublishError("is not what was written", where=name, do="complete it with `discreet resume`")
-        counts = pq.read_table(pa.BufferReader(content)).column("count").to_numpy().reshape(-1, bins)
-        yield first, np.ascontiguousarray(counts)
+    for name in sorted(parts.value.files):
+        counts = measured_part(place, parts, name, bins)
+        yield first, counts
         first += len(counts)
+
+
+def measured_part(place: Place, parts: Protected[Parts], name: str, bins: int) -> Histograms:
+    """One of the files that workers wrote: a row a group."""
+    content = place.read(name)
+    if sha256(content).hexdigest() != parts.value.files[name]:  # others may write to an object store
+        raise PublishError("is not what was written", where=name, do="complete it with `discreet resume`")
+    counts = pq.read_table(pa.BufferReader(content)).column("count").to_numpy().reshape(-1, bins)
+    return np.ascontiguousarray(counts)
 
 
 @compiled

@@ -9,8 +9,8 @@ the rows.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -38,6 +38,28 @@ class Parts:
 
 
 @dataclass(frozen=True)
+class Places:
+    """Where published files are written, and where measurements are: inside, or in the same place for a while."""
+
+    published: Place
+    measured: Place
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a method has written: published files with their digests, and the measurements they were made of."""
+
+    files: dict[str, str]
+    measured: Mapping[str, Protected[Parts]]
+    draws: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of each group, after a recoding
+
+
+def measured_name(table: str) -> str:
+    """Under which name measurements are written; no table can be called so."""
+    return f"{table}~measured"
+
+
+@dataclass(frozen=True)
 class WriteKernel:
     """Runs a kernel and writes what it protects; one row comes back for each file."""
 
@@ -48,6 +70,7 @@ class WriteKernel:
     license: License
     seals: tuple[bytes, ...]
     kinds: Kinds = KINDS
+    packed: bool = False
     schema = pa.schema([("span", pa.int64()), ("file", pa.string()), ("sha256", pa.string()), ("rows", pa.int64())])
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
@@ -56,7 +79,8 @@ class WriteKernel:
         part = span.number if len(self.spans) > 1 else None
         batches = (self.license.protect(batch) for batch in self._checked(span, rows, stream))
         written = write_table(
-            self.place, self.table, self.kernel.schema, batches, self.license.simulated, part, self.kinds
+            *(self.place, self.table, self.kernel.schema, batches, self.license.simulated, part, self.kinds),
+            packed=self.packed,
         )
         lines = [(span.number, name, digest, written.rows) for name, digest in written.files.items()]
         yield pa.RecordBatch.from_arrays([list(column) for column in zip(*lines, strict=True)], schema=self.schema)
@@ -89,12 +113,13 @@ def write_parts(
     place: Place,
     progress: Progress = quiet,
     kinds: Kinds = KINDS,
+    packed: bool = False,
 ) -> Protected[Parts]:
     """Run a kernel over every span of a table and write its rows."""
     secret = reservation.secret(name, purpose)
     stream = Stream.from_secret(secret.expose())
     seals = tuple(_seal(stream, number, mark) for number, mark in enumerate(bound.fingerprints))
-    writer = WriteKernel(kernel, name, place, bound.spans, reservation.license(guarantee), seals, kinds)
+    writer = WriteKernel(kernel, name, place, bound.spans, reservation.license(guarantee), seals, kinds, packed)
     gathered = engine.gather(bound.table, bound.spans, writer, secret, progress)
     receipts = [row for batch in gathered for row in batch.to_pylist()]
     receipts.sort(key=lambda row: (row["span"], row["file"]))

@@ -26,6 +26,12 @@ def encode_labels(labels: Iterable[str | bytes]) -> bytes:
     return len(pieces).to_bytes(8, "big") + b"".join(pieces)
 
 
+def public_stream(*labels: str) -> Stream:
+    """A stream that anyone can make: for what is random about post-processing, which need not be secret, and which
+    others should be able to repeat. Nothing is protected by it."""
+    return Stream.from_secret(hashlib.sha256(encode_labels(("discreet public stream", *labels))).digest())
+
+
 def nonce() -> str:
     """128 random bits in hexadecimal: a name that nothing else has."""
     return os.urandom(16).hex()

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import datetime as dt
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from discreet.engine import Engine
 from discreet.engine.fingerprint import Bound
-from discreet.methods import Method, Published
+from discreet.methods import Measurement, Method, Published
+from discreet.methods.writing import Made, Places
 from discreet.pipeline.plan import composition
 from discreet.privacy.confidential import Confidential
-from discreet.privacy.events import Commit, Entry, LedgerKind
-from discreet.privacy.ledger import ReleaseState
-from discreet.privacy.reservation import Reservation
+from discreet.privacy.events import Entry, LedgerKind
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.reservation import Grant
 from discreet.publish import codebook
+from discreet.publish.lehd.sidecars import joined
 from discreet.publish.manifest import DomainEntry, LedgerEntry, Manifest, TableEntry
+from discreet.publish.measurements import FILE as MEASUREMENTS
+from discreet.publish.measurements import MeasuredAttribute, MeasuredTable, Measurements
 from discreet.publish.place import Place
-from discreet.publish.tables import SIMULATION, file_names, in_words
+from discreet.publish.tables import SIMULATION, file_names, in_words, stem
 from discreet.spec import Release
 
 NOTICE = "Protected statistics. What is promised, and what is not, stands under `guarantee`."
@@ -31,55 +36,143 @@ class Tabulated:
     cells: list[list[Confidential[Bound]]]  # by table, then by domain
 
 
+@dataclass(frozen=True)
+class Recoded:
+    """What readers must know of tables that were made of an earlier release's measurements."""
+
+    about: str
+    tables: Mapping[str, str]  # of transitions, by the measurement they are about
+
+    def files(self, simulated: bool) -> dict[str, str]:
+        """The name of each table of transitions, and what it is."""
+        return {
+            f"{stem(f'{name}_transitions', simulated)}.csv": f"{name}: where each old code went, and by which share"
+            for name in self.tables
+        }
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Everything but the manifest: published files and kept measurements, with their digests."""
+
+    files: dict[str, str]
+    kept: dict[str, str]
+
+
+Protect = Callable[[Method, Callable[[int, int], None]], Made]
+
+
 def stage(
-    place: Place,
+    places: Places,
     release: Release,
-    reservation: Reservation,
-    found: Tabulated,
+    tables: list[Method],
+    grant: Grant,
+    guarantee: Guarantee,
+    protect: Protect,
     observe: Callable[[str, int, int], None],
-) -> dict[str, str]:
-    """Draw the noise and write everything but the manifest: the files and their digests."""
+    recoded: Recoded | None = None,
+) -> Staged:
+    """Protect every table, and write everything but the manifest. Measurements stay only if they are to be kept."""
     docs: list[codebook.TableDoc] = []
     files: dict[str, str] = {}
-    for table, content in zip(found.tables, found.cells, strict=True):
+    kept: dict[str, str] = {}
+    measured: list[MeasuredTable] = []
+    for declared, table in zip(release.tables, tables, strict=True):
 
         def progress(done: int, total: int, name: str = table.name) -> None:
             observe(f"protect {name}", done, total)
 
-        parts = table.protect(found.engine, content, reservation, place, progress).value
-        docs += [_doc(published, reservation.simulated) for published in table.published()]
-        files |= parts.files
-    guarantee, simulated = reservation.reserve.guarantee, reservation.simulated
-    layouts = {name: about for table in found.tables for name, about in table.layouts(simulated).items()}
-    texts = (
-        codebook.as_json(release.release, docs, layouts, simulated),
-        codebook.as_markdown(release.release, guarantee, docs, layouts, simulated),
+        made = protect(table, progress)
+        docs += [_doc(published, grant.simulated) for published in table.published()]
+        files |= made.files
+        kept |= {name: digest for parts in made.measured.values() for name, digest in parts.value.files.items()}
+        measured += [_measured(declared.method, m, made) for m in table.measurements()]
+    if release.keep is None:
+        for name in kept:
+            places.measured.remove(name)
+        kept = {}
+    else:
+        about = Measurements(
+            release=release.release,
+            asset=release.asset,
+            simulation=grant.simulated,
+            guarantee=guarantee,
+            tables=tuple(measured),
+        )
+        kept |= _written(places.measured, {MEASUREMENTS: about.text()})
+    layouts = _layouts(tables, grant.simulated) | ({} if recoded is None else recoded.files(grant.simulated))
+    small = joined(table.sidecars() for table in tables)
+    texts = small.texts(grant.simulated, grant.time.date(), release.release)
+    if recoded is not None:
+        texts |= dict(zip(recoded.files(grant.simulated), recoded.tables.values(), strict=True))
+    said = "" if recoded is None else recoded.about
+    books = (
+        codebook.as_json(release.release, docs, layouts, grant.simulated, said),
+        codebook.as_markdown(release.release, guarantee, docs, layouts, grant.simulated, said),
     )
-    for name, text in zip(codebook.FILES, texts, strict=True):
+    texts |= dict(zip(codebook.FILES, books, strict=True))
+    return Staged(files | _written(places.published, texts), kept)
+
+
+def _written(place: Place, texts: Mapping[str, str]) -> dict[str, str]:
+    """Small files, and their digests."""
+    files = {}
+    for name, text in texts.items():
         with place.create(name) as file:
             file.write(text.encode())
         files[name] = file.sha256()
     return files
 
 
+def _measured(method: str, measurement: Measurement, made: Made) -> MeasuredTable:
+    return MeasuredTable(
+        name=measurement.name,
+        method=method,
+        attributes=tuple(
+            MeasuredAttribute(name=a.name, columns=a.columns, categories=a.published)
+            for a in measurement.groups.attributes
+        ),
+        width=measurement.width,
+        about=measurement.about,
+        rate=measurement.rate,
+        draws=made.draws.get(measurement.name),
+        guarantee=measurement.guarantee,
+        files=made.measured[measurement.name].value.files,
+    )
+
+
+def _layouts(tables: list[Method], simulated: bool) -> dict[str, str]:
+    """The files of every layout, then those that layouts share: what each is."""
+    own = {name: about for table in tables for name, about in table.layouts(simulated).items()}
+    return own | joined(table.sidecars() for table in tables).files(simulated)
+
+
 def _doc(table: Published, simulated: bool) -> codebook.TableDoc:
     columns = tuple((c.name, c.type, c.meaning) for c in table.columns)
-    names = tuple(file_names(table.name, simulated, table.parts))
-    about = " ".join(text for text in (table.about, f"Noise: {table.noise}.") if text)
+    names = tuple(file_names(table.name, simulated, table.parts, table.kinds))
+    about = " ".join(text for text in (table.about, f"Noise: {table.noise}." if table.noise else "") if text)
     return codebook.TableDoc(table.name, names, about, columns, table.domain.attributes)
 
 
-def manifest(
-    release: Release,
-    state: ReleaseState,
-    commit: Commit,
-    committed_at: Entry,
-    kind: LedgerKind,
-    tables: list[Method],
-) -> Manifest:
+@dataclass(frozen=True)
+class Entered:
+    """What the ledger says about a release."""
+
+    guarantee: Guarantee
+    day: dt.date
+    code: str
+    spec: str
+    files: dict[str, str]
+    entry: Entry
+    kind: LedgerKind
+    of: str = ""  # the release whose measurements it was made of
+    recoded: Recoded | None = None
+
+
+def manifest(release: Release, entered: Entered, tables: list[Method]) -> Manifest:
     """Everything a reader needs to know about the release, all of it from the protected side."""
-    simulated = kind == "simulation"
-    guarantee = state.reserve.guarantee
+    simulated = entered.kind == "simulation"
+    guarantee = entered.guarantee
     published = [(t.method, p) for t, table in zip(release.tables, tables, strict=True) for p in table.published()]
     attributes = {a.name: a for _, p in published for a in p.domain.attributes}
     return Manifest(
@@ -87,41 +180,42 @@ def manifest(
         asset=release.asset,
         simulation=simulated,
         notice=SIMULATION if simulated else NOTICE,
-        reserved=state.reserve.time.date(),
-        code=state.reserve.code,
-        spec=state.reserve.spec,
+        reserved=entered.day,
+        derived_from=entered.of,
+        code=entered.code,
+        spec=entered.spec,
         guarantee=guarantee,
         guarantee_in_words=in_words(guarantee, simulated),
-        composition=composition(guarantee, sum(len(table.domains) for table in tables)),
+        composition=composition(guarantee, sum(len(table.domains) for table in tables), entered.of),
         domains=[
             DomainEntry(
                 name=a.name,
                 columns=list(a.columns),
                 categories=a.size,
-                undeclared=a.other or "dropped",
+                undeclared=a.undeclared or "dropped",
                 provenance=a.provenance,
             )
             for a in attributes.values()
         ],
-        tables=[_entry(method, p, simulated) for method, p in published],
-        layouts={name: about for table in tables for name, about in table.layouts(simulated).items()},
-        files=commit.files,
-        ledger=LedgerEntry(kind=kind, entry=committed_at.number, head=committed_at.hash),
+        tables=[_entry(method, p, simulated, entered.recoded) for method, p in published],
+        layouts=_layouts(tables, simulated) | ({} if entered.recoded is None else entered.recoded.files(simulated)),
+        files=entered.files,
+        ledger=LedgerEntry(kind=entered.kind, entry=entered.entry.number, head=entered.entry.hash),
     )
 
 
-def _entry(method: str, table: Published, simulated: bool) -> TableEntry:
+def _entry(method: str, table: Published, simulated: bool, recoded: Recoded | None) -> TableEntry:
     return TableEntry(
         name=table.name,
         method=method,
         by=list(table.by),
         cells=table.domain.cells,
         form=table.form,
-        about=table.about,
+        about=" ".join(text for text in (table.about, "" if recoded is None else recoded.about) if text),
         noise=table.noise,
-        margin90=table.error.margin90,
+        margin90=None if table.error is None or recoded is not None else table.error.margin90,
         sum_of=table.sum_of,
         guarantee=table.guarantee,
         guarantee_in_words=in_words(table.guarantee, simulated),
-        files=file_names(table.name, simulated, table.parts),
+        files=file_names(table.name, simulated, table.parts, table.kinds),
     )

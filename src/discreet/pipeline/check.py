@@ -7,7 +7,7 @@ from typing import Any
 from discreet.engine import Engine
 from discreet.engine.audit import Audit, audit
 from discreet.engine.opening import open_engine
-from discreet.errors import EngineError
+from discreet.errors import EngineError, SpecError
 from discreet.methods import methods
 from discreet.pipeline.records import binned_of, domains_of, read_records
 from discreet.spec import Release
@@ -18,6 +18,8 @@ MARK = "CONFIDENTIAL: this describes the records themselves. It is for the opera
 
 def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
     """Read the records and count what breaks the rules. Spends nothing, writes nothing."""
+    if release.recode is not None:
+        raise SpecError("a recoding reads no records", where=f"release {release.release}", do="see `discreet plan`")
     with open_engine(release.engine, session) as engine:
         try:
             return _audit(release, engine, frame, clean=False)
@@ -46,7 +48,7 @@ def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
             "theirs are left out, chosen at random"
         )
     for a in found.attributes:
-        fate = "dropped" if a.attribute.other is None else f"counted as {a.attribute.other!r}"
+        fate = f"counted as {a.attribute.undeclared!r}" if a.attribute.other else "dropped"
         share = (a.missing + a.undeclared) / found.records if found.records else 0
         text = f"{a.attribute.name}: {a.missing:,} records missing and {a.undeclared:,} undeclared are {fate}"
         out.append(f"{text} ({share:.1%} of all){'  <-- most of them: is the code list right?' if share > 0.5 else ''}")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from discreet.errors import GuaranteeError, LedgerError
+from discreet.errors import GuaranteeError, LedgerError, SpecError
 from discreet.methods import ExpectedError, Method, methods
+from discreet.pipeline.measured import open_source, plan_recoding, refuse_asset
+from discreet.privacy.chain import Balance
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, compose
-from discreet.privacy.ledger import Balance, Ledger
-from discreet.spec import Release
+from discreet.privacy.ledger import Ledger
+from discreet.spec import Recode, Release
 from discreet.words import plural
 
 STRICT = (
@@ -29,7 +31,7 @@ class PlannedTable:
     guarantee: Guarantee
     composes: str
     noise: str
-    error: ExpectedError
+    error: ExpectedError | None
     sum_of: str
     notes: tuple[str, ...]
 
@@ -45,21 +47,20 @@ class Plan:
     total: Guarantee
     balance: Balance | None
     problem: str
+    derived_from: str = ""
 
     def __str__(self) -> str:
         lines = [f"Release {self.release} on asset {self.asset}", ""]
         for table in self.tables:
             by = " × ".join(f"{n} ({s:,})" for n, s in zip(table.by, table.shape, strict=True)) or "all records"
-            cost = f"sum of {table.sum_of}, no cost" if table.sum_of else f"epsilon {written(table.guarantee.epsilon)}"
-            lines += [
-                f"  {table.name}: {by} = {plural(table.cells, 'cell')}, {cost}",
-                f"    {table.composes}",
-                f"    {table.noise}; 90% within ±{table.error.margin90}, mean |error| {table.error.mean_absolute:.3g}",
-                *(f"    {note}" for note in table.notes),
-            ]
+            cost = f"made of {table.sum_of}, no cost" if table.sum_of else f"epsilon {written(table.guarantee.epsilon)}"
+            cost = "recoded, no cost" if self.derived_from else cost
+            said = [table.composes, f"{table.noise}{_expected(table.error)}", *table.notes]
+            lines.append(f"  {table.name}: {by} = {plural(table.cells, 'cell')}, {cost}")
+            lines += [f"    {text}" for text in said if text]
         lines += ["", *(f"  Rule: {rule}" for rule in self.rules)] if self.rules else []
         measured = sum(not table.sum_of for table in self.tables)
-        lines += ["", f"  Total: {composition(self.total, measured)}"]
+        lines += ["", f"  Total: {composition(self.total, measured, self.derived_from)}"]
         lines += [f"  {self.total.in_words()}"] + [f"  Caveat: {caveat}" for caveat in self.total.caveats]
         if self.balance is not None:
             lines.append(f"  Budget: {describe(self.balance)}")
@@ -71,6 +72,8 @@ class Plan:
 def plan(release: Release, ledger: Ledger | None = None) -> Plan:
     """Everything that is known before anything is spent."""
     tables = methods(release)
+    if release.recode is not None:
+        return _recoding(release, release.recode, tables, ledger)
     total = total_guarantee(release, tables)
     balance, problem = None, ""
     if ledger is not None:
@@ -85,10 +88,42 @@ def plan(release: Release, ledger: Ledger | None = None) -> Plan:
         release=release.release,
         asset=release.asset,
         tables=tuple(planned for t in tables for planned in _planned(t)),
-        rules=tuple(dict.fromkeys(rule for t in tables for rule in _rules(t))),
+        rules=(*dict.fromkeys(rule for t in tables for rule in _rules(t)), *_kept(release, tables)),
         total=total,
         balance=balance,
         problem=problem,
+    )
+
+
+def _recoding(release: Release, asked: Recode, tables: list[Method], ledger: Ledger | None) -> Plan:
+    """A recoding: what becomes of every code. It costs nothing, so there is no budget to compare with."""
+    if ledger is None:
+        raise LedgerError("a recoding is planned with the ledger that has its measurements", do="name it")
+    chain = ledger.chain()
+    source = open_source(release, asked, chain)
+    problem = ""
+    try:
+        chain.refuse_used(release.release)
+        refuse_asset(release, source)
+        source.verify()
+    except (LedgerError, SpecError) as error:
+        problem = str(error)
+    recodings = plan_recoding(release, asked, tables, source)
+    notes = {name: recoding.in_words() for name, recoding in recodings.items()}
+    planned = tuple(
+        replace(table, composes="made of kept measurements", error=None, notes=notes.get(table.name, ()))
+        for t in tables
+        for table in _planned(t)
+    )
+    return Plan(
+        release=release.release,
+        asset=release.asset,
+        tables=planned,
+        rules=(),
+        total=source.about.guarantee,
+        balance=None,
+        problem=problem,
+        derived_from=source.about.release,
     )
 
 
@@ -98,8 +133,12 @@ def total_guarantee(release: Release, tables: list[Method]) -> Guarantee:
     return total.model_copy(update={"caveats": (*total.caveats, STRICT)}) if release.strict else total
 
 
-def composition(total: Guarantee, tables: int) -> str:
+def composition(total: Guarantee, tables: int, derived_from: str = "") -> str:
     """How the total comes about, in words."""
+    if derived_from:
+        return (
+            f"nothing is spent: made of the measurements of {derived_from}, which cost epsilon {written(total.epsilon)}"
+        )
     how = "one table" if tables == 1 else f"{tables} tables on the same records: sequential, their costs add"
     delta = f", delta {written(total.delta)}" if total.delta else ""
     return f"epsilon {written(total.epsilon)}{delta} ({how})"
@@ -118,9 +157,22 @@ def describe(balance: Balance) -> str:
     )
 
 
+def _kept(release: Release, tables: list[Method]) -> list[str]:
+    """What becomes of measurements, where there are any."""
+    if not any(table.measurements() for table in tables):
+        return []
+    if release.keep is None:
+        return ["measurements are removed in the end; `keep` would leave them inside, for a later recoding"]
+    return [f"measurements stay in {release.keep}, inside"]
+
+
 def _rules(method: Method) -> list[str]:
     attributes = [a for domain in method.domains for a in domain.attributes if not a.numbered]
     return [f"{a.name}: {a.in_words()}" for a in attributes] + [binned.in_words() for binned in method.binned]
+
+
+def _expected(error: ExpectedError | None) -> str:
+    return "" if error is None else f"; 90% within ±{error.margin90:,}, mean |error| {error.mean_absolute:.3g}"
 
 
 def _planned(method: Method) -> list[PlannedTable]:

@@ -36,18 +36,22 @@ from discreet.errors import (
     StoreUnavailable,
 )
 from discreet.methods import Method, methods
+from discreet.methods.writing import Made
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import FileKeyStore, KeyStore
-from discreet.pipeline.bundle import Tabulated, manifest, stage
+from discreet.pipeline.bundle import Entered, Tabulated, manifest, stage
+from discreet.pipeline.outputs import Outputs, keep_at, refuse_kept, reserved_outputs
 from discreet.pipeline.plan import total_guarantee
+from discreet.pipeline.recode import recode
 from discreet.pipeline.records import binned_of, domains_of, read_records
+from discreet.privacy.chain import ReleaseState
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.events import Entry, Reserve
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Ledger, ReleaseState
+from discreet.privacy.ledger import Ledger
 from discreet.privacy.reservation import Reservation
-from discreet.publish.folder import Output, output_at
+from discreet.publish.folder import output_at, refuse_nested
 from discreet.publish.manifest import Manifest
 from discreet.spec import Release
 from discreet.version import code_version
@@ -86,12 +90,27 @@ class Job:
 def run(job: Job, simulation: str | None = None) -> Manifest:
     """Protect and publish. `simulation` is the seed of a fixed test key, and marks everything made with it."""
     with _alone(job.ledger, job.release.release):
+        if job.release.recode is not None:
+            if simulation is not None:
+                raise SpecError(
+                    "a recoding draws no noise: it is a simulation if its measurements are",
+                    where="--simulation",
+                    do="leave it out",
+                )
+            return recode(job, complete=False)
         return _run(job, simulation)
 
 
 def resume(job: Job) -> Manifest:
     """Complete a reserved or committed release: same key, same data, same noise, same bytes; no further cost."""
     with _alone(job.ledger, job.release.release):
+        if job.release.recode is not None and job.release.release in job.ledger.chain().derived():
+            return recode(job, complete=True)
+        if job.release.recode is not None:
+            raise LedgerError(
+                f"release {job.release.release!r} was not derived yet",
+                do="run it: what was interrupted has cost nothing",
+            )
         return _resume(job)
 
 
@@ -111,8 +130,10 @@ def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
 
 def _forget(keys: KeyStore, state: ReleaseState) -> None:
     """The key and what was staged; in an object store only if the key is ours, for an entry could name any prefix."""
-    if state.reserve.key in keys.names() or not is_uri(state.reserve.output):
-        output_at(state.reserve.output, state.reserve.release).clean()
+    ours, outputs = state.reserve.key in keys.names(), reserved_outputs(state)
+    for where, output in ((state.reserve.output, outputs.published), (state.reserve.keep, outputs.kept)):
+        if output is not None and (ours or not is_uri(where)):
+            output.clean()
     keys.destroy(state.reserve.key)
 
 
@@ -132,6 +153,7 @@ def _alone(ledger: Ledger, release: str) -> Iterator[None]:
 
 def _run(job: Job, simulation: str | None) -> Manifest:
     release, output = job.release, output_at(job.out, job.release.release)
+    keep = keep_at(release)
     tables = methods(release)
     total = total_guarantee(release, tables)
     chain = job.ledger.chain()
@@ -139,9 +161,14 @@ def _run(job: Job, simulation: str | None) -> Manifest:
     chain.refuse_used(release.release)
     chain.balance(release.asset, job.ledger.clock().date()).charge(total)
     output.refuse_existing()
+    if keep is not None:
+        refuse_nested(output, keep)
+        refuse_kept(chain, keep)
+        keep.refuse_existing()
     key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
     with _tabulated(job, tables, key) as found:
-        binding = _bind(release, key, found, (total, output.where, job.ledger.who()))
+        kept = "" if keep is None else keep.where
+        binding = _bind(release, key, found, (total, output.where, kept, job.ledger.who()))
         prefix = f"{chain.nonce}-{hashlib.sha256(release.release.encode()).hexdigest()[:16]}-"
         name = prefix + key.subkey("name", length=8).hex()
         reserve = Reserve(
@@ -153,6 +180,7 @@ def _run(job: Job, simulation: str | None) -> Manifest:
             code=code_version(),
             key=name,
             output=output.where,
+            keep=kept,
             who=job.ledger.who(),
             time=job.ledger.clock(),
         )
@@ -168,7 +196,7 @@ def _run(job: Job, simulation: str | None) -> Manifest:
             raise
         job.observe("reserve", 1, 1)
         _forget_unused(job.keys, prefix, name)
-        return _complete(job, output, Reservation(reserve, key, binding), entry, found)
+        return _complete(job, Outputs(output, keep), Reservation(reserve, key, binding), entry, found)
 
 
 def _resume(job: Job) -> Manifest:
@@ -176,19 +204,20 @@ def _resume(job: Job) -> Manifest:
     state = job.ledger.chain().open_release(release.release)
     _same_user(job, state)
     _same_declaration(release, state)
-    output = output_at(state.reserve.output, release.release)
-    if state.commit and state.committed_at and output.holds(state.commit.files):
+    output = reserved_outputs(state)
+    if state.commit and state.committed_at and output.hold(state.commit):
         return _finish(job, output, state, methods(release))
     if state.commit and state.reserve.key not in job.keys.names():
         raise PublishError(
             f"release {release.release!r} was published and its key destroyed; its folder is gone or was changed",
-            where=output.where,
+            where=output.published.where,
             do="restore the folder from a copy: the ledger has the digest of every file",
         )
     key = _load(job.keys, state)
     tables = methods(release)
     with _tabulated(job, tables, key) as found:
-        binding = _bind(release, key, found, (total_guarantee(release, tables), state.reserve.output, job.ledger.who()))
+        promise = (total_guarantee(release, tables), state.reserve.output, state.reserve.keep, job.ledger.who())
+        binding = _bind(release, key, found, promise)
         reservation = Reservation(state.reserve, key, binding)
         return _complete(job, output, reservation, state.reserved_at, found)
 
@@ -233,16 +262,17 @@ def _count(
     return [table.tabulate(engine, rows) for table in tables]
 
 
-def _bind(release: Release, key: ReleaseKey, found: Tabulated, promise: tuple[Guarantee, str, str]) -> bytes:
+def _bind(release: Release, key: ReleaseKey, found: Tabulated, promise: tuple[Guarantee, str, str, str]) -> bytes:
     """The MAC that ties a key to what it will protect: parameters, domains, code, and every cell; and to what was
     promised, where it goes and who reserved it, so that no other entry of the ledger can stand for this one."""
-    guarantee, output, who = promise
+    guarantee, output, keep, who = promise
 
     def parts() -> Iterator[bytes]:
         yield release.canonical().encode()
         yield code_version().encode()
         yield guarantee.model_dump_json().encode()
         yield output.encode()
+        yield keep.encode()
         yield who.encode()
         for table, tabulated in zip(found.tables, found.cells, strict=True):
             yield table.name.encode()
@@ -252,13 +282,20 @@ def _bind(release: Release, key: ReleaseKey, found: Tabulated, promise: tuple[Gu
     return key.mac(parts())
 
 
-def _complete(job: Job, output: Output, reservation: Reservation, entry: Entry, found: Tabulated) -> Manifest:
+def _complete(job: Job, output: Outputs, reservation: Reservation, entry: Entry, found: Tabulated) -> Manifest:
     """Everything after the reservation. A failure here leaves a reservation that `resume` completes."""
     try:
-        files = stage(output.stage(), job.release, reservation, found, job.observe)
-        output.seal(files)
+        places = output.stage()
+        cells = dict(zip((id(table) for table in found.tables), found.cells, strict=True))
+
+        def protect(table: Method, progress: Callable[[int, int], None]) -> Made:
+            return table.protect(found.engine, cells[id(table)], reservation, places, progress)
+
+        guarantee = reservation.reserve.guarantee
+        staged = stage(places, job.release, found.tables, reservation, guarantee, protect, job.observe)
+        output.seal(staged)
         job.observe("write", 1, 1)
-        job.ledger.commit(job.release.release, files)
+        job.ledger.commit(job.release.release, staged.files, staged.kept)
         job.observe("commit", 1, 1)
         state = job.ledger.chain().open_release(job.release.release)
         return _finish(job, output, state, found.tables, sealed=True)
@@ -286,19 +323,29 @@ def _complete(job: Job, output: Output, reservation: Reservation, entry: Entry, 
     )
 
 
-def _make_room(job: Job, output: Output) -> None:
+def _make_room(job: Job, output: Outputs) -> None:
     """A full disk needs the room. Committed bytes stay, and so does everything if the ledger cannot be asked."""
     with suppress(LedgerError, PublishError, OSError):
         if job.ledger.chain().open_release(job.release.release).commit is None:
             output.clean()
 
 
-def _finish(job: Job, output: Output, state: ReleaseState, tables: list[Method], *, sealed: bool = False) -> Manifest:
+def _finish(job: Job, output: Outputs, state: ReleaseState, tables: list[Method], *, sealed: bool = False) -> Manifest:
     """Publish committed bytes, manifest last, then destroy the key."""
     if state.commit is None or state.committed_at is None:
         raise PublishError("is not committed", where=f"release {state.reserve.release}")
-    made = manifest(job.release, state, state.commit, state.committed_at, job.ledger.chain().kind, tables)
-    output.publish(state.commit.files, made, sealed=sealed)
+    reserve, commit = state.reserve, state.commit
+    entered = Entered(
+        guarantee=reserve.guarantee,
+        day=reserve.time.date(),
+        code=reserve.code,
+        spec=reserve.spec,
+        files=commit.files,
+        entry=state.committed_at,
+        kind=job.ledger.chain().kind,
+    )
+    made = manifest(job.release, entered, tables)
+    output.publish(commit.files, commit.kept, made, sealed=sealed)
     job.observe("publish", 1, 1)
     job.keys.destroy(state.reserve.key)
     job.observe("destroy", 1, 1)

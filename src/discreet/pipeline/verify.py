@@ -17,22 +17,21 @@ def verify_folder(ledger: Ledger, path: str | Path) -> Manifest:
     folder = where.removesuffix(FILE).rstrip("/") or "." if where.rpartition("/")[2] == FILE else where
     made = read(folder)
     chain = ledger.verify(made.ledger.head)
-    state = chain.open_release(made.release)
-    reserved = state.reserve
-    said = (made.asset, made.guarantee, made.spec, made.code, made.reserved, made.simulation)
-    wrote = (
-        reserved.asset,
-        reserved.guarantee,
-        reserved.spec,
-        reserved.code,
-        reserved.time.date(),
-        chain.kind == "simulation",
-    )
-    if state.commit is None or made.files != state.commit.files or said != wrote:
+    derived = chain.derived().get(made.release)
+    state = chain.origin(made.release)
+    if derived is None:
+        files = None if state.commit is None else state.commit.files
+        spec, code, day = state.reserve.spec, state.reserve.code, state.reserve.time.date()
+    else:
+        files, spec, code, day = derived[0].files, derived[0].spec, derived[0].code, derived[0].time.date()
+    of = derived[0].of if derived else ""
+    said = (made.asset, made.guarantee, made.derived_from, made.spec, made.code, made.reserved, made.simulation)
+    wrote = (state.reserve.asset, state.reserve.guarantee, of, spec, code, day, chain.kind == "simulation")
+    if files is None or made.files != files or said != wrote:
         raise PublishError(
             "has a manifest that is not the one that was committed", where=folder, do="restore it from a copy"
         )
-    if not holds(place_at(folder), state.commit.files):
+    if not holds(place_at(folder), files):
         raise PublishError(
             "has files that are not those that were committed", where=folder, do="restore them from a copy"
         )

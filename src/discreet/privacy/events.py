@@ -70,17 +70,19 @@ class Reserve(_Event):
     code: str
     key: str
     output: str
+    keep: str = ""  # where the measurements stay, inside; nowhere
     who: str
     time: dt.datetime
 
 
 class Commit(_Event):
-    """The bytes of a release are fixed: file name → SHA-256. It has no time of its own, so that a resumed run
-    commits exactly what an undisturbed one would have."""
+    """The bytes of a release are fixed, and those of the measurements that stay inside: file name → SHA-256. It has no
+    time of its own, so that a resumed run commits exactly what an undisturbed one would have."""
 
     kind: Literal["commit"] = "commit"
     release: str
     files: dict[str, str]
+    kept: dict[str, str] = {}
 
 
 class Abandon(_Event):
@@ -105,7 +107,26 @@ class Recorded(_Event):
     time: dt.datetime
 
 
-Event = Annotated[Genesis | Budget | Reserve | Commit | Abandon | Recorded, Field(discriminator="kind")]
+class Derived(_Event):
+    """More was published of the measurements of an earlier release: post-processing, at no cost. Its bytes are fixed
+    by this one entry: they follow from the measurements, so whoever has those can make them again."""
+
+    kind: Literal["derive"] = "derive"
+    release: Name
+    asset: str
+    of: str
+    cost: Literal["0"] = "0"
+    spec: str
+    code: str
+    output: str
+    keep: str = ""
+    files: dict[str, str]
+    kept: dict[str, str] = {}
+    who: str
+    time: dt.datetime
+
+
+Event = Annotated[Genesis | Budget | Reserve | Commit | Abandon | Recorded | Derived, Field(discriminator="kind")]
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 

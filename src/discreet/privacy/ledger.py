@@ -6,201 +6,34 @@ Every writing step is one exclusive transaction that first checks the whole chai
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from fractions import Fraction
+from collections.abc import Callable
 from typing import TypeVar
 
-from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain, OverBudget
+from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
 from discreet.noise.key import nonce as fresh_nonce
+from discreet.privacy.chain import Chain
 from discreet.privacy.events import (
     Abandon,
     Budget,
     Commit,
+    Derived,
     Entry,
     Event,
     Genesis,
     LedgerKind,
     Recorded,
     Reserve,
-    entry_hash,
     link,
 )
-from discreet.privacy.exact import written
-from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.store import Store, Writer
 
 Clock = Callable[[], dt.datetime]
-Dated = TypeVar("Dated", Budget, Reserve, Abandon, Recorded)
+Dated = TypeVar("Dated", Budget, Reserve, Abandon, Recorded, Derived)
 TOLERANCE = dt.timedelta(minutes=1)
 
 
 def now() -> dt.datetime:
     return dt.datetime.now(dt.UTC).replace(microsecond=0)
-
-
-@dataclass(frozen=True)
-class ReleaseState:
-    """One release as the ledger sees it."""
-
-    reserve: Reserve
-    reserved_at: Entry
-    commit: Commit | None = None
-    committed_at: Entry | None = None
-    abandon: Abandon | None = None
-
-    @property
-    def status(self) -> str:
-        return "abandoned" if self.abandon else "committed" if self.commit else "reserved"
-
-
-@dataclass(frozen=True)
-class Balance:
-    """A budget and what has been charged to it."""
-
-    budget: Budget
-    charged: tuple[Guarantee, ...]
-
-    @property
-    def epsilon(self) -> Fraction:
-        return sum((g.epsilon for g in self.charged), Fraction(0))
-
-    @property
-    def delta(self) -> Fraction:
-        return sum((g.delta for g in self.charged), Fraction(0))
-
-    @property
-    def epsilon_left(self) -> Fraction:
-        return self.budget.epsilon - self.epsilon
-
-    @property
-    def delta_left(self) -> Fraction:
-        return self.budget.delta - self.delta
-
-    def left(self) -> str:
-        """What is left, in words; outside releases may have taken more than there was."""
-        over = -self.epsilon_left
-        return f"left 0 (overspent by {written(over)})" if over > 0 else f"left {written(self.epsilon_left)}"
-
-    def charge(self, cost: Guarantee) -> Balance:
-        """The balance after one more release, or a refusal that says what was asked, spent and left."""
-        asked = cost.for_budget(self.budget.unit, self.budget.neighbours)
-        if asked.epsilon > self.epsilon_left or asked.delta > self.delta_left:
-            parts = [("epsilon", asked.epsilon, self.epsilon, self.epsilon_left)]
-            if asked.delta or self.budget.delta:
-                parts.append(("delta", asked.delta, self.delta, self.delta_left))
-            text = "; ".join(
-                f"{n}: asked {written(a)}, spent {written(s)}, left {written(max(x, Fraction(0)))}"
-                for n, a, s, x in parts
-            )
-            raise OverBudget(
-                f"the budget of asset {self.budget.asset!r} does not cover this release ({text})",
-                do="ask for less, or have the budget raised with `discreet ledger budget`",
-            )
-        return Balance(self.budget, (*self.charged, asked))
-
-
-class Chain:
-    """All entries, checked: numbers, hashes and kinds. Built anew for every decision."""
-
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self.entries = tuple(entries)
-        previous = ""
-        for place, entry in enumerate(self.entries, start=1):
-            if entry.number != place:
-                raise _broken(place, f"is missing (entry {entry.number} stands in its place)")
-            if entry.previous != previous or entry.hash != entry_hash(place, previous, entry.body):
-                raise _broken(place, "was changed after it was written: its hash does not fit")
-            previous = entry.hash
-        self.events: tuple[Event, ...] = tuple(entry.event for entry in self.entries)
-        if not self.events or not isinstance(self.events[0], Genesis):
-            raise _broken(1, "is not the beginning of a ledger")
-
-    @property
-    def kind(self) -> LedgerKind:
-        first = self.events[0]
-        return first.ledger if isinstance(first, Genesis) else "real"
-
-    @property
-    def head(self) -> str:
-        return self.entries[-1].hash
-
-    @property
-    def nonce(self) -> str:
-        first = self.events[0]
-        return first.nonce if isinstance(first, Genesis) else ""
-
-    def latest(self) -> dt.datetime:
-        """The last time that an entry states."""
-        return max(event.time for event in self.events if not isinstance(event, Commit))
-
-    def releases(self) -> dict[str, ReleaseState]:
-        states: dict[str, ReleaseState] = {}
-        for entry, event in zip(self.entries, self.events, strict=True):
-            if isinstance(event, Reserve):
-                if event.release in states:
-                    raise _broken(entry.number, f"reserves a second time what was reserved: {event.release!r}")
-                states[event.release] = ReleaseState(event, entry)
-            elif isinstance(event, Commit | Abandon):
-                old = states.get(event.release)
-                if old is None:
-                    raise _broken(entry.number, f"ends a release that was never reserved: {event.release!r}")
-                if old.abandon is not None or (old.commit is not None):
-                    raise _broken(entry.number, f"ends a release that had ended: {event.release!r}")
-                commit, at = (event, entry) if isinstance(event, Commit) else (old.commit, old.committed_at)
-                abandon = event if isinstance(event, Abandon) else old.abandon
-                states[event.release] = ReleaseState(old.reserve, old.reserved_at, commit, at, abandon)
-        return states
-
-    def open_release(self, release: str) -> ReleaseState:
-        """A release that has been reserved and not abandoned, or a refusal."""
-        state = self.releases().get(release)
-        if state is None:
-            raise LedgerError(f"release {release!r} is not in the ledger", do="see `discreet ledger show`")
-        if state.abandon is not None:
-            raise LedgerError(f"release {release!r} was abandoned", do="a new release needs a new name")
-        return state
-
-    def refuse_used(self, release: str) -> None:
-        """A name is used once: running a release again is another release, with another cost."""
-        if release not in self.names():
-            return
-        state = self.releases().get(release)
-        reserved = state is not None and state.status == "reserved"
-        raise LedgerError(
-            f"release {release!r} is in the ledger already ({state.status if state else 'recorded'})",
-            do="complete it with `discreet resume`" if reserved else "a new release needs a new name",
-        )
-
-    def names(self) -> set[str]:
-        return {e.release for e in self.events if isinstance(e, Reserve | Recorded)}
-
-    def balance(self, asset: str, day: dt.date) -> Balance:
-        """The budget in force and everything charged to it: reserved, committed, abandoned and recorded alike."""
-        budgets = [e for e in self.events if isinstance(e, Budget) and e.asset == asset]
-        current = [b for b in budgets if b.in_force(day)]
-        if not current:
-            state = "has no budget" if not budgets else f"has no budget in force on {day}"
-            raise LedgerError(
-                f"asset {asset!r} {state}",
-                do=f"set one: `discreet ledger budget {asset} --epsilon … --unit …`",
-            )
-        budget = current[-1]
-        spent = [
-            event.guarantee.for_budget(budget.unit, budget.neighbours)
-            for event in self.spending(asset)
-            if budget.in_force(event.time.date())
-        ]
-        return Balance(budget, tuple(spent))
-
-    def spending(self, asset: str) -> list[Reserve | Recorded]:
-        """Everything ever spent on an asset."""
-        return [e for e in self.events if isinstance(e, Reserve | Recorded) and e.asset == asset]
-
-    def lifetime(self, asset: str, who: str | None = None) -> Guarantee | None:
-        """The total ever spent on an asset (by one user), whatever the periods: loss does not expire with a budget."""
-        spent = [event.guarantee for event in self.spending(asset) if who in (None, event.who)]
-        return compose(spent) if spent else None
 
 
 class Ledger:
@@ -222,6 +55,7 @@ class Ledger:
         """Check every link; `head` (from a manifest) must be one of them, or the ledger was rolled back."""
         chain = self.chain()
         chain.releases()  # every commit and abandon must end something that was reserved
+        chain.derived()  # everything derived is of something kept
         if head is not None and head not in {entry.hash for entry in chain.entries}:
             raise LedgerError(
                 f"does not contain the head {head[:16]}…: it was rolled back, replaced, or is another ledger",
@@ -263,16 +97,39 @@ class Ledger:
 
         return self._append(reserve, check)
 
-    def commit(self, release: str, files: dict[str, str]) -> Entry:
+    def derive(self, derived: Derived, *, simulated: bool) -> Entry:
+        """Record post-processing: nothing is spent. Recording the same bytes again is no new entry."""
+
+        def decide(writer: Writer, chain: Chain) -> Entry:
+            self.fits(chain, simulated=simulated)
+            if derived.release in (known := chain.derived()):
+                before, entry = known[derived.release]
+                if before.model_copy(update={"time": derived.time}) != derived:
+                    raise LedgerError(
+                        f"release {derived.release!r} was derived with other bytes", do="do not publish these"
+                    )
+                return entry
+            dated = _in_order(derived, chain.latest())
+            chain.refuse_used(dated.release)
+            if not chain.kept(dated.of):
+                raise LedgerError(
+                    f"release {dated.of!r} has kept no measurements", do="only what was kept can be derived from"
+                )
+            return _add(writer, chain, dated)
+
+        return self._write(decide)
+
+    def commit(self, release: str, files: dict[str, str], kept: dict[str, str] | None = None) -> Entry:
         """Fix the bytes of a reserved release. Committing the same bytes again is no new entry."""
+        kept = kept or {}
 
         def decide(writer: Writer, chain: Chain) -> Entry:
             state = chain.open_release(release)
             if state.commit is not None and state.committed_at is not None:
-                if state.commit.files != files:
+                if (state.commit.files, state.commit.kept) != (files, kept):
                     raise LedgerError(f"release {release!r} was committed with other bytes", do="do not publish these")
                 return state.committed_at
-            return _add(writer, chain, Commit(release=release, files=files))
+            return _add(writer, chain, Commit(release=release, files=files, kept=kept))
 
         return self._write(decide)
 
@@ -342,9 +199,3 @@ def _add(writer: Writer, chain: Chain, event: Event) -> Entry:
         )
     writer.append(entry)
     return entry
-
-
-def _broken(number: int, what: str) -> LedgerError:
-    return LedgerError(
-        what, where=f"ledger entry {number}", do="restore the ledger from a copy; spend nothing until then"
-    )

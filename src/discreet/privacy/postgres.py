@@ -48,18 +48,27 @@ BEGIN
     OR (SELECT count(*) FROM json_object_keys(NEW.body::json)) <> (SELECT count(*) FROM jsonb_object_keys(event)) THEN
     RAISE EXCEPTION 'an entry names its writer' USING ERRCODE = '{FORGED}';
   END IF;
-  IF kind IS NULL OR kind NOT IN ('genesis', 'budget', 'reserve', 'commit', 'abandon', 'record') THEN
+  IF kind IS NULL OR kind NOT IN ('genesis', 'budget', 'reserve', 'commit', 'abandon', 'record', 'derive') THEN
     RAISE EXCEPTION 'no such kind of entry' USING ERRCODE = '{NOT_LINKED}';
   END IF;
-  IF kind IN ('reserve', 'record', 'commit') THEN
+  IF kind IN ('reserve', 'record', 'derive', 'commit') THEN
     EXECUTE format('SELECT count(*) FILTER (WHERE event ->> ''kind'' = ''commit'') AS commits,
-        count(*) FILTER (WHERE event ->> ''kind'' <> ''commit'') AS others, max(written_by) AS reserver
+        count(*) FILTER (WHERE event ->> ''kind'' <> ''commit'') AS others,
+        max(written_by) FILTER (WHERE event ->> ''kind'' = ''reserve'') AS reserver
       FROM (SELECT body::jsonb AS event, written_by FROM %s) entries
-      WHERE event ->> ''kind'' IN (''reserve'', ''record'', ''commit'') AND event ->> ''release'' = $1',
+      WHERE event ->> ''kind'' IN (''reserve'', ''record'', ''derive'', ''commit'') AND event ->> ''release'' = $1',
       TG_RELID::regclass) INTO named USING event ->> 'release';
     IF kind = 'commit' AND (named.commits > 0 OR named.reserver IS DISTINCT FROM session_user::text)
       OR kind <> 'commit' AND named.others > 0 THEN
       RAISE EXCEPTION 'a release is reserved once, and committed by who reserved it' USING ERRCODE = '{FORGED}';
+    END IF;
+  END IF;
+  IF kind = 'derive' THEN
+    EXECUTE format('SELECT count(*) AS sources FROM (SELECT body::jsonb AS event FROM %s) entries
+      WHERE event ->> ''kind'' IN (''commit'', ''derive'') AND event ->> ''release'' = $1
+        AND event -> ''kept'' <> ''{{{{}}}}''::jsonb', TG_RELID::regclass) INTO named USING event ->> 'of';
+    IF named.sources = 0 THEN
+      RAISE EXCEPTION 'only what was kept is derived from' USING ERRCODE = '{FORGED}';
     END IF;
   END IF;
   IF kind IN ('genesis', 'budget') AND NOT pg_has_role(

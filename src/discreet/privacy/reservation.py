@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from discreet.errors import KeyRefused
+from discreet.errors import KeyRefused, LedgerError
 from discreet.privacy.events import Reserve
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
@@ -15,6 +17,19 @@ if TYPE_CHECKING:
     from discreet.noise.key import ReleaseKey, Secret
 
 T = TypeVar("T")
+
+
+class Grant(Protocol):
+    """What post-processing needs: the word that its numbers are protected, and for whom it works."""
+
+    @property
+    def simulated(self) -> bool: ...
+    @property
+    def release(self) -> str: ...
+    @property
+    def time(self) -> dt.datetime: ...
+    def protect(self, value: T, guarantee: Guarantee) -> Protected[T]:
+        """Carry what was made of protected numbers alone over the wall."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +60,14 @@ class Reservation:
     def simulated(self) -> bool:
         return self._key.simulated
 
+    @property
+    def release(self) -> str:
+        return self.reserve.release
+
+    @property
+    def time(self) -> dt.datetime:
+        return self.reserve.time
+
     def secret(self, table: str, purpose: str) -> Secret:
         """The secret of the keyed stream that belongs to one table and purpose of this release."""
         return self._key.stream_secret(self.reserve.release, table, bytes.fromhex(self.reserve.spec), purpose)
@@ -56,3 +79,27 @@ class Reservation:
     def protect(self, value: T, guarantee: Guarantee) -> Protected[T]:
         """Carry a mechanism's output over the wall."""
         return self.license(guarantee).protect(value)
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """The licence to make more of what a committed release measured. No key is needed, and none is left; what is read
+    back must be the bytes that the ledger has."""
+
+    release: str
+    time: dt.datetime
+    simulated: bool
+    committed: Mapping[str, str]  # file → SHA-256, as the ledger has them
+
+    def protect(self, value: T, guarantee: Guarantee) -> Protected[T]:
+        """Carry what was made of protected numbers alone over the wall."""
+        return Protected(value, guarantee, self.simulated)
+
+    def read_back(self, files: Mapping[str, str], value: T, guarantee: Guarantee) -> Protected[T]:
+        """Measurements that lie in these files: protected if the ledger knows every one of them."""
+        for name, digest in files.items():
+            if self.committed.get(name) != digest:
+                raise LedgerError(
+                    f"{name!r} is not what the ledger has committed", where="measurements", do="restore it from a copy"
+                )
+        return self.protect(value, guarantee)

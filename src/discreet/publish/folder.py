@@ -13,12 +13,15 @@ from typing import Protocol
 
 from discreet.errors import PublishError, StoreUnavailable
 from discreet.publish.manifest import FILE, Manifest
+from discreet.publish.measurements import FILE as MEASUREMENTS
+from discreet.publish.measurements import read as read_measurements
 from discreet.publish.place import Folder, Place, Prefix, permitted
 from discreet.words import as_path, is_uri
 
-# The files of a release: its codebook, tables, parts of tables, a layout's line of metadata.
+# The files of a release: its codebook, tables, parts of tables, a layout's line of metadata, what measurements are.
+LONGEST = 255  # bytes of a file's name
 _OURS = re.compile(
-    r"codebook\.(json|md)|version_pseo(\.simulation)?\.txt|[^/]+\.(parquet|csv)(/part-\d{5,}\.(parquet|csv))?"
+    r"measurements\.json|codebook\.(json|md)|version_pseo(\.simulation)?\.txt|[^/]+\.(parquet|csv)(/part-\d{5,}\.(parquet|csv))?"
 )
 
 
@@ -27,6 +30,10 @@ class Output(Protocol):
 
     @property
     def where(self) -> str: ...
+    @property
+    def occupied(self) -> list[tuple[str, str]]:
+        """The kind of store and the paths that it takes, in one spelling."""
+
     def refuse_existing(self) -> None: ...
     def stage(self) -> Place:
         """An empty place for everything but the manifest."""
@@ -40,9 +47,9 @@ class Output(Protocol):
     def holds(self, files: dict[str, str]) -> bool:
         """Whether exactly these bytes are there already, staged or final."""
 
-    def publish(self, files: dict[str, str], manifest: Manifest, *, sealed: bool = False) -> None:
+    def publish(self, files: dict[str, str], manifest: Manifest | None, *, sealed: bool = False) -> None:
         """Put what was staged into its place, and the manifest last; safe to repeat after a crash. What this process
-        has just sealed is not read again."""
+        has just sealed is not read again. Measurements, which stay inside, have no manifest."""
 
 
 def output_at(where: str, release: str) -> Output:
@@ -56,7 +63,7 @@ class FolderOutput:
     """The folder of one release, and the hidden ones beside it in which it is prepared."""
 
     def __init__(self, folder: Path, release: str) -> None:
-        self.folder = folder.absolute()
+        self.folder, self._release = folder.absolute(), release
         self.staging = self.folder.parent / f".{self.folder.name}.{release}.staging"
         self._scratch = self.folder.parent / f".{self.folder.name}.{release}.parts"
 
@@ -74,6 +81,19 @@ class FolderOutput:
             parent = parent.parent
         if not parent.is_dir() or not os.access(parent, os.W_OK):
             raise PublishError("cannot be created", where=str(self.folder), do="name a folder you can write to")
+        if len(os.fsencode(self._manifest.name)) > LONGEST:
+            raise PublishError(
+                "has too long a name, together with the release's", where=str(self.folder), do="name a shorter one"
+            )
+
+    @property
+    def _manifest(self) -> Path:
+        """The manifest before it is in its place; of all names beside the folder the longest."""
+        return self.folder.parent / f".{self.folder.name}.{self._release}.manifest"
+
+    @property
+    def occupied(self) -> list[tuple[str, str]]:
+        return [("", os.path.realpath(path)) for path in (self.folder, self.staging, self._scratch, self._manifest)]
 
     def stage(self) -> Place:
         """Empty staging folders that only we can enter."""
@@ -96,24 +116,39 @@ class FolderOutput:
     def holds(self, files: dict[str, str]) -> bool:
         return any(contains(folder, files) for folder in (self.folder, self.staging))
 
-    def publish(self, files: dict[str, str], manifest: Manifest, *, sealed: bool = False) -> None:
-        if sealed or not contains(self.folder, files):
+    def publish(self, files: dict[str, str], manifest: Manifest | None, *, sealed: bool = False) -> None:
+        if not contains(self.folder, files):
             self.refuse_existing()
             if not sealed and not contains(self.staging, files):
                 raise PublishError(
                     "the staged files are not the committed ones", where=str(self.staging), do="run `discreet resume`"
                 )
-            self.staging.chmod(permitted(0o777))
+            self.staging.chmod(permitted(0o777) if manifest is not None else 0o700)
             self.staging.rename(self.folder)
             _sync(self.folder.parent)
-        aside = self.folder.parent / f".{self.folder.name}.{manifest.release}.manifest"
+        if manifest is not None:
+            self._finish(manifest)
+        self.clean()
+
+    def _finish(self, manifest: Manifest) -> None:
+        aside = self._manifest
         aside.unlink(missing_ok=True)
         with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "w", encoding="utf-8") as file:
             file.write(manifest.text())
         _sync(aside)
         aside.rename(self.folder / FILE)
         _sync(self.folder)
-        self.clean()
+
+
+def refuse_nested(output: Output, kept: Output) -> None:
+    """Measurements lie neither in what is published nor around it, however the two are written."""
+    pairs = [(a, f"{p}/", b, f"{q}/") for a, p in output.occupied for b, q in kept.occupied]
+    if any(a == b and (p.startswith(q) or q.startswith(p)) for a, p, b, q in pairs):
+        raise PublishError(
+            "is or contains the place of what is published, or lies in it",
+            where=f"keep {kept.where}",
+            do="keep measurements in a folder of their own, inside",
+        )
 
 
 class StoreOutput:
@@ -123,9 +158,17 @@ class StoreOutput:
         self.where, self._release = uri.rstrip("/"), release
         self._prefix = Prefix(self.where)
 
+    @property
+    def occupied(self) -> list[tuple[str, str]]:
+        return [self._prefix.location()]
+
     def refuse_existing(self) -> None:
         if self._prefix.names():
-            raise PublishError("exists already", where=self.where, do="name a prefix that is empty")
+            raise PublishError(
+                "exists already",
+                where=self.where,
+                do="name a prefix that is empty; what an interrupted recoding left there may be deleted",
+            )
         if self._prefix.lacks_bucket():  # which Arrow takes for an empty prefix
             raise StoreUnavailable("there is no such bucket", where=self.where, do="name one that exists")
         if self._prefix.lies_below(FILE):
@@ -144,6 +187,10 @@ class StoreOutput:
             raise PublishError(
                 f"holds what no release writes, {strange[0]!r} for one", where=self.where, do="see whose that is"
             )
+        if MEASUREMENTS in names and (other := measurements_of(self._prefix, self.where)) != self._release:
+            raise PublishError(
+                f"holds the measurements of release {other!r}", where=self.where, do="name another prefix"
+            )
         self._prefix.clear()
 
     def seal(self, files: dict[str, str]) -> None:
@@ -154,11 +201,17 @@ class StoreOutput:
     def holds(self, files: dict[str, str]) -> bool:
         return holds(self._prefix, files)
 
-    def publish(self, files: dict[str, str], manifest: Manifest, *, sealed: bool = False) -> None:
+    def publish(self, files: dict[str, str], manifest: Manifest | None, *, sealed: bool = False) -> None:
         if not sealed and not holds(self._prefix, files):
             raise PublishError("the files are not the committed ones", where=self.where, do="run `discreet resume`")
-        with self._prefix.create(FILE) as file:
-            file.write(manifest.text().encode())
+        if manifest is not None:
+            with self._prefix.create(FILE) as file:
+                file.write(manifest.text().encode())
+
+
+def measurements_of(place: Place, where: str) -> str:
+    """The release whose measurements lie there."""
+    return read_measurements(place, where)[0].release
 
 
 def contains(folder: Path, files: dict[str, str]) -> bool:

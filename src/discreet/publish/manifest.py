@@ -40,7 +40,7 @@ class TableEntry(_Part):
     form: str
     about: str = ""
     noise: str
-    margin90: int
+    margin90: int | None
     sum_of: str = ""
     guarantee: Guarantee
     guarantee_in_words: str
@@ -64,6 +64,7 @@ class Manifest(_Part):
     simulation: bool
     notice: str
     reserved: dt.date  # not the time: it would tell how long reading took
+    derived_from: str = ""  # the release whose measurements it was made of, at no cost
     code: str
     spec: str
     guarantee: Guarantee

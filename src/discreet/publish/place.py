@@ -167,6 +167,11 @@ class Prefix:
             found = system.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
         return {item.path[len(base) + 1 :] for item in found if item.type == FileType.File}
 
+    def location(self) -> tuple[str, str]:
+        """The kind of store and the path in it, without options."""
+        system, base = self._open()
+        return str(system.type_name), base
+
     def lacks_bucket(self) -> bool:
         """Whether there is surely no bucket to hold this prefix."""
         from pyarrow.fs import FileType

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -60,35 +60,42 @@ def write_table(
     kinds: Kinds = KINDS,
     *,
     bare: bool = False,
+    packed: bool = False,
 ) -> Written:
-    """Stream one table, or one part of it, to its place, as Parquet and CSV; `bare` codes are never quoted."""
+    """Stream one table, or one part of it, to its place, as Parquet and CSV: a batch is written while the next is made.
+    `bare` codes are never quoted; `packed` are small whole numbers, which Parquet can store in a few bits."""
     names = _names(table, simulated, part, kinds)
-    rows = 0
+    rows, writing = 0, list[Future[None]]()
     with ExitStack() as stack:
         files = [stack.enter_context(place.create(name)) for name in names]
         writers = [
-            stack.enter_context(_WRITERS[kind](file, schema, simulated, bare))
+            stack.enter_context(_WRITERS[kind](file, schema, simulated, bare, packed))
             for kind, file in zip(kinds, files, strict=True)
         ]
-        pool = stack.enter_context(ThreadPoolExecutor(max_workers=1))
+        pool = stack.enter_context(ThreadPoolExecutor(max_workers=len(writers)))
         for protected in batches:
             if protected.simulated != simulated:
                 raise PublishError("simulated and real rows do not mix", where=f"table {table}")
             batch = protected.value
-            others = [pool.submit(writer.write, batch) for writer in writers[1:]]
-            writers[0].write(batch)
-            for other in others:
-                other.result()
+            for before in writing:
+                before.result()
+            writing = [pool.submit(writer.write, batch) for writer in writers]
             rows += batch.num_rows
+        for last in writing:
+            last.result()
     return Written({name: file.sha256() for name, file in zip(names, files, strict=True)}, rows)
 
 
 class _Parquet:
     """Marked in its metadata."""
 
-    def __init__(self, file: Hashed, schema: pa.Schema, simulated: bool, bare: bool) -> None:  # noqa: ARG002
+    def __init__(self, file: Hashed, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
         self._mark = {"discreet": SIMULATION if simulated else "protected; see manifest.json"}
-        self._writer = pq.ParquetWriter(file, schema.with_metadata(self._mark), compression="zstd")
+        options: dict[str, Any] = {"compression": "zstd"}
+        if packed:
+            encoding = dict.fromkeys(schema.names, "DELTA_BINARY_PACKED")
+            options = {"compression": "none", "use_dictionary": False, "column_encoding": encoding}
+        self._writer = pq.ParquetWriter(file, schema.with_metadata(self._mark), **options)
 
     def write(self, batch: pa.RecordBatch) -> None:
         for column in batch.columns:
@@ -108,7 +115,7 @@ class _Parquet:
 class _CSV:
     """Texts are quoted where they must be, numbers are not: codes stay codes."""
 
-    def __init__(self, file: Hashed, schema: pa.Schema, simulated: bool, bare: bool) -> None:  # noqa: ARG002
+    def __init__(self, file: Hashed, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
         plain = [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema]
         self._plain = pa.schema(plain)
         style = "none" if bare else "needed"

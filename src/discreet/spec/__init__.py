@@ -2,10 +2,11 @@
 
 from discreet.spec.domains import CodesDomain, GroupsDomain, HierarchyDomain, ValuesDomain
 from discreet.spec.engines import EngineSpec, SparkEngineSpec
+from discreet.spec.recode import Recode
 from discreet.spec.release import Release
 from discreet.spec.sources import DuckDBSource, FileSource, PostgresSource, Source
 from discreet.spec.strict import unknown
-from discreet.spec.tables import Counts, Earnings, Level, Table
+from discreet.spec.tables import Counts, Earnings, FlowLevel, Flows, Level, Table
 from discreet.spec.units import parse_budget_unit, parse_unit
 
 __all__ = [
@@ -15,10 +16,13 @@ __all__ = [
     "Earnings",
     "EngineSpec",
     "FileSource",
+    "FlowLevel",
+    "Flows",
     "GroupsDomain",
     "HierarchyDomain",
     "Level",
     "PostgresSource",
+    "Recode",
     "Release",
     "Source",
     "SparkEngineSpec",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
@@ -12,7 +11,8 @@ from discreet.binning import PSEO, Bins, lognormal
 from discreet.errors import ParameterError
 from discreet.privacy.events import Name
 from discreet.privacy.exact import Exact, Positive, written
-from discreet.spec.strict import ColumnName, Strict
+from discreet.spec.lehd import Lehd
+from discreet.spec.strict import ColumnName, Strict, short, within
 
 MOST_STEPS = 50_000  # bins times parts of a percentile: what the laws of its limits are computed on
 Whole = Annotated[int, Field(ge=-(2**40), le=2**40)]
@@ -20,20 +20,11 @@ Minimum = Annotated[int, Field(ge=1, le=10**9)]
 Codes = dict[ColumnName, Annotated[list[str], Field(min_length=1)]]
 
 
-def _within(least: Fraction | int, most: Fraction | int) -> Callable[[Fraction], Fraction]:
-    def check(number: Fraction) -> Fraction:
-        if not least <= number <= most:
-            raise ValueError(f"lies outside {written(Fraction(least))} … {written(Fraction(most))}")
-        return number
-
-    return check
-
-
 class LognormalSpec(Strict):
     """Borders at percentiles of a lognormal distribution, above a floor."""
 
-    mean: Annotated[Exact, AfterValidator(_within(-100, 100))]
-    deviation: Annotated[Positive, AfterValidator(_within(Fraction(1, 1000), 10))]
+    mean: Annotated[Exact, AfterValidator(within(-100, 100))]
+    deviation: Annotated[Positive, AfterValidator(within(Fraction(1, 1000), 10))]
     floor: Whole
 
 
@@ -111,24 +102,9 @@ class Level(Strict):
 class Reference(Strict):
     """A public guess for `plan`: how earnings are distributed, and how many graduates a cell of the table has."""
 
-    mean: Annotated[Exact, AfterValidator(_within(-100, 100))] = Fraction("11.003")
-    deviation: Annotated[Positive, AfterValidator(_within(Fraction(1, 1000), 10))] = Fraction("0.753")
+    mean: Annotated[Exact, AfterValidator(within(-100, 100))] = Fraction("11.003")
+    deviation: Annotated[Positive, AfterValidator(within(Fraction(1, 1000), 10))] = Fraction("0.753")
     graduates: Annotated[int, Field(ge=1, le=10**9)] = 100
-
-
-class Lehd(Strict):
-    """The Census Bureau's public-use layout: which published columns are which of its identifiers."""
-
-    kind: Literal["lehd"] = "lehd"
-    area: Annotated[str, Field(pattern=r"^([a-z]{2}|all)$")] = "all"
-    area_code: Annotated[str, Field(pattern=r"^[0-9]{2}$")] = "00"
-    institution: ColumnName = "institution"
-    state: ColumnName = "state"
-    degree_level: ColumnName = "degree_level"
-    cip4: ColumnName = "cip4"
-    cip2: ColumnName = "cip2"
-    grad_cohort: ColumnName = "grad_cohort"
-    years_after: ColumnName = "years_after"
 
 
 def _percentages(data: Any) -> Any:
@@ -139,17 +115,6 @@ def _percentages(data: Any) -> Any:
     return data
 
 
-def _short(field: str, known: str) -> BeforeValidator:
-    """`bins: pseo` for {standard: pseo}, `layout: lehd` for {kind: lehd}."""
-
-    def expand(data: Any) -> Any:
-        if isinstance(data, str) and data != known:
-            raise ValueError(f"expected {known!r}, or keys and values; found {data!r}")
-        return {field: data} if isinstance(data, str) else data
-
-    return BeforeValidator(expand)
-
-
 class Earnings(Strict):
     """Protected percentiles and counts from protected histograms (000; 001 A.2)."""
 
@@ -158,7 +123,7 @@ class Earnings(Strict):
     by: list[str]
     value: ColumnName
     epsilon: Positive
-    bins: Annotated[BinsSpec, _short("standard", "pseo")] = BinsSpec(standard="pseo")
+    bins: Annotated[BinsSpec, short("standard", "pseo")] = BinsSpec(standard="pseo")
     sample: list[Rule] = []
     percentiles: Annotated[list[Positive], BeforeValidator(_percentages), Field(min_length=1, max_length=99)] = [
         Fraction(25),
@@ -171,7 +136,7 @@ class Earnings(Strict):
     withhold: Codes = {}
     levels: list[Level] = []
     reference: Reference = Reference()
-    layout: Annotated[Lehd, _short("kind", "lehd")] | None = None
+    layout: Annotated[Lehd, short("kind", "lehd")] | None = None
 
     @model_validator(mode="after")
     def _coherent(self) -> Earnings:

@@ -17,9 +17,10 @@ from discreet.privacy.events import Name, canonical
 from discreet.privacy.unit import Unit
 from discreet.spec.domains import DomainSpec, HierarchyDomain
 from discreet.spec.engines import EngineSpec
+from discreet.spec.recode import Recode
 from discreet.spec.sources import Source
 from discreet.spec.strict import Strict, unknown
-from discreet.spec.tables import Earnings, Table, table_names
+from discreet.spec.tables import Counts, Earnings, Flows, Table, table_names
 from discreet.spec.units import parse_unit
 
 
@@ -28,7 +29,8 @@ class Release(Strict):
 
     release: Name
     asset: Name
-    source: dict[Name, Source]
+    source: dict[Name, Source] = {}
+    recode: Recode | None = None
     unit: Annotated[Unit, BeforeValidator(parse_unit)]
     domains: dict[Name, DomainSpec]
     tables: Annotated[list[Table], Field(min_length=1)]
@@ -36,6 +38,7 @@ class Release(Strict):
     engine: EngineSpec = "duckdb"
     ledger: Annotated[str, AfterValidator(pgurl.without_password)] = "discreet-ledger.sqlite"
     output: str | None = None
+    keep: str | None = None
     base: Annotated[Path, Field(exclude=True)] = Path()
 
     @model_validator(mode="after")
@@ -43,9 +46,19 @@ class Release(Strict):
         names = [name for table in self.tables for name in table_names(table)]
         if double := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"two tables are called {sorted(double)[0]!r}")
-        if len(self.source) != 1:
+        if self.recode is not None:
+            self._check_recode()
+        elif len(self.source) != 1:
             raise ValueError(f"source must name exactly one table of records, found {len(self.source)}")
         return self
+
+    def _check_recode(self) -> None:
+        if self.source:
+            raise ValueError("a release reads records, with `source`, or recodes measurements, with `recode`: not both")
+        if self.strict:
+            raise ValueError("a recoding reads no records: leave out `strict`")
+        if other := next((table for table in self.tables if isinstance(table, Counts)), None):
+            raise ValueError(f"table {other.name!r} cannot be recoded: only earnings and flows keep measurements")
 
     @cached_property
     def attributes(self) -> dict[str, Attribute]:
@@ -58,13 +71,14 @@ class Release(Strict):
                 found[attribute.name] = attribute
         return found
 
-    def domain(self, by: Sequence[str], where: str) -> Domain:
-        """The cells that these attributes span."""
+    def domain(self, by: Sequence[str], where: str, places: Sequence[str] = ()) -> Domain:
+        """The cells that these attributes span; `places` are where they are named, if not in `by`."""
         for i, name in enumerate(by):
+            place = places[i] if places else f"{where}.by[{i}]"
             if isinstance(nested := self.domains.get(name), HierarchyDomain) and name not in self.attributes:
                 raise SpecError(
                     f"{name!r} is a hierarchy",
-                    where=f"{where}.by[{i}]",
+                    where=place,
                     do=f"name one of its levels: {', '.join(nested.levels)}",
                 )
             if name not in self.attributes:
@@ -72,7 +86,7 @@ class Release(Strict):
                 hint = f"it is a column of {' and of '.join(having)}: name one of those" if having else ""
                 raise SpecError(
                     unknown(name, list(self.attributes), "attribute"),
-                    where=f"{where}.by[{i}]",
+                    where=place,
                     do=hint or "declare it under `domains`",
                 )
         return Domain(tuple(self.attributes[name] for name in by))
@@ -80,9 +94,30 @@ class Release(Strict):
     def domains_of(self, table: Table) -> dict[str, Domain]:
         """The cells of a table, and of each of its further levels, by name."""
         found = {table.name: self.domain(table.by, f"tables.{table.name}")}
-        for level in table.levels if isinstance(table, Earnings) else ():
+        for level in () if isinstance(table, Counts) else table.levels:
             found[level.name] = self.domain(level.by, f"tables.{table.name}.levels.{level.name}")
-        return found
+        return found | (self._flows(table) if isinstance(table, Flows) else {})
+
+    def _flows(self, table: Flows) -> dict[str, Domain]:
+        """The further attributes that a table of flows names: destinations, homes, families, divisions, periods. No
+        level can be called as they are called here."""
+        where = f"tables.{table.name}"
+
+        def listed(names: Sequence[str], place: str) -> Domain:
+            return self.domain(names, where, [f"{place}[{i}]" for i in range(len(names))])
+
+        to = self.domain([table.industry, table.state], where, [f"{where}.industry", f"{where}.state"])
+        found = {f"{table.name}~to": to}
+        if table.home is not None:
+            found[f"{table.name}~home"] = self.domain([table.home], where, [f"{where}.home"])
+        if (families := table.correction.industry_flows) is not None:
+            found[f"{table.name}~industry_flows"] = listed(families, f"{where}.correction.industry_flows")
+        if (hidden := table.suppress) is not None:
+            division = self.domain([hidden.division], where, [f"{where}.suppress.division"])
+            found[f"{table.name}~division"] = division
+            found[f"{table.name}~suppress"] = listed(hidden.by, f"{where}.suppress.by")
+            found[f"{table.name}~periods"] = listed(hidden.periods, f"{where}.suppress.periods")
+        return found | {f"{v.name}~to": listed(v.to, f"{where}.levels.{v.name}.to") for v in table.levels}
 
     def similar_of(self, table: Earnings) -> list[Domain]:
         """The families that cells of a table borrow from, the widest first."""
@@ -102,15 +137,42 @@ class Release(Strict):
 
     @cached_property
     def _canonical(self) -> str:
-        parts = self.model_dump(mode="json", exclude={"source", "engine", "ledger", "output", "domains"})
+        parts = self.model_dump(mode="json", exclude={"source", "engine", "ledger", "output", "keep", "domains"})
         cells = {name: domain.digest() for t in self.tables for name, domain in self.domains_of(t).items()}
-        tables = [table for table in self.tables if isinstance(table, Earnings)]
-        families = {table.name: [family.digest() for family in self.similar_of(table)] for table in tables}
-        labels = self.labels() if any(table.layout for table in tables) else {}
+        earnings = [table for table in self.tables if isinstance(table, Earnings)]
+        families = {table.name: [family.digest() for family in self.similar_of(table)] for table in earnings}
+        labels = self.labels() if any(t.layout for t in self.tables if not isinstance(t, Counts)) else {}
+        if self.recode is None:
+            del parts["recode"]  # releases without it mean what they meant before there was one
+        else:
+            del parts["recode"]["measurements"]  # where they lie; the ledger knows which they are
+        if files := {name: self._content(name) for name in self._files()}:
+            parts["files"] = files
         return canonical({**parts, "domains": cells, "similar": families, "labels": labels})
+
+    def _files(self) -> list[str]:
+        """The public files, beyond code lists, that decide what is published."""
+        found = list[str]()
+        for table in self.tables:
+            if isinstance(table, Flows):
+                controls = (table.correction.job_flows, table.correction.employment)
+                found += [control.file for control in controls if control is not None]
+                found += [table.suppress.missing] if table.suppress is not None else []
+        if (recode := self.recode) is not None:
+            found += [recode.crosswalk.file, *([] if recode.history is None else [recode.history.file])]
+            found += [] if recode.overrides is None else [recode.overrides]
+            found += [rolled.file for rolled in recode.columns.values() if not isinstance(rolled, int)]
+        return list(dict.fromkeys(found))
+
+    def _content(self, name: str) -> str:
+        try:
+            return hashlib.sha256((self.base / name).read_bytes()).hexdigest()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "not a path"
+            raise SpecError(f"cannot be read ({reason})", where=f"file {name}", do="check the path") from None
 
     def digest(self) -> str:
         return hashlib.sha256(self.canonical().encode()).hexdigest()
 
     def describe_source(self) -> str:
-        return next(iter(self.source))
+        return next(iter(self.source), "none")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
+
+from discreet.privacy.exact import written
 
 ColumnName = Annotated[str, Field(min_length=1, max_length=200)]
 
@@ -31,3 +35,25 @@ def unknown(word: str, known: list[str], what: str = "key") -> str:
     """«unknown key 'epsilno'; did you mean 'epsilon'?»"""
     close = difflib.get_close_matches(word, known, 1, cutoff=0.6)
     return f"unknown {what} {word!r}; " + (f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}")
+
+
+def within(least: Fraction | int, most: Fraction | int) -> Callable[[Fraction], Fraction]:
+    """A validator: the number lies between these."""
+
+    def check(number: Fraction) -> Fraction:
+        if not least <= number <= most:
+            raise ValueError(f"lies outside {written(Fraction(least))} … {written(Fraction(most))}")
+        return number
+
+    return check
+
+
+def short(field: str, known: str) -> BeforeValidator:
+    """`bins: pseo` for {standard: pseo}, `layout: lehd` for {kind: lehd}."""
+
+    def expand(data: Any) -> Any:
+        if isinstance(data, str) and data != known:
+            raise ValueError(f"expected {known!r}, or keys and values; found {data!r}")
+        return {field: data} if isinstance(data, str) else data
+
+    return BeforeValidator(expand)

@@ -9,9 +9,10 @@ from pydantic import BeforeValidator, Discriminator, Field
 from discreet.privacy.events import Name
 from discreet.privacy.exact import Positive
 from discreet.spec.earnings import Earnings, Level
+from discreet.spec.flows import FlowLevel, Flows
 from discreet.spec.strict import Strict, unknown
 
-__all__ = ["Counts", "Earnings", "Level", "Table"]
+__all__ = ["Counts", "Earnings", "FlowLevel", "Flows", "Level", "Table"]
 
 
 class Counts(Strict):
@@ -26,7 +27,7 @@ class Counts(Strict):
     round_to: Annotated[int, Field(ge=2, le=10**9)] | None = None
 
 
-_METHODS = {"counts": Counts, "earnings": Earnings}
+_METHODS = {"counts": Counts, "earnings": Earnings, "flows": Flows}
 
 
 def _known_method(data: Any) -> Any:
@@ -38,9 +39,9 @@ def _known_method(data: Any) -> Any:
     return data
 
 
-Table = Annotated[Counts | Earnings, Discriminator("method"), BeforeValidator(_known_method)]
+Table = Annotated[Counts | Earnings | Flows, Discriminator("method"), BeforeValidator(_known_method)]
 
 
-def table_names(table: Counts | Earnings) -> list[str]:
+def table_names(table: Counts | Earnings | Flows) -> list[str]:
     """The names under which a table and its levels are published."""
-    return [table.name, *(level.name for level in (table.levels if isinstance(table, Earnings) else ()))]
+    return [table.name, *(level.name for level in (() if isinstance(table, Counts) else table.levels))]

@@ -16,8 +16,10 @@ from discreet.publish.lehd.schema import (
     IDENTIFIERS,
     IPEDS_FLAGS,
     PSEOE,
+    PSEOF,
     RESTRICTED,
     SMALLEST,
+    YEARS,
     AggLevel,
     Group,
     Kind,
@@ -57,6 +59,8 @@ class Rules:
         at = {column: place for place, column in enumerate(layout.columns)}
         self._groups = [(group, at[group.flag], [at[value] for value in group.values]) for group in layout.groups]
         self._years = [at[g.flag] for g in layout.groups if g.measure == "earnings"]
+        pairs = [(f"{y}_grads_emp_instate", f"{y}_grads_emp") for y in YEARS if layout is PSEOF]
+        self._parts = [(part, at[part], whole, at[whole]) for part, whole in pairs]
 
     def problems(self, row: list[str]) -> Iterator[Problem]:
         """Everything wrong with a row."""
@@ -64,6 +68,7 @@ class Rules:
         for column, place, level, at in _CODED:
             if not fault(level, "", row[at]) and (wrong := fault(column, row[at], row[place])):
                 yield Problem(column, wrong, row[place])
+        split = row[_AT["geo_level"]] == "D" or row[_AT["ind_level"]] == "S"
         coarse = self.layout is PSEOE and row[_AT["cip_level"]] == "4" and row[_AT["degree_level"]] in RESTRICTED
         for group, flag, values in self._groups:
             texts = [row[place] for place in values]
@@ -75,8 +80,15 @@ class Rules:
                 continue
             if coarse and row[flag] == "1":
                 yield Problem(group.flag, f"is 1 in a 4-digit field of degree level {' or '.join(sorted(RESTRICTED))}")
+            if split and group.measure == "marginal" and row[flag] != "-1":
+                wrong = f"is {row[flag]} in a row of one sector or division; those without a job have neither"
+                yield Problem(group.flag, wrong)
+                continue
             if row[flag] == "1" or any(texts):
                 yield from _values(group, row[flag], texts, [row[flag] == "1"] * len(texts))
+        for part, place, whole, at in self._parts:
+            if _WHOLE.fullmatch(row[place]) and _WHOLE.fullmatch(row[at]) and int(row[place]) > int(row[at]) >= 0:
+                yield Problem(part, f"is above {whole}")
 
     def _ipeds(self, group: Group, flag: str, texts: list[str], years: list[str]) -> Iterator[Problem]:
         """The counts of IPEDS: empty where the flag is 3.

@@ -63,10 +63,40 @@ LABELS: Mapping[str, Mapping[str, str]] = {
     "ind_level": IND_LEVELS,
 }
 STATES = (*(f"{n:02}" for n in range(1, 57) if n not in {3, 7, 14, 43, 52}), "72", "78")  # FIPS
-SECTORS = (
-    *("11", "21", "22", "23", "31-33", "42", "44-45", "48-49", "51", "52"),
-    *("53", "54", "55", "56", "61", "62", "71", "72", "81", "92"),
-)
+DIVISIONS = {
+    "1": "New England",
+    "2": "Middle Atlantic",
+    "3": "East North Central",
+    "4": "West North Central",
+    "5": "South Atlantic",
+    "6": "East South Central",
+    "7": "West South Central",
+    "8": "Mountain",
+    "9": "Pacific",
+    "Z": "Unclassified",
+}
+SECTORS = {
+    "11": "Farming, forestry, fishing, hunting",
+    "21": "Mining, quarrying, oil and gas",
+    "22": "Utilities",
+    "23": "Construction",
+    "31-33": "Manufacturing",
+    "42": "Wholesale trade",
+    "44-45": "Retail trade",
+    "48-49": "Transport and warehousing",
+    "51": "Information",
+    "52": "Finance and insurance",
+    "53": "Real estate, rental, leasing",
+    "54": "Professional, scientific and technical services",
+    "55": "Management of companies",
+    "56": "Administration, support, waste management",
+    "61": "Education",
+    "62": "Health care and social assistance",
+    "71": "Arts, entertainment, recreation",
+    "72": "Accommodation and food",
+    "81": "Other services",
+    "92": "Public administration",
+}
 RESTRICTED = frozenset({"07", "17"})  # degree levels whose earnings stop at two digits of the CIP
 
 # The form of a code depends on the level in another column. CIP NN.XX is a whole family, consolidated.
@@ -78,7 +108,7 @@ FORMS: Mapping[str, tuple[str, Mapping[str, re.Pattern[str]]]] = {
             *("cipcode", "cip_level"),
             {"A": "00", "2": r"(?!00)\d\d", "4": r"(?!00)\d\d\.(\d\d|XX)", "6": r"(?!00)\d\d\.\d{4}"},
         ),
-        ("geography", "geo_level", {"N": "00", "D": "[1-9Z]"}),
+        ("geography", "geo_level", {"N": "00", "D": "|".join(DIVISIONS)}),
         ("industry", "ind_level", {"A": "00", "S": "|".join(SECTORS)}),
     )
 }
@@ -99,7 +129,7 @@ class Group:
 
     flag: str
     values: tuple[str, ...]
-    measure: Literal["earnings", "grads_earn", "count", "ipeds"]
+    measure: Literal["earnings", "grads_earn", "employed", "marginal", "ipeds"]
 
 
 @dataclass(frozen=True)
@@ -136,13 +166,17 @@ _EARNINGS = tuple(
 )
 _IPEDS = tuple(f"{y}_ipeds_count" for y in YEARS)
 _FLOWS = (
-    *(f"{y}_{what}" for y in YEARS for what in ("grads_emp", "grads_emp_instate")),
-    *(f"{y}_grads_nme" for y in YEARS),
+    *(
+        Group(f"status_{y}_{what}", (f"{y}_{what}",), "employed")
+        for y in YEARS
+        for what in ("grads_emp", "grads_emp_instate")
+    ),
+    *(Group(f"status_{y}_grads_nme", (f"{y}_grads_nme",), "marginal") for y in YEARS),
 )
 
 PSEOE = Layout("pseoe", VERSION, (*_EARNINGS, *(Group(f"status_{count}", (count,), "ipeds") for count in _IPEDS)))
 PSEOE_2019 = Layout("pseoe", "of 2019", (*_EARNINGS, Group("status_ipeds_count", _IPEDS, "ipeds")))
-PSEOF = Layout("pseof", VERSION, tuple(Group(f"status_{count}", (count,), "count") for count in _FLOWS))
+PSEOF = Layout("pseof", VERSION, _FLOWS)
 LAYOUTS = (PSEOE, PSEOE_2019, PSEOF)
 
 # Aggregation levels -----------------------------------------------------------------------------------------------
@@ -190,9 +224,14 @@ class AggLevel:
         sector = ["NAICS Sector"] if self.ind_level == "S" else []
         return " * ".join(sector + (["Census Division"] if self.geo_level == "D" else []))
 
+    @property
+    def of_all_employers(self) -> bool:
+        """Whether a row is about every place and industry. In others nobody can be without a job."""
+        return (self.geo_level, self.ind_level) == ("N", "A")
+
     def occurs_in(self, kind: Kind) -> bool:
         """Earnings are not split by employers; flows stop at two digits of the CIP."""
-        return (self.geo_level, self.ind_level) == ("N", "A") if kind == "pseoe" else self.cip_level != "4"
+        return self.of_all_employers if kind == "pseoe" else self.cip_level != "4"
 
 
 AGG_LEVELS: Mapping[int, AggLevel] = {

@@ -1,0 +1,233 @@
+"""A release made of kept measurements in another classification: verify → recode → write aside → record → publish.
+
+No record is opened, no key is used, nothing is spent. All of it follows from the measurements and public files, so a
+run that was interrupted is simply run again, and gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.errors import DiscreetError, LedgerError, SpecError
+from discreet.methods import Measurement, Method, methods
+from discreet.methods.histogram import histogram_spans, measured
+from discreet.methods.origin import UNKNOWN
+from discreet.methods.recode import Counts, Recoding
+from discreet.methods.writing import Made, Parts, Places, measured_name
+from discreet.pipeline.bundle import Entered, Recoded, manifest, stage
+from discreet.pipeline.measured import Source, open_source, plan_recoding, refuse_asset
+from discreet.pipeline.outputs import Outputs, keep_at, refuse_kept
+from discreet.privacy.chain import Chain
+from discreet.privacy.events import Derived, Entry
+from discreet.privacy.ledger import TOLERANCE
+from discreet.privacy.protected import Protected
+from discreet.privacy.reservation import Derivation, Grant
+from discreet.publish.folder import output_at, refuse_nested
+from discreet.publish.manifest import Manifest
+from discreet.publish.place import Place
+from discreet.publish.tables import write_table
+from discreet.spec import Release
+from discreet.spec.recode import Recode
+from discreet.version import code_version
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from discreet.engine.spans import Progress
+    from discreet.methods.origin import Origin
+    from discreet.pipeline.run import Job
+
+
+class Recodable(Protocol):
+    """A method that can make its tables of measurements alone."""
+
+    name: str
+
+    def measurements(self) -> list[Measurement]: ...
+    def make(
+        self,
+        measured: Mapping[str, Protected[Parts]],
+        grant: Grant,
+        places: Places,
+        progress: Progress,
+        origins: Mapping[str, Origin],
+    ) -> dict[str, str]: ...
+
+
+def recode(job: Job, *, complete: bool) -> Manifest:
+    """Publish, or complete what an interrupted run has begun."""
+    release, asked = job.release, _asked(job.release)
+    chain = job.ledger.chain()
+    source = open_source(release, asked, chain)
+    known = chain.derived().get(release.release)
+    if not complete:
+        chain.refuse_used(release.release)
+    refuse_asset(release, source)
+    outputs = _outputs(job, known)
+    tables = methods(release)
+    recodings = plan_recoding(release, asked, tables, source)
+    if known is not None and outputs.hold(known[0]):
+        return _publish(job, outputs, tables, source, recodings, known, sealed=False)
+    job.observe("read", 1, 1)
+    simulated, time = source.about.simulation, _now(job, chain) if known is None else known[0].time
+    job.ledger.fits(chain, simulated=simulated)
+    source.verify()
+    grant = Derivation(release.release, time, simulated, source.digests)
+    with _tidied(outputs):
+        places = outputs.stage()
+
+        def protect(table: Method, progress: Callable[[int, int], None]) -> Made:
+            return _protect(cast(Recodable, table), recodings, source, grant, places, progress)
+
+        promise, said = source.about.guarantee, recoded_in_words(source, recodings)
+        staged = stage(places, release, tables, grant, promise, protect, job.observe, said)
+        outputs.seal(staged)
+    job.observe("write", 1, 1)
+    derived = Derived(
+        release=release.release,
+        asset=release.asset,
+        of=source.about.release,
+        spec=release.digest(),
+        code=code_version(),
+        output=outputs.published.where,
+        keep="" if outputs.kept is None else outputs.kept.where,
+        files=staged.files,
+        kept=staged.kept,
+        who=job.ledger.who() if known is None else known[0].who,
+        time=time,
+    )
+    entry = job.ledger.derive(derived, simulated=simulated)
+    job.observe("commit", 1, 1)
+    entered = cast(Derived, entry.event)  # its time may be a little later: that of the entry before it
+    return _publish(job, outputs, tables, source, recodings, (entered, entry), sealed=known is None)
+
+
+def _now(job: Job, chain: Chain) -> dt.datetime:
+    """The time of the entry to come: clocks of several machines differ a little, and files have its date."""
+    clock, latest = job.ledger.clock(), chain.latest()
+    return latest if clock < latest <= clock + TOLERANCE else clock
+
+
+@contextmanager
+def _tidied(outputs: Outputs) -> Iterator[None]:
+    """Leave nothing staged behind a refusal, or on a full disk."""
+    try:
+        yield
+    except (DiscreetError, OSError, MemoryError):
+        with suppress(DiscreetError, OSError):
+            outputs.clean()
+        raise
+
+
+def _protect(
+    table: Recodable,
+    recodings: Mapping[str, Recoding],
+    source: Source,
+    grant: Derivation,
+    places: Places,
+    progress: Progress,
+) -> Made:
+    """The measurements of a table in the new classification, and everything that is made of them."""
+    parts: dict[str, Protected[Parts]] = {}
+    for measurement in table.measurements():
+        recoding = recodings[measurement.name]
+        files = recoding.old.files
+        stored = grant.read_back(files, Parts(files, 0), recoding.old.guarantee)
+        counts = recoding.recoded(measured(source.place, stored, recoding.old.width), grant.release)
+        parts[measurement.name] = _written(measurement, grant.protect(counts, stored.guarantee), places.measured)
+    origins = {name: recodings[name].origin for name in parts}
+    made = table.make(parts, grant, places, progress, origins)
+    return Made(made, parts, {name: _draws(recodings[name]) for name in parts})
+
+
+def _draws(recoding: Recoding) -> tuple[int, ...]:
+    """How many draws each new group has, as far as anybody knows."""
+    draws, blurred = recoding.origin.draws(np.arange(recoding.new.cells), recoding.new.cells)
+    return tuple(np.where(blurred, UNKNOWN, draws).tolist())
+
+
+def _written(measurement: Measurement, counts: Protected[Counts], place: Place) -> Protected[Parts]:
+    """Recoded measurements as files like those that workers write."""
+    name, schema = measured_name(measurement.name), pa.schema([("count", pa.int64())])
+    spans = histogram_spans(measurement.groups.cells, measurement.width)
+    flat, files = counts.value.reshape(-1), dict[str, str]()
+    for span in spans:
+        piece = pa.RecordBatch.from_arrays([pa.array(flat[span.first : span.end])], schema=schema)
+        part = span.number if len(spans) > 1 else None
+        rows = iter([counts.map(lambda _, piece=piece: piece)])  # type: ignore[misc]
+        files |= write_table(place, name, schema, rows, counts.simulated, part, ("parquet",), packed=True).files
+    return counts.map(lambda _: Parts(files, flat.size))
+
+
+def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> Recoded:
+    """What stands in codebook and manifest about it, and the tables of transitions."""
+    changed = {name: recoding for name, recoding in recodings.items() if recoding.place is not None}
+    files = next(iter(changed.values())).files
+    about = (
+        f"Made of the measurements of release {source.about.release}, recoded: no record was read, nothing was spent. "
+        f"{files.in_words()} Cells into which a code was divided at random have a further error that is not known, and "
+        "no margins or limits; there, counts and bins are estimates by these shares, not unbiased."
+    )
+    return Recoded(about, {name: recoding.table() for name, recoding in changed.items()})
+
+
+def _publish(
+    job: Job,
+    outputs: Outputs,
+    tables: list[Method],
+    source: Source,
+    recodings: Mapping[str, Recoding],
+    entry: tuple[Derived, Entry],
+    *,
+    sealed: bool,
+) -> Manifest:
+    derived, at = entry
+    entered = Entered(
+        guarantee=source.about.guarantee,
+        day=derived.time.date(),
+        code=derived.code,
+        spec=derived.spec,
+        files=derived.files,
+        entry=at,
+        kind=job.ledger.chain().kind,
+        of=derived.of,
+        recoded=recoded_in_words(source, recodings),
+    )
+    made = manifest(job.release, entered, tables)
+    outputs.publish(derived.files, derived.kept, made, sealed=sealed)
+    job.observe("publish", 1, 1)
+    return made
+
+
+def _asked(release: Release) -> Recode:
+    if release.recode is None:
+        raise SpecError("has no key 'recode'", where=f"release {release.release}", do="run it on records")
+    return release.recode
+
+
+def _outputs(job: Job, known: tuple[Derived, Entry] | None) -> Outputs:
+    """Where it goes; of what the ledger has already, where it was to go."""
+    release = job.release
+    if known is None:
+        published, kept = output_at(job.out, release.release), keep_at(release)
+        published.refuse_existing()
+    else:
+        before = known[0]
+        if before.spec != release.digest() or before.code != code_version():
+            raise LedgerError(
+                f"the parameters, domains or code of release {release.release!r} changed since it was derived",
+                do="restore them, or give it another name: it costs nothing",
+            )
+        published = output_at(before.output, release.release)
+        kept = output_at(before.keep, release.release) if before.keep else None
+    if kept is not None:
+        refuse_nested(published, kept)
+        if known is None:
+            refuse_kept(job.ledger.chain(), kept)
+            kept.refuse_existing()
+    return Outputs(published, kept)

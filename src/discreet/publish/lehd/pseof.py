@@ -1,0 +1,170 @@
+"""`pseof_all.csv`: a row for each group of graduates and each destination, the years after graduation side by side.
+
+A destination is a sector, a division, a sector of a division, or all employers. The not or marginally employed are no
+destination but a number of the group: rows of all employers have it, in others it is not available.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.domain import Domain
+from discreet.errors import PublishError, SpecError
+from discreet.post.percentiles import Int64s
+from discreet.post.summary import PUBLISHED, SUPPRESSED
+from discreet.privacy.protected import Protected
+from discreet.publish.lehd import schema
+from discreet.publish.lehd.layout import (
+    BATCH,
+    NOT_AVAILABLE,
+    At,
+    LehdLevel,
+    arrow_schema,
+    check_codes,
+    check_levels,
+    constant,
+    declared,
+    described,
+    level_of,
+    placed,
+    table_files,
+    where_in,
+)
+from discreet.publish.lehd.sidecars import Sidecars, sidecars_of
+from discreet.publish.place import Place
+from discreet.publish.tables import write_table
+from discreet.spec.lehd import Lehd
+
+SCHEMA = arrow_schema(schema.PSEOF)
+IDENTIFIERS = {"division": "geography", "industry": "industry"}  # by key of `Lehd`
+
+
+@dataclass(frozen=True)
+class FlowNumbers:
+    """The protected numbers of a level. What is suppressed here must not be shown."""
+
+    employed: Int64s  # (groups, destinations)
+    in_state: Int64s  # (groups, destinations)
+    marginal: Int64s  # (groups,)
+    status: Int64s  # (groups, destinations): 1 published, 5 suppressed
+
+
+@dataclass(frozen=True)
+class LehdFlows:
+    """How the groups of one level and their destinations become rows: one for each pair, years apart."""
+
+    groups: LehdLevel
+    destinations: Domain
+    columns: Mapping[str, At]  # of the destinations, by identifier
+
+    @property
+    def name(self) -> str:
+        return self.groups.name
+
+    @property
+    def rows(self) -> int:
+        return self.groups.rows * self.destinations.cells
+
+    def batches(self, flows: FlowNumbers) -> Iterator[pa.RecordBatch]:
+        """The rows of a level: the destinations of a group one after the other."""
+        self._refuse_unfit(flows)
+        cells, width = self.groups.cells(), self.destinations.cells
+        for first in range(0, self.rows, BATCH):
+            rows = np.arange(first, min(first + BATCH, self.rows))
+            mine, to = cells[rows // width], rows % width
+            found = self.groups.identifiers(mine[:, 0]) | described(self.destinations, self.columns, to)
+            for year in schema.YEARS:
+                category = self.groups.years[1].get(year)
+                found |= self._year(year, None if category is None else mine[:, category], to, flows)
+            yield pa.RecordBatch.from_arrays([found[column] for column in SCHEMA.names], schema=SCHEMA)
+
+    def _year(self, year: str, groups: Int64s | None, to: Int64s, flows: FlowNumbers) -> dict[str, pa.Array]:
+        numbers: dict[str, Int64s] = {}
+        if groups is not None:
+            numbers = {"emp": flows.employed[groups, to], "emp_instate": flows.in_state[groups, to]}
+            numbers |= {"nme": flows.marginal[groups]} if self.groups.agg.of_all_employers else {}
+        found: dict[str, pa.Array] = {}
+        for what in ("emp", "emp_instate", "nme"):
+            count, flag = f"{year}_grads_{what}", f"status_{year}_grads_{what}"
+            if what in numbers:
+                status = flows.status[groups, to]
+                found |= {count: pa.array(numbers[what], mask=status == SUPPRESSED), flag: pa.array(status)}
+            else:
+                found |= {count: pa.nulls(len(to), pa.int64()), flag: constant(NOT_AVAILABLE, len(to))}
+        return found
+
+    def _refuse_unfit(self, flows: FlowNumbers) -> None:
+        """Numbers of another level, or that no correction can have made."""
+        groups, pairs = (self.groups.domain.cells,), (self.groups.domain.cells, self.destinations.cells)
+        shapes = [numbers.shape for numbers in (flows.employed, flows.in_state, flows.status, flows.marginal)]
+        sound = shapes == [pairs, pairs, pairs, groups] and bool(
+            np.isin(flows.status, (PUBLISHED, SUPPRESSED)).all()
+            and (flows.marginal >= 0).all()
+            and (flows.in_state >= 0).all()
+            and (flows.in_state <= flows.employed).all()
+        )
+        if not sound:
+            raise PublishError(
+                "has numbers that the layout has no place for", where=where_in(self.name), do="report it"
+            )
+
+
+def lehd_flows(name: str, groups: Domain, destinations: Domain, layout: Lehd) -> LehdFlows:
+    """Which rows of the file a level gives; refused where the layout has no place for it."""
+    where = where_in(name)
+    if layout.cip4 in groups.columns:
+        raise SpecError(
+            "has four digits of the field, and flows stop at two", where=where, do=f"publish {layout.cip2!r} instead"
+        )
+    has = placed(destinations, layout, tuple(IDENTIFIERS), where)
+    geo_level, ind_level = "D" if "division" in has else "N", "S" if "industry" in has else "A"
+    level = level_of(name, groups, layout, geo_level, ind_level)
+    columns = {IDENTIFIERS[role]: at for role, at in has.items()}
+    for identifier, at in columns.items():
+        check_codes(destinations, at, identifier, geo_level if identifier == "geography" else ind_level, where)
+    return LehdFlows(level, destinations, columns)
+
+
+@dataclass(frozen=True)
+class Pseof:
+    """The whole file."""
+
+    layout: Lehd
+    levels: tuple[LehdFlows, ...]
+    labels: Mapping[str, Mapping[str, str]]  # of institutions, fields, sectors and divisions, as far as declared
+
+    def __post_init__(self) -> None:
+        check_levels([level.groups for level in self.levels], self.layout, f"layout lehd, pseof_{self.layout.area}")
+
+    @property
+    def names(self) -> set[str]:
+        """The levels that it lists."""
+        return {level.name for level in self.levels}
+
+    def files(self, simulated: bool) -> dict[str, str]:
+        """Every file's name, and what it is."""
+        return table_files(schema.PSEOF, self.layout.area, simulated)
+
+    def sidecars(self) -> Sidecars:
+        """What stands in the small files beside it."""
+        destinations = {identifier: self._destinations(identifier) for identifier in IDENTIFIERS.values()}
+        return sidecars_of("pseof", self.layout, [level.groups for level in self.levels], self.labels, destinations)
+
+    def _destinations(self, identifier: str) -> set[str]:
+        found = [(level.destinations, level.columns.get(identifier)) for level in self.levels]
+        return {code for domain, at in found for code in ({"00"} if at is None else declared(domain, at))}
+
+    def write(self, place: Place, flows: Mapping[str, Protected[FlowNumbers]]) -> dict[str, str]:
+        """Write the levels, one after the other: the files and their digests."""
+        simulated, batches = next(iter(flows.values())).simulated, self._batches(flows)
+        return dict(write_table(place, f"pseof_{self.layout.area}", SCHEMA, batches, simulated, bare=True).files)
+
+    def _batches(self, flows: Mapping[str, Protected[FlowNumbers]]) -> Iterator[Protected[pa.RecordBatch]]:
+        for level in sorted(self.levels, key=lambda level: level.groups.agg.number):
+            numbers = flows[level.name]
+            for batch in level.batches(numbers.value):
+                yield numbers.map(lambda _, batch=batch: batch)  # type: ignore[misc]

@@ -1,0 +1,77 @@
+"""What a release has measured, kept inside: protected numbers of every cell, suppressed ones among them, and what they
+are about. All that was published can be made of it again, and more, without a record and at no cost."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from discreet.errors import PublishError
+from discreet.privacy.exact import Exact
+from discreet.privacy.guarantee import Guarantee
+from discreet.publish.place import Place
+
+FILE = "measurements.json"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class MeasuredAttribute(_Part):
+    """What groups are by: its columns and, in order, their codes."""
+
+    name: str
+    columns: tuple[str, ...]
+    categories: tuple[tuple[str, ...], ...]
+
+
+class MeasuredTable(_Part):
+    """Groups in the order of their attributes, the first most significant, each with `width` numbers side by side."""
+
+    name: str
+    method: str
+    attributes: tuple[MeasuredAttribute, ...]
+    width: int
+    about: dict[str, Any]  # what the numbers of a group are
+    rate: Exact  # of the noise in each number
+    draws: tuple[int, ...] | None = None  # after a recoding: how many draws each group has; -1: it was divided
+    guarantee: Guarantee
+    files: dict[str, str]
+
+    @property
+    def groups(self) -> int:
+        size = 1
+        for attribute in self.attributes:
+            size *= len(attribute.categories)
+        return size
+
+
+class Measurements(_Part):
+    """All tables of a release."""
+
+    format: Literal["discreet-measurements/1"] = "discreet-measurements/1"
+    release: str
+    asset: str
+    simulation: bool
+    guarantee: Guarantee
+    tables: tuple[MeasuredTable, ...]
+
+    def text(self) -> str:
+        return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def read(place: Place, where: str) -> tuple[Measurements, str]:
+    """What a folder of measurements says about itself, and the digest of that."""
+    try:
+        content = place.read(FILE)
+        return Measurements.model_validate_json(content), hashlib.sha256(content).hexdigest()
+    except FileNotFoundError:
+        raise PublishError(
+            "holds no measurements", where=where, do="name the folder that a release was told to `keep` them in"
+        ) from None
+    except (ValidationError, OSError):
+        raise PublishError("has measurements that cannot be read", where=where, do="restore them from a copy") from None

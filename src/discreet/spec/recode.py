@@ -1,0 +1,55 @@
+"""How protected counts are moved to another classification (001 B)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from discreet.privacy.exact import Positive
+from discreet.spec.strict import ColumnName, Strict
+
+
+class CrosswalkFile(Strict):
+    """A public file of old and new finest codes. NCES's has codes of three lengths: 7 characters are the finest."""
+
+    file: str
+    old: ColumnName
+    new: ColumnName
+    weight: ColumnName | None = None
+    action: ColumnName | None = None
+    deleted: list[str] = []
+    length: Annotated[int, Field(ge=1, le=100)] | None = None
+
+
+class HistoryFile(Strict):
+    """A public file of how many had which finest code, such as IPEDS completions; `new` if it has both codes."""
+
+    file: str
+    old: ColumnName
+    new: ColumnName | None = None
+    number: ColumnName
+
+
+class RollUpFile(Strict):
+    """A public file that tells which coarser code each finest code lies in."""
+
+    file: str
+    code: ColumnName
+    parent: ColumnName
+
+
+Characters = Annotated[int, Field(ge=1, le=100)]
+
+
+class Recode(Strict):
+    """Which measurements are moved, which of their columns have the codes, and how shares are found."""
+
+    measurements: str
+    columns: Annotated[dict[ColumnName, Characters | RollUpFile], Field(min_length=1)]
+    crosswalk: CrosswalkFile
+    history: HistoryFile | None = None
+    shares: list[list[ColumnName]] = [[]]
+    smallest: Positive
+    overrides: str | None = None
+    rule: Literal["multinomial", "balanced"] = "multinomial"

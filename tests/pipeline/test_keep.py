@@ -1,0 +1,489 @@
+"""Measurements that stay inside: exactly what was committed, in a place of their own, whatever happens on the way."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.errors import DiscreetError, LedgerError, PublishError, SpecError
+from discreet.noise.keystore import FileKeyStore
+from discreet.pipeline.run import abandon, default_keys
+from discreet.publish.folder import FolderOutput
+from discreet.publish.place import sha256
+from object_store import BUCKET, Store, admitted, served
+from recoders import CLOCK, EARNINGS, FLOWS, Office, contents, read_kept, without_head
+
+SMALL = ({**EARNINGS, "levels": EARNINGS["levels"][:1]}, {**FLOWS, "levels": []})
+STEPS = (
+    "read#1", "tabulate#1", "key#1", "reserve#1", "protect earnings#1", "protect earnings#2", "protect earnings#3",
+    "protect flows#1", "protect flows#2", "write#1", "commit#1", "publish#1", "destroy#1",
+)  # fmt: skip
+BEFORE_RESERVATION = STEPS[:3]
+
+
+class Crash(BaseException):
+    """Not an error: the end of the process."""
+
+
+class Watch:
+    """Counts the steps of a run, and ends it at one of them."""
+
+    def __init__(self, last: str = "") -> None:
+        self.seen, self.last = list[str](), last
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        if done == 0:
+            return
+        self.seen.append(f"{step}#{1 + sum(before.startswith(f'{step}#') for before in self.seen)}")
+        if self.seen[-1] == self.last:
+            raise Crash
+
+
+def fresh(place: Path) -> Office:
+    """An office as new. Always in the same place: the ledger, and so its head, says where a release goes."""
+    shutil.rmtree(place, ignore_errors=True)
+    return Office.founded(place)
+
+
+def hidden(office: Office) -> list[str]:
+    """What is staged, beside either place."""
+    return sorted(p.name for folder in (office.folder, office.folder / "kept") for p in folder.glob(".*"))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("keep") / "office"
+
+
+@pytest.fixture(scope="module")
+def undisturbed(
+    tmp_path_factory: pytest.TempPathFactory, place: Path
+) -> tuple[dict[str, bytes], dict[str, bytes], list[str]]:
+    """What an undisturbed run publishes and keeps, and the steps it takes."""
+    home, watch = tmp_path_factory.mktemp("undisturbed"), Watch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DISCREET_KEYS", str(home / "keys"))
+        patch.setenv("DISCREET_TMP", str(home / "tmp"))
+        office = fresh(place)
+        office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite", observe=watch)
+    return contents(place / "out-old"), contents(place / "kept/old"), watch.seen
+
+
+# --- what is where --------------------------------------------------------------------------------------------------
+
+
+def test_exactly_the_committed_files_are_kept(measured_office: Office) -> None:
+    folder, chain = measured_office.folder / "kept/old", measured_office.ledger.chain()
+    committed = chain.releases()["old"].commit
+    assert committed is not None
+    assert {name: sha256(folder / name) for name in contents(folder)} == committed.kept == chain.kept("old")
+    about = read_kept(folder).about
+    assert set(committed.kept) == {"measurements.json", *(name for table in about.tables for name in table.files)}
+    assert [table.name for table in about.tables] == ["earnings", "families", "flows", "family_flows"]
+    assert (about.release, about.asset, about.simulation) == ("old", "graduates", True)
+    assert about.guarantee.epsilon == 3 + 3 / 2 + 3 / 2 + 3 / 2
+
+
+def test_measurements_are_of_every_cell_suppressed_or_not(measured_office: Office) -> None:
+    kept = measured_office.kept("old")
+    for table in kept.about.tables:
+        assert kept.counts[table.name].shape == (table.groups, table.width)
+    assert kept.table("earnings").groups == 12 * 2 * 2
+    assert kept.table("flows").width == 3 * 3 + 1
+
+
+def test_nothing_kept_is_published_and_nothing_published_is_kept(measured_office: Office) -> None:
+    published, kept = (contents(measured_office.folder / name) for name in ("out-old", "kept/old"))
+    assert not published.keys() & kept.keys()
+    assert not set(published.values()) & set(kept.values())
+    assert not [name for name in published if "~" in name or name == "measurements.json"]
+    assert "manifest.json" not in kept
+    assert b"kept" not in published["manifest.json"]
+    assert set(measured_office.ledger.chain().releases()["old"].commit.files) == published.keys() - {"manifest.json"}  # type: ignore[union-attr]
+
+
+def test_only_the_owner_enters_the_kept_folder(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        office = Office.founded(tmp_path / "office")
+        office.measure(*SMALL)
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((office.folder / name).stat().st_mode) for name in ("out-old", "kept/old")]
+    assert modes == [0o755, 0o700]
+    assert not hidden(office)
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_published_bytes_are_the_same_with_and_without_keep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: bool
+) -> None:
+    if parts:  # a few groups in a file
+        monkeypatch.setattr("discreet.methods.histogram.PART", 40)
+    found = []
+    for name, keep in (("with", "kept/old"), ("without", ...)):
+        office = Office.founded(tmp_path / name)
+        found.append(without_head(office.measure(*SMALL, keep=keep)))
+        assert (office.folder / "kept").exists() == (keep is not ...)
+    assert found[0] == found[1]
+    kept = contents(tmp_path / "with/kept/old")
+    assert len(kept) > 3 if parts else len(kept) == 3
+    chain = Office(tmp_path / "without").ledger.chain()
+    assert chain.kept("old") == {}
+    assert chain.releases()["old"].reserve.keep == ""
+
+
+def test_a_release_of_counts_has_nothing_to_keep(tmp_path: Path) -> None:
+    office = Office.founded(tmp_path / "office")
+    with pytest.raises(SpecError, match="nothing is measured that could be kept"):
+        office.measure({"name": "n", "method": "counts", "by": ["grad_cohort"], "epsilon": "1"})
+    assert office.spent == 0
+
+
+# --- refused before anything is spent -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def founded(tmp_path_factory: pytest.TempPathFactory) -> Office:
+    return Office.founded(tmp_path_factory.mktemp("founded") / "office")
+
+
+def refused(office: Office, out: str | Path, keep: str, match: str) -> None:
+    before, head = set(office.folder.rglob("*")), office.ledger.chain().head
+    release = office.open(office.measuring(*SMALL, keep=keep))
+    with pytest.raises(DiscreetError, match=match):
+        release.run(out, simulation="suite")
+    (office.folder / "old.yaml").unlink()
+    assert set(office.folder.rglob("*")) == before
+    assert office.ledger.chain().head == head
+    assert not default_keys().names()
+
+
+@pytest.mark.parametrize(
+    ("out", "keep"),
+    [
+        ("out", "out/kept"),
+        ("out", "out/deep/er/kept"),
+        ("kept/out", "kept"),
+        ("out", "out"),
+        ("out", "out/"),
+        ("out", "./out"),
+    ],
+)
+def test_places_inside_each_other_are_refused(founded: Office, out: str, keep: str) -> None:
+    refused(founded, founded.folder / out, keep, "is or contains the place of what is published, or lies in it")
+
+
+@pytest.mark.parametrize("keep", ["there/../out", "there/../out/kept", "link/out", "link/out/kept"])
+def test_places_inside_each_other_by_another_path_are_refused(tmp_path: Path, keep: str) -> None:
+    office = Office.founded(tmp_path / "office")
+    (office.folder / "there").mkdir()
+    (office.folder / "link").symlink_to(office.folder)
+    refused(office, office.folder / "out", keep, "is or contains the place of what is published, or lies in it")
+
+
+def test_names_that_only_begin_alike_are_not(tmp_path: Path) -> None:
+    office = Office.founded(tmp_path / "office")
+    office.open(office.measuring(*SMALL, keep="out-kept")).run(office.folder / "out", simulation="suite")
+    assert (office.folder / "out-kept/measurements.json").is_file()
+
+
+def test_what_exists_is_refused(tmp_path: Path) -> None:
+    office = Office.founded(tmp_path / "office")
+    (office.folder / "there").mkdir()
+    (office.folder / "file").write_text("mine")
+    (office.folder / "loose").symlink_to(office.folder / "nowhere")
+    for keep in ("there", "file", "loose"):
+        refused(office, office.folder / "out", keep, "exists already")
+    refused(office, office.folder / "out", "file/kept", "cannot be created")
+    assert (office.folder / "file").read_text() == "mine"
+
+
+def test_a_place_inside_another_release_is_refused(office: Office) -> None:
+    release = office.open(office.measuring(*SMALL, release="r2", keep="out-old/kept"))
+    with pytest.raises(PublishError, match="inside another release"):
+        release.run(office.folder / "out2", simulation="suite")
+    assert "r2" not in office.ledger.chain().names()
+
+
+@pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="root may write anywhere")
+def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    office = Office.founded(tmp_path / "office")
+    (office.folder / "locked").mkdir(mode=0o500)
+    refused(office, office.folder / "out", "locked/kept", "cannot be created")
+
+
+def test_a_place_that_appears_to_be_locked_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the test before, also for root."""
+    office = Office.founded(tmp_path / "office")
+    (office.folder / "locked").mkdir()
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked" and may(path, mode))
+    refused(office, office.folder / "out", "locked/kept", "cannot be created")
+
+
+# --- crashes --------------------------------------------------------------------------------------------------------
+
+
+def test_the_steps_are_all_tried(undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]]) -> None:
+    assert tuple(dict.fromkeys(undisturbed[2])) == STEPS
+
+
+def resumed(office: Office, undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]]) -> None:
+    """What an operator would do, and what must come of it."""
+    release = office.open(office.measuring(*SMALL))
+    if "old" in office.ledger.chain().names():
+        assert office.spent == 9 / 2
+        release.resume()
+    else:
+        assert office.spent == 0
+        assert not (office.folder / "kept").exists()
+        release.run(office.folder / "out-old", simulation="suite")
+    assert contents(office.folder / "out-old") == undisturbed[0]
+    assert contents(office.folder / "kept/old") == undisturbed[1]
+    assert stat.S_IMODE((office.folder / "kept/old").stat().st_mode) == 0o700
+    assert office.spent == 9 / 2
+    assert not hidden(office)
+    assert not default_keys().names()
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_ended_at_any_step_then_resumed(
+    place: Path, undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]], step: str
+) -> None:
+    office = fresh(place)
+    with pytest.raises(Crash):
+        office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite", observe=Watch(step))
+    assert ("old" in office.ledger.chain().names()) == (step not in BEFORE_RESERVATION)
+    assert (place / "out-old").exists() == (place / "kept/old").exists() == (step in STEPS[-2:])
+    resumed(office, undisturbed)
+
+
+MOMENTS = {
+    "between the renames": "publish",
+    "before the manifest": "_finish",
+}
+
+
+def ended_in(patch: pytest.MonkeyPatch, name: str) -> None:
+    """End the process when the published folder, not the kept one, comes to this point."""
+    then = getattr(FolderOutput, name)
+
+    def crash(self: FolderOutput, *given: Any, **named: Any) -> None:
+        if name == "publish" and given[1] is None:
+            then(self, *given, **named)
+        else:
+            raise Crash
+
+    patch.setattr(FolderOutput, name, crash)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_ended_while_publishing_then_resumed(
+    place: Path, undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]], moment: str
+) -> None:
+    office = fresh(place)
+    with pytest.MonkeyPatch.context() as patch:
+        ended_in(patch, MOMENTS[moment])
+        with pytest.raises(Crash):
+            office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite")
+    assert contents(place / "kept/old") == undisturbed[1]
+    assert (place / "out-old").exists() == (moment == "before the manifest")
+    assert not (place / "out-old/manifest.json").exists()
+    resumed(office, undisturbed)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_killed_while_publishing_then_resumed(
+    place: Path, undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]], moment: str
+) -> None:
+    """SIGKILL in a process of its own: no clean-up, no goodbye."""
+    office = fresh(place)
+    spec = office.measuring(*SMALL)
+    office.open(spec)
+    code = (
+        "import datetime, os, signal, sys\n"
+        "import discreet\n"
+        "from discreet.publish.folder import FolderOutput\n"
+        f"name = {MOMENTS[moment]!r}\n"
+        "then = getattr(FolderOutput, name)\n"
+        "def kill(self, *given, **named):\n"
+        "    if name == 'publish' and given[1] is None:\n"
+        "        return then(self, *given, **named)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "setattr(FolderOutput, name, kill)\n"
+        "clock = datetime.datetime.fromisoformat(sys.argv[3])\n"
+        "ledger = discreet.ledger(sys.argv[2], clock=lambda: clock)\n"
+        "discreet.release(sys.argv[1], ledger=ledger).run(sys.argv[4], simulation='suite')\n"
+    )
+    arguments = [place / "old.yaml", place / "discreet-ledger.sqlite", CLOCK.isoformat(), place / "out-old"]
+    killed = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert contents(place / "kept/old") == undisturbed[1]
+    resumed(office, undisturbed)
+
+
+@pytest.mark.parametrize("lost", ["published", "kept", "both"])
+def test_committed_but_staging_lost_is_drawn_again(
+    place: Path, undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]], lost: str
+) -> None:
+    office = fresh(place)
+    with pytest.raises(Crash):
+        office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite", observe=Watch("commit#1"))
+    if lost != "kept":
+        shutil.rmtree(place / ".out-old.old.staging")
+    if lost != "published":
+        shutil.rmtree(place / "kept/.old.old.staging")
+    resumed(office, undisturbed)
+
+
+def test_kept_in_place_but_what_was_to_be_published_lost_is_drawn_again(
+    place: Path, undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]]
+) -> None:
+    office = fresh(place)
+    with pytest.MonkeyPatch.context() as patch:
+        ended_in(patch, "publish")
+        with pytest.raises(Crash):
+            office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite")
+    shutil.rmtree(place / ".out-old.old.staging")
+    resumed(office, undisturbed)
+
+
+@pytest.mark.parametrize("step", ["reserve#1", "protect flows#1", "write#1"])
+def test_abandon_removes_staged_measurements(place: Path, step: str) -> None:
+    office = fresh(place)
+    with pytest.raises(Crash):
+        office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite", observe=Watch(step))
+    staged = hidden(office)
+    assert bool(staged) == (step != "reserve#1")
+    assert (".old.old.staging" in staged) == (step != "reserve#1")
+    abandon(office.ledger, default_keys(), "old", "a test")
+    assert not hidden(office)
+    assert not default_keys().names()
+    assert office.spent == 9 / 2
+    with pytest.raises(LedgerError, match="abandoned"):
+        office.ledger.chain().kept("old")
+
+
+def test_another_place_to_keep_is_not_taken_on_resume(
+    place: Path, undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]]
+) -> None:
+    """Where measurements go was reserved; what the file says later does not matter."""
+    office = fresh(place)
+    with pytest.raises(Crash):
+        office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite", observe=Watch("reserve#1"))
+    office.open(office.measuring(*SMALL, keep="elsewhere")).resume()
+    assert contents(place / "kept/old") == undisturbed[1]
+    assert not (place / "elsewhere").exists()
+
+
+# --- object stores --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[int]:
+    with served() as port:
+        yield port
+
+
+@pytest.fixture
+def store(running: int, monkeypatch: pytest.MonkeyPatch) -> Store:
+    admitted(monkeypatch)
+    return Store(running)
+
+
+def bare(files: dict[str, bytes]) -> dict[str, bytes]:
+    return {name: content for name, content in files.items() if name != "manifest.json"}
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_measurements_are_kept_in_an_object_store(
+    store: Store,
+    tmp_path: Path,
+    undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]],
+    both: bool,
+) -> None:
+    office, prefix = Office.founded(tmp_path / "office"), f"keep{both}"
+    out = store.uri(f"{prefix}/out") if both else str(office.folder / "out")
+    office.open(office.measuring(*SMALL, keep=store.uri(f"{prefix}/kept"))).run(out, simulation="suite")
+    assert store.files(f"{prefix}/kept") == undisturbed[1]
+    published = store.files(f"{prefix}/out") if both else contents(office.folder / "out")
+    assert "manifest.json" in published
+    assert bare(published) == bare(undisturbed[0])
+
+
+@pytest.mark.parametrize("step", ["reserve#1", "protect earnings#1", "write#1", "commit#1", "publish#1"])
+def test_a_run_into_an_object_store_ends_and_is_resumed(
+    store: Store,
+    tmp_path: Path,
+    undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]],
+    step: str,
+) -> None:
+    office, prefix = Office.founded(tmp_path / "office"), f"crash-{step[:-2].replace(' ', '-')}"
+    release = office.open(office.measuring(*SMALL, keep=store.uri(f"{prefix}/kept")))
+    with pytest.raises(Crash):
+        release.run(store.uri(f"{prefix}/out"), simulation="suite", observe=Watch(step))
+    release.resume()
+    assert store.files(f"{prefix}/kept") == undisturbed[1]
+    assert bare(store.files(f"{prefix}/out")) == bare(undisturbed[0])
+    assert "manifest.json" in store.files(f"{prefix}/out")
+    assert office.spent == 9 / 2
+
+
+def test_abandon_removes_measurements_from_an_object_store(store: Store, tmp_path: Path) -> None:
+    office = Office.founded(tmp_path / "office")
+    release = office.open(office.measuring(*SMALL, keep=store.uri("abandoned/kept")))
+    with pytest.raises(Crash):
+        release.run(store.uri("abandoned/out"), simulation="suite", observe=Watch("write#1"))
+    assert store.files("abandoned/kept")
+    abandon(office.ledger, default_keys(), "old", "a test")
+    assert not store.objects("abandoned/kept")
+    assert not store.objects("abandoned/out")
+
+
+def test_abandon_without_the_key_touches_no_prefix(store: Store, tmp_path: Path) -> None:
+    """An entry could name any prefix: only whoever has the key removes something there."""
+    office = Office.founded(tmp_path / "office")
+    release = office.open(office.measuring(*SMALL, keep=store.uri("others/kept")))
+    with pytest.raises(Crash):
+        release.run(office.folder / "out", simulation="suite", observe=Watch("write#1"))
+    before = store.files("others/kept")
+    abandon(office.ledger, FileKeyStore(tmp_path / "nobody"), "old", "a test")
+    assert store.files("others/kept") == before
+
+
+def test_a_prefix_that_is_not_empty_is_refused(store: Store, tmp_path: Path) -> None:
+    office = Office.founded(tmp_path / "office")
+    store.put("taken/kept/mine.txt", b"mine")
+    refused(office, tmp_path / "out", store.uri("taken/kept"), "exists already")
+    assert store.files("taken/kept") == {"mine.txt": b"mine"}
+    refused(office, tmp_path / "out", store.uri("kept", bucket=f"{BUCKET}-none"), "no such bucket")
+
+
+@pytest.mark.parametrize(
+    ("out", "keep"),
+    [
+        ("nested/a", "nested/a"),
+        ("nested/b", "nested/b/kept"),
+        ("nested/c/out", "nested/c"),
+    ],
+)
+def test_prefixes_inside_each_other_are_refused(store: Store, tmp_path: Path, out: str, keep: str) -> None:
+    office = Office.founded(tmp_path / "office")
+    refused(office, store.uri(out), store.uri(keep), "is or contains the place of what is published, or lies in it")
+
+
+def test_where_measurements_stay_is_no_part_of_what_is_asked_for(founded: Office) -> None:
+    digests = {founded.open(founded.measuring(*SMALL, keep=keep)).spec.digest() for keep in ("a", "b", ...)}
+    assert len(digests) == 1
