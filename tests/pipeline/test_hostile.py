@@ -259,7 +259,7 @@ def test_an_internal_error_keeps_its_message_inside(agency: Agency) -> None:
 
 SLOW = (
     "import sys, time\nimport discreet.engine.tabulate as t\nimport discreet.methods.writing as w\n"
-    "def wait(*a):\n    print('now', flush=True)\n    time.sleep(60)\n"
+    "def wait(*a, **k):\n    print('now', flush=True)\n    time.sleep(60)\n"
     "{patch} = wait\n"
     "sys.argv = ['discreet', 'run', 'release.yaml', '--out', 'out']\nfrom discreet.cli import main\nmain()\n"
 )

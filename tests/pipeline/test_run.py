@@ -275,7 +275,7 @@ def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monke
 
     cost = Guarantee(unit=Record(), epsilon=2)
 
-    def bind(release: discreet.OpenRelease, *contents: bytes, promise: Any = (cost, "out", "ann")) -> bytes:
+    def bind(release: discreet.OpenRelease, *contents: bytes, promise: Any = (cost, "out", "", "ann")) -> bytes:
         """The fingerprints of each table's spans, here of one byte each."""
         marks = [tuple(bytes([mark]) for mark in content) for content in contents]
         cells = [[Confidential(Bound(None, Spans(1, 1), mark))] for mark in marks]
@@ -284,7 +284,10 @@ def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monke
 
     base = bind(agency.release(), b"1", b"2")
     less = cost.model_copy(update={"epsilon": 1})
-    for other in ((less, "out", "ann"), (cost, "in", "ann"), (cost, "out", "bob")):
+    for other in (
+        *((less, "out", "", "ann"), (cost, "in", "", "ann")),
+        *((cost, "out", "kept", "ann"), (cost, "out", "", "bob")),
+    ):
         assert bind(agency.release(), b"1", b"2", promise=other) != base
     assert bind(agency.release(), b"1", b"2") == base
     assert bind(agency.release(), b"1", b"3") != base

@@ -19,6 +19,7 @@ from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.post.correction import RULES, Controls, Groups, Rule
+from discreet.synth.draws import Stream, generator
 from discreet.synth.limits import refuse_unless_within
 from discreet.synth.national import SCHOOL, national
 from discreet.synth.sectors import SECTORS
@@ -53,7 +54,7 @@ class World:
         if kind == "none":
             jobs, employment, flow = np.ones_like(self.jobs), np.ones_like(self.employment), np.ones_like(flow)
         elif kind == "blurred":
-            rng = np.random.Generator(np.random.Philox(seed))
+            rng = generator(seed, Stream.NATIONAL, 1)
             jobs, employment = (x * rng.lognormal(0.0, BLUR, x.shape) for x in (self.jobs, self.employment))
         else:
             jobs, employment = self.jobs, self.employment

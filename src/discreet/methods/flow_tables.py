@@ -93,11 +93,9 @@ class FlowTables:
             rows += written[0].rows
             progress(len(names) + number, 2 * len(names))
         yield Parts(files, rows)
-        shares = (
-            None
-            if method.coverage is None or states is None
-            else method.coverage.shares(states, self.origin, method.law.rate)
-        )
+        shares = None
+        if method.coverage is not None and states is not None:
+            shares = method.coverage.shares(states, self.origin, method.law.rate)
         numbers: dict[str, Protected[FlowNumbers]] = {}
         for level in sums:
             hidden = None if shares is None else shares.of_level(level.shape)

@@ -23,7 +23,7 @@ LN2_LOW = 1.9082149292705877e-10
 ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of √½: exponents are counted from there
 DAY_BITS = 52 - 3  # a calendar has 2³ days to each octave of time
 DAYS = 1024  # 128 octaves from the first ring; later rings share the last day
-MANY = 48  # clocks with several rings, from which on a heap is faster than the calendar
+MANY = 320  # clocks with several rings, from which on a heap is faster than the calendar
 NOBODY = -1
 NEVER = 1 << 40
 POWERS = 2.0 ** np.arange(66)
@@ -56,7 +56,7 @@ def scratch(cells: int) -> Scratch:
 
 
 @compiled
-def ring(  # noqa: PLR0912 - one loop, for speed
+def ring(
     cells: Int64s, left: Int64s, slowness: Floats, count: int, rings: int, words: Words, desk: Scratch, out: Int64s
 ) -> None:
     """Let the clocks of `cells[:count]` ring until `rings` rings are counted, and subtract each from its cell of out.
@@ -67,13 +67,22 @@ def ring(  # noqa: PLR0912 - one loop, for speed
     which of them rang follows from the day of the last ring. Where many clocks ring several times days are crowded, and
     a heap does the same.
     """
-    times, days, following, first, single = desk
+    times, _, following, _, _ = desk
     several = np.int64(0)
     for i in range(count):
         several += np.int64(left[i] > 1)
     if several > MANY:
         _ring_heap(cells, left, slowness, count, rings, words, times, following, out)
-        return
+    else:
+        _ring_calendar(cells, left, slowness, count, rings, words, desk, out)
+
+
+@compiled
+def _ring_calendar(
+    cells: Int64s, left: Int64s, slowness: Floats, count: int, rings: int, words: Words, desk: Scratch, out: Int64s
+) -> None:
+    """Rings wait in days of equal length in log time."""
+    times, days, following, first, single = desk
     origin = _enter(left, slowness, count, words, times, days, following, first, single)
     used, day = np.int64(count), np.int64(0)
     rings -= single[0]

@@ -48,6 +48,8 @@ class Release(Strict):
             raise ValueError(f"two tables are called {sorted(double)[0]!r}")
         if self.recode is not None:
             self._check_recode()
+        elif "source" not in self.model_fields_set:
+            raise ValueError("key 'source' is missing: where the records are; or 'recode', to make it of measurements")
         elif len(self.source) != 1:
             raise ValueError(f"source must name exactly one table of records, found {len(self.source)}")
         return self

@@ -1,0 +1,86 @@
+"""What an attacker found: places that are one, entries that claim too much, numbers that stop a paid release."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from discreet.errors import DiscreetError, LedgerError, ParameterError, PublishError
+from discreet.privacy.events import Derived
+from recoders import CLOCK, EARNINGS, FLOWS, Office, contents, write_csv
+
+
+def unspent(office: Office, spec: dict[str, Any], out: Path, error: type[DiscreetError], match: str) -> None:
+    head, spent = office.ledger.chain().head, office.spent
+    with pytest.raises(error, match=match):
+        office.open(spec).run(out, simulation="suite")
+    assert (office.ledger.chain().head, office.spent) == (head, spent)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("value", ["1e-50", "1e-300"])
+def test_controls_that_no_correction_takes_are_refused_before_the_reservation(tmp_path: Path, value: str) -> None:
+    office = Office.founded(tmp_path / "office")
+    rows = [(s, k, value if (s, k) == ("44", "11") else 5) for s in ("44", "09", "06") for k in ("11", "52", "62")]
+    write_csv(office.folder / "employment.csv", ("state", "industry", "employment"), rows)
+    flows = {**FLOWS, "correction": {"employment": "employment.csv"}}
+    unspent(office, office.measuring(flows), office.folder / "out", ParameterError, "tables.flows.correction")
+
+
+def test_a_name_too_long_for_what_is_staged(tmp_path: Path) -> None:
+    office = Office.founded(tmp_path / "office")
+    name = "k" * 200
+    long = office.measuring(EARNINGS, release="r" * 60, keep=f"kept/{name}")
+    unspent(office, long, office.folder / "out", PublishError, "too long a name")
+    long = office.measuring(EARNINGS, release="r" * 60, keep="kept/short")
+    unspent(office, long, office.folder / name, PublishError, "too long a name")
+
+
+def test_a_place_where_another_release_keeps_is_refused(tmp_path: Path) -> None:
+    office = Office.founded(tmp_path / "office")
+    office.measure(EARNINGS)
+    shutil.rmtree(office.folder / "kept/old")  # gone for now, not given up
+    again = office.measuring(EARNINGS, release="other")
+    unspent(office, again, office.folder / "out-other", PublishError, "is where release 'old' keeps its measurements")
+
+
+@pytest.mark.parametrize("keep", ["kept/.out.old.staging", ".out.old.staging", ".out.old.parts/kept"])
+def test_a_staging_folder_is_no_place_to_keep(tmp_path: Path, keep: str) -> None:
+    office = Office.founded(tmp_path / "office")
+    out = office.folder / ("kept/out" if keep.startswith("kept/") else "out")
+    unspent(office, office.measuring(EARNINGS, keep=keep), out, PublishError, "place of what is published")
+
+
+def test_numbers_made_by_hand_have_no_promise(measured_office: Office, tmp_path: Path) -> None:
+    """A ledger's writer enters a derivation whose measurements claim less than was paid: nobody publishes of it."""
+    office = measured_office.copied(tmp_path / "office")
+    fake = office.folder / "kept/fake"
+    shutil.copytree(office.folder / "kept/old", fake)
+    about = json.loads((fake / "measurements.json").read_text())
+    about["release"], about["guarantee"]["epsilon"] = "fake", "1/1000"
+    (fake / "measurements.json").write_text(json.dumps(about))
+    kept = {name: hashlib.sha256(data).hexdigest() for name, data in contents(fake).items()}
+    entry = derived("fake", "graduates", "old", kept)
+    office.ledger.derive(entry, simulated=True)
+    head = office.ledger.chain().head
+    spec = office.recoding(EARNINGS, recode={"measurements": "kept/fake"})
+    with pytest.raises(LedgerError, match="claim another asset or promise than was paid for"):
+        office.open(spec).run(office.folder / "out-new")
+    assert office.ledger.chain().head == head
+
+
+def test_what_is_derived_is_of_the_same_asset(measured_office: Office, tmp_path: Path) -> None:
+    office = measured_office.copied(tmp_path / "office")
+    office.ledger.derive(derived("strange", "another", "old", {}), simulated=True)
+    with pytest.raises(LedgerError, match="derives 'strange' from what was not kept"):
+        office.ledger.verify()
+
+
+def derived(release: str, asset: str, of: str, kept: dict[str, str]) -> Derived:
+    made = {"spec": "0" * 64, "code": "x", "output": "/x", "files": {}, "who": "me", "time": CLOCK}
+    return Derived(release=release, asset=asset, of=of, kept=kept, **made)
