@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from discreet.domain import Numbers
 from discreet.engine.spans import Progress
@@ -26,6 +27,7 @@ from discreet.methods.flow_sums import Flows, FlowSums
 from discreet.methods.histogram import measured_part
 from discreet.methods.origin import Origin
 from discreet.methods.writing import Parts
+from discreet.noise.jit import compiled
 from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
 from discreet.post.correction import RULES
@@ -147,10 +149,9 @@ class FlowTables:
     def _correct(self, first: int, flows: Flows, controls: Controls, tally: Tally) -> Flows:
         """Non-negative flows with the same totals, some groups at a time."""
         rule, stream = RULES[self.method.spec.correction.rule], self._stream()
-        corrected = np.empty_like(flows)
         wanted = rule.needed(flows)
         ends = np.cumsum(wanted)
-        start = 0
+        pieces, start = list[Flows](), 0
         while start < len(flows):
             before = int(ends[start - 1]) if start else 0
             end = max(int(np.searchsorted(ends, before + WORDS, side="right")), start + 1)
@@ -158,12 +159,13 @@ class FlowTables:
             words, starts = group_words(stream, numbers, wanted[start:end])
             homes, families = self.method.weights.homes(numbers), self.method.weights.families(numbers)
             groups = Groups(controls, homes, families, self.method.law.rate)
-            corrected[start:end] = rule.correct(flows[start:end], groups, words, starts)
+            pieces.append(rule.correct(flows[start:end], groups, words, starts))
             start = end
-        positive_part = int(np.maximum(flows, 0).sum())
+        corrected = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        zeroed, positive = _tallied(flows)
         with tally.lock:
-            tally.zeroed += int((flows.sum(axis=1) <= 0).sum())
-            tally.units += positive_part - int(corrected.sum())
+            tally.zeroed += zeroed
+            tally.units += positive - int(corrected.sum())
         return corrected
 
     def _stream(self) -> Stream:
@@ -236,14 +238,33 @@ class FlowTables:
 
 def group_words(stream: Stream, groups: Numbers, wanted: Numbers) -> tuple[np.ndarray, Numbers]:
     """So many words of each group: words 2j and 2j + 1 are the block (group, j), however groups are put together."""
-    blocks = (wanted + 1) // 2
-    starts = np.concatenate([[0], np.cumsum(2 * blocks)])
-    counters = np.empty((int(blocks.sum()), 2), np.uint64)
-    counters[:, 0] = np.repeat(groups, blocks)
-    counters[:, 1] = np.arange(len(counters)) - np.repeat(starts[:-1] // 2, blocks)
-    return stream.sparse_words(counters).reshape(-1), starts
+    starts = np.concatenate([[0], np.cumsum((wanted + 1) // 2 * 2)])
+    return stream.sparse_words(_counters(groups, starts)).reshape(-1), starts
+
+
+@compiled
+def _counters(groups: Numbers, starts: Numbers) -> NDArray[np.uint64]:
+    found = np.empty((starts[-1] // 2, 2), np.uint64)
+    for g in range(groups.shape[0]):
+        for place in range(starts[g] // 2, starts[g + 1] // 2):
+            found[place, 0] = groups[g]
+            found[place, 1] = place - starts[g] // 2
+    return found
 
 
 def _schema(columns: list[Column]) -> pa.Schema:
     kinds = {"code": pa.dictionary(pa.int32(), pa.string()), "integer": pa.int64(), "number": pa.float64()}
     return pa.schema([(c.name, kinds[c.type]) for c in columns])
+
+
+@compiled
+def _tallied(flows: Flows) -> tuple[int, int]:
+    """Groups without a positive total, and the sum of all positive flows."""
+    zeroed, positive = 0, np.int64(0)
+    for g in range(flows.shape[0]):
+        total = np.int64(0)
+        for i in range(flows.shape[1]):
+            total += flows[g, i]
+            positive += max(flows[g, i], np.int64(0))
+        zeroed += 1 if total <= 0 else 0
+    return zeroed, int(positive)

@@ -51,27 +51,17 @@ def no_words(noisy: Int64s) -> Int64s:
 
 def published(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
     """A.3.2: F times one is subtracted from a non-zero cell that is drawn with probability weight/Σ weight."""
-    flows = _ready(noisy, groups, words, starts, _needed)
-    c, out = groups.controls, np.maximum(flows, 0)
-    _published(
-        flows, c.ease, c.easiest, c.industry_flow, c.marginal_weight, groups.home, groups.family, words, starts, out
-    )
-    return out
+    return _run(_published, noisy, groups, words, starts)
 
 
 def projection(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
     """The nearest integers in least squares; of the cells that are as near, those whose clock rings first give way."""
-    flows = _ready(noisy, groups, words, starts, _needed)
-    c, out = groups.controls, np.maximum(flows, 0)
-    _projection(
-        flows, c.ease, c.easiest, c.industry_flow, c.marginal_weight, groups.home, groups.family, words, starts, out
-    )
-    return out
+    return _run(_projection, noisy, groups, words, starts)
 
 
 def quantiles(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
     """Of every cell's flow, given what was measured and what is public, the quantile of one level for the group."""
-    return fill(_ready(noisy, groups, words, starts, no_words), groups)
+    return fill(_ready(noisy, groups, words, starts), groups)
 
 
 RULES = {
@@ -91,16 +81,30 @@ def _flows(noisy: Int64s) -> Int64s:
     return flows
 
 
-def _ready(noisy: Int64s, groups: Groups, words: Words, starts: Int64s, enough: Callable[[Int64s], Int64s]) -> Int64s:
+def _ready(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
     """The flows, after a look at what comes with them."""
     flows = _flows(noisy)
     if flows.shape != (groups.home.size, groups.controls.cells):
         raise ParameterError("flows and controls differ in shape", where="noisy", do="give N·S + 1 cells a group")
     if words.dtype != np.uint64 or words.ndim != 1 or starts.dtype != np.int64 or starts.shape != (len(flows) + 1,):
         raise ParameterError("words are uint64, starts int64, one more than groups", where="words", do="convert them")
-    if int(starts[0]) < 0 or int(starts[-1]) > words.size or (np.diff(starts) < enough(flows)).any():
-        raise ParameterError("too few words for a group", where="words", do="ask the rule how many it needs")
+    if int(starts[0]) < 0 or int(starts[-1]) > words.size or (np.diff(starts) < 0).any():
+        raise _too_few()
     return flows
+
+
+def _run(rule: Callable[..., bool], noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
+    """What a rule of clocks makes of the flows."""
+    flows = _ready(noisy, groups, words, starts)
+    c, out = groups.controls, np.empty_like(flows)
+    tables = (c.ease, c.easiest, c.industry_flow, c.marginal_weight, groups.home, groups.family)
+    if not rule(flows, *tables, words, starts, out):
+        raise _too_few()
+    return out
+
+
+def _too_few() -> ParameterError:
+    return ParameterError("too few words for a group", where="words", do="ask the rule how many it needs")
 
 
 @compiled
@@ -146,6 +150,17 @@ def _clocks(
 
 
 @compiled
+def _clip(flow: Int64s, out: Int64s) -> tuple[int, int]:
+    """Flows without their negative part; their total before, and what was negative."""
+    total, excess = np.int64(0), np.int64(0)
+    for i in range(flow.size):
+        out[i] = max(flow[i], np.int64(0))
+        total += flow[i]
+        excess -= min(flow[i], np.int64(0))
+    return int(total), int(excess)
+
+
+@compiled
 def _desk(size: int) -> tuple[Int64s, Int64s, Floats, Scratch]:
     return np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size), scratch(size)
 
@@ -162,17 +177,22 @@ def _published(
     words: Words,
     starts: Int64s,
     out: Int64s,
-) -> None:
+) -> bool:
+    """Whether every group had words enough."""
     cells, left, slowness, desk = _desk(noisy.shape[1])
+    enough = True
     for g in range(noisy.shape[0]):
-        total = noisy[g].sum()
-        rings = out[g].sum() - total
+        total, rings = _clip(noisy[g], out[g])
         if total <= 0:
             out[g] = 0
         elif rings > 0:
             h, f = home[g], family[g]
             count = _clocks(noisy[g], ease[h], easiest[h], industry_flow[f], marginal_weight, cells, left, slowness)
+            if starts[g + 1] - starts[g] < count + rings:
+                enough = False
+                continue
             ring(cells, left, slowness, count, rings, words[starts[g] : starts[g + 1]], desk, out[g])
+    return enough
 
 
 @compiled
@@ -187,18 +207,21 @@ def _projection(
     words: Words,
     starts: Int64s,
     out: Int64s,
-) -> None:
+) -> bool:
     """x − 1 costs 2(n − x) + 1 more than x, so n, n − 1, … fall in step: all by `level`, some by one more."""
     cells, left, slowness, desk = _desk(noisy.shape[1])
+    enough = True
     for g in range(noisy.shape[0]):
-        total = noisy[g].sum()
-        excess = out[g].sum() - total
+        total, excess = _clip(noisy[g], out[g])
         if total <= 0:
             out[g] = 0
         if total <= 0 or excess == 0:
             continue
         h, f = home[g], family[g]
         count = _clocks(noisy[g], ease[h], easiest[h], industry_flow[f], marginal_weight, cells, left, slowness)
+        if starts[g + 1] - starts[g] < count + excess:
+            enough = False
+            continue
         level, above = np.int64(0), np.int64(1)
         while np.minimum(left[:count], above).sum() <= excess:
             level, above = above, 2 * above
@@ -218,3 +241,4 @@ def _projection(
                 kept += 1
         if excess > 0:
             ring(cells, left, slowness, kept, excess, words[starts[g] : starts[g + 1]], desk, out[g])
+    return enough
