@@ -34,6 +34,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.counts --json
 	$(BIN)/python -m benchmarks.earnings --json
 	$(BIN)/python -m benchmarks.accuracy_earnings --json
+	$(BIN)/python -m benchmarks.flows --json
 	$(BIN)/python -m benchmarks.scale --json
 
 lint: setup
