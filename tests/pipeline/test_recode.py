@@ -311,6 +311,18 @@ def test_no_record_and_no_key_is_needed(
     assert contents(office.folder / "kept/new") == contents(recoded_office.folder / "kept/new")
 
 
+def test_how_many_words_are_fetched_at_a_time_changes_nothing(
+    measured_office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for words in (1 << 21, 7):
+        monkeypatch.setattr("discreet.methods.recode.WORDS", words)
+        office = measured_office.copied(tmp_path / f"office-{words}")
+        office.recode(EARNINGS, FLOWS)
+        found.append(office.kept("new").counts)
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in ("earnings", "flows"))
+
+
 def test_the_same_bytes_from_measurements_that_lie_elsewhere(
     office: Office, recoded_office: Office, tmp_path: Path
 ) -> None:
