@@ -262,6 +262,22 @@ def test_a_sum_is_suppressed_if_any_part_of_it_is(files: Files, name: str) -> No
     assert set(found["status"]) == {1, 5}
 
 
+def test_a_level_coarser_than_divisions_is_suppressed_with_any_of_them(tmp_path: Path) -> None:
+    office = Careers(tmp_path / "office", graduates())
+    regions = {"1": "E", "2": "E", "9": "W"}
+    lines = [f"{state},{division},{regions[division]}" for state, division in STATES.items()]
+    (office.folder / "states.csv").write_text("\n".join(["state,division,region", *lines]) + "\n")
+    declared = spec(table(levels=[{"name": n, "by": BY, "to": [n[:-1]]} for n in ("divisions", "regions")]))
+    declared["domains"]["geography"]["levels"] = ["state", "division", "region"]
+    files = office.published(declared)
+    fine, coarse = read(files, "divisions"), read(files, "regions")
+    fine["region"] = fine["division"].map(regions)
+    expected = (fine["status"] == 5).groupby([fine[c] for c in (*GROUP, "region")], sort=False).any()
+    found = dict(zip(coarse[[*GROUP, "region"]].itertuples(index=False, name=None), coarse["status"], strict=True))
+    assert {key: 5 if hidden else 1 for key, hidden in expected.items()} == found
+    assert set(found.values()) == {1, 5}
+
+
 def test_other_levels_have_no_status(files: Files) -> None:
     for name in ("total", "sectors"):
         assert "status" not in read(files, name).columns

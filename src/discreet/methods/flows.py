@@ -303,7 +303,7 @@ class FlowsMethod:
         return flow_columns(self.unit, self.groups, self.destinations, corrected=name == self.name)
 
     def sum_columns(self, shape: SumShape) -> list[Column]:
-        hides = self.coverage is not None and self.coverage.division in shape.to.attributes
+        hides = self.coverage is not None and self.coverage.within(shape) is not None
         return shape.columns(self.home is not None, hides)
 
     def unobserved_columns(self) -> list[Column]:

@@ -54,6 +54,11 @@ class Coverage:
         """The periods in which every state has data."""
         return ~np.asarray(self.missing.any(axis=1))
 
+    def within(self, shape: SumShape) -> tuple[int, Numbers] | None:
+        """Which destination of a level is made of whole divisions, and which of its categories each lies in."""
+        found = ((place, self.division.within(a)) for place, a in enumerate(shape.to.attributes))
+        return next(((place, parents) for place, parents in found if parents is not None), None)
+
     def start(self) -> Flows:
         """Sums by estimating group and state, all zero."""
         return np.zeros((self.by.coarse.cells, len(self.divisions)), np.int64)
@@ -130,18 +135,20 @@ class Shares:
             ]
 
     def of_level(self, shape: SumShape) -> Flags | None:
-        """Which sums of a level are suppressed: those into a division of which any part is."""
-        names = [attribute.name for attribute in shape.to.attributes]
-        if self.coverage.division.name not in names:
+        """Which sums of a level are suppressed: those into divisions, or coarser, of which any part is."""
+        found = self.coverage.within(shape)
+        if found is None:
             return None
-        place = names.index(self.coverage.division.name)
-        division = np.arange(shape.to.cells) // shape.to.strides[place] % shape.to.shape[place]
-        out = np.zeros((shape.groups.cells, self.coverage.division.size), np.bool_)
+        place, parents = found
+        into = np.arange(shape.to.cells) // shape.to.strides[place] % shape.to.shape[place]
+        out = np.zeros((shape.groups.cells, shape.to.shape[place]), np.bool_)
         for first in range(0, shape.cells.fine.cells, CHUNK):
             groups = np.arange(first, min(first + CHUNK, shape.cells.fine.cells))
-            found = self.suppressed[self.coverage.by.parents(groups), self.coverage.periods.parents(groups)]
-            np.logical_or.at(out, shape.cells.parents(groups), found)
-        return out[:, division]
+            hidden = self.suppressed[self.coverage.by.parents(groups), self.coverage.periods.parents(groups)]
+            level = shape.cells.parents(groups)
+            for division, parent in enumerate(parents):
+                np.logical_or.at(out[:, parent], level, hidden[:, division])
+        return out[:, into]
 
 
 def columns(coverage: Coverage) -> list[Column]:
