@@ -20,7 +20,7 @@ from discreet.pipeline.run import abandon, default_keys
 from discreet.publish.folder import FolderOutput
 from discreet.publish.place import sha256
 from object_store import BUCKET, Store, admitted, served
-from recoders import CLOCK, EARNINGS, FLOWS, Office, contents, read_kept, without_head
+from recoders import CLOCK, EARNINGS, FLOWS, Crash, Office, Watch, contents, read_kept, without_head
 
 SMALL = ({**EARNINGS, "levels": EARNINGS["levels"][:1]}, {**FLOWS, "levels": []})
 STEPS = (
@@ -28,24 +28,6 @@ STEPS = (
     "protect flows#1", "protect flows#2", "write#1", "commit#1", "publish#1", "destroy#1",
 )  # fmt: skip
 BEFORE_RESERVATION = STEPS[:3]
-
-
-class Crash(BaseException):
-    """Not an error: the end of the process."""
-
-
-class Watch:
-    """Counts the steps of a run, and ends it at one of them."""
-
-    def __init__(self, last: str = "") -> None:
-        self.seen, self.last = list[str](), last
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        if done == 0:
-            return
-        self.seen.append(f"{step}#{1 + sum(before.startswith(f'{step}#') for before in self.seen)}")
-        if self.seen[-1] == self.last:
-            raise Crash
 
 
 def fresh(place: Path) -> Office:

@@ -14,7 +14,7 @@ import pytest
 from discreet.errors import LedgerError, PublishError
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.folder import FolderOutput
-from recoders import CLOCK, EARNINGS, FLOWS, Office, contents
+from recoders import CLOCK, EARNINGS, FLOWS, Crash, Office, Watch, contents
 
 SMALL = ({**EARNINGS, "levels": EARNINGS["levels"][:1]}, {**FLOWS, "levels": []})
 STEPS = (
@@ -22,24 +22,6 @@ STEPS = (
 )  # fmt: skip
 RECORDED = ("commit#1", "publish#1")
 Both = tuple[dict[str, bytes], dict[str, bytes]]
-
-
-class Crash(BaseException):
-    """Not an error: the end of the process."""
-
-
-class Watch:
-    """Counts the steps of a run, and ends it at one of them."""
-
-    def __init__(self, last: str = "") -> None:
-        self.seen, self.last = list[str](), last
-
-    def __call__(self, step: str, done: int, total: int) -> None:
-        if done == 0:
-            return
-        self.seen.append(f"{step}#{1 + sum(before.startswith(f'{step}#') for before in self.seen)}")
-        if self.seen[-1] == self.last:
-            raise Crash
 
 
 def places(office: Office) -> Both:

@@ -10,13 +10,9 @@ import pytest
 from discreet.errors import DiscreetError, PublishError, StoreUnavailable
 from discreet.pipeline.verify import verify_folder
 from object_store import Store, admitted, served
-from recoders import EARNINGS, FLOWS, Office, contents
+from recoders import EARNINGS, FLOWS, Crash, Office, contents
 
 SMALL = ({**EARNINGS, "levels": EARNINGS["levels"][:1]}, {**FLOWS, "levels": []})
-
-
-class Crash(BaseException):
-    """Not an error: the end of the process."""
 
 
 @pytest.fixture(scope="module")

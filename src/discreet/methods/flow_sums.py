@@ -171,9 +171,8 @@ class FlowSums:
         states = int(self.states.max(initial=0)) + 1
         pairs = self.shape.cells.parents(every) * (states + 1) + self._homes(every) + 1
         draws, torn = self.origin.draws(pairs, self.shape.groups.cells * (states + 1))
-        jobs = np.zeros((states + 1, self.shape.to.cells), np.int64)
+        jobs = np.zeros((states + 1, self.shape.to.cells), np.int64)  # the first row: a home that is no destination
         np.add.at(jobs, (self.states + 1, self.shape.categories), 1)
-        jobs[0] = 0  # a home that is no destination
         size = (self.shape.groups.cells, states + 1)
         return draws.reshape(size) @ jobs, torn.reshape(size).astype(np.int64) @ jobs > 0
 
