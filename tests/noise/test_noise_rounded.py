@@ -1,5 +1,6 @@
 """Exactly rounded laws: every row's bound against balls, every draw against the pure-ball reference."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -110,18 +111,19 @@ def test_draws_are_the_ball_reference(noise: GridNoise) -> None:
 
 
 def test_log_laplace_draws_are_the_ball_reference() -> None:
-    law = LogLaplace(F(1, 21), F(10, 3), F(1, 100), F(10**9))
+    law, factor = LogLaplace(F(1, 21), F(10, 3), F(1, 100), F(10**9)), F(440, 441)
     counts = np.arange(300, dtype=np.int64) ** 3
     drawn = law.draw(counts, fixed_stream(), 5)
+    multiplied = replace(law, factor=factor).draw(counts, fixed_stream(), 5)
     for i, n in enumerate(counts.tolist()):
         word, second = fixed_stream().block(5 + i)
         assert drawn[i] == law.rounding.resolve(word, iter([second]), 3 * n + 10)
         with ctx.workprec(300):  # the definition, independent of multiples and tables
             u = arb((word & PREFIX, -63))
-            value = (
-                ball(n + F(10, 3)) * (u.log() * ball(F(-1 if word >> 63 == 0 else 1, 21))).exp() - ball(F(10, 3))
-            ) * 100
-            assert drawn[i] == int((value + 0.5).floor().unique_fmpz())
+            noisy = ball(n + F(10, 3)) * (u.log() * ball(F(-1 if word >> 63 == 0 else 1, 21))).exp()
+            for k, f in ((drawn[i], F(1)), (multiplied[i], factor)):
+                value = (noisy * ball(f) - ball(F(10, 3))) * 100
+                assert k == int((value + 0.5).floor().unique_fmpz())
 
 
 @pytest.mark.parametrize("noise", [*NOISES, LogLaplace(F(1, 2), F(10), F(1, 1000), F(10**6))], ids=str)
@@ -243,6 +245,11 @@ def test_log_laplace_bias_is_as_documented() -> None:
     low, high = law.margin_factors(F(9, 10))
     inside = (drawn + 10 >= 100 * float(low)) & (drawn + 10 <= 100 * float(high))
     assert inside.mean() == pytest.approx(0.9, abs=0.005)
+    unbiased = replace(law, factor=law.bias_factor())
+    assert unbiased.bias_factor() == 1
+    assert [float(a) for a in unbiased.margin_factors(F(9, 10))] == pytest.approx(
+        [float(low * 15 / 16), float(high * 15 / 16)]
+    )
 
 
 def test_parameters_are_exact_and_in_range() -> None:

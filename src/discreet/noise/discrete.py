@@ -29,7 +29,7 @@ BITS = 256
 class DiscreteLaplace:
     """P(K = k) ∝ e^(−rate·|k|), |k| ≤ cap if there is one; rate = ε/sensitivity (Ghosh et al. 2009; 002).
 
-    Magnitudes saturate at 2⁵², a post-processing that at the smallest rate happens with probability e^−4096.
+    Magnitudes saturate at 2⁵², which at the smallest rate happens with a probability below e^−4096 (ADR 0031).
     """
 
     rate: Fraction

@@ -34,18 +34,19 @@ class PowerOfUniform:
 
 @dataclass(frozen=True)
 class LogLaplace:
-    """(n + shift)·e^(λZ) − shift on the grid, Z Laplace, λ = exponent < 1, shift = 1/α (003, Alg. 1)."""
+    """(n + shift)·factor·e^(λZ) − shift on the grid, Z Laplace, λ = exponent < 1, shift = 1/α (003, Alg. 1)."""
 
     exponent: Fraction
     shift: Fraction
     grid: Fraction
     bound: Fraction
+    factor: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
-        for name in ("exponent", "shift", "grid", "bound"):
+        for name in ("exponent", "shift", "grid", "bound", "factor"):
             object.__setattr__(self, name, positive_fraction(name, getattr(self, name)))
         grid_limit(self.grid, self.bound)
-        check_scale(1 / (self.shift.denominator * self.grid))
+        check_scale(self.factor / (self.shift.denominator * self.grid))
         check_scale(self.shift / self.grid)
         if self.exponent >= 1:
             raise ParameterError(
@@ -58,7 +59,7 @@ class LogLaplace:
     def rounding(self) -> Rounding:
         """The sign bit chooses U^−λ or U^λ; a cell's multiple is (n + shift)·(denominator of shift)."""
         laws = (PowerOfUniform(-self.exponent), PowerOfUniform(self.exponent))
-        scale = 1 / (self.shift.denominator * self.grid)
+        scale = self.factor / (self.shift.denominator * self.grid)
         offset = Fraction(1, 2) - self.shift / self.grid
         return Rounding(laws, scale, offset, grid_limit(self.grid, self.bound), mirror=False)
 
@@ -73,10 +74,10 @@ class LogLaplace:
         return draw_rounded(self.rounding, stream, first, counts.size, multiples)
 
     def bias_factor(self) -> Fraction:
-        """E = (n + shift)/(1 − λ²) − shift, so multiplying (value + shift) by 1 − λ² removes the bias."""
-        return 1 - self.exponent**2
+        """E = factor·(n + shift)/(1 − λ²) − shift: multiplying (value + shift) by (1 − λ²)/factor removes the bias."""
+        return (1 - self.exponent**2) / self.factor
 
     def margin_factors(self, level: Fraction) -> tuple[arb, arb]:
-        """(low, high): P(low ≤ (ñ + shift)/(n + shift) ≤ high) = level before rounding, (1 − level)^±λ."""
-        alpha = 1 - positive_fraction("level", level)
-        return PowerOfUniform(self.exponent).at(ball(alpha)), PowerOfUniform(-self.exponent).at(ball(alpha))
+        """(low, high): P(low ≤ (ñ + shift)/(n + shift) ≤ high) = level before rounding, factor·(1 − level)^±λ."""
+        tail, factor = ball(1 - positive_fraction("level", level)), ball(self.factor)
+        return factor * PowerOfUniform(self.exponent).at(tail), factor * PowerOfUniform(-self.exponent).at(tail)

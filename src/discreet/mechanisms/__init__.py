@@ -1,0 +1,65 @@
+"""Mechanisms for counts of jobs: what hides an establishment, a job, or an establishment entirely (003).
+
+Each is a frozen value: it knows what it costs, which (α, ε) it can serve, how wrong it is, and how to draw its integers
+exactly. A cell's noise may depend on its largest establishment, which is confidential: so may nothing else that is
+published.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from flint import arb
+
+    from discreet.noise.stream import Stream
+
+Int64s = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Hides = Literal["size", "job", "establishment"]  # a size within 1+α; one job; an establishment entirely
+
+LARGEST = 1 << 51  # counts are below it; what is published is cut at ± it: a post-processing of the ideal number
+
+
+class Mechanism(Protocol):
+    """Counts of cells, each with the count of its largest establishment, made into integers that can be published."""
+
+    @property
+    def name(self) -> str:
+        """As a release names it: `laplace-pareto`."""
+
+    @property
+    def hides(self) -> Hides:
+        """What neighbouring data differ in."""
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The loss of all cells that one establishment moves at once (one cell, or `cells` of them)."""
+
+    @property
+    def delta(self) -> Fraction:
+        """The probability that the loss is not bounded by ε; 0 for pure mechanisms."""
+
+    def draw(self, counts: Int64s, largest: Int64s, stream: Stream, first: int) -> Int64s:
+        """The published integers of cells first, first+1, …"""
+
+    def mean_abs(self, counts: Floats, largest: Floats) -> Floats:
+        """E|published − count| of each cell, before rounding to integers. Confidential, as `largest` is."""
+
+    def upper(self, count: int, largest: int, k: int) -> arb:
+        """P(published ≥ k), rigorously: for audits and tests."""
+
+    def margin(self, level: Fraction, largest: Int64s) -> Int64s | None:
+        """Integers m with P(|published − count| ≤ m) ≥ level if no establishment of the cell has more than `largest`,
+        which must be public; None if the error also depends on the count."""
+
+    def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s] | None:
+        """Integers that enclose the count with at least this probability, made of the published one alone; None if
+        that cannot be done without the largest establishment."""
+
+    def in_words(self) -> str:
+        """The noise, in words and symbols."""
