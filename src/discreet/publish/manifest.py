@@ -14,6 +14,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.publish.place import place_at
 
 FILE = "manifest.json"
+COMPARATOR = "discreet-comparator/1"  # the format of what is only there to be compared, and is no release
 
 
 class _Part(BaseModel):
@@ -84,7 +85,12 @@ class Manifest(_Part):
 def read(where: str | Path) -> Manifest:
     """The manifest of a release; a folder without one is refused."""
     try:
-        return Manifest.model_validate_json(place_at(str(where)).read(FILE))
+        text = place_at(str(where)).read(FILE)
+        if COMPARATOR.encode() in text and b'"discreet-manifest/' not in text:
+            raise PublishError(
+                "is a comparison without any guarantee, and no release", where=str(where), do="do not publish it"
+            )
+        return Manifest.model_validate_json(text)
     except FileNotFoundError:
         raise PublishError(
             "has no manifest: it is not a release, or not a finished one",
