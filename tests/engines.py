@@ -144,9 +144,9 @@ class Bureau:
         ledger = discreet.ledger(self.folder / f"ledger{self._runs}.sqlite", clock=_noon)
         unit = spec["unit"]
         person = {key: value for key, value in unit.items() if key != "max_records"} if unit != "record" else unit
-        set_budget(ledger, "records", epsilon="1000", unit=person, kind="simulation")
+        set_budget(ledger, "records", epsilon="1000", delta="1/10", unit=person, kind="simulation")
         path = self.folder / f"release{self._runs}.yaml"
-        path.write_text(yaml.safe_dump({"release": "r", "asset": "records", **spec}))
+        path.write_text(yaml.safe_dump({"release": "r", "asset": "records", **spec}, sort_keys=False))
         return discreet.release(path, ledger=ledger, session=session, **more)
 
     def published(self, spec: Mapping[str, Any], session: Any = None, **more: Any) -> dict[str, bytes]:

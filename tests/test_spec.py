@@ -205,8 +205,8 @@ def test_sources(source: Any) -> None:
     ("source", "says"),
     [
         (..., "'source' is missing"),
-        ({}, "exactly one"),
-        ({"a": "x", "b": "y"}, "exactly one"),
+        ({}, "found none"),
+        ({"a": "x", "b": "y"}, "say under `join`"),
         ("x.parquet", "keys and values"),
         ({"g": 5}, "keys and values"),
         ({"g": {"path": "x", "format": "excel"}}, "'parquet'"),

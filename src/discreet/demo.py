@@ -13,6 +13,7 @@ from discreet.errors import PublishError
 from discreet.pipeline.check import lines
 from discreet.publish.lehd.check import examine
 from discreet.synth import graduates
+from discreet.synth.employer_files import write_employers
 from discreet.terminal import ledger_lines, progress
 from discreet.words import plural
 
@@ -59,6 +60,24 @@ tables:
 """
 
 
+JOBS = """\
+release: jobs-demo
+asset: jobs
+source: {jobs: jobs.parquet, workers: workers.parquet, workplaces: workplaces.parquet}
+join: {workers: worker_id, workplaces: workplace_id}
+unit: {establishment: workplace_id, alpha: "0.1", adversary: strong}
+domains:
+  place: {codes: public/places.csv, label: label}
+  sector: {codes: public/sectors.csv, label: label}
+  ownership: {codes: public/ownership.csv, label: label}
+  sex: {codes: public/sexes.csv, label: label}
+tables:
+  - {name: jobs, method: employer, by: [place, sector, ownership], epsilon: "2", largest: {epsilon: "1"}}
+  - {name: women, method: employer, by: [sector, ownership], only: {sex: CS02}, epsilon: "1"}
+"""
+JOBS_SHARE = 5  # records of graduates for each job
+
+
 def demo(folder: Path, rows: int) -> None:
     """Build the agency in `folder` (which must be new), then declare, plan, check, run and look."""
     if folder.exists():
@@ -66,13 +85,27 @@ def demo(folder: Path, rows: int) -> None:
     _say(f"An invented agency with {rows:,} records of graduates, in {folder}/")
     with progress() as observe:
         graduates(folder, rows, progress=lambda done, total: observe("invent graduates", done, total))
-    (folder / "release.yaml").write_text(RELEASE, encoding="utf-8")
-    release = api.release(folder / "release.yaml")
+    _released(folder, "graduates", RELEASE, "12", {"person": "person_id"}, "--unit person:person_id")
+    _say(f"discreet check-layout {folder}/out/pseoe_all.csv")
+    layout = examine(folder / "out" / "pseoe_all.csv")
+    _print(f"{plural(layout.total, 'violation')} of the layout {layout.layout} in {plural(layout.rows, 'row')}")
 
-    _say(
-        f"discreet ledger budget graduates --epsilon 12 --unit person:person_id --ledger {folder}/{release.spec.ledger}"
-    )
-    api.set_budget(release.ledger, "graduates", epsilon="12", unit={"person": "person_id"})
+    jobs, many = folder / "employers", max(rows // JOBS_SHARE, 1)
+    _say(f"Employers, their workers and {many:,} jobs, in {jobs}/: an establishment is hidden, too")
+    with progress() as observe:
+        write_employers(jobs, many, progress=lambda done, total: observe("invent jobs", done, total))
+    unit = {"establishment": "workplace_id", "alpha": "0.1", "adversary": "strong"}
+    _released(jobs, "jobs", JOBS, "5", unit, "--unit establishment:workplace_id --alpha 0.1")
+    _say(f"Look around in {folder}/out and {jobs}/out: manifest.json, codebook.md, the tables as Parquet and CSV")
+
+
+def _released(folder: Path, asset: str, spec: str, budget: str, unit: dict[str, str], said: str) -> None:
+    """Declare, set a budget, plan, check, run, and look at what came out."""
+    (folder / "release.yaml").write_text(spec, encoding="utf-8")
+    release = api.release(folder / "release.yaml")
+    ledger = f"--ledger {folder}/{release.spec.ledger}"
+    _say(f"discreet ledger budget {asset} --epsilon {budget} {said} {ledger}")
+    api.set_budget(release.ledger, asset, epsilon=budget, unit=unit)
     _say(f"discreet plan {folder}/release.yaml      # reads no confidential data")
     _print(str(release.plan()))
     _say(f"discreet check {folder}/release.yaml     # confidential side, for the operator")
@@ -84,12 +117,8 @@ def demo(folder: Path, rows: int) -> None:
     for table in made.tables:
         _print(f"\n{table.name}: {table.cells:,} cells, each with a row, empty or not")
         _print(_glimpse(folder / "out" / table.files[0]))
-    _say(f"discreet check-layout {folder}/out/pseoe_all.csv")
-    layout = examine(folder / "out" / "pseoe_all.csv")
-    _print(f"{plural(layout.total, 'violation')} of the layout {layout.layout} in {plural(layout.rows, 'row')}")
-    _say(f"discreet ledger show --ledger {folder}/{release.spec.ledger}")
+    _say(f"discreet ledger show {ledger}")
     _print("\n".join(ledger_lines(release.ledger)))
-    _say(f"Look around in {folder}/out: manifest.json, codebook.md, the tables as Parquet and CSV")
 
 
 def _glimpse(path: Path, rows: int = 4, columns: int = 11) -> str:

@@ -13,7 +13,7 @@ from discreet.engine import Engine
 from discreet.engine.tabulate import ENTITY, N, Rows, code
 from discreet.engine.text import as_text, missing
 from discreet.engine.values import Binned, fates
-from discreet.privacy.unit import Unit
+from discreet.privacy.unit import Establishment, Unit
 
 EXAMPLES = 5
 
@@ -72,10 +72,11 @@ def audit(
     if unit.entity is not None:
         entity = table[unit.entity]
         without = _number(engine, table.filter(missing(entity)).aggregate(n=_.count()))
-        sizes = table.filter(~missing(entity)).select(**{ENTITY: entity}).group_by(ENTITY).aggregate(n=_.count())
-        too_many = engine.store(sizes.filter(_.n > unit.records))
-        heavy = _number(engine, too_many.aggregate(n=_.count()))
-        over = _number(engine, too_many.aggregate(n=(_.n - unit.records).sum().fill_null(0)))
+        if not isinstance(unit, Establishment):  # all its jobs are used, however many
+            sizes = table.filter(~missing(entity)).select(**{ENTITY: entity}).group_by(ENTITY).aggregate(n=_.count())
+            too_many = engine.store(sizes.filter(_.n > unit.records))
+            heavy = _number(engine, too_many.aggregate(n=_.count()))
+            over = _number(engine, too_many.aggregate(n=(_.n - unit.records).sum().fill_null(0)))
     return Audit(
         records=_number(engine, table.aggregate(n=_.count())),
         unreadable=engine.unreadable,

@@ -67,7 +67,8 @@ class DuckDBEngine:
         self._backend.con.execute(f"SET memory_limit = '{size}'")
 
     def read(self, source: Any, base: Path, wanted: Sequence[str], clean: bool = False) -> ibis.Table:
-        table, self.unreadable = readers.read(self._backend, source, base, self.folder, wanted, clean)
+        table, unreadable = readers.read(self._backend, source, base, self.folder, wanted, clean)
+        self.unreadable += unreadable
         return table
 
     def unchanged(self) -> None:

@@ -156,12 +156,12 @@ def count_cells(engine: Engine, rows: Rows, domain: Domain) -> ibis.Table:
     return engine.store(coded.group_by(**{CELL: cell}).aggregate(n=coded[N].sum()))
 
 
-def code(engine: Engine, grouped: ibis.Table, domain: Domain) -> ibis.Table:
+def code(engine: Engine, grouped: ibis.Table, domain: Domain, prefix: str = "discreet_code_") -> ibis.Table:
     """Add each attribute's category code: "other" where that is declared, null where the value will be dropped."""
     joined, codes = grouped, {}
     for i, attribute in enumerate(domain.attributes):
         if attribute.numbered:
-            codes[_code(i)] = grouped[attribute.source[0]]
+            codes[f"{prefix}{i}"] = grouped[attribute.source[0]]
             continue
         lookup = engine.public(_lookup(attribute, i))
         on = [
@@ -172,7 +172,7 @@ def code(engine: Engine, grouped: ibis.Table, domain: Domain) -> ibis.Table:
         found = lookup[_code(i)]
         if attribute.absent is not None:
             found = ibis.or_(*(missing(grouped[source]) for source in attribute.source)).ifelse(attribute.absent, found)
-        codes[_code(i)] = found if attribute.other_code is None else found.fill_null(attribute.other_code)
+        codes[f"{prefix}{i}"] = found if attribute.other_code is None else found.fill_null(attribute.other_code)
     return joined.select(*(grouped[column] for column in grouped.columns), **codes)
 
 

@@ -82,6 +82,10 @@ class Method(Protocol):
     name: str
 
     @property
+    def per_establishment(self) -> bool:
+        """Whether it counts what each establishment has in each cell, rather than records of a unit."""
+
+    @property
     def domains(self) -> tuple[Domain, ...]:
         """What is counted: the cells that noise will be added to, one domain a measurement."""
 
@@ -112,7 +116,8 @@ class Method(Protocol):
         """What can be kept, so that more can be made of it later; none if all is published as it is measured."""
 
     def tabulate(self, engine: Engine, rows: Any) -> list[Confidential[ibis.Table]]:
-        """The exact numbers the noise will be added to, by cell, one table a domain."""
+        """The exact numbers the noise will be added to, by cell, one table a domain: of the records that are kept, or
+        of all records by establishment."""
 
     def protect(
         self,
@@ -128,6 +133,7 @@ class Method(Protocol):
 _METHODS = {
     "counts": ("discreet.methods.counts", "CountsMethod"),
     "earnings": ("discreet.methods.earnings", "EarningsMethod"),
+    "employer": ("discreet.methods.employer", "EmployerMethod"),
     "flows": ("discreet.methods.flows", "FlowsMethod"),
 }
 

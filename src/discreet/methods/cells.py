@@ -13,14 +13,16 @@ from discreet.engine.spans import Ascending, Span
 Int64s = NDArray[np.int64]
 
 
-def ranges(span: Span, rows: Iterator[pa.RecordBatch], size: int) -> Iterator[tuple[int, int, Int64s, Int64s]]:
-    """Cut a span into ranges of `size` cells, to bound memory: (first, n, occupied cells in it, their counts)."""
+def ranges(
+    span: Span, rows: Iterator[pa.RecordBatch], size: int, numbers: int = 1
+) -> Iterator[tuple[int, int, Int64s, list[Int64s]]]:
+    """Cut a span into ranges of `size` cells, to bound memory: (first, n, occupied cells in it, their numbers)."""
     source = Ascending(rows)
     for first in range(span.first, span.end, size):
         end = min(first + size, span.end)
         found = [[c.to_numpy(zero_copy_only=False) for c in batch.columns] for batch in source.until(end)]
-        cells, counts = (np.concatenate(c) for c in zip(*found, strict=True)) if found else (_EMPTY, _EMPTY)
-        yield first, end - first, cells, counts
+        columns = [np.concatenate(c) for c in zip(*found, strict=True)] if found else [_EMPTY] * (1 + numbers)
+        yield first, end - first, columns[0], columns[1:]
 
 
 _EMPTY: Int64s = np.empty(0, np.int64)

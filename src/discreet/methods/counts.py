@@ -55,6 +55,7 @@ class CountsMethod:
     spec: Counts
     domain: Domain
     unit: Unit
+    per_establishment = False
 
     @classmethod
     def of(cls, release: Release, table: Counts) -> CountsMethod:
@@ -195,7 +196,7 @@ class CountsMethod:
         """The kernel: noise for every cell of a span, or in the sparse form the cells where it is not zero."""
         if stream is None:
             raise GuaranteeError("counts are never given without noise", where=f"table {self.name}")
-        for first, n, occupied, counts in ranges(span, rows, self._cells_for(RANGE)):
+        for first, n, occupied, (counts,) in ranges(span, rows, self._cells_for(RANGE)):
             if self.spec.form == "dense":
                 numbers = np.arange(first, first + n, dtype=np.int64)
                 values = dense(first, n, occupied, counts)

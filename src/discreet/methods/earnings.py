@@ -66,6 +66,7 @@ class EarningsMethod:
     unit: Unit
     families: tuple[Domain, ...] = ()  # that the estimator shrunk borrows from, the widest first
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of codes, for LEHD's label files
+    per_establishment = False
 
     @classmethod
     def of(cls, release: Release, table: Earnings) -> EarningsMethod:

@@ -56,11 +56,9 @@ MOST_CELLS = 1 << 34
 MOST_HELD = 1 << 28  # numbers of all sums, held in memory: 2 GiB
 MOST_MOVED = 1 << 18  # units that the correction moves in a group, on average: each is drawn
 _KEYS = {  # of the declaration, by what an attribute is for
-    "home": "home",
-    "industry_flows": "correction.industry_flows",
-    "suppress": "suppress.by",
+    "home": "home", "industry_flows": "correction.industry_flows", "suppress": "suppress.by",
     "periods": "suppress.periods",
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,7 @@ class FlowsMethod:
     attributes: Mapping[str, Domain]  # that the declaration names, by what they are for
     base: Path = Path()
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    per_establishment = False
 
     @classmethod
     def of(cls, release: Release, table: Flows) -> FlowsMethod:

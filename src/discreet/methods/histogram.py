@@ -53,7 +53,7 @@ class HistogramKernel:
         if stream is None:
             raise GuaranteeError("histograms are never given without noise", where=f"table {self.table}")
         law = DiscreteLaplace(self.rate)
-        for first, n, occupied, counts in ranges(span, rows, RANGE):
+        for first, n, occupied, (counts,) in ranges(span, rows, RANGE):
             values = dense(first, n, occupied, counts)
             law.add_to(values, stream, first)
             yield pa.RecordBatch.from_arrays([pa.array(values)], schema=self.schema)

@@ -12,5 +12,6 @@ def refuse_unless_records(unit: Unit, where: str) -> None:
         raise GuaranteeError(
             "geometric noise hides records, not the size of an establishment within a factor 1+α",
             where=where,
-            do="state the unit as record, person, job, or {establishment: COLUMN, whole: true, max_records: N}",
+            do="use `method: employer`, or state the unit as record, person, job, or {establishment: COLUMN, "
+            "whole: true, max_records: N}",
         )

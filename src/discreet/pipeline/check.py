@@ -10,7 +10,8 @@ from discreet.engine.opening import open_engine
 from discreet.errors import EngineError, SpecError
 from discreet.methods import methods
 from discreet.pipeline.records import binned_of, domains_of, read_records
-from discreet.spec import Release
+from discreet.privacy.unit import Establishment
+from discreet.spec import Employer, Release
 from discreet.words import plural
 
 MARK = "CONFIDENTIAL: this describes the records themselves. It is for the operator, not for publication."
@@ -31,8 +32,17 @@ def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
 
 def _audit(release: Release, engine: Engine, frame: Any, clean: bool) -> Audit:
     tables = methods(release)
-    table = read_records(engine, release, tables, frame, clean)
+    table = read_records(engine, release, tables, frame, clean).joined()
     return audit(engine, table, domains_of(tables), release.unit, binned_of(tables))
+
+
+def _left_out(found: Audit, release: Release) -> str:
+    """Truncated tables leave out large establishments, others only the records that are too many."""
+    chosen = f"{found.records_over:,} records of theirs are left out, chosen at random"
+    cut = [table.name for table in release.tables if isinstance(table, Employer)]
+    if len(cut) == len(release.tables):
+        return "all records of theirs are left out"
+    return f"{chosen}; of {', '.join(cut)} all of theirs are" if cut else chosen
 
 
 def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
@@ -41,12 +51,13 @@ def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
     if found.unreadable:
         out.append(f"{plural(found.unreadable, 'line')} with broken quotes or another number of fields left out")
     if release.unit.entity is not None:
-        column, most = release.unit.entity, release.unit.records
+        column = release.unit.entity
         out.append(f"{column}: {found.without_entity:,} records without one are dropped")
-        out.append(
-            f"{column}: {found.heavy_entities:,} have more than {most} records; {found.records_over:,} records of "
-            "theirs are left out, chosen at random"
-        )
+        if not isinstance(release.unit, Establishment):
+            out.append(
+                f"{column}: {found.heavy_entities:,} have more than {release.unit.records} records; "
+                f"{_left_out(found, release)}"
+            )
     for a in found.attributes:
         fate = f"counted as {a.attribute.undeclared!r}" if a.attribute.other else "dropped"
         share = (a.missing + a.undeclared) / found.records if found.records else 0

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.engine import Engine
+from discreet.engine.joining import Records, looked_up
 from discreet.engine.tabulate import check_columns, used_columns, wanted_columns
 from discreet.engine.values import Binned, value_columns, with_bins
+from discreet.errors import SourceError
 from discreet.methods import Method
 from discreet.spec import Release
 
@@ -26,12 +29,23 @@ def binned_of(tables: list[Method]) -> list[Binned]:
     return [made for table in tables for made in table.binned]
 
 
-def read_records(engine: Engine, release: Release, tables: list[Method], frame: Any, clean: bool) -> ibis.Table:
-    """Open the source, or the frame in its place."""
+def read_records(engine: Engine, release: Release, tables: list[Method], frame: Any, clean: bool) -> Records:
+    """Open the source, or the frame in its place (or one frame for each of its names)."""
     domains, binned = domains_of(tables), binned_of(tables)
-    name, source = next(iter(release.source.items()))
+    frames = frame if isinstance(frame, Mapping) else {} if frame is None else {next(iter(release.source)): frame}
+    if strange := next((name for name in frames if name not in release.source), None):
+        raise SourceError(f"there is no source {strange!r}", where="frame", do=f"name {', '.join(release.source)}")
     wanted = wanted_columns(domains, release.unit, binned)
-    table = engine.read(frame if frame is not None else source, release.base, wanted, clean)
+    keys = list(dict.fromkeys(release.join.values()))
+
+    def read(name: str) -> ibis.Table:
+        columns = list(dict.fromkeys([*wanted, *keys]))
+        return engine.read(frames.get(name, release.source[name]), release.base, columns, clean)
+
+    engine.unreadable = 0
+    name, *further = release.source
+    found = looked_up(name, read(name), [(other, read(other), release.join[other]) for other in further], wanted)
     entity = [release.unit.entity] if release.unit.entity is not None else []
-    check_columns(table, wanted, f"source {name}", value_columns(binned, [*used_columns(domains), *entity]))
-    return with_bins(table, binned)
+    values = value_columns(binned, [*used_columns(domains), *entity])
+    check_columns(found.joined(), wanted, f"source {', '.join(release.source)}", values)
+    return found if not binned else Records(with_bins(found.joined(), binned))

@@ -14,11 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from discreet.engine import Engine
-from discreet.engine.audit import audit
-from discreet.engine.fingerprint import bound
-from discreet.engine.opening import open_engine
-from discreet.engine.tabulate import keep_records
 from discreet.engine.workspace import exclusive, no_core_dumps, sweep
 from discreet.errors import (
     DiscreetError,
@@ -31,7 +26,6 @@ from discreet.errors import (
     LedgerUncertain,
     ParameterError,
     PublishError,
-    SourceError,
     SpecError,
     StoreUnavailable,
 )
@@ -43,9 +37,8 @@ from discreet.pipeline.bundle import Entered, Tabulated, manifest, stage
 from discreet.pipeline.outputs import Outputs, keep_at, refuse_kept, reserved_outputs
 from discreet.pipeline.plan import total_guarantee
 from discreet.pipeline.recode import recode
-from discreet.pipeline.records import binned_of, domains_of, read_records
+from discreet.pipeline.tabulation import tabulated
 from discreet.privacy.chain import ReleaseState
-from discreet.privacy.confidential import Confidential
 from discreet.privacy.events import Entry, Reserve
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
@@ -166,7 +159,7 @@ def _run(job: Job, simulation: str | None) -> Manifest:
         refuse_kept(chain, keep)
         keep.refuse_existing()
     key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
-    with _tabulated(job, tables, key) as found:
+    with tabulated(job, tables, key) as found:
         kept = "" if keep is None else keep.where
         binding = _bind(release, key, found, (total, output.where, kept, job.ledger.who()))
         prefix = f"{chain.nonce}-{hashlib.sha256(release.release.encode()).hexdigest()[:16]}-"
@@ -215,51 +208,11 @@ def _resume(job: Job) -> Manifest:
         )
     key = _load(job.keys, state)
     tables = methods(release)
-    with _tabulated(job, tables, key) as found:
+    with tabulated(job, tables, key) as found:
         promise = (total_guarantee(release, tables), state.reserve.output, state.reserve.keep, job.ledger.who())
         binding = _bind(release, key, found, promise)
         reservation = Reservation(state.reserve, key, binding)
         return _complete(job, output, reservation, state.reserved_at, found)
-
-
-@contextmanager
-def _tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[Tabulated]:
-    """The exact numbers of every table, inside the engine."""
-    with open_engine(job.release.engine, job.session) as engine:
-        try:
-            cells = _count(job, engine, tables, key, clean=False)
-        except EngineError:  # text that is not UTF-8, say: no record may stop a release
-            if engine.cleans:
-                raise
-            cells = _count(job, engine, tables, key, clean=True)
-        counted = [
-            [Confidential(bound(engine, c.open_inside(), s)) for c, s in zip(found, table.spans, strict=True)]
-            for table, found in zip(tables, cells, strict=True)
-        ]
-        engine.unchanged()
-        job.observe("tabulate", len(tables), len(tables))
-        yield Tabulated(engine, tables, counted)
-
-
-def _count(
-    job: Job, engine: Engine, tables: list[Method], key: ReleaseKey, clean: bool
-) -> list[list[Confidential[Any]]]:
-    """Read the source and count every table."""
-    release, domains = job.release, domains_of(tables)
-    table = read_records(engine, release, tables, job.frame, clean)
-    job.observe("read", 1, 1)
-    if release.strict:
-        table = engine.store(table)  # what is looked at is what will be counted
-        if not audit(engine, table, domains, release.unit, binned_of(tables)).clean:
-            raise SourceError(
-                "strict mode: records break the declared rules",
-                where=f"source {release.describe_source()}",
-                do="see `discreet check`, mend the records, or release without `strict`",
-            )
-    job.observe("tabulate", 0, len(tables))  # may take long: say that it began
-    secret = key.secret("records", release.release, length=16)
-    rows = keep_records(engine, table, domains, release.unit, secret, binned_of(tables))
-    return [table.tabulate(engine, rows) for table in tables]
 
 
 def _bind(release: Release, key: ReleaseKey, found: Tabulated, promise: tuple[Guarantee, str, str, str]) -> bytes:
@@ -274,9 +227,9 @@ def _bind(release: Release, key: ReleaseKey, found: Tabulated, promise: tuple[Gu
         yield output.encode()
         yield keep.encode()
         yield who.encode()
-        for table, tabulated in zip(found.tables, found.cells, strict=True):
+        for table, counted in zip(found.tables, found.cells, strict=True):
             yield table.name.encode()
-            for cells in tabulated:
+            for cells in counted:
                 yield hashlib.sha256(b"".join(cells.open_inside().fingerprints)).digest()
 
     return key.mac(parts())

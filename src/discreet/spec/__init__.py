@@ -1,6 +1,7 @@
 """release.yaml ⇄ typed objects: strict, one tagged union of methods, no defaults where privacy is concerned."""
 
 from discreet.spec.domains import CodesDomain, GroupsDomain, HierarchyDomain, ValuesDomain
+from discreet.spec.employer import Employer, MechanismSpec
 from discreet.spec.engines import EngineSpec, SparkEngineSpec
 from discreet.spec.recode import Recode
 from discreet.spec.release import Release
@@ -14,6 +15,7 @@ __all__ = [
     "Counts",
     "DuckDBSource",
     "Earnings",
+    "Employer",
     "EngineSpec",
     "FileSource",
     "FlowLevel",
@@ -21,6 +23,7 @@ __all__ = [
     "GroupsDomain",
     "HierarchyDomain",
     "Level",
+    "MechanismSpec",
     "PostgresSource",
     "Recode",
     "Release",

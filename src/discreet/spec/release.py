@@ -19,8 +19,8 @@ from discreet.spec.domains import DomainSpec, HierarchyDomain
 from discreet.spec.engines import EngineSpec
 from discreet.spec.recode import Recode
 from discreet.spec.sources import Source
-from discreet.spec.strict import Strict, unknown
-from discreet.spec.tables import Counts, Earnings, Flows, Table, table_names
+from discreet.spec.strict import ColumnName, Strict, unknown
+from discreet.spec.tables import Earnings, Employer, Flows, Table, levels_of, table_names
 from discreet.spec.units import parse_unit
 
 
@@ -30,6 +30,7 @@ class Release(Strict):
     release: Name
     asset: Name
     source: dict[Name, Source] = {}
+    join: dict[Name, ColumnName] = {}
     recode: Recode | None = None
     unit: Annotated[Unit, BeforeValidator(parse_unit)]
     domains: dict[Name, DomainSpec]
@@ -50,16 +51,28 @@ class Release(Strict):
             self._check_recode()
         elif "source" not in self.model_fields_set:
             raise ValueError("key 'source' is missing: where the records are; or 'recode', to make it of measurements")
-        elif len(self.source) != 1:
-            raise ValueError(f"source must name exactly one table of records, found {len(self.source)}")
+        else:
+            self._check_source()
         return self
+
+    def _check_source(self) -> None:
+        if not self.source:
+            raise ValueError("source must name a table of records, found none")
+        records, *further = self.source
+        if missing := next((name for name in further if name not in self.join), None):
+            raise ValueError(
+                f"source names two tables or more: the records are {records!r}; say under `join` by which column "
+                f"{missing!r} is looked up, {{{missing}: COLUMN}}"
+            )
+        if other := next((name for name in self.join if name not in further), None):
+            raise ValueError(f"join names {other!r}, which is not a further table of `source`")
 
     def _check_recode(self) -> None:
         if self.source:
             raise ValueError("a release reads records, with `source`, or recodes measurements, with `recode`: not both")
-        if self.strict:
-            raise ValueError("a recoding reads no records: leave out `strict`")
-        if other := next((table for table in self.tables if isinstance(table, Counts)), None):
+        if self.strict or self.join:
+            raise ValueError(f"a recoding reads no records: leave out `{'strict' if self.strict else 'join'}`")
+        if other := next((table for table in self.tables if not isinstance(table, Earnings | Flows)), None):
             raise ValueError(f"table {other.name!r} cannot be recoded: only earnings and flows keep measurements")
 
     @cached_property
@@ -95,10 +108,24 @@ class Release(Strict):
 
     def domains_of(self, table: Table) -> dict[str, Domain]:
         """The cells of a table, and of each of its further levels, by name."""
+        if isinstance(table, Employer):
+            return self._employer(table)
         found = {table.name: self.domain(table.by, f"tables.{table.name}")}
-        for level in () if isinstance(table, Counts) else table.levels:
+        for level in levels_of(table):
             found[level.name] = self.domain(level.by, f"tables.{table.name}.levels.{level.name}")
         return found | (self._flows(table) if isinstance(table, Flows) else {})
+
+    def _employer(self, table: Employer) -> dict[str, Domain]:
+        """The cells of a table of jobs, those of its workplaces, and the attributes that choose its workers."""
+        where = f"tables.{table.name}"
+        places = [f"{where}.by[{i}]" for i in range(len(table.by))]
+        workers = [f"{where}.workers[{i}]" for i in range(len(table.workers))]
+        chosen = [f"{where}.only.{name}" for name in table.only]
+        return {
+            table.name: self.domain([*table.by, *table.workers], where, [*places, *workers]),
+            f"{table.name}~by": self.domain(table.by, where, places),
+            f"{table.name}~only": self.domain(list(table.only), where, chosen),
+        }
 
     def _flows(self, table: Flows) -> dict[str, Domain]:
         """The further attributes that a table of flows names: destinations, homes, families, divisions, periods. No
@@ -143,7 +170,9 @@ class Release(Strict):
         cells = {name: domain.digest() for t in self.tables for name, domain in self.domains_of(t).items()}
         earnings = [table for table in self.tables if isinstance(table, Earnings)]
         families = {table.name: [family.digest() for family in self.similar_of(table)] for table in earnings}
-        labels = self.labels() if any(t.layout for t in self.tables if not isinstance(t, Counts)) else {}
+        labels = self.labels() if any(t.layout for t in self.tables if isinstance(t, Earnings | Flows)) else {}
+        if not self.join:
+            del parts["join"]
         if self.recode is None:
             del parts["recode"]  # releases without it mean what they meant before there was one
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field
@@ -9,10 +10,11 @@ from pydantic import BeforeValidator, Discriminator, Field
 from discreet.privacy.events import Name
 from discreet.privacy.exact import Positive
 from discreet.spec.earnings import Earnings, Level
+from discreet.spec.employer import Employer
 from discreet.spec.flows import FlowLevel, Flows
 from discreet.spec.strict import Strict, unknown
 
-__all__ = ["Counts", "Earnings", "FlowLevel", "Flows", "Level", "Table"]
+__all__ = ["Counts", "Earnings", "Employer", "FlowLevel", "Flows", "Level", "Table"]
 
 
 class Counts(Strict):
@@ -27,7 +29,7 @@ class Counts(Strict):
     round_to: Annotated[int, Field(ge=2, le=10**9)] | None = None
 
 
-_METHODS = {"counts": Counts, "earnings": Earnings, "flows": Flows}
+_METHODS = {"counts": Counts, "earnings": Earnings, "employer": Employer, "flows": Flows}
 
 
 def _known_method(data: Any) -> Any:
@@ -39,9 +41,14 @@ def _known_method(data: Any) -> Any:
     return data
 
 
-Table = Annotated[Counts | Earnings | Flows, Discriminator("method"), BeforeValidator(_known_method)]
+Table = Annotated[Counts | Earnings | Employer | Flows, Discriminator("method"), BeforeValidator(_known_method)]
 
 
-def table_names(table: Counts | Earnings | Flows) -> list[str]:
+def table_names(table: Counts | Earnings | Employer | Flows) -> list[str]:
     """The names under which a table and its levels are published."""
-    return [table.name, *(level.name for level in (() if isinstance(table, Counts) else table.levels))]
+    return [table.name, *(level.name for level in levels_of(table))]
+
+
+def levels_of(table: Counts | Earnings | Employer | Flows) -> Sequence[Level | FlowLevel]:
+    """The further levels of a table; counts have none."""
+    return table.levels if isinstance(table, Earnings | Flows) else ()

@@ -56,7 +56,7 @@ class SparkEngine:
         self._kept: list[DataFrame] = []
         self._snapshots: list[Any] = []
         self._sent: list[Any] = []
-        self._source: tuple[list[str], StructType, list[str]] | None = None
+        self._sources: list[tuple[list[str], StructType, list[str]]] = []
         self.unreadable = 0
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -78,8 +78,8 @@ class SparkEngine:
         where = f"source {source.path}"
         paths, kinds = found_at(source, base, wanted, where)
         frame = self._scan(paths, where, None if kinds is None else schema_of(kinds))
-        self._source = (paths, frame.schema, files_of(frame))
-        if kinds is not None and len(self._source[2]) != len(paths):  # it leaves out names like _x and x._COPYING_
+        self._sources.append((paths, frame.schema, files_of(frame)))
+        if kinds is not None and len(self._sources[-1][2]) != len(paths):  # it leaves out names like _x and x._COPYING_
             raise SourceError("has a file whose name Spark passes over", where=where, do="rename it")
         unsigned = None if kinds is None else [name for name, kind in kinds.items() if kind == pa.uint64()]
         return self._view(cleaned(frame, wanted, unsigned))
@@ -109,8 +109,7 @@ class SparkEngine:
 
     def unchanged(self) -> None:
         """A lost worker's rows are computed again from the source: refuse if its files are not what they were."""
-        if self._source is not None:
-            paths, schema, before = self._source
+        for paths, schema, before in self._sources:
             if files_of(self._scan(paths, "source", schema)) != before:
                 raise SourceError("changed while it was read", where="source", do="let it rest and run again")
 

@@ -1,0 +1,69 @@
+"""From the source to the exact numbers of every table, inside an engine, and the fingerprints that bind a key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from discreet.engine import Engine
+from discreet.engine.audit import audit
+from discreet.engine.establishments import Establishments
+from discreet.engine.fingerprint import bound
+from discreet.engine.joining import Records
+from discreet.engine.opening import open_engine
+from discreet.engine.tabulate import keep_records
+from discreet.errors import EngineError, SourceError
+from discreet.methods import Method
+from discreet.noise.key import ReleaseKey
+from discreet.pipeline.bundle import Tabulated
+from discreet.pipeline.records import binned_of, domains_of, read_records
+from discreet.privacy.confidential import Confidential
+
+if TYPE_CHECKING:
+    from discreet.pipeline.run import Job
+
+
+@contextmanager
+def tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[Tabulated]:
+    """The exact numbers of every table, inside the engine."""
+    with open_engine(job.release.engine, job.session) as engine:
+        try:
+            cells = _count(job, engine, tables, key, clean=False)
+        except EngineError:  # text that is not UTF-8, say: no record may stop a release
+            if engine.cleans:
+                raise
+            cells = _count(job, engine, tables, key, clean=True)
+        counted = [
+            [Confidential(bound(engine, c.open_inside(), s)) for c, s in zip(found, table.spans, strict=True)]
+            for table, found in zip(tables, cells, strict=True)
+        ]
+        engine.unchanged()
+        job.observe("tabulate", len(tables), len(tables))
+        yield Tabulated(engine, tables, counted)
+
+
+def _count(
+    job: Job, engine: Engine, tables: list[Method], key: ReleaseKey, clean: bool
+) -> list[list[Confidential[Any]]]:
+    """Read the source and count every table."""
+    release = job.release
+    records = read_records(engine, release, tables, job.frame, clean)
+    job.observe("read", 1, 1)
+    by_record = [table for table in tables if not table.per_establishment]
+    if release.strict or 0 < len(by_record) < len(tables):
+        records = Records(engine.store(records.joined()))  # what is looked at is what will be counted
+    if release.strict and not audit(engine, records.table, domains_of(tables), release.unit, binned_of(tables)).clean:
+        raise SourceError(
+            "strict mode: records break the declared rules",
+            where=f"source {release.describe_source()}",
+            do="see `discreet check`, mend the records, or release without `strict`",
+        )
+    job.observe("tabulate", 0, len(tables))  # may take long: say that it began
+    secret = key.secret("records", release.release, length=16)
+    rows: Any = None
+    if by_record:
+        domains, binned = domains_of(by_record), binned_of(by_record)
+        rows = keep_records(engine, records.joined(), domains, release.unit, secret, binned)
+    establishments = Establishments(records, release.unit.entity or "")
+    return [table.tabulate(engine, establishments if table.per_establishment else rows) for table in tables]

@@ -1,0 +1,173 @@
+"""Two-level grouping against plain Python, on random registers: texts as they are, folded and padded codes, lookups."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from itertools import product
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from discreet.codelists import flat
+from discreet.domain import Domain
+from discreet.engine import Engine
+from discreet.engine.establishments import (
+    Establishments,
+    Workforce,
+    _by_few_texts,
+    counted_with_sizes,
+    counted_without_large,
+)
+from discreet.engine.joining import Lookup, Records, looked_up
+from discreet.engine.opening import open_engine
+from discreet.errors import SourceError
+
+PLACES, SEXES = ["a", "b", "c"], ["1", "2"]
+
+
+def attribute(name: str, values: list[str], other: str | None = None, width: int | None = None) -> Any:
+    return flat(name, values, None, name, other, "", width)
+
+
+def register(seed: int) -> list[dict[str, Any]]:
+    """Jobs: most establishments in one place, some in two or in an undeclared one; workers with odd codes."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for establishment in range(30):
+        place = str(rng.choice([*PLACES, "z"]))
+        for _ in range(int(rng.integers(0, 25))):
+            rows.append(
+                {
+                    "id": None if rng.random() < 0.02 else establishment,
+                    "place": str(rng.choice(PLACES)) if rng.random() < 0.05 else place,
+                    "sex": [None, "1", "2", "7"][int(rng.choice(4, p=[0.05, 0.5, 0.4, 0.05]))],
+                    "age": int(rng.integers(1, 4)),
+                }
+            )
+    rng.shuffle(rows)
+    return rows
+
+
+def by_hand(rows: list[dict[str, Any]], what: Workforce, most: int = 10**9) -> dict[int, tuple[int, int, int]]:
+    """Of each cell: jobs, the most of one establishment, and the largest establishment of its workplace cell."""
+    coded = []
+    for row in rows:
+        codes = [_code(a, row) for a in what.attributes.attributes]
+        first, second = len(what.by.shape), len(what.by.shape) + len(what.workers.shape)
+        if row["id"] is None or None in codes[:first]:
+            continue
+        counts = None not in codes[first:second] and tuple(codes[second:]) == what.chosen
+        worker = what.workers.number(codes[first:second]) if counts else None
+        coded.append((row["id"], what.by.number(codes[:first]), worker))
+    total = Counter(entity for entity, _, _ in coded)
+    coded = [row for row in coded if total[row[0]] <= most]
+    sizes, cells = Counter((e, place) for e, place, _ in coded), defaultdict(Counter)
+    for entity, place, worker in coded:
+        if worker is not None:
+            cells[place * what.workers.cells + worker][entity] += 1
+    largest = {place: max(n for (_, p), n in sizes.items() if p == place) for _, place in sizes}
+    return {
+        place * what.workers.cells + worker: (
+            sum(cells[place * what.workers.cells + worker].values()),
+            max(cells[place * what.workers.cells + worker].values(), default=0),
+            size,
+        )
+        for (place, size), worker in product(largest.items(), range(what.workers.cells))
+    }
+
+
+def _code(found: Any, row: dict[str, Any]) -> int | None:
+    value = row[found.source[0]]
+    text = None if value is None else str(value).rjust(found.width or 0, "0")
+    return found.lookup.get((text,), found.other_code)
+
+
+def rows_of(engine: Engine, table: ibis.Table) -> dict[int, tuple[int, ...]]:
+    found = [row for batch in engine.batches(table) for row in batch.to_pylist()]
+    assert len({row["cell"] for row in found}) == len(found)
+    return {row["cell"]: tuple(value for name, value in row.items() if name != "cell") for row in found}
+
+
+PLACE, SEX = attribute("place", PLACES), attribute("sex", SEXES)
+FORMS = {
+    "few texts": Workforce(Domain((PLACE,)), Domain(()), Domain(())),
+    "other": Workforce(Domain((attribute("place", PLACES[:2], "other"),)), Domain(()), Domain(())),
+    "nowhere": Workforce(Domain(()), Domain((SEX,)), Domain(())),
+    "workers": Workforce(Domain((PLACE,)), Domain((SEX, attribute("age", ["01", "02"], "other", 2))), Domain(())),
+    "only": Workforce(Domain((PLACE,)), Domain(()), Domain((SEX, attribute("age", ["1", "2", "3"]))), (1, 0)),
+    "only and workers": Workforce(Domain((PLACE,)), Domain((attribute("age", ["1", "3"]),)), Domain((SEX,)), (0,)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_cell_against_plain_python(form: str) -> None:
+    what = FORMS[form]
+    with open_engine("duckdb") as engine:
+        for seed in range(6):
+            rows = register(seed)
+            table = engine.store(ibis.memtable(pa.Table.from_pylist(rows)))
+            jobs = Establishments(Records(table), "id")
+            assert _by_few_texts(table, what) == (form == "few texts")
+            expected = by_hand(rows, what)
+            some = {cell: (n, most) for cell, (n, most, _) in expected.items() if n}
+            assert rows_of(engine, jobs.counted(engine, what)) == some
+            sized = counted_with_sizes(engine, jobs.workforce(engine, what), what.workers.cells)
+            found = rows_of(engine, sized.select("cell", "n", "largest"))
+            assert found == {cell: (n, size) for cell, (n, _, size) in expected.items()}
+            small = counted_without_large(engine, jobs.workforce(engine, what), what.workers.cells, 12)
+            kept = {cell: (n, most) for cell, (n, most, _) in by_hand(rows, what, 12).items() if n}
+            assert rows_of(engine, small) == kept
+            assert kept != some
+
+
+def _joined(rows: list[dict[str, Any]], rng: np.random.Generator, twice: bool) -> tuple[pa.Table, ...]:
+    """The same jobs in three tables: the place belongs to the establishment, sex and age to the worker."""
+    places = {row["id"]: row["place"] for row in rows if row["id"] is not None}
+    listed = [{"id": key, "place": place} for key, place in places.items() if key % 7]
+    jobs = [{"id": row["id"], "worker": i if i % 11 else None} for i, row in enumerate(rows)]
+    workers = [{"worker": i, "sex": row["sex"], "age": row["age"]} for i, row in enumerate(rows) if i % 13]
+    if twice:
+        listed += [{"id": key, "place": "zz"} for key in places]
+        workers += [{"worker": worker["worker"], "sex": "9", "age": 9} for worker in workers[::3]]
+    for table in (listed, workers):
+        rng.shuffle(table)
+    return tuple(pa.Table.from_pylist(table) for table in (jobs, workers, listed))
+
+
+def _looked_up(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    places = {row["id"]: row["place"] for row in rows if row["id"] is not None}
+    return [
+        {
+            "id": row["id"],
+            "place": places[row["id"]] if row["id"] is not None and row["id"] % 7 else None,
+            "sex": row["sex"] if i % 11 and i % 13 else None,
+            "age": row["age"] if i % 11 and i % 13 else None,
+        }
+        for i, row in enumerate(rows)
+    ]
+
+
+@pytest.mark.parametrize("twice", [False, True], ids=["listed once", "listed twice"])
+def test_lookups_neither_add_nor_drop_a_job(twice: bool) -> None:
+    with open_engine("duckdb") as engine:
+        for seed in range(3):
+            rows, rng = register(seed), np.random.default_rng(seed + 100)
+            tables = [engine.store(ibis.memtable(t)) for t in _joined(rows, rng, twice)]
+            lookups = (Lookup("workers", tables[1], "worker", ("sex", "age")), Lookup("w", tables[2], "id", ("place",)))
+            jobs, known = Establishments(Records(tables[0], lookups), "id"), _looked_up(rows)
+            if twice:  # of 9 and a missing sex the least is 9, which is no code either
+                assert all(row["sex"] in (None, "1", "2", "7") for row in known)
+            for what in FORMS.values():
+                expected = {cell: (n, most) for cell, (n, most, _) in by_hand(known, what).items() if n}
+                assert rows_of(engine, jobs.counted(engine, what)) == expected
+
+
+def test_a_column_that_two_tables_have_is_refused() -> None:
+    with open_engine("duckdb") as engine:
+        one, two = (engine.store(ibis.memtable(pa.table({"id": [1], "x": [1]}))) for _ in range(2))
+        with pytest.raises(SourceError, match="'x' is in jobs and in others"):
+            looked_up("jobs", one, [("others", two, "id")], ["id", "x"])
+        assert looked_up("jobs", one, [("others", two, "id")], ["id"]).lookups == ()
