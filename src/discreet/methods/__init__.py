@@ -36,6 +36,11 @@ class Column:
     meaning: str
 
 
+def code_columns(domain: Domain) -> list[Column]:
+    """The columns that say which cell a row is about."""
+    return [Column(name, "code", f"{a.name}: {a.in_words()}") for a in domain.attributes for name in a.columns]
+
+
 @dataclass(frozen=True)
 class ExpectedError:
     """How wrong a published number will be, known before anything is drawn."""

@@ -23,7 +23,7 @@ from discreet.engine.spans import Progress, Span, Spans
 from discreet.engine.tabulate import Rows, count_cells
 from discreet.engine.values import Binned
 from discreet.errors import DomainError, GuaranteeError, ParameterError
-from discreet.methods import Column, ExpectedError, Measurement, Published
+from discreet.methods import Column, ExpectedError, Measurement, Published, code_columns
 from discreet.methods.cells import Int64s, dense, merge, ranges
 from discreet.methods.units import refuse_unless_records
 from discreet.methods.writing import Made, Places, write_parts
@@ -222,11 +222,7 @@ class CountsMethod:
 
     def columns(self) -> list[Column]:
         base, moe = self.spec.round_to, self.error().margin90
-        columns = [
-            Column(name, "code", f"{attribute.name}: {attribute.in_words()}")
-            for attribute in self.domain.attributes
-            for name in attribute.columns
-        ]
+        columns = code_columns(self.domain)
         columns += [
             Column(
                 "count",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from discreet.binning import Bins
-from discreet.methods import Column
+from discreet.methods import Column, code_columns
 from discreet.methods.levels import Shape
 from discreet.privacy.exact import written
 from discreet.privacy.unit import Unit
@@ -14,11 +14,7 @@ from discreet.spec.earnings import Earnings
 
 def earnings_columns(spec: Earnings, unit: Unit, bins: Bins, shape: Shape) -> list[Column]:
     """Codes, status, count, percentiles with their limits, bins."""
-    codes = [
-        Column(name, "code", f"{attribute.name}: {attribute.in_words()}")
-        for attribute in shape.domain.attributes
-        for name in attribute.columns
-    ]
+    codes = code_columns(shape.domain)
     percentiles = [column for percentile in spec.percentiles for column in _percentile(spec, written(percentile))]
     return [*codes, *_counts(unit, shape), *percentiles, *_bins(bins)]
 

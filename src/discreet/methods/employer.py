@@ -27,7 +27,7 @@ from discreet.mechanisms import Mechanism
 from discreet.mechanisms.discrete import Truncated
 from discreet.mechanisms.log_laplace import LogLaplace
 from discreet.mechanisms.smooth import Smooth
-from discreet.methods import Column, ExpectedError, Measurement, Published
+from discreet.methods import Column, ExpectedError, Measurement, Published, code_columns
 from discreet.methods.employer_kernel import LEVEL, EmployerKernel
 from discreet.methods.employer_mechanism import made, own_share
 from discreet.methods.employer_words import FIRMS, LEFT_OUT, PUBLIC, SAME, SHAPE, promises, whole_promises
@@ -272,12 +272,7 @@ class EmployerMethod:
         return Made(written_parts.value.files, {})
 
     def columns(self) -> list[Column]:
-        codes = [
-            Column(name, "code", f"{attribute.name}: {attribute.in_words()}")
-            for attribute in self.domain.attributes
-            for name in attribute.columns
-        ]
-        return [*codes, *(Column(name, "integer", self._meaning(name)) for name in self._numbers)]
+        return [*code_columns(self.domain), *(Column(name, "integer", self._meaning(name)) for name in self._numbers)]
 
     def _meaning(self, name: str) -> str:
         margin = "with a probability of at least 90% the noise is within ± this"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from discreet.domain import Attribute, Domain
-from discreet.methods import Column
+from discreet.methods import Column, code_columns
 from discreet.methods.destinations import Destinations
 from discreet.privacy.unit import Unit
 from discreet.spec.flows import Flows
@@ -24,7 +24,7 @@ REPORT_COLUMNS = (
 def flow_columns(unit: Unit, groups: Domain, destinations: Destinations, *, corrected: bool) -> list[Column]:
     """Codes, the corrected flow, its measurement and that one's margin."""
     most = "" if unit.entity is None else f"at most {unit.records} of each unit, "
-    codes = [Column(c, "code", f"{a.name}: {a.in_words()}") for a in groups.attributes for c in a.columns]
+    codes = code_columns(groups)
     for attribute, code in (
         (destinations.industry, destinations.marginal.industry),
         (destinations.state, destinations.marginal.state),

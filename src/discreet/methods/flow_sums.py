@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.domain import Coarsening, Domain, Numbers
-from discreet.methods import Column
+from discreet.methods import Column, code_columns
 from discreet.methods.origin import Flags, Origin
 from discreet.noise.jit import compiled
 from discreet.post.summary import PUBLISHED, SUPPRESSED, margins
@@ -51,7 +51,7 @@ class SumShape:
 
     def columns(self, home: bool, suppressed: bool) -> list[Column]:
         """The published columns, in words."""
-        codes = [Column(c, "code", f"{a.name}: {a.in_words()}") for a in self.groups.attributes for c in a.columns]
+        codes = code_columns(self.groups)
         codes += [
             Column(a.columns[0], "code", f"{a.name}: {plural(a.size, 'category', 'categories')} of destinations")
             for a in self.to.attributes

@@ -20,7 +20,7 @@ import pyarrow as pa
 from discreet.codelists import read_columns
 from discreet.domain import Attribute, Coarsening, Domain, Numbers
 from discreet.errors import DomainError, SpecError
-from discreet.methods import Column
+from discreet.methods import Column, code_columns
 from discreet.methods.destinations import Destinations
 from discreet.methods.flow_sums import Flows, SumShape
 from discreet.methods.origin import Flags, Origin
@@ -154,11 +154,8 @@ class Shares:
 def columns(coverage: Coverage) -> list[Column]:
     """The table of shares, in words."""
     t = coverage.spec.threshold
-    codes = [
-        Column(name, "code", f"{a.name}: {a.in_words()}") for a in coverage.domain.attributes for name in a.columns
-    ]
     return [
-        *codes,
+        *code_columns(coverage.domain),
         Column("status", "integer", f"1: published; 5: suppressed, for more than {float(t):g} is unobserved"),
         Column("missing_states", "integer", "states of the division that have no data in the period"),
         Column("complete", "integer", "measured flows into the division in the periods in which all states have data"),

@@ -50,11 +50,11 @@ class Codes:
 
     def batch(self, rows: Block) -> pa.RecordBatch:
         """The rows as an Arrow batch."""
-        coded = [_coded(getattr(rows, name), self.lists[name]) for name in CODED]
+        columns = [coded(getattr(rows, name), self.lists[name]) for name in CODED]
         earnings = pa.array(rows.earnings, mask=~rows.employed)
-        industry = _coded(np.where(rows.employed, rows.industry, NULL), self.lists["industry"])
+        industry = coded(np.where(rows.employed, rows.industry, NULL), self.lists["industry"])
         return pa.RecordBatch.from_arrays(
-            [person_ids(rows.person), *coded, pa.array(rows.employed), earnings, industry], schema=SCHEMA
+            [person_ids(rows.person), *columns, pa.array(rows.employed), earnings, industry], schema=SCHEMA
         )
 
 
@@ -89,6 +89,7 @@ def person_ids(numbers: Array) -> pa.StringArray:
     return pa.StringArray.from_buffers(len(numbers), pa.py_buffer(offsets), pa.py_buffer(text), pa.py_buffer(valid))
 
 
-def _coded(positions: Array, values: tuple[str, ...]) -> pa.DictionaryArray:
+def coded(positions: Array, values: tuple[str, ...]) -> pa.DictionaryArray:
+    """Places in a list of codes, as text; null where there is none."""
     indices = pa.array(positions.astype(np.int32, copy=False), mask=positions == NULL)
     return pa.DictionaryArray.from_arrays(indices, pa.array(values, pa.string()))

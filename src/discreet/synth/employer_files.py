@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from discreet.errors import ParameterError
-from discreet.synth.arrow import CODE, ID_MASK, ID_STEP, _coded
+from discreet.synth.arrow import CODE, ID_MASK, ID_STEP, coded
 from discreet.synth.dirt import NULL
 from discreet.synth.draws import Array
 from discreet.synth.employer_dirt import junk, soil, soil_frame
@@ -23,7 +22,7 @@ from discreet.synth.limits import refuse_unless_within
 from discreet.synth.places import STRATA
 from discreet.synth.sectors import SECTORS, Sector
 from discreet.synth.workforce import AGES, EDUCATIONS, ETHNICITIES, RACES, SEXES, mixes
-from discreet.synth.writing import BATCH_ROWS, Progress, _write_csv
+from discreet.synth.writing import BATCH_ROWS, Progress, public_folder, write_csv
 
 FIRST_WORKPLACE = 10**9  # id of establishment 0; the others follow
 WORKPLACE = ("workplace_id", "place", "sector", "ownership")
@@ -116,14 +115,7 @@ def worker_ids(numbers: Array) -> Array:
 
 
 def _paths(folder: Path) -> EmployerFiles:
-    """The paths of an agency in `folder`, which is made if need be."""
-    public = folder / "public"
-    try:
-        public.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError) as error:
-        raise ParameterError(
-            "the output folder is a file, or lies under one", where=str(folder), do="name a folder"
-        ) from error
+    public = public_folder(folder)
     names = [field.name for field in fields(EmployerFiles)]
     return EmployerFiles(*(folder / f"{name}.parquet" if name in COLUMNS else public / f"{name}.csv" for name in names))
 
@@ -197,17 +189,17 @@ def _writer(path: Path, name: str) -> pq.ParquetWriter:
 
 
 def _write_group(writer: pq.ParquetWriter, rows: Table, lists: dict[str, tuple[str, ...]]) -> None:
-    columns = [pa.array(rows[name]) if name in IDS else _coded(rows[name], lists[name]) for name in writer.schema.names]
+    columns = [pa.array(rows[name]) if name in IDS else coded(rows[name], lists[name]) for name in writer.schema.names]
     group = pa.Table.from_arrays(columns, schema=writer.schema)
     writer.write_table(group, row_group_size=max(1, group.num_rows))
 
 
 def _write_public(paths: EmployerFiles, frame: Employers) -> None:
     """The lists that are public without the data: the domains of every release."""
-    _write_csv(
+    write_csv(
         paths.places,
         ("place", "label", "population", "state", "stratum"),
         ((at.code, at.label, at.population, at.state, STRATA[at.stratum]) for at in frame.places),
     )
     for name, (column, entries) in LISTS.items():
-        _write_csv(getattr(paths, name), (column, "label"), (entry[:2] for entry in entries))
+        write_csv(getattr(paths, name), (column, "label"), (entry[:2] for entry in entries))

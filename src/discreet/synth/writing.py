@@ -80,8 +80,8 @@ def graduates(
     return paths
 
 
-def _paths(folder: Path) -> Graduates:
-    """The paths of an agency in `folder`, which is made if need be."""
+def public_folder(folder: Path) -> Path:
+    """Where the public lists of an agency in `folder` go; both are made if need be."""
     public = folder / "public"
     try:
         public.mkdir(parents=True, exist_ok=True)
@@ -89,6 +89,11 @@ def _paths(folder: Path) -> Graduates:
         raise ParameterError(
             "the output folder is a file, or lies under one", where=str(folder), do="name a folder"
         ) from error
+    return public
+
+
+def _paths(folder: Path) -> Graduates:
+    public = public_folder(folder)
     _, *names = (field.name for field in fields(Graduates))
     return Graduates(folder / "graduates.parquet", *(public / f"{name}.csv" for name in names))
 
@@ -129,12 +134,12 @@ def _write_records(
 def _write_public(paths: Graduates, public: Catalogue) -> None:
     """The lists that are public without the data: the domains of every release."""
     schools, offered = public.institutions, public.programmes
-    _write_csv(
+    write_csv(
         paths.institutions,
         ("institution", "label", "state"),
         ((school.code, school.label, STATES[school.state].code) for school in schools),
     )
-    _write_csv(
+    write_csv(
         paths.programmes,
         PROGRAMME,
         (
@@ -145,23 +150,23 @@ def _write_public(paths: Graduates, public: Catalogue) -> None:
             for school, level, field in zip(offered.institution, offered.level, offered.field, strict=True)
         ),
     )
-    _write_csv(
+    write_csv(
         paths.cip,
         ("cip6", "cip4", "cip2", "label"),
         ((field.cip6, field.cip4, field.cip2, field.label) for field in FIELDS),
     )
     families = {field.cip2: f"CIP family {field.cip2}" for field in FIELDS}
     series = {field.cip4: field.label for field in reversed(FIELDS)}  # named after its first field
-    _write_csv(paths.cipcodes, ("cipcode", "label"), sorted((families | series).items()))
-    _write_csv(paths.degree_levels, ("degree_level", "label"), (level[:2] for level in LEVELS))
-    _write_csv(paths.states, ("state", "division", "label"), (state[:3] for state in STATES))
-    _write_csv(paths.sectors, ("industry", "label"), (sector[:2] for sector in SECTORS))
+    write_csv(paths.cipcodes, ("cipcode", "label"), sorted((families | series).items()))
+    write_csv(paths.degree_levels, ("degree_level", "label"), (level[:2] for level in LEVELS))
+    write_csv(paths.states, ("state", "division", "label"), (state[:3] for state in STATES))
+    write_csv(paths.sectors, ("industry", "label"), (sector[:2] for sector in SECTORS))
 
 
 def _write_controls(paths: Graduates, public: Catalogue) -> None:
     """Hires from the agency's states to any, and employment: by these the likelier flows are known."""
     homes = sorted({school.state for school in public.institutions})
-    _write_csv(
+    write_csv(
         paths.job_flows,
         ("from_state", "to_state", "hires"),
         (
@@ -170,7 +175,7 @@ def _write_controls(paths: Graduates, public: Catalogue) -> None:
             for state, hires in zip(STATES, public.economy.hires[home], strict=True)
         ),
     )
-    _write_csv(
+    write_csv(
         paths.employment,
         ("state", "industry", "employment"),
         (
@@ -183,18 +188,18 @@ def _write_controls(paths: Graduates, public: Catalogue) -> None:
 
 def _write_recoding(paths: Graduates, public: Catalogue, rows: int, seed: int) -> None:
     """What a change of classification needs: its codes, the history of awards, the programmes that result."""
-    _write_csv(paths.crosswalk, ("old6", "new6", "action"), crosswalk())
-    _write_csv(paths.overrides, ("from", "to", "share"), OVERRIDES)
-    _write_csv(
+    write_csv(paths.crosswalk, ("old6", "new6", "action"), crosswalk())
+    write_csv(paths.overrides, ("from", "to", "share"), OVERRIDES)
+    write_csv(
         paths.completions,
         ("institution", "degree_level", "grad_cohort", "cipcode6", "awards"),
         completions(public, rows, seed),
     )
-    _write_csv(paths.programmes_new, PROGRAMME, programmes_new(public))
-    _write_csv(paths.cipcodes_new, ("cipcode", "label"), series_new())
+    write_csv(paths.programmes_new, PROGRAMME, programmes_new(public))
+    write_csv(paths.cipcodes_new, ("cipcode", "label"), series_new())
 
 
-def _write_csv(path: Path, header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
+def write_csv(path: Path, header: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(header)
