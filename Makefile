@@ -35,6 +35,8 @@ bench: setup
 	$(BIN)/python -m benchmarks.earnings --json
 	$(BIN)/python -m benchmarks.accuracy_earnings --json
 	$(BIN)/python -m benchmarks.flows --json
+	$(BIN)/python -m benchmarks.employer --json
+	$(BIN)/python -m benchmarks.utility_employer --json
 	$(BIN)/python -m benchmarks.scale --json
 
 lint: setup

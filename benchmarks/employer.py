@@ -20,7 +20,7 @@ import duckdb
 import pyarrow.parquet as pq
 
 import discreet
-from benchmarks._measure import Result, best_of, front, peak_rss_of, seconds
+from benchmarks._measure import Result, best_of, front, peak_rss_of
 from discreet.api import set_budget
 from discreet.engine.duckdb import MEMORY_ENVIRONMENT
 from discreet.noise.keystore import FileKeyStore
@@ -126,7 +126,7 @@ def measure(arguments: Namespace) -> Result:
         times: dict[str, dict[str, float]] = {}
         for workload in WORKLOADS:
             contest = {"ours": release(folder, ledger, numbers, workload), "floor": floor(folder, workload)}
-            times[workload] = {who: seconds(run) for who, run in contest.items()} if full else best_of(contest, rounds)
+            times[workload] = best_of(contest, rounds)
         if not full:
             for workload in WORKLOADS:
                 contest = {
@@ -137,8 +137,8 @@ def measure(arguments: Namespace) -> Result:
         small = world(Path(name) / "quarter", rows // 4)
         ledger = ledger_of(small)
         quarter = {
-            workload: (seconds(run) if full else best_of({"ours": run}, rounds)["ours"])
-            for workload, run in ((w, release(small, ledger, numbers, w)) for w in WORKLOADS)
+            workload: best_of({"ours": release(small, ledger, numbers, workload)}, rounds)["ours"]
+            for workload in WORKLOADS
         }
     growth = {workload: times[workload]["ours"] / quarter[workload] for workload in WORKLOADS}
     return {

@@ -68,16 +68,24 @@ def release(
     keys: KeyStore | None = None,
     session: Any = None,
 ) -> OpenRelease:
-    """A release from a YAML file or a dictionary; `frame` replaces its source by any Arrow-speaking frame. With a Spark
-    `session` it runs there, and `frame` may be a DataFrame of that session."""
+    """A release from a YAML file or a dictionary; `frame` replaces its source by any Arrow-speaking frame, or by one
+    for each name of a dictionary, the records first. With a Spark `session` it runs there, and `frame` may be a
+    DataFrame of that session."""
     if isinstance(spec, Mapping):
-        data = {"source": {"frame": ""}, **spec} if frame is not None else dict(spec)
+        named = frame if isinstance(frame, Mapping) else {"frame": frame}
+        data = {"source": dict.fromkeys(named, ""), **spec} if frame is not None else dict(spec)
         declared = specfile.build(data, Path.cwd())
     else:
         declared = specfile.load(spec)
     if not isinstance(ledger, Ledger):
         ledger = Ledger(open_store(declared.ledger, declared.base) if ledger is None else open_store(ledger))
-    return OpenRelease(declared, frame, ledger, keys, session or getattr(frame, "sparkSession", None))
+    return OpenRelease(declared, frame, ledger, keys, session or _session(frame))
+
+
+def _session(frame: Any) -> Any:
+    """The Spark session that a frame belongs to, or one of several."""
+    frames = list(frame.values()) if isinstance(frame, Mapping) else [frame]
+    return next((found for f in frames if (found := getattr(f, "sparkSession", None)) is not None), None)
 
 
 @dataclass(frozen=True)

@@ -229,7 +229,10 @@ def ledger_budget(
     ],
     delta: Annotated[str, typer.Option(help="Exact; 0 allows pure guarantees only.")] = "0",
     alpha: Annotated[Optional[str], typer.Option(help="For establishments within 1+alpha.")] = None,  # noqa: UP045
-    adversary: Annotated[str, typer.Option(help="strong or weak, for establishments within 1+alpha.")] = "strong",
+    adversary: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option(help="strong or weak, for establishments within 1+alpha."),
+    ] = None,
     neighbours: Annotated[str, typer.Option(help="add-remove or substitution.")] = "add-remove",
     start: Annotated[Optional[str], typer.Option("--from", help="First day, 2026-01-01.")] = None,  # noqa: UP045
     end: Annotated[Optional[str], typer.Option("--to", help="Last day.")] = None,  # noqa: UP045
@@ -252,7 +255,8 @@ def ledger_budget(
         kind="simulation" if simulation else "real",
     )
     period = f", from {start or 'the beginning'} to {end or 'open end'}" if start or end else ""
-    typer.echo(f"Budget of {asset}: epsilon {epsilon}, delta {delta}, unit {unit}{period}.")
+    within = f" within 1+{alpha}, {adversary} adversary" if alpha else ""
+    typer.echo(f"Budget of {asset}: epsilon {epsilon}, delta {delta}, unit {unit}{within}{period}.")
 
 
 @ledger_app.command("record")

@@ -103,9 +103,13 @@ def _lifetime(chain: Chain, asset: str, who: str | None = None) -> str:
     return "nothing" if total is None else f"epsilon {written(total.epsilon)}, delta {written(total.delta)}"
 
 
-def unit_option(text: str, alpha: str | None, adversary: str) -> Any:
+def unit_option(text: str, alpha: str | None, adversary: str | None) -> Any:
     """`person:person_id` as the spec would write it. A budget does not fix max_records: any number may be enforced."""
     kind, _, column = text.partition(":")
+    if kind != "establishment" and (alpha or adversary):
+        raise ParameterError(
+            "--alpha and --adversary are for establishment:COLUMN", where="--unit", do="leave them out"
+        )
     if text == "record":
         return "record"
     if kind not in ("person", "job", "establishment", "whole_establishment") or not column:
@@ -116,8 +120,12 @@ def unit_option(text: str, alpha: str | None, adversary: str) -> Any:
             do="name the unit and its column",
         )
     if kind == "establishment":
-        if alpha is None:
-            raise ParameterError("an establishment within 1+alpha needs --alpha", where="--unit", do="give it")
+        if alpha is None or adversary not in ("strong", "weak"):
+            raise ParameterError(
+                "an establishment within 1+alpha needs --alpha, and --adversary strong or weak",
+                where="--unit",
+                do="give both; there is no default",
+            )
         return {"establishment": column, "alpha": alpha, "adversary": adversary}
     return {"kind": kind, "column": column}
 

@@ -139,7 +139,8 @@ def test_a_single_query(register: Register, unit: dict[str, Any]) -> None:
     assert 0 < sum(n for n, _ in rows) < 200
     assert table["count"].to_pylist() == expected(register, spec, rows).tolist()
     assert manifest["guarantee"]["epsilon"] == "2"
-    assert manifest["tables"][0]["about"] == "Jobs of workers with sex 2, education 3."
+    assert manifest["tables"][0]["about"].startswith("Jobs of workers with sex 2, education 3. No margin of error")
+    assert {"sex", "education"} <= {domain["name"] for domain in manifest["domains"]}  # so that readers know the codes
 
 
 def test_whole_establishments_and_truncation(register: Register) -> None:
@@ -223,14 +224,31 @@ def test_two_tables_add_up_and_the_weaker_adversary_stays(register: Register) ->
 
 def test_the_plan_says_what_is_promised(register: Register) -> None:
     said = str(register.open(register.spec(STRONG)).plan())
-    for words in ("one job", "change of employer", "e^4", "(1+0.1)^k·x", "several establishments", "made of, up to"):
+    for words in (
+        "Whether one job exists: e^2.",
+        "change of employer or attributes: e^4, with m jobs",
+        "(1+0.1)·x, or x+1: e^2; x or (1+0.1)^k·x: e^(2·k)",
+        "up to a share 0.1 of it: e^4",
+        "several establishments is hidden one",
+        "and its place, sector, counts as public",
+        "before rounding 0.556 for x = 10, 5.56 for x = 100",
+        "within a factor 1+0.1 of its size, or one worker (strong adversary)",
+    ):
         assert words in said
     weak = str(register.open(register.spec(WEAK, epsilon="16", **BOTH)).plan())
-    assert "Not promised: what an establishment's workforce is made of." in weak
-    assert "8 × 2 = 16" in weak
+    for words in (
+        "What a workforce is made of: not promised.",
+        "8 × 2 = 16",
+        "Whether one job exists: e^2.",  # it is in one of the eight cells
+        "attributes: e^4, with",
+        "or x+1: e^16, to somebody for whom all workers are alike",
+        "of its size and of each kind of worker in it, or one worker of a kind (weak adversary)",
+    ):
+        assert words in weak
     whole = str(register.open(register.spec(WHOLE, mechanism="truncated")).plan())
     assert "even whether it exists" in whole
     assert "more than 20 jobs" in whole
+    assert "of them used" not in whole
 
 
 def test_jobs_beside_records_of_whole_establishments(register: Register) -> None:
@@ -252,8 +270,20 @@ def test_check_tells_what_the_rules_will_do(register: Register) -> None:
     said = "\n".join(lines(found, opened.spec))
     assert "2 records without one are dropped" in said
     assert "chosen at random" not in said
+    assert "workplace: 3 records have one that is not listed in workplaces; 0 are listed there more" in said
+    assert "education: 0 records missing and" in said
     whole = register.open(register.spec(WHOLE, mechanism="truncated"))
-    assert "all records of theirs are left out" in "\n".join(lines(whole.check(), whole.spec))
+    assert "3 have more than 20 records; all 395 records of theirs are left out" in "\n".join(
+        lines(whole.check(), whole.spec)
+    )
+    one = register.open(register.spec(STRONG, one_file=True, by=["place", "sex"]))
+    assert "workplace: 6 establishments in more than one cell of `by`" in "\n".join(lines(one.check(), one.spec))
+    both = register.spec(WEAK)
+    both["tables"].append(
+        {"name": "women", "method": "employer", "by": ["place"], "only": {"sex": "2"}, "epsilon": "1"}
+    )
+    two = register.open(both)
+    assert "are dropped (in women)" in "\n".join(lines(two.check(), two.spec))
 
 
 def refused(register: Register, spec: dict[str, Any]) -> DiscreetError:
@@ -269,20 +299,25 @@ def refused(register: Register, spec: dict[str, Any]) -> DiscreetError:
     ("unit", "table", "kind", "says"),
     [
         (STRONG, {"epsilon": "0.05"}, ParameterError, "smallest epsilon here is"),
-        (WEAK, {"epsilon": "0.5", **BOTH}, ParameterError, "for each of 8 worker cells"),
+        (WEAK, {"epsilon": "0.5", **BOTH}, ParameterError, "for 8 worker cells is too small"),
+        (WEAK, {"epsilon": "0.8", **BOTH}, ParameterError, "smallest epsilon here is 0.8104"),
         (STRONG, {"epsilon": "0.5", **BOTH}, ParameterError, "smallest epsilon here is"),
         (STRONG, {"mechanism": "log-laplace", **BOTH}, GuaranteeError, "strong adversary"),
         (STRONG, {"mechanism": "log-laplace", "only": {"sex": "1"}}, GuaranteeError, "strong adversary"),
         (STRONG, {"mechanism": "truncated"}, GuaranteeError, "whole: true"),
-        (WHOLE, {}, GuaranteeError, "alpha"),
+        (WHOLE, {}, GuaranteeError, "mechanism: truncated"),
+        (STRONG, {"by": ["place", "sex"]}, SourceError, "'sex' is not an attribute of workplaces"),
+        (STRONG, {"by": ["place"], "workers": ["sector"]}, SourceError, "List it under `by`"),
+        (STRONG, {"only": {"sex": ["1", "2"]}}, SpecError, "several codes"),
         (STRONG, {"mechanism": "geometric"}, SpecError, "method: counts"),
         (STRONG, {"mechanism": "laplace-parteo"}, SpecError, "did you mean 'laplace-pareto'"),
-        (STRONG, {"mechanism": {"name": "smooth-laplace"}}, SpecError, "'delta' is missing"),
+        (STRONG, {"mechanism": {"name": "smooth-laplace"}}, SpecError, "{name: smooth-laplace, delta"),
+        (STRONG, {"mechanism": "smooth-laplace"}, SpecError, "{name: smooth-laplace, delta"),
         (STRONG, {"mechanism": {"name": "smooth-laplace", "delta": "1"}}, SpecError, "probability"),
         (STRONG, {"mechanism": {"name": "log-laplace", "delta": "1"}}, SpecError, "unknown key 'delta'"),
         (STRONG, {"mechanism": "log-laplace", "largest": {"epsilon": "1"}}, SpecError, "margins without it"),
         (STRONG, {"workers": ["place"]}, SpecError, "twice"),
-        (STRONG, {"only": {"sex": "7"}}, SpecError, "no category of 'sex'"),
+        (STRONG, {"only": {"sex": "7"}}, SpecError, "Name one of 1, 2"),
         (STRONG, {"only": {"age": "7"}}, SpecError, "unknown attribute 'age'"),
         (STRONG, {"epsilon": 2.0}, SpecError, "exact number"),
         (STRONG, {"largest": {"epsilon": "0.01"}}, ParameterError, "largest.epsilon"),
@@ -301,7 +336,9 @@ def test_sources_that_do_not_fit_are_refused(register: Register) -> None:
     spec = register.spec()
     assert "say under `join`" in str(refused(register, {k: v for k, v in spec.items() if k != "join"}))
     wrong = {**spec, "join": {**spec["join"], "others": "worker"}}
-    assert "not a further table" in str(refused(register, wrong))
+    assert "unknown table 'others'" in str(refused(register, wrong))
+    first = {**spec, "source": dict(reversed(spec["source"].items()))}
+    assert "the first, has the records" in str(refused(register, first))
     missing = {**spec, "join": {"workers": "worker", "workplaces": "establishment"}}
     assert "has no column 'establishment'" in str(refused(register, missing))
     register.write(jobs=jobs().append_column("place", pa.array(["10"] * jobs().num_rows)))
@@ -317,5 +354,13 @@ def test_frames_stand_for_sources_by_name(register: Register) -> None:
     opened = register.open(spec, frame=frames)
     opened.run(register.folder / "frames", simulation="suite")
     assert pq.read_table(register.folder / "frames" / "jobs.simulation.parquet").equals(expected_rows)
+    named = {key: value for key, value in spec.items() if key != "source"}
+    ledger = register.open(spec).ledger
+    again = discreet.release({"release": "r", "asset": "records", **named}, frame=frames, ledger=ledger)
+    again.run(register.folder / "named", simulation="suite")
+    assert pq.read_table(register.folder / "named" / "jobs.simulation.parquet").equals(expected_rows)
+    lacking = {"release": "s", "asset": "records", **named, "source": dict.fromkeys(frames, "")}
+    with pytest.raises(SourceError, match="no frame for source 'workers'"):
+        discreet.release(lacking, frame={"jobs": jobs()}, ledger=ledger).run(register.folder / "none", simulation="s")
     with pytest.raises(SourceError, match="no source 'job'"):
         register.open(spec, frame={"job": jobs()}).run(register.folder / "none", simulation="suite")

@@ -10,6 +10,7 @@ from ibis import _
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
+from discreet.engine.joining import Lookup, Records, same
 from discreet.engine.tabulate import ENTITY, N, Rows, code
 from discreet.engine.text import as_text, missing
 from discreet.engine.values import Binned, fates
@@ -40,6 +41,16 @@ class ValueAudit:
 
 
 @dataclass(frozen=True)
+class LookupAudit:
+    """Records whose key is not listed in a further table, and keys that are listed there more than once."""
+
+    name: str
+    key: str
+    unmatched: int
+    doubled: int
+
+
+@dataclass(frozen=True)
 class Audit:
     """What the rules will drop, fold or leave out. Confidential: it describes the records."""
 
@@ -50,6 +61,9 @@ class Audit:
     records_over: int
     attributes: tuple[AttributeAudit, ...]
     values: tuple[ValueAudit, ...] = ()
+    lookups: tuple[LookupAudit, ...] = ()
+    records_of_heavy: int = 0  # all records of entities that have too many
+    divided: int = 0  # establishments that lie in more than one cell of a table
 
     @property
     def clean(self) -> bool:
@@ -59,16 +73,25 @@ class Audit:
             self.records_over,
             *(a.missing + a.undeclared for a in self.attributes),
             *(v.below + v.unreadable for v in self.values),  # what the sample rule leaves out breaks no rule
+            *(lookup.unmatched + lookup.doubled for lookup in self.lookups),
+            self.divided,
         )
         return not any(broken)
 
 
 def audit(
-    engine: Engine, table: ibis.Table, domains: Sequence[Domain], unit: Unit, binned: Sequence[Binned] = ()
+    engine: Engine,
+    records: Records,
+    domains: Sequence[Domain],
+    unit: Unit,
+    binned: Sequence[Binned] = (),
+    places: Sequence[Domain] = (),
 ) -> Audit:
-    """Look at every rule of a release: records a unit, each attribute that a table is by, each value in bins."""
+    """Look at every rule of a release: records a unit, each attribute that a table is by, each value in bins, tables
+    that records are looked up in, and the `places` that an establishment should have one of."""
+    table = records.joined()
     attributes = {a.name: a for d in domains for a in d.attributes if not a.numbered}
-    without, heavy, over = 0, 0, 0
+    without, heavy, over, heavy_records = 0, 0, 0, 0
     if unit.entity is not None:
         entity = table[unit.entity]
         without = _number(engine, table.filter(missing(entity)).aggregate(n=_.count()))
@@ -76,13 +99,15 @@ def audit(
             sizes = table.filter(~missing(entity)).select(**{ENTITY: entity}).group_by(ENTITY).aggregate(n=_.count())
             too_many = engine.store(sizes.filter(_.n > unit.records))
             heavy = _number(engine, too_many.aggregate(n=_.count()))
-            over = _number(engine, too_many.aggregate(n=(_.n - unit.records).sum().fill_null(0)))
+            heavy_records = _number(engine, too_many.aggregate(n=_.n.sum().fill_null(0)))
+            over = heavy_records - heavy * unit.records
     return Audit(
         records=_number(engine, table.aggregate(n=_.count())),
         unreadable=engine.unreadable,
         without_entity=without,
         heavy_entities=heavy,
         records_over=over,
+        records_of_heavy=heavy_records,
         attributes=tuple(_attribute(engine, table, a) for a in attributes.values()),
         values=tuple(
             ValueAudit(
@@ -91,7 +116,33 @@ def audit(
             )
             for made, rules in ((made, fates(table, made)) for made in binned)
         ),
+        lookups=tuple(_lookup(engine, records.table, lookup) for lookup in records.lookups),
+        divided=sum(_divided(engine, table, unit.entity, place) for place in places if unit.entity is not None),
     )
+
+
+def _lookup(engine: Engine, records: ibis.Table, lookup: Lookup) -> LookupAudit:
+    keys = lookup.table.select(discreet_key=lookup.table[lookup.key]).group_by("discreet_key").aggregate(n=_.count())
+    keys = engine.store(keys)
+    unmatched = records.anti_join(keys, same(records[lookup.key], keys["discreet_key"]))
+    return LookupAudit(
+        lookup.name,
+        lookup.key,
+        unmatched=_number(engine, unmatched.aggregate(n=_.count())),
+        doubled=_number(engine, keys.filter(_.n > 1).aggregate(n=_.count())),
+    )
+
+
+def _divided(engine: Engine, table: ibis.Table, entity: str, place: Domain) -> int:
+    """Establishments whose records lie in two cells or more: each part is hidden by itself."""
+    columns = list(dict.fromkeys(c for a in place.attributes for c in a.source))
+    rows = table.filter(~missing(table[entity])).select(**{ENTITY: table[entity]}, **{c: table[c] for c in columns})
+    each = rows.group_by([ENTITY, *columns]).aggregate(**{N: _.count()})
+    coded = code(engine, each, place)
+    names = [f"discreet_code_{i}" for i in range(len(place.attributes))]
+    cells = coded.filter(*(coded[name].notnull() for name in names)).group_by([ENTITY, *names]).aggregate(n=_.count())
+    several = cells.group_by(ENTITY).aggregate(n=_.count()).filter(_.n > 1)
+    return _number(engine, several.aggregate(n=_.count()))
 
 
 def _attribute(engine: Engine, table: ibis.Table, attribute: Attribute) -> AttributeAudit:

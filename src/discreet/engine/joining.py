@@ -7,10 +7,11 @@ the listed values: a function of that key's own entries.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import ibis
 
+from discreet.engine import Engine
 from discreet.engine.tabulate import check_columns
 from discreet.engine.text import as_text
 from discreet.errors import SourceError
@@ -42,16 +43,21 @@ class Records:
             if distinct:
                 least = {column: listed[column].min() for column in lookup.columns}
                 listed = listed.group_by(f"discreet_lookup_{i}").aggregate(**least)
-            found = found.left_join(listed, _same(self.table[lookup.key], listed[f"discreet_lookup_{i}"]))
+            found = found.left_join(listed, same(self.table[lookup.key], listed[f"discreet_lookup_{i}"]))
             found = found.drop(f"discreet_lookup_{i}")
         return found
+
+    def stored(self, engine: Engine) -> Records:
+        """One snapshot of every table."""
+        lookups = tuple(replace(lookup, table=engine.store(lookup.table)) for lookup in self.lookups)
+        return Records(engine.store(self.table), lookups)
 
 
 def _columns(lookup: Lookup) -> dict[str, ibis.Value]:
     return {column: lookup.table[column] for column in lookup.columns}
 
 
-def _same(one: ibis.Value, two: ibis.Value) -> ibis.Value:
+def same(one: ibis.Value, two: ibis.Value) -> ibis.Value:
     """Equal as codes are: SAS has no whole numbers, and one table may have as text what another has as a number."""
     plain = all(c.type().is_string() for c in (one, two)) or all(c.type().is_integer() for c in (one, two))
     return one == two if plain else as_text(one) == as_text(two)

@@ -14,7 +14,7 @@ from discreet.publish.tables import KINDS, Kinds
 if TYPE_CHECKING:
     import ibis
 
-    from discreet.domain import Domain
+    from discreet.domain import Attribute, Domain
     from discreet.engine import Engine
     from discreet.engine.fingerprint import Bound
     from discreet.engine.spans import Progress, Spans
@@ -62,6 +62,7 @@ class Published:
     noise: str  # the mechanism, in words and symbols
     error: ExpectedError | None  # of its numbers, as far as noise makes it; none if it has no counts
     columns: tuple[Column, ...]
+    further: tuple[Attribute, ...] = ()  # that decide who is counted, though no column has them
     about: str = ""  # what the numbers are about, beyond the names of their columns
     form: str = "dense"
     sum_of: str = ""  # the table whose protected numbers it adds up, at no cost
@@ -84,7 +85,9 @@ class Measurement:
 class Method(Protocol):
     """What a release declares as one table: what it costs, what it reads and what it publishes."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """As the release calls it."""
 
     @property
     def per_establishment(self) -> bool:

@@ -20,17 +20,17 @@ from discreet.engine.establishments import (
     counted_without_large,
 )
 from discreet.engine.fingerprint import Bound
+from discreet.engine.joining import Records
 from discreet.engine.spans import Progress, Span, Spans
 from discreet.engine.values import Binned
-from discreet.errors import DomainError, GuaranteeError, ParameterError, SpecError
+from discreet.errors import DomainError, GuaranteeError, ParameterError, SourceError, SpecError
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.discrete import Truncated
 from discreet.mechanisms.log_laplace import LogLaplace
-from discreet.mechanisms.smooth import Smooth
 from discreet.methods import Column, ExpectedError, Measurement, Published, code_columns
+from discreet.methods import employer_words as words
 from discreet.methods.employer_kernel import LEVEL, EmployerKernel
 from discreet.methods.employer_mechanism import made, own_share
-from discreet.methods.employer_words import FIRMS, LEFT_OUT, PUBLIC, SAME, SHAPE, promises, whole_promises
 from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.key import public_stream
 from discreet.privacy.confidential import Confidential
@@ -40,13 +40,13 @@ from discreet.privacy.reservation import Reservation
 from discreet.privacy.unit import Establishment, Unit, WholeEstablishment
 from discreet.publish.lehd.sidecars import Sidecars
 from discreet.spec import Employer, Release
-from discreet.words import plural
 
 if TYPE_CHECKING:
     import ibis
 
 PART = 1 << 22  # rows in a file
 MOST_CELLS = 1 << 34
+SHOWN = 10  # codes that a refusal lists
 
 
 @dataclass(frozen=True)
@@ -146,18 +146,25 @@ class EmployerMethod:
     def _numbers(self) -> tuple[str, ...]:
         return self.kernel.numbers
 
+    @property
+    def weak(self) -> bool:
+        """Whether worker cells are hidden each by itself, from a weak adversary."""
+        return isinstance(self.unit, Establishment) and not self.strong and self.by_worker
+
     def guarantee(self) -> Guarantee:
-        caveats = [FIRMS]
         if isinstance(self.unit, WholeEstablishment):
-            caveats.append(LEFT_OUT.format(most=self.unit.records))
-            return Guarantee(unit=self.unit, epsilon=self.spec.epsilon, caveats=tuple(caveats))
-        weak = not self.strong and self.by_worker
-        caveats += [PUBLIC, *([] if self.listed else [SAME]), *([SHAPE] if weak else [])]
+            # Nothing of a large establishment is used: max_records does not say how many of its records are.
+            unit = self.unit.model_copy(update={"max_records": None})
+            said = (words.FIRMS, words.left_out(self.unit.records))
+            return Guarantee(unit=unit, epsilon=self.spec.epsilon, caveats=said)
+        caveats = [words.FIRMS, words.public(self.spec.by)]
+        caveats += [] if self.listed or not self.spec.by else [words.as_recorded(self.spec.by)]
+        caveats += [words.SHAPE] if self.weak else []
         paid = self.spec.epsilon + (self.spec.largest.epsilon if self.spec.largest is not None else 0)
         # What depends on no worker is hidden from a strong adversary as well.
-        unit = self.unit.model_copy(update={"adversary": "weak" if weak else "strong"})
+        promised = self.unit.model_copy(update={"adversary": "weak" if self.weak else "strong"})
         delta = self.mechanism.delta / own_share(self.unit, self.cells)
-        return Guarantee(unit=unit, epsilon=paid, delta=delta, caveats=tuple(caveats))
+        return Guarantee(unit=promised, epsilon=paid, delta=delta, caveats=tuple(caveats))
 
     def composes(self) -> str:
         epsilon, parts = written(self.spec.epsilon), "cells share no establishment: parallel"
@@ -190,19 +197,14 @@ class EmployerMethod:
                 noise=self._noise(),
                 error=self._error(),
                 columns=tuple(self.columns()),
+                further=self.what.only.attributes,
                 about=self._about(),
                 parts=len(self.spans[0]),
             )
         ]
 
     def _noise(self) -> str:
-        """The noise in words, and the error that it makes for a largest establishment x."""
-        text = self.mechanism.in_words()
-        if isinstance(self.mechanism, Smooth):
-            text += f"; mean |error| {self.mechanism.per_unit:.3g}·S"
-        if self.strong and self.by_worker:
-            text += "; x counts all workers of an establishment, whoever is published"
-        return text
+        return words.noise(self.mechanism, getattr(self.unit, "alpha", None), self._bounded())
 
     def _error(self) -> ExpectedError | None:
         """Known only where no confidential size decides it."""
@@ -213,7 +215,10 @@ class EmployerMethod:
 
     def _about(self) -> str:
         chosen = ", ".join(f"{name} {value}" for name, value in self.spec.only.items())
-        return f"Jobs of workers with {chosen}." if chosen else ""
+        parts = [f"Jobs of workers with {chosen}."] if chosen else []
+        if self.mechanism.hides == "size" and "moe90" not in self._numbers and "low90" not in self._numbers:
+            parts.append("No margin of error is published: it would tell the size of the largest establishment.")
+        return " ".join(parts)
 
     def layouts(self, simulated: bool) -> dict[str, str]:  # noqa: ARG002 - one signature for all
         return {}
@@ -222,12 +227,10 @@ class EmployerMethod:
         return Sidecars()
 
     def outlook(self) -> dict[str, tuple[str, ...]]:
-        guarantee = self.guarantee()
-        if isinstance(guarantee.unit, Establishment):
-            lines = promises(guarantee.unit, guarantee.epsilon, guarantee.delta, self.by_worker)
-        else:
-            lines = whole_promises(guarantee.epsilon, self.unit.records)
-        return {self.name: lines}
+        found = self.guarantee()
+        if isinstance(found.unit, Establishment):
+            return {self.name: words.promises(found.unit, found.epsilon, found.delta, self.weak, self.cells)}
+        return {self.name: words.whole_promises(found.epsilon)}
 
     def measurements(self) -> list[Measurement]:
         return []
@@ -242,6 +245,23 @@ class EmployerMethod:
         else:
             found = rows.counted(engine, self.what)
         return [Confidential(engine.store(found))]
+
+    def inspect(self, records: Records) -> None:
+        """Where a table of workplaces says what an establishment is, attributes in `by` must come from it: nothing else
+        is the same for all its jobs. Attributes of workers must not."""
+        if not self.listed:
+            return
+        listed = {c for lookup in records.lookups if lookup.key == self.unit.entity for c in lookup.columns}
+        for kind, domain, fits in (("by", self.what.by, True), ("workers", self.what.workers, False)):
+            for attribute in domain.attributes:
+                if all((column in listed) == fits for column in attribute.source):
+                    continue
+                raise SourceError(
+                    f"{attribute.name!r} is {'not ' if fits else ''}an attribute of workplaces: "
+                    f"{'no' if fits else 'a'} column of the table that {self.unit.entity!r} is looked up in",
+                    where=f"tables.{self.name}.{kind}",
+                    do=f"list it under `{'workers' if fits else 'by'}`",
+                )
 
     def _rehearse(self) -> None:
         """Protect nothing once, with noise that anybody may know: parameters that cannot be drawn with must show before
@@ -275,23 +295,30 @@ class EmployerMethod:
         return [*code_columns(self.domain), *(Column(name, "integer", self._meaning(name)) for name in self._numbers)]
 
     def _meaning(self, name: str) -> str:
-        margin = "with a probability of at least 90% the noise is within ± this"
-        if name == "moe90" and isinstance(self.unit, WholeEstablishment):
-            margin += "; it says nothing about establishments that are left out"
-        elif name == "moe90":
-            margin += ", made of `largest95`, which holds as often as it claims"
+        truncated = isinstance(self.unit, WholeEstablishment)
+        cut = f", of establishments with at most {self.unit.records:,}" if truncated else ""
+        why = (
+            "it says nothing about establishments that are left out"
+            if truncated
+            else "it follows from `largest95`, and the 90% include that this bound may fail"
+        )
         return {
-            "count": "protected number of jobs: those with declared codes, plus noise; may be negative",
+            "count": f"protected number of jobs with declared codes{cut}, plus noise; may be negative",
             "low90": "with a probability of at least 90% the number of jobs is not below this and not above `high90`",
             "high90": "see `low90`",
-            "moe90": f"margin of error of `count` at 90%: {margin}",
-            "largest95": f"a protected bound: {self._bounded()} has at most so many jobs, with a probability of 95%",
+            "moe90": f"margin of error: with a probability of at least 90% the noise is within ± this; {why}",
+            "largest95": f"protected: with a probability of 95%, {self._bounded()} has at most so many jobs",
             "count_nonnegative": "max(count, 0); biased upwards in small cells",
         }[name]
 
     def _bounded(self) -> str:
-        own = "counting all its workers" if self.strong and self.by_worker else "counting those of the cell"
-        return f"the largest establishment of the cell, {own},"
+        """Whose jobs decide the noise of a cell."""
+        if not self.by_worker:
+            return "the largest establishment of the cell"
+        place = "workplace cell" if self.spec.by else "table"
+        if self.strong:
+            return f"the largest establishment of the {place}, with all its workers,"
+        return "the establishment with most jobs in the cell"
 
 
 def _category(only: Domain, place: int, table: Employer) -> int:
@@ -299,9 +326,11 @@ def _category(only: Domain, place: int, table: Employer) -> int:
     attribute = only.attributes[place]
     name = list(table.only)[place]
     if len(attribute.columns) > 1 or (table.only[name],) not in attribute.published:
+        known = [code for (code, *_) in attribute.published[:SHOWN]] if len(attribute.columns) == 1 else []
+        more = ", …" if attribute.size > SHOWN else ""
         raise SpecError(
-            f"{table.only[name]!r} is no category of {name!r} (it has {plural(attribute.size, 'code')})",
+            f"{table.only[name]!r} is no category of {name!r}",
             where=f"tables.{table.name}.only.{name}",
-            do="name one of the declared codes",
+            do=f"name one of {', '.join(known)}{more}" if known else "name an attribute of one column",
         )
     return attribute.published.index((table.only[name],))

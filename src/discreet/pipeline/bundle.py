@@ -151,7 +151,7 @@ def _doc(table: Published, simulated: bool) -> codebook.TableDoc:
     columns = tuple((c.name, c.type, c.meaning) for c in table.columns)
     names = tuple(file_names(table.name, simulated, table.parts, table.kinds))
     about = " ".join(text for text in (table.about, f"Noise: {table.noise}." if table.noise else "") if text)
-    return codebook.TableDoc(table.name, names, about, columns, table.domain.attributes)
+    return codebook.TableDoc(table.name, names, about, columns, (*table.domain.attributes, *table.further))
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ def manifest(release: Release, entered: Entered, tables: list[Method]) -> Manife
     simulated = entered.kind == "simulation"
     guarantee = entered.guarantee
     published = [(t.method, p) for t, table in zip(release.tables, tables, strict=True) for p in table.published()]
-    attributes = {a.name: a for _, p in published for a in p.domain.attributes}
+    attributes = {a.name: a for _, p in published for a in (*p.domain.attributes, *p.further)}
     return Manifest(
         release=release.release,
         asset=release.asset,

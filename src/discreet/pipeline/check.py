@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from discreet.engine import Engine
-from discreet.engine.audit import Audit, audit
+from discreet.engine.audit import Audit
 from discreet.engine.opening import open_engine
 from discreet.errors import EngineError, SpecError
 from discreet.methods import methods
-from discreet.pipeline.records import binned_of, domains_of, read_records
+from discreet.pipeline.records import audited, read_records
 from discreet.privacy.unit import Establishment
 from discreet.spec import Employer, Release
 from discreet.words import plural
@@ -32,8 +32,7 @@ def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
 
 def _audit(release: Release, engine: Engine, frame: Any, clean: bool) -> Audit:
     tables = methods(release)
-    table = read_records(engine, release, tables, frame, clean).joined()
-    return audit(engine, table, domains_of(tables), release.unit, binned_of(tables))
+    return audited(engine, release, tables, read_records(engine, release, tables, frame, clean))
 
 
 def _left_out(found: Audit, release: Release) -> str:
@@ -41,8 +40,17 @@ def _left_out(found: Audit, release: Release) -> str:
     chosen = f"{found.records_over:,} records of theirs are left out, chosen at random"
     cut = [table.name for table in release.tables if isinstance(table, Employer)]
     if len(cut) == len(release.tables):
-        return "all records of theirs are left out"
-    return f"{chosen}; of {', '.join(cut)} all of theirs are" if cut else chosen
+        return f"all {found.records_of_heavy:,} records of theirs are left out"
+    return f"{chosen}; of {', '.join(cut)} all {found.records_of_heavy:,} of theirs are" if cut else chosen
+
+
+def _tables(release: Release) -> dict[str, list[str]]:
+    """The tables that each attribute decides about, where it is not all of them."""
+    found: dict[str, list[str]] = {}
+    for table in release.tables:
+        for name in dict.fromkeys(a.name for domain in release.domains_of(table).values() for a in domain.attributes):
+            found.setdefault(name, []).append(table.name)
+    return {name: tables for name, tables in found.items() if len(tables) < len(release.tables)}
 
 
 def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
@@ -58,8 +66,21 @@ def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
                 f"{column}: {found.heavy_entities:,} have more than {release.unit.records} records; "
                 f"{_left_out(found, release)}"
             )
+    for lookup in found.lookups:
+        out.append(
+            f"{lookup.key}: {lookup.unmatched:,} records have one that is not listed in {lookup.name}; "
+            f"{lookup.doubled:,} are listed there more than once (each column then has its least value)"
+            f"{'  <-- most of them: is it written alike in both?' if lookup.unmatched > found.records / 2 else ''}"
+        )
+    if found.divided:
+        out.append(
+            f"{release.unit.entity}: {plural(found.divided, 'establishment')} in more than one cell of `by`: each part "
+            "is hidden by itself"
+        )
+    some = _tables(release)
     for a in found.attributes:
         fate = f"counted as {a.attribute.undeclared!r}" if a.attribute.other else "dropped"
+        fate += f" (in {', '.join(some[a.attribute.name])})" if a.attribute.name in some else ""
         share = (a.missing + a.undeclared) / found.records if found.records else 0
         text = f"{a.attribute.name}: {a.missing:,} records missing and {a.undeclared:,} undeclared are {fate}"
         out.append(f"{text} ({share:.1%} of all){'  <-- most of them: is the code list right?' if share > 0.5 else ''}")

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from discreet.engine import Engine
+from discreet.engine.audit import Audit, audit
 from discreet.engine.joining import Records, looked_up
 from discreet.engine.tabulate import check_columns, used_columns, wanted_columns
 from discreet.engine.values import Binned, value_columns, with_bins
 from discreet.errors import SourceError
 from discreet.methods import Method
+from discreet.methods.employer import EmployerMethod
 from discreet.spec import Release
 
 if TYPE_CHECKING:
@@ -29,12 +31,25 @@ def binned_of(tables: list[Method]) -> list[Binned]:
     return [made for table in tables for made in table.binned]
 
 
+def audited(engine: Engine, release: Release, tables: list[Method], records: Records) -> Audit:
+    """What the declared rules will do to these records."""
+    recorded = [t.what.by for t in tables if isinstance(t, EmployerMethod) and not t.listed and t.what.by.attributes]
+    return audit(engine, records, domains_of(tables), release.unit, binned_of(tables), recorded)
+
+
+def _nowhere(release: Release, name: str) -> bool:
+    """Whether the declaration says nothing about where a table is."""
+    return getattr(release.source[name], "path", None) == ""
+
+
 def read_records(engine: Engine, release: Release, tables: list[Method], frame: Any, clean: bool) -> Records:
     """Open the source, or the frame in its place (or one frame for each of its names)."""
     domains, binned = domains_of(tables), binned_of(tables)
     frames = frame if isinstance(frame, Mapping) else {} if frame is None else {next(iter(release.source)): frame}
     if strange := next((name for name in frames if name not in release.source), None):
         raise SourceError(f"there is no source {strange!r}", where="frame", do=f"name {', '.join(release.source)}")
+    if frames and (left := next((n for n in release.source if n not in frames and _nowhere(release, n)), None)):
+        raise SourceError(f"there is no frame for source {left!r}", where="frame", do="give one, or where its file is")
     wanted = wanted_columns(domains, release.unit, binned)
     keys = list(dict.fromkeys(release.join.values()))
 
@@ -48,4 +63,7 @@ def read_records(engine: Engine, release: Release, tables: list[Method], frame: 
     entity = [release.unit.entity] if release.unit.entity is not None else []
     values = value_columns(binned, [*used_columns(domains), *entity])
     check_columns(found.joined(), wanted, f"source {', '.join(release.source)}", values)
+    for table in tables:
+        if isinstance(table, EmployerMethod):
+            table.inspect(found)
     return found if not binned else Records(with_bins(found.joined(), binned))

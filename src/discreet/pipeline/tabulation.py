@@ -7,17 +7,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from discreet.engine import Engine
-from discreet.engine.audit import audit
 from discreet.engine.establishments import Establishments
 from discreet.engine.fingerprint import bound
-from discreet.engine.joining import Records
 from discreet.engine.opening import open_engine
 from discreet.engine.tabulate import keep_records
 from discreet.errors import EngineError, SourceError
 from discreet.methods import Method
 from discreet.noise.key import ReleaseKey
 from discreet.pipeline.bundle import Tabulated
-from discreet.pipeline.records import binned_of, domains_of, read_records
+from discreet.pipeline.records import audited, binned_of, domains_of, read_records
 from discreet.privacy.confidential import Confidential
 
 if TYPE_CHECKING:
@@ -52,8 +50,8 @@ def _count(
     job.observe("read", 1, 1)
     by_record = [table for table in tables if not table.per_establishment]
     if release.strict or 0 < len(by_record) < len(tables):
-        records = Records(engine.store(records.joined()))  # what is looked at is what will be counted
-    if release.strict and not audit(engine, records.table, domains_of(tables), release.unit, binned_of(tables)).clean:
+        records = records.stored(engine)  # what is looked at is what will be counted
+    if release.strict and not audited(engine, release, tables, records).clean:
         raise SourceError(
             "strict mode: records break the declared rules",
             where=f"source {release.describe_source()}",

@@ -104,7 +104,7 @@ class Guarantee(BaseModel):
             raise GuaranteeError(
                 f"a promise about {self.unit.in_words()} ({self.neighbours}) cannot be charged to a budget for "
                 f"{unit.in_words()} ({neighbours})",
-                do="state the release and the budget for the same unit",
+                do=_same_unit(self.unit, unit),
             )
         return cost.model_copy(update={"unit": unit})
 
@@ -116,6 +116,12 @@ class Guarantee(BaseModel):
             f"Whatever is published changes its probability by a factor of at most e^{written(self.epsilon)} "
             f"when {self.unit.change(verb)}{extra}."
         )
+
+
+def _same_unit(one: Unit, two: Unit) -> str:
+    if isinstance(one, Establishment) and isinstance(two, Establishment) and one.column == two.column:
+        return "a budget may have a smaller alpha or a weaker adversary than the release, not the other way round"
+    return "state the release and the budget for the same unit"
 
 
 def compose(guarantees: Iterable[Guarantee]) -> Guarantee:

@@ -126,9 +126,11 @@ class Establishment(_Unit):
 
     def change(self, verb: str) -> str:
         step = "gains or loses" if "added" in verb else "exchanges"
+        kinds = "" if self.adversary == "strong" else " and of each kind of worker in it"
+        one = "one worker" if self.adversary == "strong" else "one worker of a kind"
         return (
             f"one establishment (column {self.column}) {step} workers within a factor 1+{written(self.alpha)} of its "
-            f"size, or one worker ({self.adversary} adversary)"
+            f"size{kinds}, or {one} ({self.adversary} adversary)"
         )
 
 

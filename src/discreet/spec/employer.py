@@ -75,6 +75,8 @@ def _known_mechanism(data: Any) -> Any:
             raise ValueError("geometric noise, which hides one job, is what `method: counts` adds, with `unit: record`")
         if not isinstance(data["name"], str) or data["name"] not in _MECHANISMS:
             raise ValueError(unknown(str(data["name"]), list(_MECHANISMS), "mechanism"))
+        if data["name"] == "smooth-laplace" and "delta" not in data:
+            raise ValueError('smooth-laplace fails with a probability: {name: smooth-laplace, delta: "0.00001"}')
     return data
 
 
@@ -91,6 +93,12 @@ class Largest(Strict):
     epsilon: Positive
 
 
+def _one_code(data: Any) -> Any:
+    if isinstance(data, list):
+        raise ValueError("names several codes: only one is counted; make a table of each, or list it under `workers`")
+    return data
+
+
 class Employer(Strict):
     """Protected counts of jobs by attributes of the workplace, and perhaps of the worker (003)."""
 
@@ -98,7 +106,7 @@ class Employer(Strict):
     name: Name
     by: list[str]
     workers: list[str] = []
-    only: dict[Name, Annotated[str, Field(min_length=1)]] = {}
+    only: dict[Name, Annotated[str, BeforeValidator(_one_code), Field(min_length=1)]] = {}
     epsilon: Positive
     mechanism: MechanismSpec = LaplaceParetoSpec()
     largest: Largest | None = None

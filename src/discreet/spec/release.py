@@ -59,13 +59,15 @@ class Release(Strict):
         if not self.source:
             raise ValueError("source must name a table of records, found none")
         records, *further = self.source
+        if other := next((name for name in self.join if name not in further), None):
+            first = f"; {records!r}, the first, has the records" if other == records else ""
+            known = f"{unknown(other, further, 'table')}" if further else f"there is no table {other!r} in `source`"
+            raise ValueError(f"join: {known}{first}")
         if missing := next((name for name in further if name not in self.join), None):
             raise ValueError(
-                f"source names two tables or more: the records are {records!r}; say under `join` by which column "
-                f"{missing!r} is looked up, {{{missing}: COLUMN}}"
+                f"source names several tables: the first, {records!r}, has the records, the others are looked up; say "
+                f"under `join` by which column {missing!r} is, {{{missing}: COLUMN}}"
             )
-        if other := next((name for name in self.join if name not in further), None):
-            raise ValueError(f"join names {other!r}, which is not a further table of `source`")
 
     def _check_recode(self) -> None:
         if self.source:

@@ -1,0 +1,68 @@
+"""`discreet reproduce employer`: the study, its report, tables, figures, and the comparator's own tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.evaluate.infusion_files import write_comparator
+from discreet.reproduce import Observer
+from discreet.reproduce.document import as_csv, as_html, as_markdown
+from discreet.reproduce.employer.contenders import Grid
+from discreet.reproduce.employer.figures import TITLES as FIGURES
+from discreet.reproduce.employer.figures import figure, summary_figure, sweep_figure
+from discreet.reproduce.employer.report import TITLE, all_tables, report
+from discreet.reproduce.employer.study import Study, study
+from discreet.reproduce.employer.tables import all_correlations, all_ratios
+from discreet.reproduce.employer.workloads import TRIALS, World, world
+from discreet.synth.industries import OWNERSHIP
+from discreet.synth.sectors import SECTORS
+
+
+def reproduce(
+    out: Path, jobs: int, seed: int, observe: Observer, grid: Grid | None = None, trials: int = TRIALS
+) -> list[Path]:
+    """Everything into an empty folder; what was written, the report first."""
+    made = study(jobs, seed, observe, grid, trials)
+    out.mkdir(parents=True, exist_ok=True)
+    _draw(made, out, observe)
+    blocks = report(made)
+    texts = {"report.md": as_markdown(blocks), "report.html": as_html(TITLE, blocks, out)}
+    texts |= {"ratios.csv": all_ratios(made), "correlations.csv": all_correlations(made)}
+    for table in all_tables(blocks):
+        texts[f"tables/{table.name}.csv"] = as_csv(table.columns, table.rows)
+        texts[f"tables/{table.name}.md"] = table.markdown() + "\n"
+    (out / "tables").mkdir()
+    for name, text in texts.items():
+        (out / name).write_text(text, encoding="utf-8")
+    _compare(world(jobs, seed, made.infusion, 1), out / "infusion")
+    observe("report", 1, 1)
+    rest = sorted(path for path in out.rglob("*") if path.is_file() and path.name != "report.md")
+    return [out / "report.md", *rest]
+
+
+def _draw(made: Study, out: Path, observe: Observer) -> None:
+    charts: dict[str, Callable[[Study], Any]] = {
+        f"figure-{number}": partial(figure, number=number) for number in FIGURES
+    }
+    charts |= {"summary": summary_figure, "infusion-parameters": sweep_figure}
+    for done, (name, chart) in enumerate(charts.items(), 1):
+        chart(made).save(str(out / f"{name}.svg"))
+        observe("figures", done, len(charts))
+
+
+def _compare(made: World, folder: Path) -> None:
+    """The comparator's table of workload 1, in files that say that they are not protected."""
+    frame = made.frame
+    sector, ownership = np.divmod(np.arange(frame.cells) % (len(SECTORS) * len(OWNERSHIP)), len(OWNERSHIP))
+    labels = {
+        "place": pa.array([place.code for place in frame.places]).take(pa.array(made.place)),
+        "sector": pa.array([entry.code for entry in SECTORS]).take(pa.array(sector)),
+        "ownership": pa.array([entry.code for entry in OWNERSHIP]).take(pa.array(ownership)),
+    }
+    write_comparator(folder, "jobs", labels, ("jobs",), made.establishments.infused, made.infusion)
