@@ -16,6 +16,7 @@ from discreet.mechanisms.smooth_laplace import SmoothLaplace
 
 ALPHA, EPSILON, DELTA = Fraction(1, 10), Fraction(2), Fraction(1, 20)  # the baseline; δ as in the paper's figures
 GEOMETRIC, TRUNCATED = "geometric", "truncated"  # they have no α
+STRONG = "laplace-pareto-strong"  # worker cells against a strong adversary: sizes of whole establishments
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ CONTENDERS = (
 )
 PRINTED = tuple(contender.name for contender in CONTENDERS if not contender.ours)
 LABELS = {contender.name: contender.label for contender in CONTENDERS} | {
+    STRONG: "Laplace–Pareto, strong",
     GEOMETRIC: "Geometric, one job",
     TRUNCATED: "Truncated, printed",
 }
@@ -130,6 +132,13 @@ class Grid:
                     mechanism = contender.of(alpha, epsilon, cells)
                     if mechanism is not None:
                         yield contender, alpha, epsilon, mechanism
+
+    def strong(self, cells: int) -> Iterator[tuple[Fraction, Fraction, LaplacePareto]]:
+        """Laplace–Pareto noise for all worker cells of an establishment at once, at every pair that it can serve."""
+        for alpha in self.alphas:
+            for epsilon in self.epsilons:
+                if epsilon >= LaplacePareto.least_epsilon(alpha, cells=cells):
+                    yield alpha, epsilon, LaplacePareto(alpha, epsilon, cells=cells)
 
     def inadmissible(self, workload: int, cells: int) -> Iterator[Inadmissible]:
         """And the pairs that are left out."""

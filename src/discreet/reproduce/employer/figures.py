@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import altair as alt
 
 from discreet.privacy.exact import written
-from discreet.reproduce.employer.contenders import CONTENDERS, GEOMETRIC, LABELS, TRUNCATED
+from discreet.reproduce.employer.contenders import CONTENDERS, GEOMETRIC, LABELS, STRONG, TRUNCATED
 from discreet.reproduce.employer.rankings import Correlation
 from discreet.reproduce.employer.ratios import OCCUPIED, Ratio
 from discreet.reproduce.employer.region import bounds
@@ -23,7 +23,7 @@ TITLES = {
     1: "Figure 1. L1 error over that of noise infusion: place × sector × ownership (workload 1)",
     2: "Figure 2. Spearman's correlation with the order of noise infusion: all jobs (ranking 1)",
     3: "Figure 3. L1 error over that of noise infusion: single queries by sex and education (workload 2)",
-    4: "Figure 4. L1 error over that of noise infusion: marginal by sex and education, ε/8 a cell (workload 3)",
+    4: "Figure 4. L1 error over that of noise infusion: marginal by sex and education (workload 3); weak: ε/8 a cell",
     5: "Figure 5. Spearman's correlation with the order of noise infusion: women with a degree (ranking 2)",
 }
 SUMMARY_TITLE = "L1 error over that of noise infusion, all places"
@@ -47,15 +47,17 @@ def summary_figure(study: Study) -> Any:
         point | {"row": WORKLOAD_NAMES[workload]}
         for number, workload in RATIO_OF.items()
         for point in _points(study, number)
-        if point["people"] == PEOPLE[ALL]
+        if point["people"] == PEOPLE[ALL] and point["mechanism"] != LABELS[STRONG]
     ]
     return _finished(_groups(study, points, list(WORKLOAD_NAMES.values()), ratio=True), study, SUMMARY_TITLE)
 
 
 def _groups(study: Study, points: list[dict[str, Any]], rows: list[str], *, ratio: bool) -> Any:
     alphas, thetas = [written(alpha) for alpha in study.grid.alphas], [str(theta) for theta in study.grid.thetas]
+    labels = [contender.label for contender in CONTENDERS]
+    labels += [LABELS[STRONG]] if any(point["mechanism"] == LABELS[STRONG] for point in points) else []
     groups = (
-        Group([contender.label for contender in CONTENDERS], "α", dict(zip(alphas, SHADES[1:], strict=False))),
+        Group(labels, "α", dict(zip(alphas, SHADES[1:], strict=False))),
         Group([LABELS[TRUNCATED]], "θ", dict(zip(thetas, SHADES, strict=False))),
         Group([LABELS[GEOMETRIC]], None, {"": "#666666"}),
     )

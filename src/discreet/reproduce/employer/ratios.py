@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.mechanisms.discrete import Geometric, Truncated
 from discreet.noise.discrete import DiscreteLaplace
-from discreet.reproduce.employer.contenders import GEOMETRIC, TRUNCATED, Grid
+from discreet.reproduce.employer.contenders import GEOMETRIC, STRONG, TRUNCATED, Grid
 from discreet.reproduce.employer.workloads import PARTS, Bools, Floats, Int64s, World
 
 OCCUPIED, EVERY = "with establishments", "all"  # cells over which errors are averaged
@@ -72,6 +72,10 @@ def ratios(world: World, workload: int, grid: Grid) -> Iterator[Ratio]:
     for contender, alpha, epsilon, mechanism in grid.admissible(world.parts_of(workload)):
         error = mechanism.mean_abs(counts, largest)
         yield from by_stratum(world, workload, error, contender.name, alpha, epsilon)
+    if world.parts_of(workload) > 1:
+        whole = world.largest_whole.astype(np.float64)
+        for alpha, epsilon, strong in grid.strong(world.parts_of(workload)):
+            yield from by_stratum(world, workload, strong.mean_abs(counts, whole), STRONG, alpha, epsilon)
     for epsilon in grid.epsilons:  # one job is in one cell, and ε of an establishment is for all its jobs: undivided
         error = Geometric(epsilon).mean_abs(counts, largest)
         yield from by_stratum(world, workload, error, GEOMETRIC, None, epsilon)

@@ -70,7 +70,9 @@ def _about(study: Study) -> tuple[str, ...]:
         "less noise. Both smooth Laplace have δ = .05, as in the paper's figures; all others have none. The geometric "
         "hides one job only; truncation hides whole establishments and leaves out those of θ jobs or more.",
         f"Workload 3 gives each of {WORKER_CELLS} worker cells ε/{WORKER_CELLS} and δ/{WORKER_CELLS}. One job is in "
-        "one cell, and truncation bounds all jobs of an establishment, so these two keep the whole ε.",
+        "one cell, and truncation bounds all jobs of an establishment, so these two keep the whole ε. Laplace–Pareto, "
+        "strong, takes its scale from whole establishments and serves all worker cells with one ε: it hides from a "
+        "strong adversary what the others hide from a weak one.",
     )
 
 

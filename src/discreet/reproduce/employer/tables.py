@@ -10,7 +10,7 @@ from discreet.evaluate.attack_runs import REQUIREMENTS
 from discreet.evaluate.attack_runs import Finding as Tested
 from discreet.privacy.exact import written
 from discreet.reproduce.document import Table, as_csv
-from discreet.reproduce.employer.contenders import ALPHA, CONTENDERS, EPSILON, GEOMETRIC, LABELS, TRUNCATED
+from discreet.reproduce.employer.contenders import ALPHA, CONTENDERS, EPSILON, GEOMETRIC, LABELS, STRONG, TRUNCATED
 from discreet.reproduce.employer.findings import Finding
 from discreet.reproduce.employer.ratios import EVERY, INFUSION
 from discreet.reproduce.employer.region import bounds, infusion_error
@@ -46,6 +46,7 @@ def baseline(study: Study, workload: int) -> Table:
     settings: list[tuple[str, Fraction | None, Fraction, int | None]] = [
         (contender.name, ALPHA, EPSILON, None) for contender in CONTENDERS
     ]
+    settings += [(STRONG, ALPHA, EPSILON, None)] if workload == 3 else []
     settings.append((GEOMETRIC, None, EPSILON, None))
     settings += [(TRUNCATED, None, e, theta) for e in (EPSILON, FOUR) for theta in study.grid.thetas]
     rows = []

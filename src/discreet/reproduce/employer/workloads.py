@@ -79,6 +79,12 @@ class World:
         """Workloads 2 and 3: by sex × education. As single queries, or all at once."""
         return self._table(3)
 
+    @cached_property
+    def largest_whole(self) -> Int64s:
+        """Of each cell the largest establishment with all its workers, beside every worker cell."""
+        found: Int64s = np.repeat(self.establishments.largest, WORKER_CELLS, axis=1)
+        return found
+
     def of(self, workload: int) -> Table:
         """1, 2 or 3."""
         return self.establishments if workload == 1 else self.groups
