@@ -17,6 +17,7 @@ from discreet.evaluate.releases import Infusing, Protecting, strong, weak
 from discreet.mechanisms.discrete import Geometric, Truncated
 from discreet.mechanisms.laplace_pareto import LaplacePareto
 from discreet.reproduce import Observer
+from discreet.reproduce.employer.attacked import Attacked, attacked
 from discreet.reproduce.employer.contenders import ALPHA, DELTA, EPSILON, Grid, Inadmissible
 from discreet.reproduce.employer.drawn import Check, Drawn, baseline, checks
 from discreet.reproduce.employer.rankings import Correlation, correlations
@@ -76,6 +77,7 @@ class Study:
     swept: tuple[Swept, ...]
     splitting: tuple[Splitting, ...]
     tested: tuple[Tested, ...]  # Table 1
+    attacked: tuple[Attacked, ...]
 
     def ratio(
         self,
@@ -133,6 +135,7 @@ def study(jobs: int, seed: int, observe: Observer, grid: Grid | None = None, tri
         swept=began.step("parameters of infusion", tuple(swept(made))),
         splitting=tuple(_splitting(made)),
         tested=began.step("attacks and audits", _tested(made)),
+        attacked=began.step("attacks on every mechanism", attacked(made)),
     )
 
 

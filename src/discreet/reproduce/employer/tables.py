@@ -93,6 +93,33 @@ def tested(findings: tuple[Tested, ...]) -> Table:
     return Table("table-1", ("method", "003 says", *REQUIREMENTS), rows)
 
 
+def attacked(study: Study) -> Table:
+    """Every attack on every method: its rate of success, beside that of a guess."""
+    names = (
+        "one worker's sex",
+        "size within 1%",
+        "shape",
+        "difference: size",
+        "difference: shape",
+        "growth within 0.1%",
+    )
+    rows = [
+        (
+            "guess without the publication",
+            "–",
+            *(f"{attack.baseline.share:.2f}" for attack in study.attacked[0].attacks),
+            "–",
+            "–",
+        )
+    ]
+    for found in study.attacked:
+        errors = [f"{100 * each.relative_error:.3g}%" for each in found.averaged]
+        rates = [f"{attack.rate.share:.2f}" for attack in found.attacks]
+        rows.append((found.method, "none" if found.cost is None else written(found.cost), *rates, *errors))
+    times = [f"size's error after {each.publications}" for each in study.attacked[0].averaged]
+    return Table("attacks", ("method", "ε", *names, *times), rows)
+
+
 def _evidence(finding: Tested) -> str:
     worst, attack = finding.worst, finding.attack
     return (
