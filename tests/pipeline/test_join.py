@@ -1,0 +1,93 @@
+"""Records that are looked up in further tables: by every method, strictly, and after a crash."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.errors import PublishError, SourceError
+from workplaces import STRONG, Register, jobs, joined, workers, workplaces
+
+LOUD = "1000"  # noise is then 0
+
+
+@pytest.fixture
+def register(tmp_path: Path) -> Register:
+    return Register(tmp_path / "register")
+
+
+def counts(register: Register, by: list[str]) -> dict[str, Any]:
+    """Counts of the records of workers, by attributes of other tables."""
+    spec = register.spec()
+    spec["unit"] = {"person": "worker", "max_records": 1}
+    spec["tables"] = [{"name": "jobs", "method": "counts", "by": by, "epsilon": LOUD}]
+    return spec
+
+
+def published(register: Register, spec: dict[str, Any], **more: Any) -> dict[tuple[str, ...], int]:
+    opened, out = register.open(spec, **more), register.folder / f"out-{register._runs}"
+    opened.run(out, simulation="suite")
+    rows = pq.read_table(out / "jobs.simulation.parquet").to_pylist()
+    codes = [name for name in rows[0] if name not in ("count", "moe90")]
+    return {tuple(row[name] for name in codes): row["count"] for row in rows if row["count"]}
+
+
+def truth(by: list[str]) -> dict[tuple[str, ...], int]:
+    known = {"place": ["10", "20", "30", "40"], "sector": ["A", "B"], "sex": ["1", "2"]}
+    rows = [tuple(row[name] for name in by) for row in joined().to_pylist()]
+    return dict(Counter(row for row in rows if all(v in known[n] for n, v in zip(by, row, strict=True))))
+
+
+@pytest.mark.parametrize("by", [["place"], ["sex", "sector"], ["sex"]])
+def test_counts_by_columns_of_other_tables(register: Register, by: list[str]) -> None:
+    assert published(register, counts(register, by)) == truth(by)
+
+
+def test_every_kind_of_source_can_be_looked_up(register: Register) -> None:
+    spec, folder = counts(register, ["sex", "place"]), register.folder
+    expected = truth(["sex", "place"])
+    pc.write_csv(workers(jobs().num_rows), folder / "workers.csv")
+    with duckdb.connect(str(folder / "places.db")) as connection:
+        listed = workplaces()  # noqa: F841 - the query's table
+        connection.execute("CREATE TABLE workplaces AS FROM listed")
+    spec["source"]["workers"] = str(folder / "workers.csv")
+    spec["source"]["workplaces"] = {"duckdb": str(folder / "places.db"), "table": "workplaces"}
+    assert published(register, spec) == expected
+
+
+def test_strictly_no_key_is_missing_and_none_is_listed_twice(register: Register) -> None:
+    spec = {**register.spec(), "strict": True}
+    clean = (
+        jobs()
+        .filter(pa.compute.less(jobs()["workplace"], 1000))
+        .filter(pa.compute.greater(jobs().filter(pa.compute.less(jobs()["workplace"], 1000))["workplace"], 50))
+    )
+    register.write(jobs=clean, workplaces=workplaces().slice(0, 8))
+    register.published(spec)
+    register.write(workplaces=pa.concat_tables([workplaces().slice(0, 8), workplaces().slice(0, 1)]))
+    with pytest.raises(SourceError, match="strict"):
+        register.published(spec)
+    register.write(workplaces=workplaces().slice(1, 7))
+    with pytest.raises(SourceError, match="strict"):
+        register.published(spec)
+
+
+def test_a_release_of_jobs_is_resumed_to_the_same_bytes(register: Register) -> None:
+    spec = register.spec(STRONG, epsilon="4", workers=["sex"], largest={"epsilon": "1"})
+    expected, opened, out = register.published(spec), register.open(spec), register.folder / "resumed"
+
+    def stop(step: str, done: int, total: int) -> None:
+        if step == "protect jobs":
+            raise OSError(28, "full")
+
+    with pytest.raises(PublishError, match="epsilon 5 is spent"):
+        opened.run(out, simulation="suite", observe=stop)
+    opened.resume()
+    assert register.files(out) == expected
