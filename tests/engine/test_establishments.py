@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
+from dataclasses import replace
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import ibis
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from discreet.codelists import flat
@@ -24,6 +28,7 @@ from discreet.engine.establishments import (
 from discreet.engine.joining import Lookup, Records, looked_up
 from discreet.engine.opening import open_engine
 from discreet.errors import SourceError
+from discreet.spec import FileSource
 
 PLACES, SEXES = ["a", "b", "c"], ["1", "2"]
 
@@ -163,6 +168,60 @@ def test_lookups_neither_add_nor_drop_a_job(twice: bool) -> None:
             for what in FORMS.values():
                 expected = {cell: (n, most) for cell, (n, most, _) in by_hand(known, what).items() if n}
                 assert rows_of(engine, jobs.counted(engine, what)) == expected
+
+
+def coarse() -> Any:
+    """Places a and b lie in N, c in S."""
+    return replace(PLACE, name="area", categories=(("N",), ("S",)), lookup={("a",): 0, ("b",): 0, ("c",): 1})
+
+
+@pytest.mark.parametrize("kind", ["padded", "coarse"])
+def test_texts_that_share_a_cell_are_added_up_before_the_largest_is_found(kind: str) -> None:
+    with open_engine("duckdb") as engine:
+        rows = [{"id": 1, "place": "a"}] * 3 + [{"id": 1, "place": "b"}] * 4 + [{"id": 2, "place": "c"}] * 5
+        by = coarse()
+        if kind == "padded":
+            rows = [{**row, "place": {"a": "1", "b": "01", "c": "2"}[row["place"]]} for row in rows]
+            by = attribute("place", ["01", "02"], width=2)
+        table = engine.store(ibis.memtable(pa.Table.from_pylist(rows)))
+        what = Workforce(Domain((by,)), Domain(()), Domain(()))
+        assert rows_of(engine, Establishments(Records(table), "id").counted(engine, what)) == {0: (7, 7), 1: (5, 5)}
+
+
+@pytest.mark.parametrize("name", ["n", "largest", "cell", "discreet"])
+@pytest.mark.parametrize("joined", [False, True], ids=["one file", "joined"])
+def test_columns_may_be_called_as_ours_are(name: str, joined: bool) -> None:
+    """A workplace column `n` must not be taken for the number of jobs."""
+    with open_engine("duckdb") as engine:
+        jobs = pa.table({"id": [1] * 40 + [2] * 7})
+        listed = pa.table({"id": [1, 2], name: ["a", "b"]})
+        by = replace(PLACE, source=(name,))
+        what = Workforce(Domain((by,)), Domain(()), Domain(()))
+        if joined:
+            tables = [engine.store(ibis.memtable(t)) for t in (jobs, listed)]
+            records = Records(tables[0], (Lookup("w", tables[1], "id", (name,)),))
+        else:
+            records = Records(engine.store(ibis.memtable(jobs.join(listed, "id"))))
+        assert rows_of(engine, Establishments(records, "id").counted(engine, what)) == {0: (40, 40), 1: (7, 7)}
+
+
+@pytest.mark.parametrize("nulls", [0, 1])
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
+def test_ids_that_are_no_number_are_missing_whatever_else_is_in_the_file(
+    tmp_path: Path, nulls: int, kind: pa.DataType
+) -> None:
+    """DuckDB would decide it for all of them from the least and the largest value that the file lists."""
+    ids = pa.array([math.nan] * 1000 + [1.0, 2.0, 2.0] + [None] * nulls, kind, from_pandas=False)
+    pq.write_table(pa.table({"id": ids}), tmp_path / "jobs.parquet")
+    with open_engine("duckdb") as engine:
+        table = engine.read(FileSource(path=str(tmp_path / "jobs.parquet")), tmp_path, ["id"])
+        what = Workforce(Domain(()), Domain(()), Domain(()))
+        for form in (
+            what,
+            replace(what, only=Domain((replace(PLACE, source=("id",), lookup={("nan",): 0}),)), chosen=(0,)),
+        ):
+            cells = rows_of(engine, Establishments(Records(table), "id").counted(engine, form))
+            assert cells == ({0: (3, 2)} if form is what else {})
 
 
 def test_a_column_that_two_tables_have_is_refused() -> None:

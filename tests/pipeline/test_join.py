@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,12 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
+from discreet.api import set_budget
 from discreet.errors import PublishError, SourceError
 from workplaces import STRONG, Register, jobs, joined, workers, workplaces
 
 LOUD = "1000"  # noise is then 0
+WHOLE_BUDGET = {"kind": "whole_establishment", "column": "workplace"}
 
 
 @pytest.fixture
@@ -77,6 +80,43 @@ def test_strictly_no_key_is_missing_and_none_is_listed_twice(register: Register)
     register.write(workplaces=workplaces().slice(1, 7))
     with pytest.raises(SourceError, match="strict"):
         register.published(spec)
+
+
+TWICE = {"worker": [6, 7, 8], "sex": ["2", "9", None], "education": ["3", "3", "3"]}
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_worker_listed_twice_is_counted_once(register: Register, strict: bool) -> None:
+    """By counts, and by counts beside jobs: of two entries each column has the least value."""
+    expected = truth(["sex", "place"])
+    register.write(workers=pa.concat_tables([workers(jobs().num_rows), pa.table(TWICE)]))
+    spec = counts(register, ["sex", "place"])
+    if strict:
+        with pytest.raises(SourceError, match="strict"):
+            published(register, {**spec, "strict": True})
+    else:
+        assert published(register, spec) == expected
+    mixed = counts(register, ["sex", "place"])
+    mixed["unit"] = {"establishment": "workplace", "whole": True, "max_records": 1000}
+    small = {"name": "small", "method": "employer", "mechanism": "truncated", "by": ["sector"], "epsilon": "100000"}
+    mixed["tables"][0]["epsilon"] = "100000"
+    mixed["tables"].append(small)
+    ledger = register.open(mixed).ledger
+    set_budget(ledger, "records", epsilon="1000000", unit=WHOLE_BUDGET, kind="simulation")
+    opened = register.open(mixed)
+    opened = replace(opened, ledger=ledger)
+    opened.run(register.folder / "mixed", simulation="suite")
+    rows = pq.read_table(register.folder / "mixed" / "jobs.simulation.parquet").to_pylist()
+    assert {(row["sex"], row["place"]): row["count"] for row in rows if row["count"]} == expected
+    sectors = pq.read_table(register.folder / "mixed" / "small.simulation.parquet").to_pylist()
+    listed = Counter(row["sector"] for row in joined().to_pylist() if row["workplace"] is not None)
+    assert {row["sector"]: row["count"] for row in sectors} == {"A": listed["A"], "B": listed["B"]}
+
+
+def test_a_frame_without_a_name_is_the_records(register: Register) -> None:
+    spec = counts(register, ["place"])
+    fewer = jobs().slice(0, 3)
+    assert sum(published(register, spec, frame=fewer).values()) == 3
 
 
 def test_a_release_of_jobs_is_resumed_to_the_same_bytes(register: Register) -> None:

@@ -22,7 +22,7 @@ from discreet.engine.spans import CELL
 from discreet.engine.tabulate import ENTITY, code
 from discreet.engine.text import missing
 
-N, LARGEST = "n", "largest"
+N, LARGEST = "discreet_jobs", "discreet_largest"  # no column of the data is called so
 PLACE = "discreet_place"
 WORKER = "discreet_worker"
 FEW = 3  # columns of text that are grouped as fast as their codes are matched
@@ -72,7 +72,7 @@ class Establishments:
         cells = one.group_by(columns).aggregate(**{N: one[N].sum(), LARGEST: one[N].max()})
         coded = code(engine, cells, what.by)
         number = _cell([coded[f"discreet_code_{i}"] for i in range(len(what.by.shape))], what.by.strides)
-        return coded.select(**{CELL: number, N: coded[N], LARGEST: coded[LARGEST]}).filter(_[CELL].notnull())
+        return _finished(coded.select(**{CELL: number, N: coded[N], LARGEST: coded[LARGEST]}).filter(_[CELL].notnull()))
 
     def _grouped(self, engine: Engine, what: Workforce, distinct: bool) -> ibis.Table:
         """The first level. Codes are matched before grouping: a cell's number is grouped faster than its many texts.
@@ -147,7 +147,12 @@ def counted(grouped: ibis.Table, cells: int) -> ibis.Table:
     """The second level: of every occupied cell the jobs, and those of the establishment that has most of them."""
     found = grouped.filter(grouped[WORKER].notnull())
     number = found[PLACE] * ibis.literal(cells, "int64") + found[WORKER]
-    return found.group_by(**{CELL: number}).aggregate(**{N: found[N].sum(), LARGEST: found[N].max()})
+    return _finished(found.group_by(**{CELL: number}).aggregate(**{N: found[N].sum(), LARGEST: found[N].max()}))
+
+
+def _finished(cells: ibis.Table) -> ibis.Table:
+    """As kernels read it: cell, jobs, and the most of one establishment."""
+    return cells.select(**{CELL: cells[CELL], "n": cells[N], "largest": cells[LARGEST]})
 
 
 def counted_with_sizes(engine: Engine, grouped: ibis.Table, cells: int) -> ibis.Table:
@@ -159,9 +164,9 @@ def counted_with_sizes(engine: Engine, grouped: ibis.Table, cells: int) -> ibis.
     each = sizes.cross_join(engine.public(pa.table({WORKER: pa.array(range(cells), pa.int64())})))
     number = each[PLACE] * ibis.literal(cells, "int64") + each[WORKER]
     each = engine.store(each.select(**{CELL: number, LARGEST: each[LARGEST]}))
-    counts = counted(grouped, cells).select(**{"discreet_cell": _[CELL], N: _[N]})
+    counts = counted(grouped, cells).select(**{"discreet_cell": _[CELL], N: _.n})
     joined = each.left_join(counts, [(CELL, "discreet_cell")])
-    return joined.select(**{CELL: joined[CELL], N: joined[N].fill_null(0), LARGEST: joined[LARGEST]})
+    return joined.select(**{CELL: joined[CELL], "n": joined[N].fill_null(0), "largest": joined[LARGEST]})
 
 
 def counted_without_large(engine: Engine, grouped: ibis.Table, cells: int, most: int) -> ibis.Table:

@@ -165,11 +165,14 @@ def _duckdb(backend: Any, source: DuckDBSource, base: Path, workspace: Path, wan
 
     def copy() -> None:
         backend.attach(str(path), "confidential_source", read_only=True)
-        schema, _, name = source.table.rpartition(".")
-        table = backend.table(name, database=("confidential_source", schema or "main"))
-        kept = [column for column in wanted if column in table.columns] or list(table.columns)
-        target.touch(mode=0o600)
-        backend.con.execute(f"COPY ({backend.compile(table.select(*kept))}) TO '{target}' (FORMAT parquet)")
+        try:
+            schema, _, name = source.table.rpartition(".")
+            table = backend.table(name, database=("confidential_source", schema or "main"))
+            kept = [column for column in wanted if column in table.columns] or list(table.columns)
+            target.touch(mode=0o600)
+            backend.con.execute(f"COPY ({backend.compile(table.select(*kept))}) TO '{target}' (FORMAT parquet)")
+        finally:
+            backend.detach("confidential_source")  # another table of it may be read, or this one again
 
     withhold(
         copy,

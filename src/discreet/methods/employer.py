@@ -249,9 +249,16 @@ class EmployerMethod:
     def inspect(self, records: Records) -> None:
         """Where a table of workplaces says what an establishment is, attributes in `by` must come from it: nothing else
         is the same for all its jobs. Attributes of workers must not."""
+        listed = {c for lookup in records.lookups if lookup.key == self.unit.entity for c in lookup.columns}
+        for attribute in self.what.only.attributes:
+            if len({column in listed for column in attribute.source}) > 1:
+                raise SourceError(
+                    f"{attribute.name!r} has columns of workplaces and of workers",
+                    where=f"tables.{self.name}.only",
+                    do="declare two attributes",
+                )
         if not self.listed:
             return
-        listed = {c for lookup in records.lookups if lookup.key == self.unit.entity for c in lookup.columns}
         for kind, domain, fits in (("by", self.what.by, True), ("workers", self.what.workers, False)):
             for attribute in domain.attributes:
                 if all((column in listed) == fits for column in attribute.source):

@@ -21,6 +21,7 @@ from discreet.post.rounding import nonnegative
 RANGE = 1 << 18  # cells in memory at a time
 LEVEL = Fraction(9, 10)
 HALF = (1 + LEVEL) / 2  # two statements at this level hold together at LEVEL
+MOST = 1 << 40  # jobs: no bound is published beyond it, and α times it fits into 62 bits
 CODES = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -77,7 +78,7 @@ class EmployerKernel:
             mine = largest[:: self.shared]
             drawn = self.bound.draw(mine, mine, stream, self.domain.cells + first // self.shared)
             limits = self.bound.limits(drawn, LEVEL)
-            most = np.repeat((limits or (drawn, drawn))[1], self.shared)
+            most = np.repeat(np.minimum((limits or (drawn, drawn))[1], MOST), self.shared)
             return [*self._within(HALF, most), most]
         return [] if self.mechanism.hides == "size" else self._within(LEVEL, np.zeros(values.size, np.int64))
 

@@ -16,6 +16,8 @@ from discreet.privacy.unit import Establishment, Unit, WholeEstablishment
 from discreet.spec import Employer
 from discreet.spec.employer import LaplaceParetoSpec, LogLaplaceSpec, SmoothGammaSpec, SmoothLaplaceSpec, TruncatedSpec
 
+MOST_TERM = 10**6  # of α's numerator and denominator
+
 
 def own_share(unit: Unit, cells: int) -> Fraction:
     """The part of a table's ε and δ that one worker cell may spend: under weak privacy each pays for itself."""
@@ -27,6 +29,9 @@ def made(spec: Employer, unit: Unit, cells: int, by_worker: bool) -> Mechanism:
     """The mechanism of a table, or a refusal that names the smallest ε that would do."""
     where = f"table {spec.name}"
     _refuse_unit(spec, unit, where)
+    if isinstance(unit, Establishment) and max(unit.alpha.numerator, unit.alpha.denominator) > MOST_TERM:
+        # α times a count must fit into 62 bits, whatever the count: it would fail after the reservation.
+        raise ParameterError(f"alpha {written(unit.alpha)} has too many digits", where="unit", do="six will do")
     share = own_share(unit, cells)
     try:
         return _made(spec, unit, share, cells if share == 1 else 1, by_worker, where)

@@ -26,9 +26,9 @@ def public(by: Sequence[str]) -> str:
 def as_recorded(by: Sequence[str]) -> str:
     """Where no table of workplaces says which cell an establishment is in."""
     return (
-        f"An establishment is what shares an identifier and its {', '.join(by)}, as its records have them: records of "
-        "one identifier in two cells are two establishments. An attribute of workers among these would divide every "
-        "establishment, and hide only its parts."
+        f"An establishment is what shares an identifier and its {', '.join(by)} (of several tables: all their "
+        "workplace attributes), as its records have them: records of one identifier in two cells are two "
+        "establishments. An attribute of workers among these would divide every establishment, and hide only its parts."
     )
 
 
@@ -43,7 +43,7 @@ def promises(unit: Establishment, epsilon: Fraction, delta: Fraction, weak: bool
     """What a reader of the table can learn. A job is in one of the worker cells, which under weak privacy pay for
     themselves."""
     own = epsilon / cells if weak else epsilon
-    slack = f", but for a probability of {written(delta)}" if delta else ""
+    slack = f", but for a probability of {written(delta)} (for two steps, 1+e^ε times that)" if delta else ""
     kinds = ", to somebody for whom all workers are alike" if weak else ""
     alpha = written(unit.alpha)
     shape = (
