@@ -24,7 +24,7 @@ from discreet.engine.audit import Audit, audit
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.joining import Records
 from discreet.engine.tabulate import check_columns, count_cells, keep_records, used_columns, wanted_columns
-from discreet.engine.text import missing
+from discreet.engine.text import as_text, missing
 from discreet.engine.values import Binned, sampled, value_columns, with_bins
 from discreet.errors import SourceError
 from discreet.methods.histogram import histogram_domain
@@ -367,6 +367,16 @@ def test_no_number_is_missing_whatever_else_is_in_the_file(
         assert [row["n"] for batch in engine.batches(gone) for row in batch.to_pylist()] == [
             1000 + sum(v is None for v in others)
         ]
+
+
+@pytest.mark.parametrize("others", [[], [None], [math.inf]])
+def test_no_number_is_no_code_whatever_else_is_in_the_file(tmp_path: Path, others: list[float | None]) -> None:
+    values = pa.array([math.nan, -math.nan, 25.5, 30.0, *others], pa.float64(), from_pandas=False)
+    pq.write_table(pa.table({"code": values}), tmp_path / "codes.parquet")
+    with duckdb_engine() as engine:
+        read = engine.read(FileSource(path=str(tmp_path / "codes.parquet")), tmp_path, ["code"])
+        texts = [v for batch in engine.batches(read.select(t=as_text(read["code"]))) for v in batch["t"].to_pylist()]
+        assert texts[:4] == [None, None, "25.5", "30"]
 
 
 def test_leaving_out_breaks_no_rule_and_lying_below_does() -> None:

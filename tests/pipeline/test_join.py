@@ -63,6 +63,10 @@ def test_every_kind_of_source_can_be_looked_up(register: Register) -> None:
     spec["source"]["workers"] = str(folder / "workers.csv")
     spec["source"]["workplaces"] = {"duckdb": str(folder / "places.db"), "table": "workplaces"}
     assert published(register, spec) == expected
+    with duckdb.connect(str(folder / "places.db")) as connection:
+        connection.execute(f"CREATE TABLE jobs AS FROM '{folder}/jobs.parquet'")
+    spec["source"]["jobs"] = {"duckdb": str(folder / "places.db"), "table": "jobs"}  # two tables of one database
+    assert published(register, spec) == expected
 
 
 def test_strictly_no_key_is_missing_and_none_is_listed_twice(register: Register) -> None:
