@@ -230,3 +230,8 @@ def test_a_column_that_two_tables_have_is_refused() -> None:
         with pytest.raises(SourceError, match="'x' is in jobs and in others"):
             looked_up("jobs", one, [("others", two, "id")], ["id", "x"])
         assert looked_up("jobs", one, [("others", two, "id")], ["id"]).lookups == ()
+        bare = engine.store(ibis.memtable(pa.table({"y": [1]})))
+        for records, further, where in ((bare, two, "source jobs"), (one, bare, "source others")):
+            with pytest.raises(SourceError, match="has no column 'id'") as refused:
+                looked_up("jobs", records, [("others", further, "id")], ["y"])
+            assert refused.value.where == where
