@@ -11,7 +11,7 @@ from ibis import _
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
 from discreet.engine.joining import Lookup, Records, same
-from discreet.engine.tabulate import ENTITY, N, Rows, code
+from discreet.engine.tabulate import ENTITY, N, Rows, code, only_number
 from discreet.engine.text import as_text, missing
 from discreet.engine.values import Binned, fates
 from discreet.privacy.unit import Establishment, Unit
@@ -94,15 +94,15 @@ def audit(
     without, heavy, over, heavy_records = 0, 0, 0, 0
     if unit.entity is not None:
         entity = table[unit.entity]
-        without = _number(engine, table.filter(missing(entity)).aggregate(n=_.count()))
+        without = only_number(engine, table.filter(missing(entity)).aggregate(n=_.count()))
         if not isinstance(unit, Establishment):  # all its jobs are used, however many
             sizes = table.filter(~missing(entity)).select(**{ENTITY: entity}).group_by(ENTITY).aggregate(n=_.count())
             too_many = engine.store(sizes.filter(_.n > unit.records))
-            heavy = _number(engine, too_many.aggregate(n=_.count()))
-            heavy_records = _number(engine, too_many.aggregate(n=_.n.sum().fill_null(0)))
+            heavy = only_number(engine, too_many.aggregate(n=_.count()))
+            heavy_records = only_number(engine, too_many.aggregate(n=_.n.sum().fill_null(0)))
             over = heavy_records - heavy * unit.records
     return Audit(
-        records=_number(engine, table.aggregate(n=_.count())),
+        records=only_number(engine, table.aggregate(n=_.count())),
         unreadable=engine.unreadable,
         without_entity=without,
         heavy_entities=heavy,
@@ -112,7 +112,9 @@ def audit(
         values=tuple(
             ValueAudit(
                 made,
-                **{name: _number(engine, table.filter(rule).aggregate(n=_.count())) for name, rule in rules.items()},
+                **{
+                    name: only_number(engine, table.filter(rule).aggregate(n=_.count())) for name, rule in rules.items()
+                },
             )
             for made, rules in ((made, fates(table, made)) for made in binned)
         ),
@@ -128,8 +130,8 @@ def _lookup(engine: Engine, records: ibis.Table, lookup: Lookup) -> LookupAudit:
     return LookupAudit(
         lookup.name,
         lookup.key,
-        unmatched=_number(engine, unmatched.aggregate(n=_.count())),
-        doubled=_number(engine, keys.filter(_.n > 1).aggregate(n=_.count())),
+        unmatched=only_number(engine, unmatched.aggregate(n=_.count())),
+        doubled=only_number(engine, keys.filter(_.n > 1).aggregate(n=_.count())),
     )
 
 
@@ -142,7 +144,7 @@ def _divided(engine: Engine, table: ibis.Table, entity: str, place: Domain) -> i
     names = [f"discreet_code_{i}" for i in range(len(place.attributes))]
     cells = coded.filter(*(coded[name].notnull() for name in names)).group_by([ENTITY, *names]).aggregate(n=_.count())
     several = cells.group_by(ENTITY).aggregate(n=_.count()).filter(_.n > 1)
-    return _number(engine, several.aggregate(n=_.count()))
+    return only_number(engine, several.aggregate(n=_.count()))
 
 
 def _attribute(engine: Engine, table: ibis.Table, attribute: Attribute) -> AttributeAudit:
@@ -160,15 +162,11 @@ def _attribute(engine: Engine, table: ibis.Table, attribute: Attribute) -> Attri
     ]
     return AttributeAudit(
         attribute,
-        missing=_number(engine, uncoded.filter(null).aggregate(n=_[N].sum().fill_null(0))),
-        undeclared=_number(engine, uncoded.filter(~null).aggregate(n=_[N].sum().fill_null(0))),
+        missing=only_number(engine, uncoded.filter(null).aggregate(n=_[N].sum().fill_null(0))),
+        undeclared=only_number(engine, uncoded.filter(~null).aggregate(n=_[N].sum().fill_null(0))),
         examples=tuple(examples),
     )
 
 
 def _texts(table: ibis.Table, attribute: Attribute) -> dict[str, ibis.Value]:
     return {column: as_text(table[column], attribute.width_of(j)) for j, column in enumerate(attribute.source)}
-
-
-def _number(engine: Engine, table: ibis.Table) -> int:
-    return sum(int(value) for batch in engine.batches(table) for value in batch.column(0).to_pylist())

@@ -19,7 +19,7 @@ from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.joining import Records
 from discreet.engine.spans import CELL
-from discreet.engine.tabulate import ENTITY, code
+from discreet.engine.tabulate import ENTITY, code, only_number
 from discreet.engine.text import missing
 
 N, LARGEST = "discreet_jobs", "discreet_largest"  # no column of the data is called so
@@ -57,7 +57,8 @@ class Establishments:
         if self.records.lookups:
             # A key that is listed twice gives records twice. That is rare: look afterwards, and only then look closer.
             found = engine.store(found)
-            if _sum(engine, found) != _number(engine, self.records.table):
+            before = only_number(engine, self.records.table.aggregate(discreet_number=_.count()))
+            if only_number(engine, found.aggregate(discreet_sum=found[N].sum().fill_null(0))) != before:
                 found = engine.store(self._grouped(engine, what, distinct=True))
         return found.filter(~missing(found[ENTITY]), found[PLACE].notnull())
 
@@ -175,15 +176,3 @@ def counted_without_large(engine: Engine, grouped: ibis.Table, cells: int, most:
     sizes = grouped.group_by(ENTITY).aggregate(discreet_size=grouped[N].sum())
     large = sizes.filter(sizes["discreet_size"] > most).select(ENTITY)
     return counted(grouped.anti_join(large, ENTITY), cells)
-
-
-def _sum(engine: Engine, table: ibis.Table) -> int:
-    return _only(engine, table.aggregate(discreet_sum=table[N].sum().fill_null(0)))
-
-
-def _number(engine: Engine, table: ibis.Table) -> int:
-    return _only(engine, table.aggregate(discreet_number=table.count()))
-
-
-def _only(engine: Engine, table: ibis.Table) -> int:
-    return sum(int(value) for batch in engine.batches(table) for value in batch.column(0).to_pylist())

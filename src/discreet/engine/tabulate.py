@@ -176,6 +176,11 @@ def code(engine: Engine, grouped: ibis.Table, domain: Domain, prefix: str = "dis
     return joined.select(*(grouped[column] for column in grouped.columns), **codes)
 
 
+def only_number(engine: Engine, table: ibis.Table) -> int:
+    """The one whole number that a table consists of."""
+    return sum(int(value) for batch in engine.batches(table) for value in batch.column(0).to_pylist())
+
+
 def _lookup(attribute: Attribute, i: int) -> pa.Table:
     keys = list(attribute.lookup)
     columns = {_key(i, j): pa.array([key[j] for key in keys], pa.string()) for j in range(len(attribute.source))}

@@ -77,8 +77,7 @@ class EmployerKernel:
         if self.bound is not None:
             mine = largest[:: self.shared]
             drawn = self.bound.draw(mine, mine, stream, self.domain.cells + first // self.shared)
-            limits = self.bound.limits(drawn, LEVEL)
-            most = np.repeat(np.minimum((limits or (drawn, drawn))[1], MOST), self.shared)
+            most = np.repeat(np.minimum(self.bound.limits(drawn, LEVEL)[1], MOST), self.shared)
             return [*self._within(HALF, most), most]
         return [] if self.mechanism.hides == "size" else self._within(LEVEL, np.zeros(values.size, np.int64))
 
