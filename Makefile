@@ -37,6 +37,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.flows --json
 	$(BIN)/python -m benchmarks.employer --json
 	$(BIN)/python -m benchmarks.utility_employer --json
+	$(BIN)/python -m benchmarks.sensitivity --json
 	$(BIN)/python -m benchmarks.scale --json
 
 lint: setup

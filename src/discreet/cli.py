@@ -9,6 +9,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
+from discreet import cli_estimates
 from discreet.errors import DiscreetError
 from discreet.version import __version__
 from discreet.words import plural
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 ledger_app = typer.Typer(help="What has been spent on which asset.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(ledger_app, name="ledger")
+cli_estimates.add(app)
 
 Spec = Annotated[Path, typer.Argument(help="The release, a YAML file.", metavar="RELEASE.YAML")]
 LedgerPlace = Annotated[Optional[str], typer.Option("--ledger", help="The ledger; default: the spec's.")]  # noqa: UP045

@@ -8,6 +8,8 @@ from __future__ import annotations
 import csv
 import difflib
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import inf
 from pathlib import Path
 
 from discreet.domain import Attribute, Key
@@ -165,6 +167,19 @@ def read_columns(path: Path, columns: Sequence[str], where: str) -> list[Key]:
     except ValueError:
         raise DomainError("cannot be read (not a path)", where=place, do="check the path") from None
     return rows
+
+
+def read_thresholds(path: Path, where: str) -> tuple[float, ...]:
+    """The numbers in the column `threshold` of a CSV file, each above the one before."""
+    rows = read_columns(path, ["threshold"], where)
+    place, do = f"{where}, file {path.name}", "one number a line, each above the one before"
+    try:
+        found = tuple(float(text) for (text,) in rows)
+    except ValueError:
+        raise DomainError("has a threshold that is no number", where=place, do=do) from None
+    if not found or not all(a < b for a, b in pairwise((-inf, *found, inf))):
+        raise DomainError("has thresholds that do not ascend", where=place, do=do)
+    return found
 
 
 def _find(column: str, header: list[str], where: str) -> int:

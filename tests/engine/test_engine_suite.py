@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -123,6 +124,65 @@ JOBS: dict[str, dict[str, Any]] = {  # of establishments, by the unit that hides
         "logs": {"by": [], "workers": ["education"], "mechanism": {"name": "log-laplace", "unbiased": False}},
     },
     "whole": {"small": {"by": ["place"], "workers": ["sex"], "mechanism": "truncated"}},
+}
+PAID = {"epsilon": "2", "delta": "0.01"}
+PAY = {"low": "-100", "high": "50000"}
+EXACT = {"column": "exact_pay", "low": "0", "high": "5000", "outside": "drop"}
+ESTIMATES: dict[str, dict[str, Any]] = {  # of small cells: floats must be summed in one order
+    "predicted": {
+        "by": ["state", "degree"],
+        "statistic": {"name": "prediction", "x": "small", "y": "pay", "at": "12.5"},
+        "variables": {"small": {"low": "0", "high": "200"}, "pay": PAY},
+        "groups": ["degree"],
+        "minimum": {"count": 3},
+    },
+    "winsorised": {
+        "by": ["sector"],
+        "statistic": {"name": "slope", "x": "pay", "y": "exact", "winsorise": "0.1"},
+        "variables": {"pay": {**PAY}, "exact": {**EXACT}},
+        "noise": "normal",
+        "formats": ["parquet", "csv", "dta"],
+    },
+    "wages_mean": {
+        "by": ["pairs"],
+        "statistic": {"name": "mean", "of": "wage"},
+        "variables": {"wage": {"low": "-5", "high": "9.5"}},
+        "size": "true",
+        "delta": None,
+        "search": "corners",
+    },
+    "in_trade": {
+        "by": ["degree"],
+        "statistic": {"name": "share", "of": "trading"},
+        "variables": {"trading": {"column": "industry", "equals": ["11", "99"]}},
+        "only": {"degree": ["02", "other"]},
+    },
+    "apart": {
+        "by": [],
+        "statistic": {"name": "difference", "of": "pay", "arm": "trading"},
+        "variables": {"trading": {"column": "industry", "equals": ["11", "99"]}, "pay": PAY},
+        "decay": "1/2",
+    },
+    "median": {
+        "by": ["state"],
+        "statistic": {"name": "quantile", "of": "rank", "p": "1/2"},
+        "variables": {"rank": {"column": "pay", "ranks": "thresholds.csv"}},
+        "size": {"public": "sizes.csv", "column": "people", "provenance": "made up"},
+        "delta": None,
+    },
+    "several": {
+        "by": ["state"],
+        "statistic": {"name": "coefficient", "y": "pay", "on": ["small", "exact"], "of": "exact"},
+        "variables": {"pay": PAY, "small": {"low": "0", "high": "200"}, "exact": EXACT},
+        "search": {"grid": 3},
+    },
+    "spread": {
+        "by": ["state"],
+        "statistic": {"name": "function", "file": "spread.py", "function": "spread", "of": ["pay"], "scale": "100"},
+        "variables": {"pay": PAY},
+        "search": "corners",
+        "grid": "0.1",
+    },
 }
 UNITS: dict[str, Any] = {"record": "record", "person": {"person": "person_id", "max_records": 2}}
 CUTS = {"whole": (1, 1 << 22), "in three": (3, 7), "in seven": (7, 40)}  # files and shuffle partitions; rows in a part
@@ -275,6 +335,50 @@ def test_published_bytes_of_jobs(
         found = register.published({**declared, "source": cut_up}, spark.session)
         assert [file for file in expected if expected[file] != found.get(file)] == []
         assert expected.keys() == found.keys()
+
+
+@pytest.mark.parametrize(
+    ("unit", "cut"),
+    [
+        pytest.param(unit, cut, marks=[] if (unit, cut) in SOON[1:] else pytest.mark.full)
+        for unit, cut in itertools.product(UNITS, CUTS)
+    ],
+)
+def test_published_bytes_of_estimates(
+    bureau: Bureau, spark: Spark, monkeypatch: pytest.MonkeyPatch, unit: str, cut: str
+) -> None:
+    """Numbers of every type, infinities and negative zeros among them; sums run in the order of the cell."""
+    from discreet.engine.spark import engine as spark_engine
+
+    pieces, part = CUTS[cut]
+    monkeypatch.setattr("discreet.methods.sensitivity.PART", part)
+    monkeypatch.setattr("discreet.methods.sensitivity.PIECE", part)
+    monkeypatch.setitem(spark_engine._SETTINGS, "spark.sql.shuffle.partitions", str(pieces))
+    (bureau.folder / "thresholds.csv").write_text("threshold\n-1\n5000\n9999\n17403\n200000\n")
+    (bureau.folder / "sizes.csv").write_text("state,people\n01,90\n02,80\n03,7\n05,0\n")
+    (bureau.folder / "spread.py").write_text("def spread(columns):\n    return columns[0].max() - columns[0].min()\n")
+    table = records()
+    zeros = pa.array(np.array([-0.0, 0.0, 3.5, 200.0, 17.25])[np.arange(table.num_rows) % 5])
+    table = table.set_column(table.column_names.index("small"), "small", zeros)
+    pq.write_table(table, bureau.folder / "records.parquet")
+    declared = {
+        **spec(unit, bureau.folder / "records.parquet"),
+        "unit": "record" if unit == "record" else {"person": "person_id", "max_records": 1},
+        "tables": [
+            {
+                key: value
+                for key, value in {"name": name, "method": "sensitivity", **PAID, **deepcopy(case)}.items()
+                if value is not None
+            }
+            for name, case in ESTIMATES.items()
+        ],
+    }
+    expected = bureau.published(declared)
+    assert any("/part-" in name for name in expected) == (part < 10)
+    cut_up = {"records": str(split(table, bureau.folder / "split", pieces))}
+    found = bureau.published({**declared, "source": cut_up}, spark.session)
+    assert [name for name in expected if expected[name] != found.get(name)] == []
+    assert expected.keys() == found.keys()
 
 
 def test_resumed_on_another_engine(bureau: Bureau, spark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:

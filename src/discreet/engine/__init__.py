@@ -40,7 +40,14 @@ class Engine(Protocol):
     def prioritised(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
         """The table and one more column: a keyed pseudo-random int64 of each row's content."""
 
-    def map(self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None) -> ibis.Table:
+    def map(
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = quiet,
+    ) -> ibis.Table:
         """What a kernel makes of every span of a table, occupied or not; it stays in the engine."""
 
     def gather(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import ibis
@@ -13,7 +13,7 @@ from discreet.engine import Engine
 from discreet.engine.joining import Lookup, Records, same
 from discreet.engine.tabulate import ENTITY, N, Rows, code, only_number
 from discreet.engine.text import as_text, missing
-from discreet.engine.values import Binned, fates
+from discreet.engine.values import Binned, Observed, fates
 from discreet.privacy.unit import Establishment, Unit
 
 EXAMPLES = 5
@@ -41,6 +41,16 @@ class ValueAudit:
 
 
 @dataclass(frozen=True)
+class ObservedAudit:
+    """Records without a value, with one that is no number, or with one outside the declared bounds."""
+
+    observed: Observed
+    missing: int
+    unreadable: int
+    outside: int
+
+
+@dataclass(frozen=True)
 class LookupAudit:
     """Records whose key is not listed in a further table, and keys that are listed there more than once."""
 
@@ -48,6 +58,28 @@ class LookupAudit:
     key: str
     unmatched: int
     doubled: int
+
+
+@dataclass(frozen=True)
+class ScaleAudit:
+    """What scales the noise of a group of cells, and which cell it comes from."""
+
+    group: str
+    chi: float = field(repr=False)
+    cell: str = field(repr=False)
+    records: int = field(repr=False)
+
+
+@dataclass(frozen=True)
+class EstimateAudit:
+    """Cells of a table of estimates: occupied, too small to have a say in its noise, without a finite sensitivity."""
+
+    table: str
+    cells: int
+    small: int
+    infinite: int
+    examples: tuple[str, ...] = field(repr=False)
+    scales: tuple[ScaleAudit, ...] = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -61,6 +93,8 @@ class Audit:
     records_over: int
     attributes: tuple[AttributeAudit, ...]
     values: tuple[ValueAudit, ...] = ()
+    observed: tuple[ObservedAudit, ...] = ()
+    estimates: tuple[EstimateAudit, ...] = ()
     lookups: tuple[LookupAudit, ...] = ()
     records_of_heavy: int = 0  # all records of entities that have too many
     divided: int = 0  # establishments that lie in more than one cell of a table
@@ -73,6 +107,7 @@ class Audit:
             self.records_over,
             *(a.missing + a.undeclared for a in self.attributes),
             *(v.below + v.unreadable for v in self.values),  # what the sample rule leaves out breaks no rule
+            *(o.missing + o.unreadable + o.outside for o in self.observed),
             *(lookup.unmatched + lookup.doubled for lookup in self.lookups),
             self.divided,
         )
@@ -86,9 +121,10 @@ def audit(
     unit: Unit,
     binned: Sequence[Binned] = (),
     places: Sequence[Domain] = (),
+    observed: Sequence[Observed] = (),
 ) -> Audit:
-    """Look at every rule of a release: records a unit, each attribute that a table is by, each value in bins, tables
-    that records are looked up in, and the `places` that an establishment should have one of."""
+    """Look at every rule of a release: records a unit, each attribute that a table is by, each value in bins or bounds,
+    tables that records are looked up in, and the `places` that an establishment should have one of."""
     table = records.joined()
     attributes = {a.name: a for d in domains for a in d.attributes if not a.numbered}
     without, heavy, over, heavy_records = 0, 0, 0, 0
@@ -109,18 +145,16 @@ def audit(
         records_over=over,
         records_of_heavy=heavy_records,
         attributes=tuple(_attribute(engine, table, a) for a in attributes.values()),
-        values=tuple(
-            ValueAudit(
-                made,
-                **{
-                    name: only_number(engine, table.filter(rule).aggregate(n=_.count())) for name, rule in rules.items()
-                },
-            )
-            for made, rules in ((made, fates(table, made)) for made in binned)
-        ),
+        values=tuple(ValueAudit(made, **_tally(engine, table, fates(table, made))) for made in binned),
+        observed=tuple(ObservedAudit(made, **_tally(engine, table, made.fates(table))) for made in observed),
         lookups=tuple(_lookup(engine, records.table, lookup) for lookup in records.lookups),
         divided=sum(_divided(engine, table, unit.entity, place) for place in places if unit.entity is not None),
     )
+
+
+def _tally(engine: Engine, table: ibis.Table, rules: Mapping[str, ibis.Value]) -> dict[str, int]:
+    """How many records each rule is about."""
+    return {name: only_number(engine, table.filter(rule).aggregate(n=_.count())) for name, rule in rules.items()}
 
 
 def _lookup(engine: Engine, records: ibis.Table, lookup: Lookup) -> LookupAudit:

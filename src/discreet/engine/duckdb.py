@@ -114,9 +114,16 @@ class DuckDBEngine:
         udf = ibis.udf.scalar.pyarrow(priority, signature=(inputs, "int64"), null_handling="special")
         return table.mutate(**{name: udf(*(table[column] for column in columns))})
 
-    def map(self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None) -> ibis.Table:
+    def map(
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = quiet,
+    ) -> ibis.Table:
         target = readers.numbered(self.folder)
-        readers.write(target, self.gather(table, spans, kernel, secret), kernel.schema)
+        readers.write(target, self.gather(table, spans, kernel, secret, progress), kernel.schema)
         return self._backend.read_parquet(str(target))
 
     def gather(

@@ -19,7 +19,7 @@ from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
 from discreet.engine.spans import CELL
 from discreet.engine.text import as_text, missing
-from discreet.engine.values import Binned, sampled
+from discreet.engine.values import Binned, Observed, sampled
 from discreet.errors import SourceError
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Unit
@@ -51,11 +51,13 @@ def used_columns(domains: Sequence[Domain]) -> list[str]:
     return list(dict.fromkeys(c for d in domains for a in d.attributes for c in a.source))
 
 
-def wanted_columns(domains: Sequence[Domain], unit: Unit, binned: Sequence[Binned] = ()) -> list[str]:
-    """What is read of the source: the columns of every table, those that bins are made of, and the unit's."""
+def wanted_columns(
+    domains: Sequence[Domain], unit: Unit, binned: Sequence[Binned] = (), observed: Sequence[Observed] = ()
+) -> list[str]:
+    """What is read of the source: the columns of every table, those that values are made of, and the unit's."""
     made = {b.name for b in binned}
     columns = [c for c in used_columns(domains) if c not in made]
-    columns += [c for b in binned for c in b.reads]
+    columns += [c for b in binned for c in b.reads] + [made.column for made in observed]
     columns += [] if unit.entity is None else [unit.entity]
     return list(dict.fromkeys(columns))
 
@@ -112,6 +114,14 @@ def keep_records(
         records = Rows(table.select(*columns) if columns else table, False, complete)
         # Several tables are counted from one snapshot; one table is one scan.
         return records if len(domains) == 1 else Rows(engine.store(records.grouped(columns)), True, complete)
+    kept = Rows(limited(engine, table, columns, domains, unit, secret), weighted=False)
+    return Rows(engine.store(kept.grouped(columns)), True, complete)
+
+
+def limited(
+    engine: Engine, table: ibis.Table, columns: Sequence[str], domains: Sequence[Domain], unit: Unit, secret: Secret
+) -> ibis.Table:
+    """These columns of at most `max_records` records of every entity, with the entity."""
     entity = table[unit.entity]
     rows = table.filter(~missing(entity)).select(**{ENTITY: entity}, **{column: table[column] for column in columns})
     rows = engine.store(rows)  # one snapshot: who has too many records is decided on the records that are counted
@@ -123,8 +133,7 @@ def keep_records(
     ranked = many.mutate(discreet_rank=ibis.row_number().over(group_by=ENTITY, order_by=order))
     chosen = ranked.filter(_.discreet_rank < unit.records).select(*columns, ENTITY)
     light = rows.anti_join(heavy, ENTITY).select(*columns, ENTITY)
-    kept = Rows(ibis.union(light, chosen), weighted=False)
-    return Rows(engine.store(kept.grouped(columns)), True, complete)
+    return ibis.union(light, chosen)
 
 
 def _with_useless(engine: Engine, rows: ibis.Table, domains: Sequence[Domain]) -> ibis.Table:
@@ -148,12 +157,17 @@ def count_cells(engine: Engine, rows: Rows, domain: Domain) -> ibis.Table:
         if a.other is None and a.source[0] not in rows.complete
     ]
     coded = coded.filter(*dropping) if dropping else coded
-    cell = reduce(
+    cell = cell_number(coded, domain)
+    return engine.store(coded.group_by(**{CELL: cell}).aggregate(n=coded[N].sum()))
+
+
+def cell_number(coded: ibis.Table, domain: Domain) -> ibis.Value:
+    """The mixed-radix number of a row's codes; null where one of them is."""
+    return reduce(
         add,
         (coded[_code(i)] * ibis.literal(s, "int64") for i, s in enumerate(domain.strides)),
         ibis.literal(0, "int64"),
     )
-    return engine.store(coded.group_by(**{CELL: cell}).aggregate(n=coded[N].sum()))
 
 
 def code(engine: Engine, grouped: ibis.Table, domain: Domain, prefix: str = "discreet_code_") -> ibis.Table:

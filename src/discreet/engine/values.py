@@ -1,4 +1,4 @@
-"""From a record's value to its bin: the sample rule and the borders as one expression, the same on every engine.
+"""From a record's value to its bin, or to a bounded number: one expression, the same on every engine.
 
 Both are functions of the record alone, so they cost nothing. A record that is not in the sample, or has no value, has
 no bin, and is dropped by the tables that use it.
@@ -47,11 +47,77 @@ class Binned:
         )
 
 
-def value_columns(binned: Sequence[Binned], codes: Sequence[str]) -> dict[str, bool]:
+@dataclass(frozen=True)
+class Observed:
+    """A value that is made of one column of a record."""
+
+    name: str
+    column: str
+    low: float
+    high: float
+    outside: Literal["clamp", "drop"] = "clamp"
+    equals: tuple[str, ...] | None = None  # codes that are 1, all others 0
+    ranked: bool = False  # among public thresholds, later: here it keeps its own size
+
+    def value(self, table: ibis.Table) -> ibis.Value:
+        """The value, float64; null where the record has none."""
+        column = table[self.column]
+        if self.equals is not None:
+            one = as_text(column).isin(self.equals).fill_null(False).ifelse(1.0, 0.0)
+            return missing(column).ifelse(ibis.null("float64"), one)
+        found = _real(column)
+        # A negative zero sorts before zero on one engine and beside it on the other.
+        found = (found == 0.0).ifelse(0.0, found)
+        if self.ranked:
+            return found
+        if self.outside == "drop":
+            return found.between(self.low, self.high).ifelse(found, ibis.null("float64"))
+        return (found < self.low).ifelse(self.low, (found > self.high).ifelse(self.high, found))
+
+    def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
+        """What can become of a record's value, besides being used as it is."""
+        column = table[self.column]
+        none = missing(column)
+        if self.equals is not None:
+            return {"missing": none, "unreadable": ibis.literal(False), "outside": ibis.literal(False)}
+        found = _real(column)
+        beyond = ~found.between(self.low, self.high).fill_null(True)
+        return {
+            "missing": none,
+            "unreadable": ~none & found.isnull(),
+            "outside": ibis.literal(False) if self.ranked else ~found.isnull() & beyond,
+        }
+
+    def in_words(self) -> str:
+        """The rule, for a plan."""
+        if self.equals is not None:
+            ones = " or ".join(self.equals)
+            return f"{self.name}: 1 where {self.column} is {ones}, else 0; records without it are dropped"
+        if self.ranked:
+            return f"{self.name}: the rank of {self.column} among public thresholds; records without it are dropped"
+        fate = "clamped to them" if self.outside == "clamp" else "dropped"
+        return (
+            f"{self.name}: {self.column} between {self.low:g} and {self.high:g}; records outside are {fate}, without a "
+            "value dropped"
+        )
+
+
+def _real(column: ibis.Value) -> ibis.Value:
+    """A column as float64, alike on every engine; what is no number is missing."""
+    if column.type().is_decimal():
+        column = column.cast("string")  # engines divide decimals differently; a text they all read correctly
+    found = number(column)
+    found = found if found.type().is_floating() else found.cast("float64")
+    return missing(found).ifelse(ibis.null("float64"), found.cast("float64"))
+
+
+def value_columns(binned: Sequence[Binned], codes: Sequence[str], observed: Sequence[Observed] = ()) -> dict[str, bool]:
     """The columns that are read as numbers, and whether as codes as well."""
+    coded = {*codes, *(made.column for made in observed if made.equals is not None)}
+    real = [made.column for made in observed if made.equals is None]
     compared = {rule.column for made in binned for rule in made.sample if rule.equals is not None}
     ranged = [r.column for made in binned for r in made.sample if r.at_least is not None or r.at_most is not None]
-    return {column: column in compared | set(codes) for column in [*(made.value for made in binned), *ranged]}
+    return {column: column in compared | coded for column in [*(made.value for made in binned), *ranged, *real]}
 
 
 def with_bins(table: ibis.Table, binned: Sequence[Binned]) -> ibis.Table:

@@ -13,20 +13,17 @@ from functools import cached_property
 from math import pi, sqrt
 
 import numpy as np
-from flint import arb, ctx
 from numpy.typing import NDArray
 
 from discreet.errors import KeyRefused, ParameterError
 from discreet.noise.balls import ball, positive_fraction, rounded_up
 from discreet.noise.key import ReleaseKey
 from discreet.noise.normal import Normal
+from discreet.privacy.gaussian import as_rho
 
 Int64s = NDArray[np.int64]
 
-BITS = 256
-CLOSE = Fraction(1, 2**40)  # relative width at which a search ends; what it leaves is added
 BOUND = Fraction(2**50)
-LARGEST_LOSS = 2**20
 
 
 @dataclass(frozen=True)
@@ -80,44 +77,6 @@ class UnitSplitting:
         )
 
 
-def gaussian_delta(rho: Fraction, epsilon: Fraction) -> arb:
-    """δ(ε) = Φ(μ/2 − ε/μ) − e^ε·Φ(−μ/2 − ε/μ), μ = √(2ρ): exact for normal noise (Balle & Wang 2018)."""
-    with ctx.workprec(BITS):
-        mu, root = ball(2 * rho).sqrt(), arb(2).sqrt()
-        ratio = ball(epsilon) / mu
-        return ((ratio - mu / 2) / root).erfc() / 2 - ball(epsilon).exp() * ((ratio + mu / 2) / root).erfc() / 2
-
-
-def as_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
-    """The least ε, from above, at which normal noise of loss ρ keeps δ; 0 if δ is kept without."""
-    positive_fraction("rho", rho)
-    _check_delta(delta)
-    low, high = Fraction(0), Fraction(1)
-    if bool(gaussian_delta(rho, low) <= ball(delta)):
-        return low
-    while not bool(gaussian_delta(rho, high) <= ball(delta)):
-        low, high = high, 2 * high
-        if high > LARGEST_LOSS:
-            raise ParameterError("a loss without use", where="rho", do="compare smaller establishments")
-    while high - low > CLOSE * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if bool(gaussian_delta(rho, middle) <= ball(delta)) else (middle, high)
-    return high
-
-
-def as_rho(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """The largest ρ, from below, that (ε, δ) allows normal noise."""
-    positive_fraction("epsilon", epsilon)
-    _check_delta(delta)
-    low, high = Fraction(0), Fraction(1)
-    while bool(gaussian_delta(high, epsilon) <= ball(delta)):
-        low, high = high, 2 * high
-    while high - low > CLOSE * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if bool(gaussian_delta(middle, epsilon) <= ball(delta)) else (low, middle)
-    return low
-
-
 def fair(alpha: Fraction, epsilon: Fraction, delta: Fraction, reference: int) -> UnitSplitting:
     """The comparator that promises an establishment of the reference size what (α, ε)-privacy promises every one, but
     for δ: T = max(1, ⌊α·reference⌋), and ρ such that its growth by 1+α loses (ε, δ) exactly. Smaller establishments
@@ -125,8 +84,3 @@ def fair(alpha: Fraction, epsilon: Fraction, delta: Fraction, reference: int) ->
     threshold = max(1, int(positive_fraction("alpha", alpha) * reference))
     step = max(alpha * reference, Fraction(1)) / threshold
     return UnitSplitting(threshold, as_rho(epsilon, delta) / step**2)
-
-
-def _check_delta(delta: Fraction) -> None:
-    if not 0 < positive_fraction("delta", delta) < 1:
-        raise ParameterError("delta lies strictly between 0 and 1", where="delta", do="give a small one")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from discreet.errors import SpecError
 from discreet.publish.lehd.sidecars import joined
@@ -18,13 +18,16 @@ if TYPE_CHECKING:
     from discreet.engine import Engine
     from discreet.engine.fingerprint import Bound
     from discreet.engine.spans import Progress, Spans
-    from discreet.engine.values import Binned
+    from discreet.engine.values import Binned, Observed
     from discreet.methods.writing import Made, Places
     from discreet.privacy.confidential import Confidential
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.reservation import Reservation
     from discreet.publish.lehd.sidecars import Sidecars
     from discreet.spec import Release, Table
+
+
+Grain = Literal["records", "establishments", "observations"]
 
 
 @dataclass(frozen=True)
@@ -90,8 +93,8 @@ class Method(Protocol):
         """As the release calls it."""
 
     @property
-    def per_establishment(self) -> bool:
-        """Whether it counts what each establishment has in each cell, rather than records of a unit."""
+    def grain(self) -> Grain:
+        """What it is made of: numbers of records, what each establishment has, or every record's values."""
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -102,8 +105,12 @@ class Method(Protocol):
         """Columns of bins that the domains use and the records do not have."""
 
     @property
+    def observed(self) -> tuple[Observed, ...]:
+        """The values that are made of each record; none if it only counts."""
+
+    @property
     def spans(self) -> tuple[Spans, ...]:
-        """How each domain's cells are cut into pieces of work: from the declaration alone."""
+        """How the cells of each tabulated table are cut into pieces of work: from the declaration alone."""
 
     def guarantee(self) -> Guarantee:
         """What all of it promises together."""
@@ -124,8 +131,8 @@ class Method(Protocol):
         """What can be kept, so that more can be made of it later; none if all is published as it is measured."""
 
     def tabulate(self, engine: Engine, rows: Any) -> list[Confidential[ibis.Table]]:
-        """The exact numbers the noise will be added to, by cell, one table a domain: of the records that are kept, or
-        of all records by establishment."""
+        """The exact numbers the noise will be added to, by cell, one table for each of `spans`: of what its grain
+        says."""
 
     def protect(
         self,
@@ -143,6 +150,7 @@ _METHODS = {
     "earnings": ("discreet.methods.earnings", "EarningsMethod"),
     "employer": ("discreet.methods.employer", "EmployerMethod"),
     "flows": ("discreet.methods.flows", "FlowsMethod"),
+    "sensitivity": ("discreet.methods.sensitivity", "SensitivityMethod"),
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,9 @@ from discreet.engine import Engine
 from discreet.engine.fingerprint import Bound
 from discreet.engine.spans import Progress, Span, Spans
 from discreet.engine.tabulate import Rows, count_cells
-from discreet.engine.values import Binned
+from discreet.engine.values import Binned, Observed
 from discreet.errors import DomainError, GuaranteeError, ParameterError
-from discreet.methods import Column, ExpectedError, Measurement, Published, code_columns
+from discreet.methods import Column, ExpectedError, Grain, Measurement, Published, code_columns
 from discreet.methods.cells import Int64s, dense, merge, ranges
 from discreet.methods.units import refuse_unless_records
 from discreet.methods.writing import Made, Places, write_parts
@@ -55,7 +55,8 @@ class CountsMethod:
     spec: Counts
     domain: Domain
     unit: Unit
-    per_establishment = False
+    grain: ClassVar[Grain] = "records"
+    observed: ClassVar[tuple[Observed, ...]] = ()
 
     @classmethod
     def of(cls, release: Release, table: Counts) -> CountsMethod:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -23,9 +23,9 @@ from discreet.engine import Engine
 from discreet.engine.fingerprint import Bound
 from discreet.engine.spans import Progress, Spans
 from discreet.engine.tabulate import Rows, count_cells
-from discreet.engine.values import Binned
+from discreet.engine.values import Binned, Observed
 from discreet.errors import DomainError, ParameterError, SpecError
-from discreet.methods import Column, ExpectedError, Measurement, Published
+from discreet.methods import Column, ExpectedError, Grain, Measurement, Published
 from discreet.methods.earnings_columns import earnings_about, earnings_columns
 from discreet.methods.earnings_tables import EarningsTables
 from discreet.methods.histogram import (
@@ -66,7 +66,8 @@ class EarningsMethod:
     unit: Unit
     families: tuple[Domain, ...] = ()  # that the estimator shrunk borrows from, the widest first
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of codes, for LEHD's label files
-    per_establishment = False
+    grain: ClassVar[Grain] = "records"
+    observed: ClassVar[tuple[Observed, ...]] = ()
 
     @classmethod
     def of(cls, release: Release, table: Earnings) -> EarningsMethod:

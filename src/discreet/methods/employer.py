@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from discreet.domain import Domain
 from discreet.engine import Engine
@@ -22,12 +22,12 @@ from discreet.engine.establishments import (
 from discreet.engine.fingerprint import Bound
 from discreet.engine.joining import Records
 from discreet.engine.spans import Progress, Span, Spans
-from discreet.engine.values import Binned
+from discreet.engine.values import Binned, Observed
 from discreet.errors import DomainError, GuaranteeError, ParameterError, SourceError, SpecError
 from discreet.mechanisms import Mechanism
 from discreet.mechanisms.discrete import Truncated
 from discreet.mechanisms.log_laplace import LogLaplace
-from discreet.methods import Column, ExpectedError, Measurement, Published, code_columns
+from discreet.methods import Column, ExpectedError, Grain, Measurement, Published, code_columns
 from discreet.methods import employer_words as words
 from discreet.methods.employer_kernel import LEVEL, EmployerKernel
 from discreet.methods.employer_mechanism import made, own_share
@@ -57,7 +57,8 @@ class EmployerMethod:
     what: Workforce
     unit: Unit
     listed: bool  # workplace attributes come from a table of workplaces, one entry an establishment
-    per_establishment = True
+    grain: ClassVar[Grain] = "establishments"
+    observed: ClassVar[tuple[Observed, ...]] = ()
 
     @classmethod
     def of(cls, release: Release, table: Employer) -> EmployerMethod:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import pi
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -21,9 +21,9 @@ from discreet.engine import Engine
 from discreet.engine.fingerprint import Bound
 from discreet.engine.spans import Progress, Spans
 from discreet.engine.tabulate import Rows, count_cells
-from discreet.engine.values import Binned
+from discreet.engine.values import Binned, Observed
 from discreet.errors import DomainError, ParameterError, SpecError
-from discreet.methods import Column, ExpectedError, Measurement, Published
+from discreet.methods import Column, ExpectedError, Grain, Measurement, Published
 from discreet.methods.destinations import Destinations
 from discreet.methods.flow_columns import REPORT, REPORT_COLUMNS, flow_columns, flows_about
 from discreet.methods.flow_outlook import flows_outlook
@@ -72,7 +72,8 @@ class FlowsMethod:
     attributes: Mapping[str, Domain]  # that the declaration names, by what they are for
     base: Path = Path()
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    per_establishment = False
+    grain: ClassVar[Grain] = "records"
+    observed: ClassVar[tuple[Observed, ...]] = ()
 
     @classmethod
     def of(cls, release: Release, table: Flows) -> FlowsMethod:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from discreet.engine import Engine
-from discreet.engine.audit import Audit
+from discreet.engine.audit import Audit, EstimateAudit
+from discreet.engine.observations import Observations
 from discreet.engine.opening import open_engine
 from discreet.errors import EngineError, SpecError
 from discreet.methods import methods
+from discreet.methods.sensitivity import SensitivityMethod
+from discreet.methods.sensitivity_audit import audit
+from discreet.noise.key import ReleaseKey
 from discreet.pipeline.records import audited, read_records
 from discreet.privacy.unit import Establishment
 from discreet.spec import Employer, Release
@@ -32,7 +37,31 @@ def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
 
 def _audit(release: Release, engine: Engine, frame: Any, clean: bool) -> Audit:
     tables = methods(release)
-    return audited(engine, release, tables, read_records(engine, release, tables, frame, clean))
+    records = read_records(engine, release, tables, frame, clean)
+    estimates = [table for table in tables if isinstance(table, SensitivityMethod)]
+    records = records.stored(engine) if estimates else records
+    # Which record of a unit is used depends on a release's key: any other key chooses as well.
+    rows = Observations(records, release.unit, ReleaseKey.generate().secret("records", release.release, length=16))
+    found = audited(engine, release, tables, records)
+    return replace(found, estimates=tuple(audit(engine, table, rows) for table in estimates))
+
+
+def _estimates(found: EstimateAudit) -> list[str]:
+    """Where the noise of a table of estimates comes from."""
+    small = f", {found.small:,} of them too small to have a say" if found.small else ""
+    out = [f"{found.table}: {plural(found.cells, 'cell')} with records{small}"]
+    out += [
+        f"{found.table}: {scale.group}: χ = {scale.chi:.4g}, from the {plural(scale.records, 'record')} of {scale.cell}"
+        for scale in found.scales
+    ]
+    if found.infinite:
+        names = "; ".join(found.examples) + ("; …" if found.infinite > len(found.examples) else "")
+        out.append(
+            f"{found.table}: one record can move {plural(found.infinite, 'cell')} beyond all bounds: {names}. They "
+            "have no say in χ; winsorise, raise `minimum`, join cells or search a grid to include them, or write "
+            "`infinite: refuse`"
+        )
+    return out
 
 
 def _left_out(found: Audit, release: Release) -> str:
@@ -51,6 +80,31 @@ def _tables(release: Release) -> dict[str, list[str]]:
         for name in dict.fromkeys(a.name for domain in release.domains_of(table).values() for a in domain.attributes):
             found.setdefault(name, []).append(table.name)
     return {name: tables for name, tables in found.items() if len(tables) < len(release.tables)}
+
+
+def _values(found: Audit) -> list[str]:
+    """What becomes of values in bins and in bounds, and of the estimates made of them."""
+    out = []
+    for v in found.values:
+        column = v.binned.value
+        share = (v.missing + v.unreadable + v.outside) / found.records if found.records else 0
+        out.append(
+            f"{column}: {v.missing:,} records without a value, {v.unreadable:,} with one that is no number and "
+            f"{v.outside:,} outside the sample are left out ({share:.1%} of all)"
+            f"{'  <-- most of them: is the sample rule right?' if share > 0.5 else ''}"
+        )
+        out.append(f"{column}: {v.below:,} records below {v.binned.bins.borders[0]:,} are counted in the first bin")
+    for o in found.observed:
+        made = o.observed
+        bounds = f"{made.low:g} … {made.high:g}"
+        fate = "dropped" if made.outside == "drop" else "clamped"
+        out.append(
+            f"{made.name}: {o.missing:,} records without a value and {o.unreadable:,} with one that is no number are "
+            f"dropped; {o.outside:,} outside {bounds} are {fate}"
+        )
+    for table in found.estimates:
+        out += _estimates(table)
+    return out
 
 
 def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
@@ -86,15 +140,7 @@ def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
         out.append(f"{text} ({share:.1%} of all){'  <-- most of them: is the code list right?' if share > 0.5 else ''}")
         if examples and a.examples:
             out.append(f"  most frequent undeclared: {', '.join(a.examples)}")
-    for v in found.values:
-        column = v.binned.value
-        share = (v.missing + v.unreadable + v.outside) / found.records if found.records else 0
-        out.append(
-            f"{column}: {v.missing:,} records without a value, {v.unreadable:,} with one that is no number and "
-            f"{v.outside:,} outside the sample are left out ({share:.1%} of all)"
-            f"{'  <-- most of them: is the sample rule right?' if share > 0.5 else ''}"
-        )
-        out.append(f"{column}: {v.below:,} records below {v.binned.bins.borders[0]:,} are counted in the first bin")
+    out += _values(found)
     if found.clean:
         out.append("Every record follows the rules.")
     elif release.strict:

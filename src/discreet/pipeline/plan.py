@@ -168,7 +168,8 @@ def _kept(release: Release, tables: list[Method]) -> list[str]:
 
 def _rules(method: Method) -> list[str]:
     attributes = [a for domain in method.domains for a in domain.attributes if not a.numbered]
-    return [f"{a.name}: {a.in_words()}" for a in attributes] + [binned.in_words() for binned in method.binned]
+    values = [binned.in_words() for binned in method.binned] + [made.in_words() for made in method.observed]
+    return [f"{a.name}: {a.in_words()}" for a in attributes] + values
 
 
 def _expected(error: ExpectedError | None) -> str:

@@ -9,7 +9,7 @@ from discreet.engine import Engine
 from discreet.engine.audit import Audit, audit
 from discreet.engine.joining import Records, looked_up
 from discreet.engine.tabulate import check_columns, used_columns, wanted_columns
-from discreet.engine.values import Binned, value_columns, with_bins
+from discreet.engine.values import Binned, Observed, value_columns, with_bins
 from discreet.errors import SourceError
 from discreet.methods import Method
 from discreet.methods.employer import EmployerMethod
@@ -31,10 +31,16 @@ def binned_of(tables: list[Method]) -> list[Binned]:
     return [made for table in tables for made in table.binned]
 
 
+def observed_of(tables: list[Method]) -> list[Observed]:
+    """Every value that will be made of a record; one that several tables make alike counts once."""
+    return list(dict.fromkeys(made for table in tables for made in table.observed))
+
+
 def audited(engine: Engine, release: Release, tables: list[Method], records: Records) -> Audit:
     """What the declared rules will do to these records."""
     recorded = [t.what.by for t in tables if isinstance(t, EmployerMethod) and not t.listed and t.what.by.attributes]
-    return audit(engine, records, domains_of(tables), release.unit, binned_of(tables), recorded)
+    domains, binned = domains_of(tables), binned_of(tables)
+    return audit(engine, records, domains, release.unit, binned, recorded, observed_of(tables))
 
 
 def _nowhere(release: Release, name: str) -> bool:
@@ -50,7 +56,8 @@ def read_records(engine: Engine, release: Release, tables: list[Method], frame: 
         raise SourceError(f"there is no source {strange!r}", where="frame", do=f"name {', '.join(release.source)}")
     if frames and (left := next((n for n in release.source if n not in frames and _nowhere(release, n)), None)):
         raise SourceError(f"there is no frame for source {left!r}", where="frame", do="give one, or where its file is")
-    wanted = wanted_columns(domains, release.unit, binned)
+    observed = observed_of(tables)
+    wanted = wanted_columns(domains, release.unit, binned, observed)
     keys = list(dict.fromkeys(release.join.values()))
 
     def read(name: str) -> ibis.Table:
@@ -61,7 +68,7 @@ def read_records(engine: Engine, release: Release, tables: list[Method], frame: 
     name, *further = release.source
     found = looked_up(name, read(name), [(other, read(other), release.join[other]) for other in further], wanted)
     entity = [release.unit.entity] if release.unit.entity is not None else []
-    values = value_columns(binned, [*used_columns(domains), *entity])
+    values = value_columns(binned, [*used_columns(domains), *entity], observed)
     check_columns(found.joined(), wanted, f"source {', '.join(release.source)}", values)
     for table in tables:
         if isinstance(table, EmployerMethod):

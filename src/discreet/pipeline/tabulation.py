@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.engine import Engine
 from discreet.engine.establishments import Establishments
 from discreet.engine.fingerprint import bound
+from discreet.engine.observations import Observations
 from discreet.engine.opening import open_engine
 from discreet.engine.tabulate import keep_records
 from discreet.errors import EngineError, SourceError
@@ -48,8 +50,9 @@ def _count(
     release = job.release
     records = read_records(engine, release, tables, job.frame, clean)
     job.observe("read", 1, 1)
-    by_record = [table for table in tables if not table.per_establishment]
-    if release.strict or 0 < len(by_record) < len(tables):
+    by_record = [table for table in tables if table.grain == "records"]
+    grains = {table.grain for table in tables}
+    if release.strict or len(grains) > 1 or ("observations" in grains and len(tables) > 1):
         records = records.stored(engine)  # what is looked at is what will be counted
     if release.strict and not audited(engine, release, tables, records).clean:
         raise SourceError(
@@ -63,5 +66,9 @@ def _count(
     if by_record:
         domains, binned = domains_of(by_record), binned_of(by_record)
         rows = keep_records(engine, records.joined(), domains, release.unit, secret, binned)
-    establishments = Establishments(records, release.unit.entity or "")
-    return [table.tabulate(engine, establishments if table.per_establishment else rows) for table in tables]
+    given = {
+        "records": rows,
+        "establishments": Establishments(records, release.unit.entity or ""),
+        "observations": Observations(records, release.unit, secret, partial(job.observe, "estimate")),
+    }
+    return [table.tabulate(engine, given[table.grain]) for table in tables]

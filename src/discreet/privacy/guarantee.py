@@ -13,6 +13,7 @@ from discreet.errors import GuaranteeError
 from discreet.privacy.exact import Exact, exp_above, written
 from discreet.privacy.unit import Establishment, Record, Unit, meet
 
+INFORMAL = "Not differentially private: "  # how a caveat begins that leaves no promise standing by itself
 Neighbours = Literal["add-remove", "substitution"]
 
 
@@ -112,9 +113,11 @@ class Guarantee(BaseModel):
         """What is promised, in one sentence."""
         verb = "added to or removed from" if self.neighbours == "add-remove" else "replaced in"
         extra = f", plus a probability of at most {written(self.delta)}" if self.delta else ""
+        informal = any(caveat.startswith(INFORMAL) for caveat in self.caveats)
+        changes = "were it not for what the caveats name, would change" if informal else "changes"
         return (
-            f"Whatever is published changes its probability by a factor of at most e^{written(self.epsilon)} "
-            f"when {self.unit.change(verb)}{extra}."
+            f"Whatever is published{', ' if informal else ' '}{changes} its probability by a factor of at most "
+            f"e^{written(self.epsilon)} when {self.unit.change(verb)}{extra}."
         )
 
 

@@ -1,4 +1,4 @@
-"""Protected rows to files: Parquet for machines, CSV for everybody. Equal rows give equal bytes."""
+"""Protected rows to files: Parquet for machines, CSV for everybody, Stata. Equal rows give equal bytes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.publish.place import Hashed, Place
+from discreet.publish.stata import StataFile
 
-Kinds = tuple[Literal["parquet", "csv"], ...]
+Kinds = tuple[Literal["parquet", "csv", "dta"], ...]
 KINDS: Kinds = ("parquet", "csv")
 SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and must not be published."
 
@@ -132,4 +133,21 @@ class _CSV:
         self._writer.close()
 
 
-_WRITERS: dict[str, Any] = {"parquet": _Parquet, "csv": _CSV}
+class _Stata:
+    """For Stata; marked in its label."""
+
+    def __init__(self, file: Hashed, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
+        self._writer = StataFile(file, schema, SIMULATION if simulated else "protected; see manifest.json")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write(batch)
+
+    def __enter__(self) -> _Stata:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._writer.close()
+
+
+_WRITERS: dict[str, Any] = {"parquet": _Parquet, "csv": _CSV, "dta": _Stata}

@@ -20,7 +20,7 @@ from discreet.spec.engines import EngineSpec
 from discreet.spec.recode import Recode
 from discreet.spec.sources import Source
 from discreet.spec.strict import ColumnName, Strict, unknown
-from discreet.spec.tables import Earnings, Employer, Flows, Table, levels_of, table_names
+from discreet.spec.tables import Earnings, Employer, Flows, Sensitivity, Table, levels_of, table_names
 from discreet.spec.units import parse_unit
 
 
@@ -112,6 +112,8 @@ class Release(Strict):
         """The cells of a table, and of each of its further levels, by name."""
         if isinstance(table, Employer):
             return self._employer(table)
+        if isinstance(table, Sensitivity):
+            return self._sensitivity(table)
         found = {table.name: self.domain(table.by, f"tables.{table.name}")}
         for level in levels_of(table):
             found[level.name] = self.domain(level.by, f"tables.{table.name}.levels.{level.name}")
@@ -127,6 +129,15 @@ class Release(Strict):
             table.name: self.domain([*table.by, *table.workers], where, [*places, *workers]),
             f"{table.name}~by": self.domain(table.by, where, places),
             f"{table.name}~only": self.domain(list(table.only), where, chosen),
+        }
+
+    def _sensitivity(self, table: Sensitivity) -> dict[str, Domain]:
+        """The cells of a table of estimates, and the groups of cells that share the scale of their noise."""
+        where = f"tables.{table.name}"
+        places = [f"{where}.groups[{i}]" for i in range(len(table.groups))]
+        return {
+            table.name: self.domain(table.by, where),
+            f"{table.name}~groups": self.domain(table.groups, where, places),
         }
 
     def _flows(self, table: Flows) -> dict[str, Domain]:
@@ -191,6 +202,8 @@ class Release(Strict):
                 controls = (table.correction.job_flows, table.correction.employment)
                 found += [control.file for control in controls if control is not None]
                 found += [table.suppress.missing] if table.suppress is not None else []
+            if isinstance(table, Sensitivity):
+                found += table.files()
         if (recode := self.recode) is not None:
             found += [recode.crosswalk.file, *([] if recode.history is None else [recode.history.file])]
             found += [] if recode.overrides is None else [recode.overrides]

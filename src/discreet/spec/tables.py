@@ -12,9 +12,10 @@ from discreet.privacy.exact import Positive
 from discreet.spec.earnings import Earnings, Level
 from discreet.spec.employer import Employer
 from discreet.spec.flows import FlowLevel, Flows
+from discreet.spec.sensitivity import Sensitivity
 from discreet.spec.strict import Strict, unknown
 
-__all__ = ["Counts", "Earnings", "Employer", "FlowLevel", "Flows", "Level", "Table"]
+__all__ = ["Counts", "Earnings", "Employer", "FlowLevel", "Flows", "Level", "Sensitivity", "Table"]
 
 
 class Counts(Strict):
@@ -29,7 +30,7 @@ class Counts(Strict):
     round_to: Annotated[int, Field(ge=2, le=10**9)] | None = None
 
 
-_METHODS = {"counts": Counts, "earnings": Earnings, "employer": Employer, "flows": Flows}
+_METHODS = {"counts": Counts, "earnings": Earnings, "employer": Employer, "flows": Flows, "sensitivity": Sensitivity}
 
 
 def _known_method(data: Any) -> Any:
@@ -41,14 +42,17 @@ def _known_method(data: Any) -> Any:
     return data
 
 
-Table = Annotated[Counts | Earnings | Employer | Flows, Discriminator("method"), BeforeValidator(_known_method)]
+AnyTable = Counts | Earnings | Employer | Flows | Sensitivity
+Table = Annotated[AnyTable, Discriminator("method"), BeforeValidator(_known_method)]
 
 
-def table_names(table: Counts | Earnings | Employer | Flows) -> list[str]:
-    """The names under which a table and its levels are published."""
-    return [table.name, *(level.name for level in levels_of(table))]
+def table_names(table: AnyTable) -> list[str]:
+    """The names under which a table and its levels are published; estimates with the table of what scales their
+    noise."""
+    further = [f"{table.name}_chi"] if isinstance(table, Sensitivity) else []
+    return [table.name, *further, *(level.name for level in levels_of(table))]
 
 
-def levels_of(table: Counts | Earnings | Employer | Flows) -> Sequence[Level | FlowLevel]:
-    """The further levels of a table; counts have none."""
+def levels_of(table: AnyTable) -> Sequence[Level | FlowLevel]:
+    """The further levels of a table; not all have any."""
     return table.levels if isinstance(table, Earnings | Flows) else ()

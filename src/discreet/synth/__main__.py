@@ -1,4 +1,4 @@
-"""`python -m discreet.synth graduates --rows 1000000 --out DIR`: write a synthetic agency, also of `employers`."""
+"""`python -m discreet.synth graduates --rows 1000000 --out DIR`: write invented records; also `employers`, `atlas`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from discreet.errors import DiscreetError
-from discreet.synth.employer_files import write_employers
-from discreet.synth.writing import graduates
+from discreet.synth.atlas import AtlasFiles, write_atlas
+from discreet.synth.employer_files import EmployerFiles, write_employers
+from discreet.synth.writing import Graduates, Progress, graduates
+
+A_TRACT = 286  # children
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 when written, 2 when refused."""
     given = _parser().parse_args(arguments)
     try:
-        written = given.write(given.out, given.records, given.seed, _show if given.progress else None, dirt=given.dirt)
+        written = given.write(given)
     except DiscreetError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2
@@ -24,21 +27,48 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
+def _graduates(given: argparse.Namespace) -> Graduates:
+    return graduates(given.out, given.records, given.seed, _progress(given), dirt=given.dirt)
+
+
+def _employers(given: argparse.Namespace) -> EmployerFiles:
+    return write_employers(given.out, given.records, given.seed, _progress(given), dirt=given.dirt)
+
+
+def _atlas(given: argparse.Namespace) -> AtlasFiles:
+    return write_atlas(
+        given.out, given.records, given.tracts or -(-given.records // A_TRACT), given.seed, _progress(given)
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m discreet.synth", description=__doc__)
     agencies = parser.add_subparsers(required=True, metavar="agency")
     for name, write, records, text in (
-        ("graduates", graduates, "--rows", "graduates and their earnings, like PSEO's input"),
-        ("employers", write_employers, "--jobs", "establishments, their jobs and workers, like LODES's input"),
+        ("graduates", _graduates, "--rows", "graduates and their earnings, like PSEO's input"),
+        ("employers", _employers, "--jobs", "establishments, their jobs and workers, like LODES's input"),
+        (
+            "atlas",
+            _atlas,
+            "--children",
+            "children in tracts, their parents' and their own ranks, like the atlas's input",
+        ),
     ):
         agency = agencies.add_parser(name, help=text)
         agency.set_defaults(write=write)
-        agency.add_argument(records, dest="records", metavar="N", type=int, required=True, help="from 10000 to 10^8")
+        agency.add_argument(records, dest="records", metavar="N", type=int, required=True, help="at most 10^8")
         agency.add_argument("--out", type=Path, required=True, help="the folder to write into")
         agency.add_argument("--seed", type=int, default=7, help="the same seed gives the same agency")
-        agency.add_argument("--clean", dest="dirt", action="store_false", help="leave out the dirt of real files")
+        if name == "atlas":
+            agency.add_argument("--tracts", type=int, help=f"default: one for {A_TRACT} children")
+        else:
+            agency.add_argument("--clean", dest="dirt", action="store_false", help="leave out the dirt of real files")
         agency.add_argument("--quiet", dest="progress", action="store_false", help="show no progress")
     return parser
+
+
+def _progress(given: argparse.Namespace) -> Progress | None:
+    return _show if given.progress else None
 
 
 def _show(done: int, total: int) -> None:

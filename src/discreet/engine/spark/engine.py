@@ -133,7 +133,14 @@ class SparkEngine:
         ranked = plain.mapInArrow(Prioritise(places, name, self._send(secret), versions()), schema)
         return self._view(ranked.toDF(*frame.columns, name))
 
-    def map(self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None) -> ibis.Table:
+    def map(
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = quiet,  # noqa: ARG002 - it is computed when it is first used
+    ) -> ibis.Table:
         return self._keep(self._spread(table, spans, kernel, secret))
 
     def gather(

@@ -12,10 +12,11 @@ from typing import TypeVar
 from discreet.evaluate.attack_runs import Finding as Tested
 from discreet.evaluate.attack_runs import table1, targets
 from discreet.evaluate.infusion import Infusion
-from discreet.evaluate.records_zcdp import as_epsilon, fair
+from discreet.evaluate.records_zcdp import fair
 from discreet.evaluate.releases import Infusing, Protecting, strong, weak
 from discreet.mechanisms.discrete import Geometric, Truncated
 from discreet.mechanisms.laplace_pareto import LaplacePareto
+from discreet.privacy.gaussian import as_epsilon
 from discreet.reproduce import Observer
 from discreet.reproduce.employer.attacked import Attacked, attacked
 from discreet.reproduce.employer.contenders import ALPHA, DELTA, EPSILON, Grid, Inadmissible

@@ -1,0 +1,220 @@
+"""`discreet tradeoff`: how wrong estimates will be at each ε, and the ε that meets a stated accuracy (004, Step 3).
+
+ε must not be chosen by looking at what it is to protect: the input is invented, public, or an earlier release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from discreet.errors import ParameterError, PublishError, SourceError
+from discreet.evaluate.tradeoff import Law, Point, epsilon_for, tradeoff
+from discreet.evaluate.tradeoff_plots import tradeoff_plot
+from discreet.privacy.exact import written
+from discreet.publish import manifest
+from discreet.reproduce.document import as_csv
+from discreet.sensitivity import Variable
+from discreet.sensitivity.line import Line
+from discreet.synth.atlas import atlas
+
+Floats = NDArray[np.float64]
+EPSILONS = tuple(Fraction(2) ** k for k in range(-1, 6))  # ½ … 32
+CHILDREN, TRACTS, SMALL = 400_000, 4_000, 20
+AT = 0.25
+
+
+@dataclass(frozen=True)
+class Known:
+    """Cells that anybody may look at: estimates, numbers of records, scales of their noise, areas to compare within."""
+
+    estimate: Floats
+    count: Floats
+    chi: Floats
+    area: tuple[str, ...] | None
+    about: str
+
+
+def invented(seed: int) -> Known:
+    """An invented atlas: the prediction at the 25th percentile in every tract with 20 children or more."""
+    made = atlas(CHILDREN, TRACTS, seed, lean=True)
+    rank = Variable("parent_rank", 0.0, 1.0)
+    sizes = made.tracts.size
+    order = np.lexsort((made.kid_rank, made.parent_rank, made.tract))
+    starts = np.append(0, np.cumsum(sizes[sizes > 0]))
+    found = Line(rank, Variable("kid_rank", 0.0, 1.0), "prediction", AT).local(
+        [made.parent_rank[order], made.kid_rank[order]], starts, errors=False
+    )
+    kept = (found.n >= SMALL) & np.isfinite(found.sensitivity)
+    chi = float((found.n[kept] * found.sensitivity[kept]).max())
+    county = np.array(made.tracts.county)[sizes > 0][kept]
+    about = f"{int(kept.sum()):,} invented tracts (seed {seed}), prediction at {AT:g}, χ = {chi:.4g}"
+    return Known(
+        found.statistic[kept], found.n[kept].astype(float), np.full(int(kept.sum()), chi), tuple(county), about
+    )
+
+
+def listed(path: Path, chi: str | None, area: str | None, provenance: str) -> Known:
+    """A public file of cells: columns `estimate` and `count`, and perhaps an area."""
+    table = _read(path)
+    for column in ("estimate", "count", *([area] if area else [])):
+        if column not in table.column_names:
+            raise SourceError(
+                f"has no column {column!r}", where=str(path), do=f"it has {', '.join(table.column_names)}"
+            )
+    if chi is None:
+        raise ParameterError(
+            "how far one record moves an estimate is not known", where="--chi", do="give a public guess of χ"
+        )
+    table = table.filter(pa.compute.is_valid(table["estimate"]))
+    about = f"{table.num_rows:,} cells of {path.name} ({provenance}), χ = {chi}"
+    areas = None if area is None else tuple(str(code) for code in table[area].to_pylist())
+    return Known(
+        _floats(table, "estimate"), _floats(table, "count"), np.full(table.num_rows, _number(chi)), areas, about
+    )
+
+
+def _number(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = np.nan
+    if not 0 < found < np.inf:
+        raise ParameterError(f"{text!r} is no positive number", where="--chi", do="give, say, 13.02")
+    return found
+
+
+def released(folder: Path, name: str | None, area: str | None) -> Known:
+    """An earlier release of estimates: its published numbers stand for the true ones."""
+    made = manifest.read(folder)
+    tables = {table.name: table for table in made.tables if table.method == "sensitivity"}
+    wanted = name or next(iter(tables), "")
+    if wanted not in tables or f"{wanted}_chi" not in tables:
+        raise PublishError(
+            f"has no table {wanted!r} of estimates",
+            where=str(folder),
+            do=f"choose with --table: {', '.join(tables) or 'none'}",
+        )
+    estimates, scales = (_published(folder, tables[t].files) for t in (wanted, f"{wanted}_chi"))
+    if "count" not in estimates.column_names and "size" not in estimates.column_names:
+        raise PublishError("publishes no numbers of records", where=str(folder), do="name another release")
+    size = "size" if "size" in estimates.column_names else "count"
+    chi = _scales_of(estimates, scales)
+    shown = estimates["estimate"].is_valid().to_numpy() & (_floats(estimates, size) >= 1)
+    if area is not None and area not in estimates.column_names:
+        raise PublishError(f"has no column {area!r}", where=str(folder), do="name one of its codes with --area")
+    codes = None if area is None else np.array([str(code) for code in estimates[area].to_pylist()])[shown]
+    about = f"{int(shown.sum()):,} cells of {made.release}, whose published numbers stand for the true ones"
+    areas = None if codes is None else tuple(codes.tolist())
+    return Known(_floats(estimates, "estimate")[shown], _floats(estimates, size)[shown], chi[shown], areas, about)
+
+
+def _scales_of(estimates: pa.Table, scales: pa.Table) -> Floats:
+    """χ of each cell, by the codes that both tables have; the largest where its group cannot be told."""
+    largest = float(np.max(_floats(scales, "chi")))
+    codes = [name for name in scales.column_names if name not in ("chi", "chi_error")]
+    if not all(name in estimates.column_names for name in codes):
+        return np.full(estimates.num_rows, largest)
+    known = dict(zip(zip(*(scales[c].to_pylist() for c in codes), strict=True), _floats(scales, "chi"), strict=True))
+    if not codes:
+        return np.full(estimates.num_rows, largest)
+    return np.array([known[key] for key in zip(*(estimates[c].to_pylist() for c in codes), strict=True)])
+
+
+def _published(folder: Path, files: Sequence[str]) -> pa.Table:
+    return pa.concat_tables([_read(folder / name) for name in files if name.endswith(".parquet")]).unify_dictionaries()
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        return pcsv.read_csv(path) if path.suffix == ".csv" else pq.read_table(path)
+    except (OSError, pa.ArrowException):
+        raise SourceError("is not readable as CSV or Parquet", where=str(path), do="check the path") from None
+
+
+def _floats(table: pa.Table, column: str) -> Floats:
+    found: Floats = table[column].cast(pa.float64()).fill_null(np.nan).to_numpy()
+    return found
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What each ε gives, and the ε that was asked for, if one was."""
+
+    known: Known
+    points: list[Point]
+    chosen: Fraction | None
+
+    def lines(self) -> list[str]:
+        """As a small table."""
+        out = [self.known.about, f"{'ε':>8} {'root MSE':>10} {'not top':>9} {'not bottom':>11}"]
+        out += [
+            f"{written(p.epsilon):>8} {p.mse_exact**0.5:10.4g} {p.false_top:9.1%} {p.false_bottom:11.1%}"
+            for p in self.points
+        ]
+        return (
+            out if self.chosen is None else [*out, f"The accuracy asked for needs ε = {written(self.chosen)} a number."]
+        )
+
+    def write(self, folder: Path) -> list[Path]:
+        """The table and its picture."""
+        names = ("epsilon", "mse_exact", "mse_simulated", "false_top", "false_bottom")
+        rows = [(written(p.epsilon), p.mse_exact, p.mse, p.false_top, p.false_bottom) for p in self.points]
+        folder.mkdir(parents=True, exist_ok=True)
+        files = [folder / "tradeoff.csv", folder / "tradeoff.svg"]
+        files[0].write_text(as_csv(names, rows), encoding="utf-8")
+        tradeoff_plot(self.points, f"Accuracy against ε: {self.known.about}", chosen=self.chosen).save(str(files[1]))
+        return files
+
+
+def chosen_input(
+    synthetic: bool,
+    seed: int,
+    public: Path | None,
+    provenance: str | None,
+    chi: str | None,
+    release: Path | None,
+    table: str | None,
+    area: str | None,
+) -> Known:
+    """The one input that was named."""
+    if sum((synthetic, public is not None, release is not None)) != 1:
+        raise ParameterError(
+            "needs one input that is not confidential",
+            where="tradeoff",
+            do="name --synthetic, --public FILE or --release FOLDER",
+        )
+    if public is not None:
+        if not provenance:
+            raise ParameterError(
+                "does not say why the file is public", where="--provenance", do="say where it comes from"
+            )
+        return listed(public, chi, area, provenance)
+    return released(release, table, area) if release is not None else invented(seed)
+
+
+def curve(
+    known: Known,
+    epsilons: Sequence[Fraction],
+    law: Law,
+    share: Fraction,
+    mse: float | None,
+    misclassified: float | None,
+) -> Curve:
+    """Errors at each ε; and the smallest ε, to a hundredth, that meets a target."""
+    arrays = known.estimate, known.count, known.chi
+    chosen = None
+    if mse is not None or misclassified is not None:
+        chosen = epsilon_for(
+            *arrays, target_mse=mse, target_misclassification=misclassified, law=law, areas=known.area, share=share
+        )
+    tried = sorted({*epsilons, *([chosen] if chosen is not None else [])})
+    return Curve(known, tradeoff(*arrays, tried, law, known.area, share), chosen)

@@ -1,0 +1,213 @@
+"""What a table of estimates declares, worked out: its statistic, grid, noise, cost, and who is published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from discreet.domain import Coarsening, Domain, coarsening
+from discreet.errors import DomainError, GuaranteeError, SpecError
+from discreet.methods import sensitivity_words as words
+from discreet.methods.cells import Int64s
+from discreet.methods.sensitivity_kernel import EstimateKernel, stepped
+from discreet.methods.sensitivity_noise import EstimateNoise
+from discreet.methods.sensitivity_sizes import public_sizes
+from discreet.methods.sensitivity_statistic import search, statistic
+from discreet.privacy.gaussian import true_epsilon
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Unit
+from discreet.publish.stata import LONGEST_TEXT
+from discreet.publish.tables import Kinds
+from discreet.sensitivity import Search, Statistic
+from discreet.spec import Release, Sensitivity
+from discreet.spec.sensitivity import PublicSizes
+
+MOST_CELLS = 1 << 30
+FINENESS = 6  # digits of the default grid below the statistic's natural size
+HARDLY = Fraction(1, 10**6)  # the probability with which a cell that has no say in the noise may be published
+
+
+@dataclass(frozen=True)
+class Design:
+    """A declared table of estimates; refused if it does not hold together."""
+
+    spec: Sensitivity
+    domain: Domain
+    groups: Coarsening
+    unit: Unit
+    base: Path
+
+    @classmethod
+    def of(cls, release: Release, table: Sensitivity) -> Design:
+        found = release.domains_of(table)
+        domain, groups = found[table.name], found[f"{table.name}~groups"]
+        coarse = coarsening(domain, groups)
+        if coarse is None:
+            raise SpecError(
+                "a cell must lie in one group",
+                where=f"tables.{table.name}.groups",
+                do="name attributes of `by`, or coarser levels of them",
+            )
+        return cls(table, domain, coarse, release.unit, release.base)
+
+    def __post_init__(self) -> None:
+        if self.unit.entity is not None and getattr(self.unit, "max_records", None) != 1:
+            raise GuaranteeError(
+                "sensitivities are those of one record: a unit with several is not covered",
+                where=f"table {self.name}",
+                do="state max_records: 1 (one record of each unit is used), or `unit: record`",
+            )
+        if self.domain.cells > MOST_CELLS:
+            raise GuaranteeError(
+                f"{self.domain.cells:,} cells are too many to visit one by one",
+                where=f"table {self.name}",
+                do="publish fewer",
+            )
+        if taken := set(self.columns) & set(self.domain.columns):
+            raise DomainError(
+                f"a published column is called {taken.pop()!r} already",
+                where=f"table {self.name}",
+                do="name the attribute differently and point it to the data with `column:`",
+            )
+        if "dta" in self.spec.formats and _longest(self.domain) > LONGEST_TEXT:
+            raise DomainError("a code is too long for Stata", where=f"table {self.name}", do="leave out `dta`")
+        _ = self.search, self.sizes, self.chosen, self.guarantee
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def kinds(self) -> Kinds:
+        """The files of a table."""
+        return tuple(self.spec.formats)
+
+    @cached_property
+    def statistic(self) -> Statistic:
+        return statistic(self.spec, self.base)
+
+    @cached_property
+    def search(self) -> Search:
+        return search(self.spec, self.statistic)
+
+    @cached_property
+    def steps(self) -> int:
+        """Grid steps a unit: declared, or 10⁻⁶ of the statistic's natural size."""
+        if self.spec.grid is not None:
+            return self.spec.grid.denominator
+        digits = max(FINENESS - int(np.floor(np.log10(self.statistic.scale))), 0)
+        return int(10**digits)
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """What is drawn of each cell, each at ε."""
+        if self.spec.numbers is None:
+            return ("estimate", *(["error"] if self.statistic.has_error else []), "count")
+        if "error" in self.spec.numbers and not self.statistic.has_error:
+            raise SpecError(
+                f"a {self.statistic.name} has no standard error here",
+                where=f"tables.{self.name}.numbers",
+                do="leave it out",
+            )
+        return tuple(self.spec.numbers)
+
+    @property
+    def errors(self) -> bool:
+        return "error" in self.numbers
+
+    @cached_property
+    def noise(self) -> EstimateNoise:
+        size = "public" if isinstance(self.spec.size, PublicSizes) else self.spec.size
+        return EstimateNoise(self.spec.noise, self.spec.epsilon, self.spec.decay, size, self.failure)
+
+    @property
+    def failure(self) -> Fraction | None:
+        """The part of δ for a bound on a count that fails: all of it, or half beside normal noise."""
+        if self.spec.size != "bound" or self.spec.delta is None:
+            return None
+        return self.spec.delta / (2 if self.spec.noise == "normal" else 1)
+
+    @cached_property
+    def sizes(self) -> Int64s | None:
+        """Public numbers of records, by cell."""
+        return public_sizes(self.spec.size, self.domain, self.base) if isinstance(self.spec.size, PublicSizes) else None
+
+    @cached_property
+    def chosen(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """The attributes that say which cells are published, and their codes."""
+        found = []
+        for name, codes in self.spec.only.items():
+            where = f"tables.{self.name}.only.{name}"
+            place = next((i for i, a in enumerate(self.domain.attributes) if a.name == name), None)
+            if place is None:
+                raise SpecError(f"{name!r} is not in `by`", where=where, do=f"name one of {', '.join(self.spec.by)}")
+            attribute = self.domain.attributes[place]
+            known = {key[0]: i for i, key in enumerate(attribute.published)} if len(attribute.columns) == 1 else {}
+            if strange := next((code for code in codes if code not in known), None):
+                raise SpecError(f"{strange!r} is no category of {name!r}", where=where, do="name declared categories")
+            found.append((place, tuple(known[code] for code in codes)))
+        return tuple(found)
+
+    @cached_property
+    def charged(self) -> Fraction:
+        """The ε of a cell's numbers together."""
+        if self.spec.noise == "laplace":
+            return self.spec.epsilon * len(self.numbers)
+        return true_epsilon([self.spec.epsilon] * len(self.numbers), self.normal_delta)
+
+    @property
+    def normal_delta(self) -> Fraction:
+        """The part of δ that normal noise needs."""
+        return (self.spec.delta or Fraction(0)) - (self.failure or 0)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What all of a cell's numbers promise together, and what they do not."""
+        said = [words.CHI, words.ROUNDED, words.UNDEFINED if self.spec.infinite == "exclude" else words.REFUSED]
+        said += [] if self.search.kind == "exact" else [words.searched(self.search, self.statistic)]
+        said += {"bound": [], "true": [words.TRUE_SIZE], "public": [words.PUBLIC_SIZE]}[self.noise.size]
+        said += [words.TRUE_MINIMUM] if self.spec.minimum is not None and self.spec.minimum.on == "true" else []
+        delta = self.spec.delta or Fraction(0)
+        return Guarantee(unit=self.unit, epsilon=self.charged, delta=delta, caveats=tuple(said))
+
+    @property
+    def least(self) -> int:
+        """Records that a cell needs to have a say in χ: with fewer it is hardly ever published."""
+        if self.spec.minimum is None:
+            return 1
+        slack = self.noise.counting.margin(1 - 2 * HARDLY) if self.spec.minimum.on == "released" else 0
+        return max(self.spec.minimum.count - slack, 1)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The published numbers of a cell."""
+        nothing = np.zeros(0, np.int64)
+        return self.kernel(nothing, nothing).columns
+
+    def kernel(self, chi: Int64s, chi_error: Int64s) -> EstimateKernel:
+        """What draws the noise, once its scales are known."""
+        return EstimateKernel(
+            table=self.name,
+            domain=self.domain,
+            groups=self.groups,
+            noise=self.noise,
+            numbers=self.numbers,
+            steps=self.steps,
+            empty=int(stepped(np.array([self.statistic.empty]), self.steps)[0]),
+            parameters=self.statistic.parameters,
+            chi=chi,
+            chi_error=chi_error,
+            minimum=None if self.spec.minimum is None else self.spec.minimum.count,
+            true_minimum=self.spec.minimum is not None and self.spec.minimum.on == "true",
+            sizes=self.sizes,
+            chosen=self.chosen,
+        )
+
+
+def _longest(domain: Domain) -> int:
+    """Bytes of the longest published code."""
+    return max((len(code.encode()) for a in domain.attributes for key in a.published for code in key), default=0)

@@ -1,0 +1,95 @@
+"""How tables of estimates are described, before and beside what is published."""
+
+from __future__ import annotations
+
+from discreet.engine.spans import Spans
+from discreet.methods import Column, Published, code_columns
+from discreet.methods import sensitivity_words as words
+from discreet.methods.sensitivity_design import Design
+from discreet.privacy.exact import written
+
+
+def published(design: Design, spans: tuple[Spans, ...]) -> list[Published]:
+    guarantee = design.guarantee
+    estimates = Published(
+        name=design.name,
+        by=tuple(design.spec.by),
+        domain=design.domain,
+        guarantee=guarantee,
+        composes=composes(design),
+        noise=words.noise(design.noise, design.spec.decay),
+        error=None,
+        columns=(*code_columns(design.domain), *(_column(design, name) for name in design.columns)),
+        about=_about(design),
+        parts=len(spans[0]),
+        kinds=design.kinds,
+    )
+    scales = Published(
+        name=f"{design.name}_chi",
+        by=tuple(design.spec.groups),
+        domain=design.groups.coarse,
+        guarantee=guarantee,
+        composes="",
+        noise="",
+        error=None,
+        columns=(*code_columns(design.groups.coarse), *(_column(design, name) for name in _scales(design))),
+        about=f"What scales the noise of {design.name}, by group of cells. Published exactly: covered by no guarantee.",
+        sum_of=design.name,
+        parts=len(spans[1]),
+        kinds=design.kinds,
+    )
+    return [estimates, scales]
+
+
+def _about(design: Design) -> str:
+    told = f"{design.statistic.name} of {', '.join(v.name for v in design.statistic.variables)} in each cell"
+    few = ""
+    if design.spec.minimum is not None:
+        which = "released" if design.spec.minimum.on == "released" else "true"
+        few = f" Cells whose {which} number of records is below {design.spec.minimum.count} have no estimate."
+    chosen = "; ".join(f"{name} {', '.join(codes)}" for name, codes in design.spec.only.items())
+    only = f" Only cells with {chosen} are published; the others help to scale the noise." if chosen else ""
+    return f"{told[0].upper()}{told[1:]}.{few}{only}"
+
+
+def composes(design: Design) -> str:
+    each = f"{', '.join(design.numbers)}: {len(design.numbers)} numbers of a cell"
+    if design.spec.noise == "normal":
+        return words.normal(design.spec.epsilon, len(design.numbers), design.charged, design.normal_delta)
+    return (
+        f"{each} × {written(design.spec.epsilon)} = {written(design.charged)}; cells share no record: parallel. χ is "
+        "published besides, and its cost is not bounded"
+    )
+
+
+def outlook(design: Design) -> dict[str, tuple[str, ...]]:
+    deviation = f"counts: standard deviation of noise {design.noise.deviation_of_count:.3g}"
+    one = 2**0.5 / float(design.spec.epsilon)
+    estimate = f"estimates: {one:.3g} times χ/N, which the records decide; `discreet tradeoff` makes a public guess"
+    return {design.name: (deviation, estimate, f"grid: 1/{design.steps:,}")}
+
+
+def _scales(design: Design) -> tuple[str, ...]:
+    return ("chi", "chi_error") if design.errors else ("chi",)
+
+
+def _column(design: Design, name: str) -> Column:
+    kind = "integer" if name in ("count", "size") else "number"
+    seen = "" if design.noise.size != "true" else " as far as `count` tells"
+    power = "N" if design.spec.decay == 1 else f"N^{written(design.spec.decay)}"
+    meaning = {
+        "estimate": f"protected {design.statistic.name}, plus noise; unbiased for that of the cell's records",
+        "noise_sd": f"standard deviation of the noise in `estimate`{seen}",
+        "se": "standard error of `estimate`, noise included: √(max(se_sampling, 0)² + noise_sd²) (004, Step 4b)",
+        "se_sampling": "protected standard error of the statistic, plus noise; may be negative",
+        "se_noise_sd": f"standard deviation of the noise in `se_sampling`{seen}",
+        "low95": "with a probability of about 95% what the cell's records are a sample of lies between this and "
+        "`high95`; noise is taken into account",
+        "high95": "see `low95`",
+        "count": "protected number of records used, plus noise; may be negative",
+        "size": "the number N that the noise is divided by: "
+        + ("a public list's" if design.noise.size == "public" else f"max(count − {design.noise.margin}, 1)"),
+        "chi": f"largest {power} × sensitivity of the statistic observed in a cell of the group, rounded up",
+        "chi_error": f"largest {power} × sensitivity of its standard error, rounded up",
+    }
+    return Column(name, kind, meaning[name])

@@ -1,0 +1,318 @@
+"""An invented Opportunity Atlas: children in tracts, their parents' income rank, what became of them (004, §III).
+
+Tracts are public: where they are, how poor, how many single parents. Children are confidential. Built so that few
+teenage births go with few single parents and small cells: suppressing small counts hides a slope (004, Figure 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from discreet.synth.arrow import CODE, coded
+from discreet.synth.dirt import NULL
+from discreet.synth.draws import Array
+from discreet.synth.industries import Code
+from discreet.synth.limits import MOST_SEED, refuse_unless_within
+from discreet.synth.states import STATES, population
+from discreet.synth.writing import Progress, public_folder, write_csv
+
+RACES = (
+    Code("1", "White"),
+    Code("2", "Black"),
+    Code("3", "Hispanic"),
+    Code("4", "Asian"),
+    Code("5", "American Indian or Alaska Native"),
+)
+GENDERS = (Code("F", "Female"), Code("M", "Male"))
+WHITE, BLACK, GIRLS, BOYS = 0, 1, 0, 1
+GROUPS = len(RACES) * len(GENDERS)  # group = race · 2 + gender
+
+MOST_CHILDREN, MOST_TRACTS = 10**9, 10**6
+BLOCK = 1_024  # tracts per random stream: part of what a seed means, so never a tuning knob
+A_STATE, A_COUNTY = 400, 22  # tracts; of a state at least, of a county on average
+FIRST_COUNTY, MOST_COUNTIES = 901, 99  # real counties have lower numbers, so none is anybody's
+FIRST_TRACT = 100
+
+SIZES, TINY, TINIER = 0.6, 0.03, 0.05  # spread of log children; so many tracts are this much smaller still
+COUNTY_SPREAD = 1.0  # of log tracts of a county
+COUNTYWIDE = 0.45  # of a tract's hardship is its county's; the rest its own
+
+# The numbers below were found by trial: on five seeds of the paper's scale, Figure 3's slope is .139 on average with
+# noise and .008 with suppression (the paper: .136 and .028), and Table 1's shares are of the paper's size.
+
+# Logits of shares of families, at hardship h and family form f, both standard normal.
+POVERTY, POVERTY_H = -2.25, 0.75
+SINGLE, SINGLE_H, SINGLE_F = -1.3, 0.45, 0.8
+
+# Log children of a race beside White ones: level, by h, by f, by chance.
+MIX = (
+    (0.0, 0.0, 0.0, 0.0),
+    (-2.8, 0.6, 1.6, 0.4),
+    (-2.4, 0.5, 0.1, 1.5),
+    (-3.7, -0.3, -0.1, 1.4),
+    (-6.0, 0.6, 0.1, 2.2),
+)
+
+# Logit of a parent's rank: level by race, by h, spread within a cell.
+PARENTS, PARENTS_SPREAD = (0.25, -0.5, -0.55, 0.1, -0.7), 1.6
+PARENTS_H = (-0.35, -0.7, -0.4, -0.35, -0.4)
+
+# Child's expected rank at parent rank .25: by race and gender, by h, by chance; and per unit of parent rank.
+RANK = ((0.46, 0.45), (0.37, 0.32), (0.44, 0.44), (0.55, 0.54), (0.36, 0.34))
+RANK_H, RANK_COMMON, RANK_OWN, RANK_SLOPE = -0.035, 0.035, 0.03, 0.3
+
+# Teenage birth rate of girls at .25: by race; by the share of single parents, poverty, chance.
+BIRTH, BIRTH_SINGLE, BIRTH_POVERTY, BIRTH_OWN = (0.14, 0.285, 0.26, 0.05, 0.3), 0.145, 0.25, 0.07
+
+# Share of boys incarcerated at .25: by race, spread of its logarithm by h and by chance; girls' beside it.
+JAIL, JAIL_H, JAIL_OWN, JAIL_GIRLS = (0.021, 0.1, 0.036, 0.006, 0.05), 0.15, 0.3, 0.1
+
+FALL = 1.1  # rates fall by this part of the rate at .25 per unit of parent rank: linear, and never below zero
+LEAST_RATE, MOST_RATE, LEAST_RANK, MOST_RANK = 0.001, 0.75, 0.08, 0.65  # at .25; so no rate leaves 0 … 1
+
+
+class Part(IntEnum):
+    """What a stream is for."""
+
+    TRACTS = 1
+    CHILDREN = 2
+
+
+def _stream(seed: int, part: Part, block: int = 0) -> np.random.Generator:
+    """SFC64 is NumPy's fastest; a national atlas draws a hundred million numbers."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, 0xA7, int(part), block])))
+
+
+@dataclass(frozen=True)
+class Tracts:
+    """The public frame, one entry a tract, in the order of the codes; and what decides its children's lives, unseen."""
+
+    code: tuple[str, ...]  # two digits of the state, three of the county, six of the tract
+    poverty_rate: NDArray[np.float64]
+    single_parent_share: NDArray[np.float64]
+    hardship: NDArray[np.float64]  # h
+    form: NDArray[np.float64]  # f
+    size: NDArray[np.int64]  # children
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    @cached_property
+    def state(self) -> tuple[str, ...]:
+        return tuple(code[:2] for code in self.code)
+
+    @cached_property
+    def county(self) -> tuple[str, ...]:
+        return tuple(code[:5] for code in self.code)
+
+    @cached_property
+    def encoded(self) -> dict[str, pa.DictionaryArray]:
+        """The codes of each tract's places, each text once."""
+        codes = {"state": self.state, "county": self.county, "tract": self.code}
+        return {name: pa.array(mine).dictionary_encode() for name, mine in codes.items()}
+
+
+@dataclass(frozen=True)
+class Atlas:
+    """Children, tract by tract. `tract`, `race` and `gender` are positions in their lists; a lean atlas has only
+    tracts and ranks. Outcomes are 0 or 1; teenage births of boys are NULL."""
+
+    tracts: Tracts
+    tract: NDArray[np.int32]
+    parent_rank: NDArray[np.float64]
+    kid_rank: NDArray[np.float64]
+    race: NDArray[np.int8]
+    gender: NDArray[np.int8]
+    teen_birth: NDArray[np.int8]
+    incarcerated: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.tract)
+
+
+COLUMNS = {
+    "parent_rank": np.float64,
+    "kid_rank": np.float64,
+    "race": np.int8,
+    "gender": np.int8,
+    "teen_birth": np.int8,
+    "incarcerated": np.int8,
+}
+LEAN = ("parent_rank", "kid_rank")
+
+
+def atlas(children: int, tracts: int, seed: int = 7, *, lean: bool = False) -> Atlas:
+    """Invent so many children in so many tracts: the same for the same seed; a lean one has the same ranks."""
+    frame = invented_tracts(children, tracts, seed)
+    columns = {name: np.empty(children if name in LEAN or not lean else 0, kind) for name, kind in COLUMNS.items()}
+    done = 0
+    for number in range(-(-tracts // BLOCK)):
+        rows = block(frame, number, seed, lean=lean)
+        for name, column in rows.items():
+            columns[name][done : done + len(column)] = column
+        done += len(rows["kid_rank"])
+    return Atlas(frame, np.repeat(np.arange(tracts, dtype=np.int32), frame.size), **columns)
+
+
+def invented_tracts(children: int, tracts: int, seed: int) -> Tracts:
+    """The frame: states by their people, counties and tracts of all sizes, hardship partly the county's."""
+    refuse_unless_within("synth atlas", "children", children, 1, MOST_CHILDREN)
+    refuse_unless_within("synth atlas", "tracts", tracts, 1, MOST_TRACTS)
+    refuse_unless_within("synth atlas", "seed", seed, 0, MOST_SEED)
+    rng = _stream(seed, Part.TRACTS)
+    codes, county = _coded(tracts, rng)
+    own = rng.standard_normal(tracts)
+    h = np.sqrt(COUNTYWIDE) * rng.standard_normal(county[-1] + 1)[county] + np.sqrt(1 - COUNTYWIDE) * own
+    f = rng.standard_normal(tracts)
+    size = rng.lognormal(0.0, SIZES, tracts) * np.where(rng.random(tracts) < TINY, TINIER, 1.0)
+    return Tracts(
+        codes,
+        _expit(POVERTY + POVERTY_H * h),
+        _expit(SINGLE + SINGLE_H * h + SINGLE_F * f),
+        h,
+        f,
+        rng.multinomial(children, size / size.sum()),
+    )
+
+
+def _coded(tracts: int, rng: np.random.Generator) -> tuple[tuple[str, ...], Array]:
+    """Codes in order, and the county of each tract, counted through."""
+    states = int(np.clip(tracts // A_STATE, 1, len(STATES)))
+    chosen = np.sort(rng.choice(len(STATES), states, replace=False, p=population()))
+    sizes = rng.multinomial(tracts, population()[chosen] / population()[chosen].sum())
+    codes, counts = list[str](), list[int]()
+    for state, size in zip(chosen, sizes, strict=True):
+        weight = rng.lognormal(0.0, COUNTY_SPREAD, int(np.clip(round(size / A_COUNTY), 1, MOST_COUNTIES)))
+        for number, count in enumerate(rng.multinomial(size, weight / weight.sum()), FIRST_COUNTY):
+            codes += [f"{STATES[state].code}{number}{FIRST_TRACT + tract:06d}" for tract in range(count)]
+            counts.append(int(count))
+    return tuple(codes), np.repeat(np.arange(len(counts)), counts)
+
+
+def block(frame: Tracts, number: int, seed: int, *, lean: bool = False) -> dict[str, Array]:
+    """The children of one block of tracts, by group within a tract. Outcomes come last: lean or not, equal ranks."""
+    rng = _stream(seed, Part.CHILDREN, number)
+    part = slice(number * BLOCK, (number + 1) * BLOCK)
+    h, f, size = frame.hardship[part], frame.form[part], frame.size[part]
+    level, by_h, by_f, spread = np.array(MIX).T
+    mix = np.exp(level + np.outer(h, by_h) + np.outer(f, by_f) + spread * rng.standard_normal((len(h), len(RACES))))
+    mix = np.repeat(mix / mix.sum(axis=1, keepdims=True) / len(GENDERS), len(GENDERS), axis=1)
+    rank, birth, jail = _expected(frame, part, rng)
+    counts = rng.multinomial(size, mix).ravel()
+    cell = np.repeat(np.arange(len(counts)), counts)  # tract · GROUPS + group
+    centre = np.repeat(np.array(PARENTS) + np.outer(h, PARENTS_H), len(GENDERS), axis=1).ravel()
+    parent = _expit(centre[cell] + PARENTS_SPREAD * rng.standard_normal(len(cell)))
+    beyond = parent - 0.25
+    mean = rank[cell] + RANK_SLOPE * beyond
+    kid = rng.random(len(cell)) ** ((1 - mean) / mean)  # in 0 … 1, with exactly this mean
+    if lean:
+        return {"parent_rank": parent, "kid_rank": kid}
+    group = (cell % GROUPS).astype(np.int8)
+    race, gender = group // len(GENDERS), group % len(GENDERS)
+    less = 1 - FALL * beyond
+    born = (rng.random(len(cell)) < birth[cell] * less).astype(np.int8)
+    jailed = (rng.random(len(cell)) < jail[cell] * less).astype(np.int8)
+    return {
+        "parent_rank": parent,
+        "kid_rank": kid,
+        "race": race,
+        "gender": gender,
+        "teen_birth": np.where(gender == GIRLS, born, np.int8(NULL)),
+        "incarcerated": jailed,
+    }
+
+
+def _expected(frame: Tracts, part: slice, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """For each tract and group, at parent rank .25: expected rank, teenage birth rate, share incarcerated."""
+    h = frame.hardship[part][:, None, None]
+    shape = (len(h), len(RACES), len(GENDERS))
+    rank = np.array(RANK) + RANK_H * h + RANK_COMMON * rng.standard_normal((len(h), 1, 1))
+    rank = rank + RANK_OWN * rng.standard_normal(shape)
+    births = np.array(BIRTH) + BIRTH_SINGLE * frame.single_parent_share[part][:, None]
+    births = births + BIRTH_POVERTY * frame.poverty_rate[part][:, None] + BIRTH_OWN * rng.standard_normal(shape[:2])
+    jail = np.array(JAIL) * np.exp(JAIL_H * h[:, :, 0] + JAIL_OWN * rng.standard_normal(shape[:2]))
+    birth = np.repeat(births, len(GENDERS), axis=1)  # boys' is drawn and thrown away
+    jailed = jail[:, :, None] * np.array([JAIL_GIRLS, 1.0])
+    return (
+        np.clip(rank, LEAST_RANK, MOST_RANK).ravel(),
+        np.clip(birth, LEAST_RATE, MOST_RATE).ravel(),
+        np.clip(jailed, LEAST_RATE, MOST_RATE).ravel(),
+    )
+
+
+def _expit(logit: Array) -> Array:
+    share: Array = 1 / (1 + np.exp(-logit))
+    return share
+
+
+@dataclass(frozen=True)
+class AtlasFiles:
+    """Where everything was written: the confidential children, and what is public without them."""
+
+    children: Path
+    tracts: Path
+    races: Path
+    genders: Path
+
+
+def write_atlas(
+    folder: Path, children: int, tracts: int, seed: int = 7, progress: Progress | None = None
+) -> AtlasFiles:
+    """Write `atlas(children, tracts, seed)` into `folder`, a block of tracts at a time."""
+    frame = invented_tracts(children, tracts, seed)
+    public = public_folder(folder)
+    _, *names = (field.name for field in fields(AtlasFiles))
+    paths = AtlasFiles(folder / "children.parquet", *(public / f"{name}.csv" for name in names))
+    columns = zip(frame.code, frame.county, frame.state, frame.poverty_rate, frame.single_parent_share, strict=True)
+    shown = ((*codes, f"{poor:.4f}", f"{single:.4f}") for *codes, poor, single in columns)
+    write_csv(paths.tracts, ("tract", "county", "state", "poverty_rate", "single_parent_share"), shown)
+    write_csv(paths.races, ("race", "label"), (race[:2] for race in RACES))
+    write_csv(paths.genders, ("gender", "label"), (gender[:2] for gender in GENDERS))
+    unfinished, done = paths.children.with_suffix(".parquet.part"), 0  # a killed run leaves nothing that looks whole
+    # The Arrow schema is left out, so codes read back as plain strings.
+    with pq.ParquetWriter(unfinished, SCHEMA, compression="snappy", store_schema=False) as writer:
+        for number in range(-(-tracts // BLOCK)):
+            rows = block(frame, number, seed)
+            first = number * BLOCK
+            tract = np.repeat(np.arange(first, min(first + BLOCK, tracts)), frame.size[first : first + BLOCK])
+            writer.write_table(_arrow(frame, tract, rows), row_group_size=max(1, len(tract)))
+            done += len(tract)
+            if progress:
+                progress(done, children)
+    unfinished.replace(paths.children)
+    return paths
+
+
+PLACES = ("state", "county", "tract")
+SCHEMA = pa.schema(
+    [(name, CODE) for name in (*PLACES, "race", "gender")]
+    + [(name, pa.float64()) for name in LEAN]
+    + [(name, pa.int8()) for name in ("teen_birth", "incarcerated")]
+)
+
+
+def table(made: Atlas) -> pa.Table:
+    """The children as text and numbers: what CSV, Stata and data frames hold. A lean atlas has fewer columns."""
+    rows = {name: getattr(made, name) for name in COLUMNS if len(getattr(made, name)) == len(made)}
+    coded_rows = _arrow(made.tracts, made.tract, rows)
+    plain = [pa.field(f.name, pa.string() if f.type == CODE else f.type) for f in coded_rows.schema]
+    return coded_rows.cast(pa.schema(plain))
+
+
+def _arrow(frame: Tracts, tract: Array, rows: dict[str, Array]) -> pa.Table:
+    """Children of these tracts as Arrow columns, codes as positions in a dictionary."""
+    at = pa.array(tract)
+    columns = {name: frame.encoded[name].take(at) for name in PLACES}
+    for name, codes in (("race", RACES), ("gender", GENDERS)):
+        if name in rows:
+            columns[name] = coded(rows[name], tuple(code.code for code in codes))
+    columns |= {name: pa.array(rows[name], mask=rows[name] == NULL) for name in rows if name not in columns}
+    return pa.table({name: columns[name] for name in SCHEMA.names if name in columns})

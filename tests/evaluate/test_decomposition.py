@@ -1,0 +1,105 @@
+"""Shares add to one and are those of the parts; corrected slopes and correlations are those of the truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.errors import ParameterError
+from discreet.evaluate.decomposition import corrected_correlation, decomposition
+
+
+def test_shares_of_a_small_table_by_hand() -> None:
+    # Weighted mean 2, variance (3·1 + 1·9)/4 = 3; E[SE²] = (3·1 + 1·0)/4; privacy .3.
+    found = decomposition([1, 5], [1, 0], [0.3, 0.3], [3, 1])
+    assert found.sampling == pytest.approx(0.25, abs=1e-15)
+    assert found.privacy == pytest.approx(0.1, abs=1e-15)
+    assert found.signal == found.reliability == pytest.approx(0.65, abs=1e-15)
+
+
+numbers = st.floats(-100, 100, allow_subnormal=False)
+
+
+@given(st.lists(st.tuples(numbers, st.floats(0, 10), st.floats(0, 10), st.floats(0.01, 100)), min_size=2, max_size=30))
+def test_shares_add_to_one(cells: list[tuple[float, float, float, float]]) -> None:
+    estimates, errors, noise, weights = np.array(cells).T
+    if np.ptp(estimates) < 1e-3:
+        return
+    found = decomposition(estimates, errors, noise, weights)
+    assert found.signal + found.sampling + found.privacy == pytest.approx(1, abs=1e-9 * (1 + found.sampling))
+    scaled = decomposition(2 * estimates, 2 * errors, 4 * noise, 3 * weights)
+    assert scaled.signal == pytest.approx(found.signal, rel=1e-9, abs=1e-9)
+
+
+def test_shares_recover_the_variances_that_were_put_in() -> None:
+    rng, n = np.random.default_rng(1), 200_000
+    weight = rng.integers(1, 50, n).astype(float)
+    noise = 0.5 * rng.uniform(0.5, 1.5, n)
+    noisy = rng.normal(0, np.sqrt(2), n) + rng.standard_normal(n) + np.sqrt(noise) * rng.laplace(0, 0.5**0.5, n)
+    found = decomposition(noisy, 1.0, noise, weight)
+    assert found.signal == pytest.approx(2 / 3.5, abs=0.01)
+    assert found.sampling == pytest.approx(1 / 3.5, abs=0.01)
+    assert found.privacy == pytest.approx(0.5 / 3.5, abs=0.01)
+
+
+def test_nothing_but_noise_shows_as_no_signal_not_as_zero() -> None:
+    assert decomposition([0, 1], 2.0, 0.0, 1.0).signal == pytest.approx(-15)
+
+
+def test_corrections_undo_known_noise_exactly() -> None:
+    # x̃ = x + e, e = ±1 balanced against x and y, so that sums of squares add exactly.
+    x = np.repeat([0.0, 4.0], 4)
+    y = 3 * x + np.tile([1.0, 1.0, -1.0, -1.0], 2)
+    e = np.tile([1.0, -1.0], 4)
+    plain = corrected_correlation(x, y)
+    assert (plain.slope, plain.reliability_x, plain.reliability_y) == (3, 1, 1)
+    assert plain.correlation == plain.noisy_correlation == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-12)
+
+    in_y = corrected_correlation(x, y + e, noise_variance_y=1)
+    assert in_y.slope == in_y.noisy_slope == 3  # noise in y leaves the slope
+    assert in_y.noisy_correlation < plain.correlation
+    assert in_y.correlation == pytest.approx(plain.correlation, abs=1e-12)
+
+    in_x = corrected_correlation(x + e, y, noise_variance_x=1)
+    assert in_x.noisy_slope == pytest.approx(3 * 4 / 5)  # and noise in x lowers it
+    assert in_x.slope == pytest.approx(3, abs=1e-12)
+    assert in_x.correlation == pytest.approx(plain.correlation, abs=1e-12)
+
+
+def test_corrections_hold_in_the_mean_with_weights_and_uneven_noise() -> None:
+    rng, n = np.random.default_rng(2), 400_000
+    weight, scale = rng.uniform(0.5, 2, n), rng.uniform(0.2, 1.2, n)
+    x = rng.standard_normal(n)
+    y = 0.5 * x + rng.standard_normal(n)
+    noisy = corrected_correlation(
+        x + 0.7 * rng.standard_normal(n), y + scale * rng.standard_normal(n), scale**2, 0.49, weight
+    )
+    assert noisy.slope == pytest.approx(0.5, abs=0.01)
+    assert noisy.correlation == pytest.approx(0.5 / 1.25**0.5, abs=0.01)
+    assert noisy.noisy_slope == pytest.approx(0.5 / 1.49, abs=0.01)
+
+
+@pytest.mark.parametrize("which", ["x", "y"])
+def test_more_noise_than_variance_cannot_be_corrected(which: str) -> None:
+    with pytest.raises(ParameterError, match=f"{which} varies no more than its noise alone"):
+        corrected_correlation([0, 2], [0, 2], **{f"noise_variance_{which}": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        (([1, 1], 0, 0, 1), "do not differ"),
+        (([1], 0, 0, 1), "two cells"),
+        (([1, np.nan], 0, 0, 1), "finite"),
+        (([1, 2, 3], [0, 0], 0, 1), "equally long"),
+        (([1, 2], 0, 0, [1, -1]), "weights"),
+        (([1, 2], 0, 0, 0), "weights"),
+    ],
+)
+def test_columns_that_make_no_decomposition_are_refused(cells: Any, said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        decomposition(*cells)

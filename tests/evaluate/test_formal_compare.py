@@ -1,0 +1,82 @@
+"""The comparison: every method's row, maximum observed sensitivity labelled, the proof's examples."""
+
+from __future__ import annotations
+
+import doctest
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import discreet.evaluate.formal as package
+from discreet.errors import ParameterError
+from discreet.evaluate.formal.compare import Row, compare, methods, observed
+from discreet.evaluate.formal.moments import Moments
+from discreet.noise.key import ReleaseKey
+
+F = Fraction
+KEY = ReleaseKey.simulation("formal compare")
+X0 = F(1, 4)
+SENSITIVITY = 0.02
+
+
+def rows(epsilon: int) -> dict[str, Row]:
+    rng = np.random.default_rng(5)
+    cells, n = 200, 200
+    x = rng.random(cells * n)
+    y = np.clip(0.4 + 0.3 * (x - 0.25) + rng.normal(0, 0.15, x.size), 0, 1)
+    chosen = methods(X0, F(epsilon), F(1, 10**6), n)
+    found = compare(
+        x,
+        y,
+        np.arange(cells + 1, dtype=np.int64) * n,
+        chosen,
+        KEY,
+        x0=X0,
+        epsilon=F(epsilon),
+        sensitivity=np.full(cells, SENSITIVITY),
+        truth=np.full(cells, 0.4),
+    )
+    return {row.method: row for row in found}
+
+
+def test_every_method_has_its_row_and_its_promise() -> None:
+    found = rows(8)
+    assert len(found) == 7
+    assert not found["maximum observed sensitivity"].formal
+    assert "not formally private" in found["maximum observed sensitivity"].promise
+    assert not found["least squares"].formal
+    assert found["least squares"].against_ols.rmse == 0
+    for name in ("noisystats add-remove", "noisystats substitution", "theil-sen", "smooth line", "private chi"):
+        assert found[name].formal
+        assert found[name].promise.startswith("epsilon 8")
+        assert found[name].against_truth is not None
+    assert "public" in found["noisystats substitution"].promise
+    assert "epsilon 16 when one is replaced" in found["smooth line"].promise
+    assert "delta" in found["private chi"].promise
+    assert found["smooth line"].against_ols.rmse < found["noisystats add-remove"].against_ols.rmse
+
+
+def test_maximum_observed_sensitivity_has_its_noise() -> None:
+    """Mean |error| = χ/(ε·N), χ from the cell with the most."""
+    cells, n = 4000, 100
+    x = np.tile((np.arange(n) + 0.5) / n, cells)
+    m = Moments.of(x, np.full(x.size, 0.5), np.arange(cells + 1, dtype=np.int64) * n)
+    sensitivity = np.full(cells, 0.01)
+    sensitivity[7] = SENSITIVITY
+    error = np.abs(observed(m, sensitivity, X0, F(2), KEY).values - 0.5)
+    assert 0.95 < error.mean() / (SENSITIVITY / 2) < 1.05
+
+
+def test_without_any_finite_sensitivity_there_is_no_chi() -> None:
+    m = Moments.of(np.array([0.1, 0.9]), np.array([0.1, 0.9]), np.array([0, 2], dtype=np.int64))
+    with pytest.raises(ParameterError):
+        observed(m, np.array([np.inf]), X0, F(2), KEY)
+
+
+def test_the_examples_of_the_proof_run() -> None:
+    path = Path(package.__file__).with_name("formal.md")
+    found = doctest.testfile(str(path), module_relative=False)
+    assert found.attempted
+    assert not found.failed

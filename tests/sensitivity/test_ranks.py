@@ -1,0 +1,49 @@
+"""Percentile ranks among public thresholds and among the data."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.errors import ParameterError
+from discreet.sensitivity.ranks import Ranks, by_thresholds, percentile_ranks
+
+numbers = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(values=numbers, thresholds=numbers)
+def test_by_counting(values: list[float], thresholds: list[float]) -> None:
+    thresholds = sorted(thresholds)
+    expected = [sum((t < v) + 0.5 * (t == v) for t in thresholds) / len(thresholds) for v in values]
+    found = by_thresholds(np.array(values), thresholds)
+    assert found.tolist() == pytest.approx(expected)
+    assert ((found >= 0) & (found <= 1)).all()
+    each = [Ranks(tuple(thresholds)).of(np.array([v])).item() for v in values]
+    assert found.tolist() == each  # of the record alone
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(values=numbers)
+def test_among_the_data_ties_share_their_mean_rank(values: list[float]) -> None:
+    found = percentile_ranks(np.array(values))
+    assert found.mean() == pytest.approx(0.5)
+    assert found.tolist() == by_thresholds(np.array(values), sorted(values)).tolist()
+
+
+def test_edges() -> None:
+    assert percentile_ranks(np.array([3.0, 1.0, 1.0, 2.0])).tolist() == [0.875, 0.25, 0.25, 0.625]
+    assert percentile_ranks(np.empty(0)).size == 0
+    found = by_thresholds(np.array([np.nan, np.inf, -np.inf]), [0.0, 1.0])
+    assert np.isnan(found[0])
+    assert found[1:].tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("bad", [(), (2.0, 1.0), (0.0, np.nan), (0.0, np.inf)])
+def test_refusals(bad: tuple[float, ...]) -> None:
+    with pytest.raises(ParameterError, match="thresholds"):
+        Ranks(bad)
+    with pytest.raises(ParameterError, match="missing"):
+        percentile_ranks(np.array([1.0, np.nan]))
