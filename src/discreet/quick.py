@@ -129,6 +129,7 @@ def estimate(asked: Asked, budget: str | None, observe: Callable[[str, int, int]
     text = yaml.safe_dump(asked.declaration(), sort_keys=False, allow_unicode=True)
     declared.parent.mkdir(parents=True, exist_ok=True)
     declared.write_text(text, encoding="utf-8")
+    release: api.OpenRelease | None = None
     try:
         release = api.release(declared)
         planned = release.plan()
@@ -138,12 +139,13 @@ def estimate(asked: Asked, budget: str | None, observe: Callable[[str, int, int]
             api.set_budget(release.ledger, release.spec.asset, epsilon=budget, delta=delta, unit=unit)
         return declared, release.run(asked.out, observe=observe)
     except BaseException:
-        if not asked.out.exists() and not _reserved(declared):
+        if not _reserved(release):
             declared.unlink(missing_ok=True)
         raise
 
 
-def _reserved(declared: Path) -> bool:
+def _reserved(release: api.OpenRelease | None) -> bool:
     """Whether the ledger knows of it: then `discreet resume` needs the declaration."""
-    release = api.release(declared)
-    return release.ledger.store.exists() and release.spec.release in release.ledger.chain().releases()
+    if release is None or not release.ledger.store.exists():
+        return False
+    return release.spec.release in release.ledger.chain().releases()

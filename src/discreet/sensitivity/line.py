@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.sensitivity import EXACT, Floats, Int64s, Local, Search, Variable, Worst
+from discreet.sensitivity import EXACT, Floats, Int64s, Local, Search, Variable, Worst, known
 from discreet.sensitivity.line_kernel import centred, lines, worst_of
 
 
@@ -63,12 +63,14 @@ class Line:
 
     def local(self, columns: Sequence[Floats], starts: Int64s, search: Search = EXACT, *, errors: bool = True) -> Local:
         """Exact by closed forms: eight candidates for an addition, one division a removal (DECISIONS)."""
+        known(self, search)
         x, y = columns
         out = lines(x, y, starts, *self._weights, *self._tried(search), search.kind == "exact", errors)
         return Local(np.diff(starts), out[0], out[1], out[2] if errors else None, out[3] if errors else None)
 
     def worst(self, columns: Sequence[Floats], search: Search = EXACT) -> Worst:
         """Where nothing bounds the change: the point that ever worse ones approach."""
+        known(self, search)
         x, y = columns
         fit, exact = centred(x, y, -1), search.kind == "exact"
         _, change, added, px, py = worst_of(x, y, fit, *self._weights, *self._tried(search), exact)

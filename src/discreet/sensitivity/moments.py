@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.errors import ParameterError
 from discreet.noise.jit import compiled
-from discreet.sensitivity import EXACT, Floats, Int64s, Local, Search, Variable, Worst
+from discreet.sensitivity import EXACT, Floats, Int64s, Local, Search, Variable, Worst, known
 from discreet.sensitivity.roots import MOST, real_roots
 
 MEAN, VARIANCE = 1, 2  # the order of the moment, for the kernels
@@ -65,6 +65,7 @@ class Mean:
 
     def _tried(self, search: Search) -> tuple[Floats, bool]:
         """What is added, and whether stationary points as well."""
+        known(self, search)
         return search.values(self.y), search.kind == "exact"
 
     @property
@@ -93,7 +94,8 @@ class Share(Mean):
             raise ParameterError("a share of values other than 0 and 1", where=self.y.name, do="ask for the mean")
         return super().local(columns, starts, search, errors=errors)
 
-    def _tried(self, search: Search) -> tuple[Floats, bool]:  # noqa: ARG002
+    def _tried(self, search: Search) -> tuple[Floats, bool]:
+        known(self, search)
         return np.array([0.0, 1.0]), False
 
 

@@ -1,0 +1,80 @@
+"""From records to observations: what becomes of each value, on both engines."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.codelists import flat
+from discreet.domain import Domain
+from discreet.engine import Engine
+from discreet.engine.joining import Records
+from discreet.engine.observations import Observations
+from discreet.engine.values import Observed
+from discreet.noise.key import ReleaseKey
+from discreet.privacy.unit import Person, Record
+from discreet.spec import FileSource
+
+TABLE = pa.table(
+    {
+        "cell": ["a", "b", "a", "b", "a", "zzz", None, "a", "b", "a"],  # a record may have a column of that name
+        "who": ["1", "2", "3", "4", "5", "6", "7", "1", None, "9"],
+        "x": [0.5, -0.0, 2.0, math.nan, -math.inf, 0.1, 0.2, 0.25, 0.75, None],
+        "text": ["0.5", "1", "x", " 0.25 ", "9", "0", "0", "1e0", "", "0.125"],
+        "money": [Decimal("0.10"), Decimal("1.00"), None, *(Decimal("0.30"),) * 7],
+    }
+)
+DOMAIN = Domain((flat("cell", ["a", "b", "c"], None, "cell", None, ""),))
+
+
+def rows(
+    engine: Engine, tmp_path: Path, *observed: Observed, unit: object = None, domain: Domain = DOMAIN
+) -> list[tuple[float, ...]]:
+    pq.write_table(TABLE, tmp_path / "t.parquet")
+    columns = ["cell", "who", "x", "text", "money"]
+    table = engine.read(FileSource(path=str(tmp_path / "t.parquet")), tmp_path, columns)
+    secret = ReleaseKey.simulation("t").secret("records", "t", length=16)
+    found = Observations(Records(table), unit or Record(), secret).of(engine, domain, observed)  # type: ignore[arg-type]
+    return sorted(tuple(row.values()) for batch in engine.batches(found) for row in batch.to_pylist())
+
+
+def test_clamped(engine: Engine, tmp_path: Path) -> None:
+    found = rows(engine, tmp_path, Observed("x", "x", 0.0, 1.0))
+    assert found == [(0, 0.0), (0, 0.25), (0, 0.5), (0, 1.0), (1, 0.0), (1, 0.75)]
+    assert all(math.copysign(1, value) == 1 for _, value in found)  # no negative zero
+
+
+def test_dropped(engine: Engine, tmp_path: Path) -> None:
+    found = rows(engine, tmp_path, Observed("x", "x", 0.0, 1.0, outside="drop"))
+    assert found == [(0, 0.25), (0, 0.5), (1, 0.0), (1, 0.75)]
+
+
+def test_texts_and_decimals(engine: Engine, tmp_path: Path) -> None:
+    found = rows(engine, tmp_path, Observed("t", "text", 0.0, 1.0), Observed("m", "money", 0.0, 1.0))
+    assert found == [(0, 0.125, 0.3), (0, 0.5, 0.1), (0, 1.0, 0.3), (1, 0.25, 0.3), (1, 1.0, 1.0)]
+
+
+def test_zeros_and_ones(engine: Engine, tmp_path: Path) -> None:
+    found = rows(engine, tmp_path, Observed("w", "who", 0.0, 1.0, equals=("1", "4")))
+    assert found == [(0, 0.0)] * 3 + [(0, 1.0)] * 2 + [(1, 0.0), (1, 1.0)]
+
+
+def test_one_record_of_each_person(engine: Engine, tmp_path: Path) -> None:
+    found = rows(engine, tmp_path, Observed("x", "x", 0.0, 1.0), unit=Person(column="who", max_records=1))
+    assert len(found) == 4  # persons 1, 2, 3 and 5: the record without a number takes nobody's place
+    assert sum(value in (0.25, 0.5) for _, value in found) == 1
+
+
+def test_everything_in_one_cell(engine: Engine, tmp_path: Path) -> None:
+    found = rows(engine, tmp_path, Observed("x", "x", 0.0, 1.0, ranked=True), domain=Domain(()))
+    assert [value for _, value in found] == [-math.inf, 0.0, 0.1, 0.2, 0.25, 0.5, 0.75, 2.0]
+
+
+@pytest.mark.parametrize("unit", [Record()])
+def test_a_record_without_a_declared_code_is_dropped(engine: Engine, tmp_path: Path, unit: Record) -> None:
+    assert {cell for cell, *_ in rows(engine, tmp_path, Observed("x", "x", 0.0, 1.0), unit=unit)} == {0, 1}
