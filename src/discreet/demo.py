@@ -13,6 +13,7 @@ from discreet.errors import PublishError
 from discreet.pipeline.check import lines
 from discreet.publish.lehd.check import examine
 from discreet.synth import graduates
+from discreet.synth.atlas import write_atlas
 from discreet.synth.employer_files import write_employers
 from discreet.terminal import ledger_lines, progress
 from discreet.words import plural
@@ -77,6 +78,29 @@ tables:
 """
 JOBS_SHARE = 5  # records of graduates for each job
 
+CHILDREN = """\
+release: atlas-demo
+asset: children
+source: {children: children.parquet}
+unit: record
+domains:
+  places: {hierarchy: public/tracts.csv, levels: [tract, county, state]}
+tables:
+  - name: mobility
+    method: sensitivity
+    by: [tract]
+    groups: [state]
+    statistic: {name: prediction, x: parent_rank, y: kid_rank, at: "0.25", winsorise: "0.05"}
+    variables:
+      parent_rank: {low: "0", high: "1"}
+      kid_rank: {low: "0", high: "1"}
+    epsilon: "8"
+    delta: "0.000001"
+    minimum: {count: 20}
+    formats: [parquet, csv, dta]
+"""
+CHILDREN_SHARE, A_TRACT = 5, 250  # records of graduates for each child, children of a tract
+
 
 def demo(folder: Path, rows: int) -> None:
     """Build the agency in `folder` (which must be new), then declare, plan, check, run and look."""
@@ -96,16 +120,27 @@ def demo(folder: Path, rows: int) -> None:
         write_employers(jobs, many, progress=lambda done, total: observe("invent jobs", done, total))
     unit = {"establishment": "workplace_id", "alpha": "0.1", "adversary": "strong"}
     _released(jobs, "jobs", JOBS, "5", unit, "--unit establishment:workplace_id --alpha 0.1")
-    _say(f"Look around in {folder}/out and {jobs}/out: manifest.json, codebook.md, the tables as Parquet and CSV")
+
+    children, many = folder / "atlas", max(rows // CHILDREN_SHARE, A_TRACT)
+    _say(f"{many:,} children and a regression in every tract, in {children}/: less is promised, and it says so")
+    with progress() as observe:
+        write_atlas(
+            children, many, many // A_TRACT, progress=lambda done, total: observe("invent children", done, total)
+        )
+    _released(children, "children", CHILDREN, "24", "record", "--unit record --delta 0.000001", "0.000001")
+    places = ", ".join(f"{where}/out" for where in (folder, jobs, children))
+    _say(f"Look around in {places}: manifest.json, codebook.md, the tables as Parquet and CSV")
 
 
-def _released(folder: Path, asset: str, spec: str, budget: str, unit: dict[str, str], said: str) -> None:
+def _released(
+    folder: Path, asset: str, spec: str, budget: str, unit: dict[str, str] | str, said: str, delta: str = "0"
+) -> None:
     """Declare, set a budget, plan, check, run, and look at what came out."""
     (folder / "release.yaml").write_text(spec, encoding="utf-8")
     release = api.release(folder / "release.yaml")
     ledger = f"--ledger {folder}/{release.spec.ledger}"
     _say(f"discreet ledger budget {asset} --epsilon {budget} {said} {ledger}")
-    api.set_budget(release.ledger, asset, epsilon=budget, unit=unit)
+    api.set_budget(release.ledger, asset, epsilon=budget, unit=unit, delta=delta)
     _say(f"discreet plan {folder}/release.yaml      # reads no confidential data")
     _print(str(release.plan()))
     _say(f"discreet check {folder}/release.yaml     # confidential side, for the operator")
@@ -113,9 +148,9 @@ def _released(folder: Path, asset: str, spec: str, budget: str, unit: dict[str, 
     _say(f"discreet run {folder}/release.yaml --out {folder}/out")
     with progress() as observe:
         made = release.run(folder / "out", observe=observe)
-    _print(made.guarantee_in_words)
+    _print("\n".join([made.guarantee_in_words, *(f"Caveat: {text}" for text in made.guarantee.caveats)]))
     for table in made.tables:
-        _print(f"\n{table.name}: {table.cells:,} cells, each with a row, empty or not")
+        _print(f"\n{table.name}: {plural(table.cells, 'cell')}, each with a row, empty or not")
         _print(_glimpse(folder / "out" / table.files[0]))
     _say(f"discreet ledger show {ledger}")
     _print("\n".join(ledger_lines(release.ledger)))
