@@ -144,17 +144,18 @@ def demo(
 
 @app.command("reproduce")
 def reproduce_paper(
-    paper: Annotated[str, typer.Argument(help="Which one: employer.", metavar="PAPER")],
+    paper: Annotated[str, typer.Argument(help="Which one: employer or sensitivity.", metavar="PAPER")],
     out: Annotated[Path, typer.Option("--out", help="A folder that is empty or does not exist yet.")],
-    jobs: Annotated[int, typer.Option(help="Jobs to invent.", min=10_000)] = 10_900_000,
-    seed: Annotated[int, typer.Option(help="The same seed invents the same jobs.", min=0)] = 7,
+    jobs: Annotated[int, typer.Option(help="Jobs to invent, for employer.", min=10_000)] = 10_900_000,
+    children: Annotated[int, typer.Option(help="Children to invent, for sensitivity.", min=100_000)] = 20_000_000,
+    seed: Annotated[int, typer.Option(help="The same seed invents the same records.", min=0)] = 7,
 ) -> None:
     """A paper's tables and figures made again on invented data, our numbers beside theirs."""
     from discreet.reproduce import reproduce
     from discreet.terminal import progress
 
     with progress() as observe:
-        written = reproduce(paper, out, jobs, seed, observe)
+        written = reproduce(paper, out, children if paper == "sensitivity" else jobs, seed, observe)
     typer.echo(f"{written[0]}: {plural(len(written), 'file')} written.")
 
 

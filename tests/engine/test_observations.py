@@ -40,7 +40,13 @@ def rows(
     table = engine.read(FileSource(path=str(tmp_path / "t.parquet")), tmp_path, columns)
     secret = ReleaseKey.simulation("t").secret("records", "t", length=16)
     found = Observations(Records(table), unit or Record(), secret).of(engine, domain, observed)  # type: ignore[arg-type]
-    return sorted(tuple(row.values()) for batch in engine.batches(found) for row in batch.to_pylist())
+    raw = pa.Table.from_batches(list(engine.batches(found)))
+    cells, *columns = (column.to_numpy() for column in raw.columns)
+    columns = [made.bounded(column) for made, column in zip(observed, columns, strict=True)]
+    kept = [
+        row for row in zip(cells.tolist(), *(c.tolist() for c in columns), strict=True) if not any(map(math.isnan, row))
+    ]
+    return sorted(kept)
 
 
 def test_clamped(engine: Engine, tmp_path: Path) -> None:

@@ -33,16 +33,21 @@ class Observations:
     progress: Progress = quiet
 
     def of(self, engine: Engine, domain: Domain, observed: Sequence[Observed]) -> ibis.Table:
-        """Columns `cell`, then one a variable: every record with a cell and all its values. At most one a unit."""
+        """Columns `cell`, then the raw value of each variable: every record with a cell and values. At most one a unit,
+        of those whose values can be used."""
         table = self.records.joined()
-        values = {f"discreet_value_{i}": made.value(table) for i, made in enumerate(observed)}
+        values = {f"discreet_value_{i}": made.raw(table) for i, made in enumerate(observed)}
         codes = list(dict.fromkeys(c for a in domain.attributes for c in a.source))
         entity = [] if self.unit.entity is None else [self.unit.entity]
         rows = table.select(**{c: table[c] for c in dict.fromkeys([*codes, *entity])}, **values)
         rows = rows.filter(reduce(operator.and_, (rows[name].notnull() for name in values)))
-        if self.unit.entity is not None:
-            rows = limited(engine, rows, [*codes, *values], [domain], self.unit, self.secret)
         rows = engine.store(rows)  # one snapshot: codes are looked up on the rows that are used
+        if self.unit.entity is not None:
+            used = (made.usable(rows[name]) for made, name in zip(observed, values, strict=True))
+            rows = limited(
+                engine, rows.filter(reduce(operator.and_, used)), [*codes, *values], [domain], self.unit, self.secret
+            )
+            rows = engine.store(rows)
         if not codes:
             return rows.select(**{CELL: ibis.literal(0, "int64")}, **{name: rows[name] for name in values})
         listed = code(engine, rows.group_by(codes).aggregate(**{N: _.count()}), domain)

@@ -13,12 +13,16 @@ from functools import reduce
 from typing import TYPE_CHECKING, Literal
 
 import ibis
+import numpy as np
+from numpy.typing import NDArray
 
 from discreet.engine.text import as_text, missing
 
 if TYPE_CHECKING:
     from discreet.binning import Bins
     from discreet.spec.earnings import Rule
+
+Floats = NDArray[np.float64]
 
 # A number as people write it, perhaps between blanks. Engines differ in what else they take for one: 1_000, 0x10, 1e5.
 NUMBER = r"^ *([+-]?[0-9]{1,40}([.][0-9]{1,20})?) *$"
@@ -59,20 +63,37 @@ class Observed:
     equals: tuple[str, ...] | None = None  # codes that are 1, all others 0
     ranked: bool = False  # among public thresholds, later: here it keeps its own size
 
-    def value(self, table: ibis.Table) -> ibis.Value:
-        """The value, float64; null where the record has none."""
+    def raw(self, table: ibis.Table) -> ibis.Value:
+        """The value as it stands, float64; null where the record has none. What is not a number may still be: an engine
+        would look at its text, which takes longer than all the rest, so `bounded` does it."""
         column = table[self.column]
         if self.equals is not None:
             one = as_text(column).isin(self.equals).fill_null(False).ifelse(1.0, 0.0)
             return missing(column).ifelse(ibis.null("float64"), one)
-        found = _real(column)
-        # A negative zero sorts before zero on one engine and beside it on the other.
-        found = (found == 0.0).ifelse(0.0, found)
+        return _real(column)
+
+    def bounded(self, values: Floats) -> Floats:
+        """Within the bounds; not a number where the record is dropped. Negative zeros, which engines sort differently,
+        become zeros."""
+        found = values + 0.0
         if self.ranked:
             return found
-        if self.outside == "drop":
-            return found.between(self.low, self.high).ifelse(found, ibis.null("float64"))
-        return (found < self.low).ifelse(self.low, (found > self.high).ifelse(self.high, found))
+        if self.outside == "clamp":
+            return np.clip(found, self.low, self.high)
+        return np.where((found >= self.low) & (found <= self.high), found, np.nan)
+
+    def changes(self, values: Floats) -> bool:
+        """Whether `bounded` makes anything else of these; false means that they may stay as they are."""
+        if not values.size:
+            return False
+        least, most = values.min(), values.max()  # not a number if one of them is not
+        inside = self.low <= least and most <= self.high
+        return not inside or (least <= 0 <= most and bool(np.signbit(values[values == 0]).any()))
+
+    def usable(self, values: ibis.Value) -> ibis.Value:
+        """Whether `bounded` keeps a raw value: asked of the engine where a record could take another's place."""
+        there = ~missing(values)
+        return there & values.between(self.low, self.high) if self.outside == "drop" and not self.ranked else there
 
     def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
         """What can become of a record's value, besides being used as it is."""
@@ -81,11 +102,12 @@ class Observed:
         if self.equals is not None:
             return {"missing": none, "unreadable": ibis.literal(False), "outside": ibis.literal(False)}
         found = _real(column)
+        there = ~missing(found)
         beyond = ~found.between(self.low, self.high).fill_null(True)
         return {
             "missing": none,
-            "unreadable": ~none & found.isnull(),
-            "outside": ibis.literal(False) if self.ranked else ~found.isnull() & beyond,
+            "unreadable": ~none & ~there,
+            "outside": ibis.literal(False) if self.ranked else there & beyond,
         }
 
     def in_words(self) -> str:
@@ -103,12 +125,10 @@ class Observed:
 
 
 def _real(column: ibis.Value) -> ibis.Value:
-    """A column as float64, alike on every engine; what is no number is missing."""
+    """A column as float64, alike on every engine; text that is no number is null."""
     if column.type().is_decimal():
         column = column.cast("string")  # engines divide decimals differently; a text they all read correctly
-    found = number(column)
-    found = found if found.type().is_floating() else found.cast("float64")
-    return missing(found).ifelse(ibis.null("float64"), found.cast("float64"))
+    return number(column).cast("float64")
 
 
 def value_columns(binned: Sequence[Binned], codes: Sequence[str], observed: Sequence[Observed] = ()) -> dict[str, bool]:

@@ -108,7 +108,7 @@ class SensitivityMethod:
         """Estimates and sensitivities of every occupied cell, inside the engine."""
         design = self.design
         ranked = thresholds(design.spec, design.base)
-        kernel = LocalKernel(design.statistic, design.search, design.steps, design.errors, ranked)
+        kernel = LocalKernel(design.statistic, design.search, design.steps, design.errors, self.observed, ranked)
         piece = CALLED if isinstance(design.statistic, Function) else PIECE
         pieces = Spans(design.domain.cells, max(piece, -(-design.domain.cells // MOST_PIECES)))
         return engine.map(rows.of(engine, design.domain, self.observed), pieces, kernel, progress=rows.progress)

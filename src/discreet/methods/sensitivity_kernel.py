@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.domain import Coarsening, Domain
 from discreet.engine.spans import CELL, Span
+from discreet.engine.values import Observed
 from discreet.errors import GuaranteeError
 from discreet.methods.cells import Int64s, ranges
 from discreet.methods.sensitivity_noise import EstimateNoise
@@ -44,19 +46,29 @@ class LocalKernel:
     search: Search
     steps: int  # of the grid, a unit
     errors: bool
+    observed: tuple[Observed, ...]
     thresholds: tuple[tuple[float, ...], ...]  # of each variable that is a rank
     schema = LOCAL
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - it draws nothing
-        for _, _, cells, columns in ranges(span, rows, RANGE, len(self.thresholds)):
+        for _, _, all_cells, raw in ranges(span, rows, RANGE, len(self.thresholds)):
+            cells, columns = self._bounded(all_cells, [np.ascontiguousarray(c, np.float64) for c in raw])
             if cells.size:
-                yield self._local(cells, [np.ascontiguousarray(c, np.float64) for c in columns])
+                yield self._local(cells, columns)
+
+    def _bounded(self, cells: Int64s, raw: list[Floats]) -> tuple[Int64s, list[Floats]]:
+        """Values by their declared rules, records without one dropped, rows in the order of the columns again: where
+        values were clamped or ranked there are ties that had an order before."""
+        if not any(self.thresholds) and not any(o.changes(c) for o, c in zip(self.observed, raw, strict=True)):
+            return cells, raw
+        columns = [made.bounded(column) for made, column in zip(self.observed, raw, strict=True)]
+        kept = ~reduce(np.logical_or, (np.isnan(column) for column in columns))
+        columns = [by_thresholds(c, t) if t else c for c, t in zip(columns, self.thresholds, strict=True)]
+        order = np.lexsort((*reversed(columns), cells))
+        order = order[kept[order]]
+        return cells[order], [column[order] for column in columns]
 
     def _local(self, cells: Int64s, columns: list[Floats]) -> pa.RecordBatch:
-        if any(self.thresholds):
-            columns = [by_thresholds(c, t) if t else c for c, t in zip(columns, self.thresholds, strict=True)]
-            order = np.lexsort((*reversed(columns), cells))  # ranks have ties where values had none
-            cells, columns = cells[order], [column[order] for column in columns]
         first = np.flatnonzero(np.diff(cells, prepend=cells[0] - 1)).astype(np.int64)
         found = self.statistic.local(columns, np.append(first, cells.size), self.search, errors=self.errors)
         nothing = np.zeros(first.size)

@@ -10,14 +10,17 @@ from discreet.errors import ParameterError
 
 Observer = Callable[[str, int, int], None]
 
-PAPERS = {"employer": "discreet.reproduce.employer.run"}  # name -> module with a `reproduce`
+PAPERS = {  # name -> module with a `reproduce`
+    "employer": "discreet.reproduce.employer.run",
+    "sensitivity": "discreet.reproduce.sensitivity.run",
+}
 
 
-def reproduce(paper: str, out: Path, jobs: int, seed: int, observe: Observer) -> list[Path]:
+def reproduce(paper: str, out: Path, size: int, seed: int, observe: Observer) -> list[Path]:
     """Run a paper's study and write its report into an empty folder; what was written, the report first."""
     if paper not in PAPERS:
         raise ParameterError(f"no paper {paper!r}", where="reproduce", do=f"choose one of {', '.join(PAPERS)}")
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise ParameterError("not an empty folder", where=str(out), do="name one that is empty or does not exist")
     run: Callable[[Path, int, int, Observer], list[Path]] = import_module(PAPERS[paper]).reproduce
-    return run(out, jobs, seed, observe)
+    return run(out, size, seed, observe)

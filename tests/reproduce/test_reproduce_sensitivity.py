@@ -1,0 +1,313 @@
+"""`discreet reproduce sensitivity`: its numbers against loops, its verdicts against doctored numbers, its files."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from discreet.errors import ParameterError
+from discreet.evaluate.decomposition import Shares
+from discreet.evaluate.suppression import Fit
+from discreet.reproduce import reproduce
+from discreet.reproduce.sensitivity.births import Slopes
+from discreet.reproduce.sensitivity.cells import (
+    EPSILON,
+    LEAST,
+    PLAIN,
+    WINSORISED,
+    Cells,
+    chi_of,
+    measured,
+    observations,
+    omega,
+    one_group,
+    tracts_for,
+)
+from discreet.reproduce.sensitivity.fine import Corners, corners, fine
+from discreet.reproduce.sensitivity.formal import EPSILONS, MOS, ONE, SIZES, best_formal, least_observed, rmse
+from discreet.reproduce.sensitivity.run import write
+from discreet.reproduce.sensitivity.study import Study, study
+from discreet.reproduce.sensitivity.table1 import BIRTHS, JAIL, RANK, ROWS, Parted, parted
+from discreet.reproduce.sensitivity.unsaid import bounded, growth
+from discreet.reproduce.sensitivity.verdicts import Claim, claims
+from discreet.synth.atlas import BLACK, GIRLS, WHITE, Atlas, atlas
+
+F = Fraction
+CHILDREN, SEED = 300_000, 7
+
+
+def ignore(step: str, done: int, total: int) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def made() -> Study:
+    return study(CHILDREN, SEED, ignore)
+
+
+@pytest.fixture(scope="module")
+def small() -> Atlas:
+    return atlas(40_000, tracts_for(40_000), SEED)
+
+
+@pytest.fixture(scope="module")
+def girls(small: Atlas) -> Cells:
+    return measured(observations(small, BIRTHS, BLACK, GIRLS, by_group=False), small, PLAIN)
+
+
+def test_cells_are_those_of_a_loop(small: Atlas, girls: Cells) -> None:
+    """Least squares by NumPy, every removal and corner by fitting again; the exact maximum is never below them."""
+    expected = []
+    for tract in range(len(small.tracts)):
+        mine = (small.tract == tract) & (small.race == BLACK) & (small.gender == GIRLS)
+        if mine.sum() >= LEAST:
+            expected.append((tract, small.parent_rank[mine], small.teen_birth[mine].astype(float)))
+    assert len(expected) > 10
+    assert girls.tract.tolist() == [tract for tract, _, _ in expected]
+    for cell, (_, x, y) in enumerate(expected):
+
+        def height(x: np.ndarray, y: np.ndarray) -> float:
+            return float(np.polyval(np.polyfit(x, y, 1), 0.25))
+
+        theta = height(x, y)
+        tried = [height(np.delete(x, i), np.delete(y, i)) for i in range(len(x))]
+        tried += [height(np.append(x, a), np.append(y, b)) for a in (0, 1) for b in (0, 1)]
+        assert girls.theta[cell] == pytest.approx(theta, abs=1e-10)
+        assert girls.sensitivity[cell] >= max(abs(t - theta) for t in tried) - 1e-10
+        assert (girls.n[cell], girls.low[cell]) == (len(x), (x < 0.5).sum())
+
+
+def test_one_group_is_the_part_of_an_atlas(small: Atlas) -> None:
+    mine = (small.race == BLACK) & (small.gender == GIRLS)
+    part = one_group(40_000, SEED, BLACK, GIRLS)
+    for name in ("tract", "parent_rank", "kid_rank", "teen_birth"):
+        assert np.array_equal(getattr(part, name), getattr(small, name)[mine])
+
+
+def test_observations_are_in_order_and_can_be_picked(small: Atlas) -> None:
+    found = observations(small, RANK, by_group=True, least=5)
+    assert found.n.min() >= 5
+    assert found.n.sum() == found.starts[-1] == len(found.x)
+    for cell in range(len(found.n)):
+        assert (np.diff(found.cell(cell)[0]) >= 0).all()
+    picked = found.only(np.array([3, 1]))
+    for place, cell in enumerate((3, 1)):
+        for ours, theirs in zip(picked.cell(place), found.cell(cell), strict=True):
+            assert np.array_equal(ours, theirs)
+    assert picked.tract.tolist() == found.tract[[3, 1]].tolist()
+
+
+def test_chi_is_the_largest_of_its_pool_and_passes_over_infinite_ones() -> None:
+    n, local = np.array([10, 20, 30, 40]), np.array([0.5, 0.1, np.inf, 0.2])
+    assert chi_of(n, local, np.array([1, 1, 3, 3])).tolist() == [5, 5, 8, 8]
+
+
+def test_noise_is_normal_of_the_papers_spread(girls: Cells) -> None:
+    drawn = (girls.noisy("a test") - girls.theta) * EPSILON.numerator * girls.n / (np.sqrt(2) * girls.chi)
+    assert np.allclose(drawn, omega(len(girls.n), "a test"))
+    many = omega(20_000, "many")
+    assert stats.kstest(many, "norm").pvalue > 1e-6
+    for factor in (0.7, 1.3):
+        assert stats.kstest(factor * many, "norm").pvalue < 1e-20
+
+
+def test_shares_are_those_of_the_notes_of_table_1(small: Atlas) -> None:
+    """Total variance, mean squared error and mean noise variance, all weighted, over more than fifty children."""
+    cells = measured(observations(small, RANK, WHITE, None, by_group=False), small, WINSORISED)
+    found = parted(cells, "shares")
+    assert found is not None
+    kept = cells.n > 50
+    w, noisy = cells.low[kept], cells.noisy("shares")[kept]
+    total = (w * (noisy - (w * noisy).sum() / w.sum()) ** 2).sum() / w.sum()
+    sampling = (w * cells.error[kept] ** 2).sum() / w.sum() / total
+    privacy = (w * 2 * (cells.chi[kept] / (8 * cells.n[kept])) ** 2).sum() / w.sum() / total
+    assert (found.shares.sampling, found.shares.privacy) == pytest.approx((sampling, privacy))
+    assert found.shares.signal == pytest.approx(1 - sampling - privacy)
+    assert found.cells == kept.sum()
+    assert found.reliability_before > found.shares.signal
+
+
+def test_one_row_of_the_paper_does_not_add_up() -> None:
+    wrong = [row for row in ROWS if abs(row.sum - 100) > 0.02]
+    assert [(row.outcome, row.label, round(row.sum, 2)) for row in wrong] == [(JAIL, "Black boys", 98.92)]
+
+
+def test_every_row_is_made(made: Study) -> None:
+    assert len(made.table1) == 14
+    for row in made.table1:
+        assert row.plain is not None
+        assert (row.winsorised is None) == row.asked.binary
+        assert (row.flat is None) != row.asked.binary
+    assert made.table1[3].flat is not None
+    assert made.table1[3].flat > 0.9  # White boys' incarceration would vanish
+
+
+def test_corners_never_exceed_the_exact_maximum(small: Atlas) -> None:
+    found = fine(small)
+    for exact, at in ((found.plain, found.plain_corners), (found.drawn_in, found.drawn_in_corners)):
+        assert (exact >= at * (1 - 1e-9)).all()
+    for row in corners(found):
+        assert 0 <= row.short <= 1 <= row.median <= row.largest
+
+
+def test_numbers_without_data(made: Study) -> None:
+    """The counterexample and the exact privacy of Normal noise: DECISIONS, 004."""
+    assert made.counterexample.corners == pytest.approx(0.982, abs=5e-4)
+    assert made.counterexample.exact == pytest.approx(2.990, abs=5e-4)
+    assert made.counterexample.point == pytest.approx((0.462, 1), abs=5e-4)
+    one, two, three = made.nominal
+    assert (round(float(one.delta), 3), round(float(one.epsilon), 1)) == (0.888, 42.2)
+    assert one.epsilon < two.epsilon < three.epsilon
+    assert three.nominal == 24
+    sizes = [plain for _, plain, _ in growth()]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > 50 * sizes[0]
+
+
+def test_a_lower_bound_costs_the_more_the_smaller_the_cell(made: Study) -> None:
+    for epsilon in {row.epsilon for row in made.bounded}:
+        costs = [row.variance for row in made.bounded if row.epsilon == epsilon]
+        assert costs == sorted(costs, reverse=True)
+        assert min(costs) > 1
+    at_one = bounded(np.full(20_000, 1000), [F(1)])[0]
+    q = np.exp(-1.0)
+    assert at_one.over == pytest.approx(q / (1 + q), abs=0.02)  # P(discrete Laplace > 0): DECISIONS' 27%
+    assert at_one.variance == pytest.approx((1000 / (1000 - at_one.margin)) ** 2, rel=1e-3)
+
+
+def test_one_draw_gives_the_estimate_away(made: Study) -> None:
+    by = {(row.epsilon, row.draws): row for row in made.recovered}
+    shared, apart = by[EPSILON, "one for both"], by[EPSILON, "independent"]
+    assert shared.estimates == shared.counts > 0.98
+    assert shared.error < 1e-12
+    assert apart.estimates == 0
+    assert apart.error > apart.before  # subtracting another draw only adds noise
+
+
+def test_methods_are_compared_at_every_size_and_epsilon(made: Study) -> None:
+    for size in SIZES:
+        errors = [rmse(made.costs, MOS, size, epsilon) or 0.0 for epsilon in EPSILONS]
+        assert all(errors)
+        assert errors == sorted(errors, reverse=True)
+        best = best_formal(made.costs, size, EPSILON)
+        assert best is not None
+        assert best.row.formal
+    assert {c.row.formal for c in made.costs if c.row.method in (MOS, ONE)} == {False}
+    both = [rmse(made.costs, name, 50, EPSILON) or 0.0 for name in (MOS, ONE)]
+    assert least_observed(made.costs, 50, EPSILON) == min(both) > 0
+    assert rmse(made.costs, "no such method", 50, EPSILON) is None
+
+
+def test_choosing_epsilon_meets_its_targets(made: Study) -> None:
+    for one in made.chosen:
+        wrong = [point.false_top for point in one.points]
+        assert wrong[0] > wrong[-1]
+        found = [epsilon for epsilon in one.epsilons if epsilon is not None]
+        assert found == sorted(found)
+
+
+def verdict(study: Study, said: str) -> str:
+    mine = [c.verdict for c in claims(study) if all(word in c.claim for word in said.split(" … "))]
+    assert len(mine) == 1
+    return mine[0]
+
+
+def test_verdicts_follow_from_numbers(made: Study) -> None:
+    """Each claim with numbers that confirm it, and with numbers that do not."""
+
+    def slopes(infused: float, exact: float, hidden: float) -> Study:
+        def fit(slope: float) -> Fit:
+            return Fit(slope, 0.3, 0.02, 100)
+
+        return replace(made, slopes=(Slopes(1, fit(infused), fit(exact), fit(hidden)),) * 3)
+
+    def short(share: float) -> Study:
+        row = Corners("plain", "20–49", 100, 0, share, 1.1, 1.2)
+        return replace(made, corners=(row, replace(row, estimator="winsorised")))
+
+    def chis(**changes: float) -> Study:
+        every = {name: np.full(len(made.chis.pool), 2.0) for name in ("plain", "plain_corners")}
+        every |= {name: np.full(len(made.chis.pool), 1.0) for name in ("drawn_in", "drawn_in_corners")}
+        every |= {name: np.full(len(made.chis.pool), value) for name, value in changes.items()}
+        return replace(made, chis=replace(made.chis, **every))
+
+    def envelope(rate: float, chi: float) -> Study:
+        n = np.arange(20, 300)
+        first = replace(made.envelopes[0], n=n, sensitivity=np.exp(-rate * np.log(n)), chi=chi)
+        return replace(made, envelopes=(first, made.envelopes[1]))
+
+    def privacy(share: float) -> Study:
+        part = Parted(100, 1.0, Shares(0.8 - share, 0.2, share))
+        return replace(made, table1=tuple(replace(row, plain=part, winsorised=part) for row in made.table1))
+
+    for start, good, bad in (
+        *((f"Corners typically … {end}", short(0.04), short(0.06)) for end in ("plain", "winsorised")),
+        ("Corners give χ", chis(), chis(plain_corners=1.9)),
+        ("Sensitivities fall", envelope(1.0, 1.0), envelope(0.5, 20.0)),
+        ("The envelope", envelope(1.0, 1.5), envelope(1.0, 3.0)),
+        ("Winsorising", chis(), chis(drawn_in=1.9, drawn_in_corners=1.9)),
+        ("Noise does not bias", slopes(0.14, 0.139, 0.0), slopes(0.14, 0.1, 0.0)),
+        ("Suppressing", slopes(0.14, 0.14, 0.01), slopes(0.14, 0.14, 0.12)),
+        ("In every row", privacy(0.1), privacy(0.3)),
+        ("The reliability", privacy(0.01), privacy(0.1)),
+    ):
+        assert verdict(good, start) == "holds", start
+        assert verdict(bad, start) == "does not hold", start
+    assert verdict(slopes(0.01, 0.01, 0.0), "Suppressing") == "not tested"  # nothing there to vanish
+    assert verdict(replace(made, costs=()), "Formal privacy") == "not tested"
+    assert verdict(replace(made, recovered=()), "Counts beside") == "not tested"
+    assert verdict(made, "Apart from χ") == "does not hold"
+    assert verdict(made, "Counts beside") == "does not hold"
+    assert Claim("", "", "", None).verdict == "not tested"
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_all_files_are_written(made: Study, tmp_path: Path) -> None:
+    paths = write(made, tmp_path, ignore)
+    assert paths[0].name == "report.md"
+    names = {str(path.relative_to(tmp_path)) for path in paths}
+    pictures = {"figure-1", "figure-2", "figure-3", "appendix-figure-1", "appendix-figure-2", "guarantee-costs"}
+    assert {f"{name}.svg" for name in pictures | {"choosing-epsilon-1", "choosing-epsilon-2"}} <= names
+    assert {f"data/{name}.csv" for name in pictures} <= names
+    tables = {"table-1", "verdicts", "figure-3-slopes", "corners", "normal-noise", "one-draw", "guarantees", "chi"}
+    assert {f"tables/{name}.{kind}" for name in tables for kind in ("csv", "md")} <= names
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    for said in ("300,000 invented children (seed 7)", "1,050 tracts", "seeds 7 to 11", "SIMULATION", "98.92", "2.990"):
+        assert said in text
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 8
+    assert "http" not in page.replace("http://www.w3.org", "")
+    found = rows_of(tmp_path / "tables/table-1.csv")
+    assert [row["paper: signal"] for row in found[:4]] == ["71.00", "70.58", "56.39", "33.64"]
+    for row in found:
+        assert sum(float(row[f"plain: {part}"]) for part in ("signal", "sampling", "privacy")) == pytest.approx(
+            100, abs=0.02
+        )
+    cell = rows_of(tmp_path / "data/figure-1.csv")
+    assert [row["what"] for row in cell].count("child") == LEAST
+    below = rows_of(tmp_path / "data/figure-2.csv")
+    assert all(float(row["sensitivity"]) <= float(row["envelope"]) * (1 + 1e-12) for row in below)
+    assert {row["panel"] for row in rows_of(tmp_path / "data/figure-3.csv")} == {"A", "B"}
+    assert len(rows_of(tmp_path / "data/appendix-figure-1.csv")) == 60
+    shown = {row["claim"]: row["verdict"] for row in rows_of(tmp_path / "tables/verdicts.csv")}
+    assert shown == {claim.claim: claim.verdict for claim in claims(made)}
+
+
+def test_the_paper_is_known_by_its_name(tmp_path: Path) -> None:
+    steps = []
+    out = tmp_path / "new"
+    paths = reproduce("sensitivity", out, 100_000, 3, lambda step, done, total: steps.append(step))
+    assert "100,000 invented children (seed 3)" in paths[0].read_text(encoding="utf-8")
+    assert dict.fromkeys(steps).keys() >= {"atlas", "table 1", "seeds", "figures", "report"}
+    with pytest.raises(ParameterError, match="too few children"):
+        reproduce("sensitivity", tmp_path / "other", 50_000, 3, ignore)
