@@ -316,6 +316,8 @@ def _published(made: Any, out: str) -> None:
     tables = plural(len(made.tables), "table")
     typer.echo(f"Published {made.release} in {out}: {tables}, {made.composition}.")
     typer.echo(made.guarantee_in_words)
+    for caveat in made.guarantee.caveats:
+        typer.echo(f"Caveat: {caveat}")
     if made.simulation:
         typer.echo(made.notice)
     typer.echo(f"Ledger entry {made.ledger.entry}, head {made.ledger.head}")

@@ -35,21 +35,32 @@ def estimate(
     unit: Annotated[str, typer.Option(help="record, or person:COLUMN (one record of each is used).")] = "record",
     budget: Annotated[Text, typer.Option(help="Set this budget for the data first; begins the ledger.")] = None,
     stata: Annotated[bool, typer.Option(help="Also write Stata files.")] = True,
+    asset: Annotated[Text, typer.Option(help="What the budget is about; default: the file's name.")] = None,
+    ledger: Annotated[str, typer.Option(help="The ledger.")] = "discreet-ledger.sqlite",
+    check: Annotated[
+        bool, typer.Option("--check", help="Only look at the records, inside; nothing is written.")
+    ] = False,
 ) -> None:
     """Protected estimates of every cell from one file of records, with their declaration beside them."""
-    from discreet.quick import Asked
-    from discreet.quick import estimate as release
+    from discreet import quick
     from discreet.terminal import progress
 
-    asked = Asked(
-        data, out, statistic, y, x, at, winsorise, by, bounds, epsilon, delta, noise, size, minimum, search, stata, unit
+    asked = quick.Asked(
+        *(data, out, statistic, y, x, at, winsorise, by, bounds, epsilon, delta, noise, size, minimum, search, stata),
+        *(unit, asset, ledger),
     )
+    if check:
+        for line in quick.check(asked):
+            typer.echo(line)
+        return
     with progress() as observe:
-        declared, made = release(asked, budget, observe)
+        declared, made = quick.estimate(asked, budget, observe)
     typer.echo(f"Published {made.release} in {out}, as declared in {declared}: {made.composition}.")
     typer.echo(made.guarantee_in_words)
     for caveat in made.guarantee.caveats:
         typer.echo(f"Caveat: {caveat}")
+    for line in quick.doubts(out, made):
+        typer.echo(line)
 
 
 def tradeoff(
@@ -72,15 +83,12 @@ def tradeoff(
     seed: Annotated[int, typer.Option(help="Of the invented atlas.", min=0)] = 7,
 ) -> None:
     """Accuracy against epsilon, on invented, public or earlier protected numbers: never on confidential ones."""
-    from discreet.choosing import chosen_input, curve
-    from discreet.errors import ParameterError
+    from discreet.choosing import Wanted, chosen_input, curve
     from discreet.privacy.exact import exact
 
-    if law not in ("laplace", "normal"):
-        raise ParameterError(f"no law {law!r}", where="--law", do="write laplace or normal")
-    known = chosen_input(synthetic, seed, public, provenance, chi, release, table, area)
-    asked = [exact(text.strip(), "--epsilons") for text in epsilons.split(",")]
-    found = curve(known, asked, law, exact(share, "--share"), target_mse, target_misclassification)  # type: ignore[arg-type]
+    asked = tuple(exact(text.strip(), "--epsilons") for text in epsilons.split(","))
+    wanted = Wanted(asked, law, exact(share, "--share"), target_mse, target_misclassification)  # type: ignore[arg-type]
+    found = curve(chosen_input(synthetic, seed, public, provenance, chi, release, table, area), wanted)
     for line in found.lines():
         typer.echo(line)
     written = found.write(out)
@@ -98,7 +106,7 @@ def envelope(
     from discreet.pipeline.envelope import envelope as draw
     from discreet.quick import assigned
 
-    drawn = draw(api.release(spec).spec, table, dict(map(assigned, cell or [])), out)
+    drawn = draw(api.release(spec).spec, table, dict(assigned(text, "--cell") for text in cell or []), out)
     for line in drawn.lines:
         typer.echo(line)
     typer.echo(f"{out}: {', '.join(path.name for path in drawn.files)}")

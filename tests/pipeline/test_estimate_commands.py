@@ -51,6 +51,7 @@ def options(data: Path, **changes: str | None) -> list[str]:
         "delta": "0.000001",
         "budget": "24",
         "out": str(data.parent / "released"),
+        "ledger": str(data.parent / "discreet-ledger.sqlite"),
         **changes,
     }
     words = [word for name, value in given.items() if value is not None for word in (f"--{name}", value)]
@@ -82,16 +83,15 @@ def test_one_command_from_a_stata_file_to_a_stata_file(stata: Path) -> None:
         ({"bounds": "parent_rank=0"}, SpecError, "are no bounds"),
         ({"bounds": "parent_rank"}, SpecError, "cannot read 'parent_rank'"),
         ({"by": "tract=9..1"}, SpecError, "no range of codes"),
+        ({"at": "25"}, SpecError, "outside the bounds of 'parent_rank', 0 … 1"),
+        ({"unit": "person"}, SpecError, "is no unit"),
+        ({"bounds": "other=0:1"}, SpecError, "is neither x nor y"),
         ({"x": None}, SpecError, "is one of y on x"),
         ({"delta": None}, SpecError, "'delta' is missing"),
         ({"epsilon": "eight"}, SpecError, "expected an exact number"),
-        ({"statistic": "median"}, SpecError, "unknown statistic 'median'"),
-        ({"budget": "23"}, DiscreetError, "asks for|left|budget"),
-        (
-            {"y": "nothing", "bounds": "nothing=0:1", "x": None, "at": None, "statistic": "mean"},
-            SourceError,
-            "no column 'nothing'",
-        ),
+        ({"statistic": "medain"}, SpecError, "unknown statistic 'medain'"),
+        ({"budget": "23"}, SpecError, "budget: 23 is less than what this costs, 24"),
+        ({"x": "nothing", "bounds": "nothing=0:1"}, SourceError, "no column 'nothing'"),
     ],
 )
 def test_refusals_leave_nothing_behind(
@@ -105,6 +105,27 @@ def test_refusals_leave_nothing_behind(
     assert not ledger.store.exists() or not ledger.chain().releases()
 
 
+def test_a_second_release_needs_a_larger_budget(stata: Path) -> None:
+    typed(*options(stata))
+    with pytest.raises(SpecError, match="less than what this costs, 24, and 24 before"):
+        typed(*options(stata, out=str(stata.parent / "again")))
+    typed(*options(stata, out=str(stata.parent / "again"), budget="48"))
+    assert len(discreet.ledger(stata.parent / "discreet-ledger.sqlite").chain().releases()) == 2
+
+
+def test_codes_that_match_nothing_give_reason_to_doubt(stata: Path) -> None:
+    """Told from the released counts: nothing else may be said."""
+    assert "about 0 everywhere" in typed(*options(stata, by="tract=7,8,9"))
+    looked = typed(*options(stata, by="tract=7,8,9", out=str(stata.parent / "x")), "--check")
+    assert "is the code list right?" in looked
+    assert not (stata.parent / "x.yaml").exists()
+
+
+def test_medians(stata: Path) -> None:
+    typed(*options(stata, statistic="median", x=None, at=None, bounds=None, budget="16"))
+    assert (stata.parent / "released/median.dta").exists()
+
+
 def test_an_existing_folder_is_not_written_into(stata: Path) -> None:
     (stata.parent / "released").mkdir()
     with pytest.raises(PublishError, match="exists already"):
@@ -114,7 +135,7 @@ def test_an_existing_folder_is_not_written_into(stata: Path) -> None:
 @pytest.mark.skipif(not MOS.exists(), reason="the authors' example is not beside this clone")
 def test_the_authors_example_runs_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DISCREET_KEYS", str(tmp_path / "keys"))
-    words = options(MOS, by="cell=1..111", out=str(tmp_path / "released"))
+    words = options(MOS, by="cell=1..111", out=str(tmp_path / "released"), ledger=str(tmp_path / "ledger.sqlite"))
     typed(*words)
     table = pq.read_table(tmp_path / "released/prediction.parquet")
     frame, _ = pyreadstat.read_dta(str(MOS))
@@ -127,9 +148,10 @@ def test_the_authors_example_runs_as_it_is(tmp_path: Path, monkeypatch: pytest.M
 # --- tradeoff -------------------------------------------------------------------------------------------------------
 
 
-def test_tradeoff_on_an_earlier_release(tmp_path: Path) -> None:
+@pytest.mark.parametrize("groups", [{}, {"groups": ["state"]}, {"by": ["state"], "groups": ["state"]}])
+def test_tradeoff_on_an_earlier_release(tmp_path: Path, groups: dict[str, Any]) -> None:
     atlas = Atlas(tmp_path / "atlas")
-    atlas.run(groups=["state"])
+    atlas.run(**groups)
     said = typed(
         *("tradeoff", "--release", str(atlas.folder / "out"), "--epsilons", "1,8", "--target-mse", "0.0001"),
         *("--share", "0.5"),
@@ -140,7 +162,11 @@ def test_tradeoff_on_an_earlier_release(tmp_path: Path) -> None:
     chosen = frame[~frame["epsilon"].isin([1, 8])]["mse_exact"].item()
     assert 0.00009 < chosen <= 0.0001
     assert frame["mse_exact"].is_monotonic_decreasing
-    assert (tmp_path / "curve/tradeoff.svg").read_text().startswith("<svg")
+    picture = (tmp_path / "curve/tradeoff.svg").read_text()
+    assert picture.startswith("<svg")
+    assert "bottom 50%" in picture
+    with pytest.raises(PublishError, match="already"):
+        typed("tradeoff", "--release", str(atlas.folder / "out"), "--share", "0.5", "--out", str(tmp_path / "curve"))
 
 
 def test_tradeoff_on_a_public_file(tmp_path: Path) -> None:
@@ -151,6 +177,8 @@ def test_tradeoff_on_a_public_file(tmp_path: Path) -> None:
         typed(*words)
     with pytest.raises(ParameterError, match="--chi"):
         typed(*words, "--provenance", "a census")
+    with pytest.raises(ParameterError, match="--share"):
+        typed(*words, "--share", "0.7")
     assert "a census" in typed(*words, "--provenance", "a census", "--chi", "3", "--target-misclassification", "0.5")
 
 
@@ -161,7 +189,7 @@ def test_tradeoff_on_a_public_file(tmp_path: Path) -> None:
         (["--synthetic", "--public", "x.csv"], "needs one input"),
         (["--release", "nowhere"], "no manifest"),
         (["--public", "nowhere.csv", "--provenance", "p", "--chi", "1"], "not readable"),
-        (["--synthetic", "--law", "cauchy"], "no law 'cauchy'"),
+        (["--synthetic", "--law", "cauchy"], "--law"),
         (["--synthetic", "--epsilons", "1,x"], "expected an exact number"),
     ],
 )
@@ -184,8 +212,10 @@ def test_envelope_is_for_the_inside(tmp_path: Path) -> None:
         assert "CONFIDENTIAL" in (out / name).read_text()
     with pytest.raises(PublishError, match="exists already"):
         typed("envelope", spec, "--out", str(out))
-    with pytest.raises(SpecError, match="does not say which tract"):
+    with pytest.raises(SpecError, match="'county' is no column of codes"):
         typed("envelope", spec, "--out", str(tmp_path / "other"), "--cell", "county=1")
+    with pytest.raises(SpecError, match="--cell: cannot read"):
+        typed("envelope", spec, "--out", str(tmp_path / "other"), "--cell", "101")
     typed("envelope", spec, "--out", str(tmp_path / "other"), "--cell", "tract=101")
     atlas.run()
     with pytest.raises(PublishError, match="lies in a release"):

@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 
 # A number as people write it, perhaps between blanks. Engines differ in what else they take for one: 1_000, 0x10, 1e5.
 NUMBER = r"^ *([+-]?[0-9]{1,40}([.][0-9]{1,20})?) *$"
+# As programs write it: 7.1e-07, .5, 3. An exponent of three digits could leave what a double holds.
+REAL = r"^ *([+-]?([0-9]{1,40}([.][0-9]{0,40})?|[.][0-9]{1,40})([eE][+-]?[0-9]{1,2})?) *$"
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def _real(column: ibis.Value) -> ibis.Value:
     """A column as float64, alike on every engine; text that is no number is null."""
     if column.type().is_decimal():
         column = column.cast("string")  # engines divide decimals differently; a text they all read correctly
-    return number(column).cast("float64")
+    return number(column, REAL).cast("float64")
 
 
 def value_columns(binned: Sequence[Binned], codes: Sequence[str], observed: Sequence[Observed] = ()) -> dict[str, bool]:
@@ -207,10 +209,10 @@ def _holds(table: ibis.Table, rule: Rule) -> ibis.Value:
     return ~none & reduce(operator.and_, parts).fill_null(False)
 
 
-def number(column: ibis.Value) -> ibis.Value:
+def number(column: ibis.Value, pattern: str = NUMBER) -> ibis.Value:
     """A column as numbers; text that is none is missing."""
     if column.type().is_string():
         # What matches must be all of it: in Java `$` stands before a last line break, too.
-        plain = (column.re_extract(NUMBER, 0) == column).fill_null(False) & (column != "")
-        return plain.ifelse(column.re_extract(NUMBER, 1), ibis.null("string")).cast("float64")
+        plain = (column.re_extract(pattern, 0) == column).fill_null(False) & (column != "")
+        return plain.ifelse(column.re_extract(pattern, 1), ibis.null("string")).cast("float64")
     return column.cast("float64") if column.type().is_floating() else column

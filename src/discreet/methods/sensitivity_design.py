@@ -23,6 +23,7 @@ from discreet.privacy.unit import Unit
 from discreet.publish.stata import LONGEST_TEXT
 from discreet.publish.tables import Kinds
 from discreet.sensitivity import Search, Statistic
+from discreet.sensitivity.winsorised import WinsorisedLine
 from discreet.spec import Release, Sensitivity
 from discreet.spec.sensitivity import PublicSizes
 
@@ -169,6 +170,7 @@ class Design:
         """What all of a cell's numbers promise together, and what they do not."""
         said = [words.CHI, words.ROUNDED, words.UNDEFINED if self.spec.infinite == "exclude" else words.REFUSED]
         said += [] if self.search.kind == "exact" else [words.searched(self.search, self.statistic)]
+        said += [words.WINSORISED] if self.errors and isinstance(self.statistic, WinsorisedLine) else []
         said += {"bound": [], "true": [words.TRUE_SIZE], "public": [words.PUBLIC_SIZE]}[self.noise.size]
         said += [words.TRUE_MINIMUM] if self.spec.minimum is not None and self.spec.minimum.on == "true" else []
         delta = self.spec.delta or Fraction(0)

@@ -24,6 +24,7 @@ RANGE = 1 << 12  # cells whose observations are in memory at a time
 DRAWN = 1 << 17  # cells whose noise is
 LARGEST = 1 << 50  # grid steps: estimates are cut there, and what scales noise beyond it counts as infinite
 FINE = 2.0**-30  # what the computed sensitivity may be short of, relatively, for rounding
+SHOWN = 6  # digits of a standard deviation
 DIGITS = 4  # that the scale of the noise is rounded up to
 CODES = pa.dictionary(pa.int32(), pa.string())
 LOCAL = pa.schema(
@@ -212,8 +213,11 @@ class EstimateKernel:
         return arrays | {"count": pa.array(count, mask=unseen), "size": pa.array(size, mask=hidden)}
 
     def _rounded(self, name: str, values: Floats) -> Floats:
-        """To the grid; limits outwards, deviations of noise upwards."""
-        way = np.floor if name == "low95" else np.rint if name in ("estimate", "se", "se_sampling") else np.ceil
+        """To the grid, limits outwards; standard deviations to some digits, upwards."""
+        if name in ("noise_sd", "se_noise_sd", "se"):
+            unit = 10.0 ** (np.floor(np.log10(np.maximum(values, 1e-300))) + 1 - SHOWN)
+            return np.ceil(values / unit) * unit
+        way = {"low95": np.floor, "high95": np.ceil}.get(name, np.rint)
         rounded: Floats = way(values * self.steps) / self.steps
         return rounded
 

@@ -6,7 +6,9 @@ from discreet.engine.spans import Spans
 from discreet.methods import Column, Published, code_columns
 from discreet.methods import sensitivity_words as words
 from discreet.methods.sensitivity_design import Design
+from discreet.methods.sensitivity_statistic import observed
 from discreet.privacy.exact import written
+from discreet.spec.sensitivity import PublicSizes
 
 
 def published(design: Design, spans: tuple[Spans, ...]) -> list[Published]:
@@ -33,7 +35,7 @@ def published(design: Design, spans: tuple[Spans, ...]) -> list[Published]:
         noise="",
         error=None,
         columns=(*code_columns(design.groups.coarse), *(_column(design, name) for name in _scales(design))),
-        about=f"What scales the noise of {design.name}, by group of cells. Published exactly: covered by no guarantee.",
+        about=f"What scales the noise of {design.name}, by group of cells: published as it is; the caveats except it.",
         sum_of=design.name,
         parts=len(spans[1]),
         kinds=design.kinds,
@@ -42,14 +44,18 @@ def published(design: Design, spans: tuple[Spans, ...]) -> list[Published]:
 
 
 def _about(design: Design) -> str:
-    told = f"{design.statistic.name} of {', '.join(v.name for v in design.statistic.variables)} in each cell"
+    told = words.statistic(design.spec)
+    rules = "; ".join(made.in_words() for made in observed(design.spec))
+    told = f"Of each cell: {told}. Variables: {rules}. A cell where it is not defined has a stated value in its place."
     few = ""
     if design.spec.minimum is not None:
         which = "released" if design.spec.minimum.on == "released" else "true"
         few = f" Cells whose {which} number of records is below {design.spec.minimum.count} have no estimate."
+    if isinstance(design.spec.size, PublicSizes):
+        few += f" Public numbers of records: {design.spec.size.provenance}; a cell that is not listed counts as one."
     chosen = "; ".join(f"{name} {', '.join(codes)}" for name, codes in design.spec.only.items())
     only = f" Only cells with {chosen} are published; the others help to scale the noise." if chosen else ""
-    return f"{told[0].upper()}{told[1:]}.{few}{only}"
+    return f"{told}{few}{only}"
 
 
 def composes(design: Design) -> str:
@@ -66,7 +72,13 @@ def outlook(design: Design) -> dict[str, tuple[str, ...]]:
     deviation = f"counts: standard deviation of noise {design.noise.deviation_of_count:.3g}"
     one = 2**0.5 / float(design.spec.epsilon)
     estimate = f"estimates: {one:.3g} times χ/N, which the records decide; `discreet tradeoff` makes a public guess"
-    return {design.name: (deviation, estimate, f"grid: 1/{design.steps:,}")}
+    groups = f"χ by {' × '.join(design.spec.groups)}" if design.spec.groups else "one χ for all cells"
+    notes = [words.statistic(design.spec), deviation, estimate, f"{groups}; estimates in steps of 1/{design.steps:,}"]
+    if design.spec.minimum is not None:
+        kind = design.spec.minimum.on
+        notes.append(f"no estimate where the {kind} count is below {design.spec.minimum.count}")
+    notes += [f"only {name} {', '.join(codes)} is published" for name, codes in design.spec.only.items()]
+    return {design.name: tuple(notes)}
 
 
 def _scales(design: Design) -> tuple[str, ...]:
@@ -89,7 +101,8 @@ def _column(design: Design, name: str) -> Column:
         "count": "protected number of records used, plus noise; may be negative",
         "size": "the number N that the noise is divided by: "
         + ("a public list's" if design.noise.size == "public" else f"max(count − {design.noise.margin}, 1)"),
-        "chi": f"largest {power} × sensitivity of the statistic observed in a cell of the group, rounded up",
+        "chi": f"largest {power} × sensitivity of the statistic observed in a cell of the group with {design.least} or "
+        "more records, rounded up; in a group without any, the largest of the others, or the statistic's natural size",
         "chi_error": f"largest {power} × sensitivity of its standard error, rounded up",
     }
     return Column(name, kind, meaning[name])

@@ -59,14 +59,17 @@ def envelope(release: Release, name: str | None, codes: dict[str, str], out: Pat
         (out / "CONFIDENTIAL.txt").write_text(MARK + "\n", encoding="utf-8")
         files = [_envelope(table, found, float(scaled[usable].max()), out)]
         files += _cell(engine, table, rows, cell, out)
-    return Drawn(
-        files, [MARK, f"χ = {scaled[usable].max():.4g} over all groups; cell shown: {named(table.design.domain, cell)}"]
-    )
+    shown = f"; cell shown: {named(table.design.domain, cell)}" if len(files) > 1 else ""
+    only = "" if shown or not codes else "; pictures of single cells are drawn of plain lines only"
+    groups = table.design.groups.coarse.cells
+    chi = f"χ = {scaled[usable].max():.4g}{f', the largest of {groups} groups' if groups > 1 else ''}"
+    return Drawn(files, [MARK, f"{chi}{shown}{only}"])
 
 
 def _envelope(table: SensitivityMethod, found: Looked, chi: float, out: Path) -> Path:
     large = found.n >= table.design.least
-    title = f"{table.name}: sensitivities and their envelope"
+    groups = "" if table.design.groups.coarse.cells == 1 else ", the largest χ of all groups"
+    title = f"{table.name}: sensitivities and their envelope{groups}"
     chart = envelope_plot(found.n[large], found.sensitivity[large], chi, title, float(table.design.spec.decay))
     chart.save(str(out / "envelope.svg"))
     return out / "envelope.svg"
@@ -101,6 +104,9 @@ def _chosen(tables: list[Any], name: str | None) -> SensitivityMethod:
 
 def _number(domain: Domain, codes: dict[str, str]) -> int:
     """The cell with these codes, one for each published column."""
+    if unknown := next((column for column in codes if column not in domain.columns), None):
+        known = ", ".join(domain.columns)
+        raise SpecError(f"{unknown!r} is no column of codes", where="--cell", do=f"name {known}")
     if strange := next((column for column in domain.columns if column not in codes), None):
         raise SpecError(f"does not say which {strange}", where="--cell", do=f"give {strange}=CODE as well")
     numbers = []

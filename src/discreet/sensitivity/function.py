@@ -60,7 +60,7 @@ def _module(file: str, text: str) -> ModuleType:
     module = sys.modules[name] = ModuleType(name)  # dataclasses look their module up there
     try:
         exec(compile(text, file, "exec"), module.__dict__)  # noqa: S102 - the operator's own code, named in the declaration
-    except Exception as failed:  # no observation has been near it
+    except (Exception, SystemExit) as failed:  # no observation has been near it
         raise ParameterError(f"cannot be loaded: {failed}", where=file, do="run it on its own first") from failed
     return module
 
@@ -132,7 +132,7 @@ class Function:
                 function.load()
             try:
                 found = function([column.copy() for column in cell]) if function else 0.0
-            except Exception as failed:
+            except (Exception, SystemExit) as failed:
                 raise ParameterError(
                     f"fails with invented observations: {type(failed).__name__}: {failed}",
                     where=f"function {self.name}",

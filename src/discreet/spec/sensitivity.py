@@ -142,7 +142,7 @@ class CoefficientSpec(Strict):
     @model_validator(mode="after")
     def _listed(self) -> CoefficientSpec:
         if self.of not in self.on:
-            raise ValueError(f"of names {self.of!r}, which is none of on")
+            raise ValueError(f"of names {self.of!r}, which is none of on: {', '.join(self.on)}")
         if len({*self.on, self.y}) <= len(self.on):
             raise ValueError("a variable is named twice")
         return self
@@ -215,6 +215,11 @@ class PublicSizes(Strict):
     provenance: Annotated[str, Field(min_length=1)]
 
 
+def _plain(data: Any) -> Any:
+    """YAML takes a bare true for a truth value."""
+    return "true" if data is True else data
+
+
 def _form(data: Any) -> str:
     return "keys" if isinstance(data, dict | Strict) else "word"
 
@@ -224,15 +229,21 @@ SearchSpec = Annotated[
     Discriminator(_form),
 ]
 Size = Annotated[
-    Annotated[Literal["bound", "true"], Tag("word")] | Annotated[PublicSizes, Tag("keys")], Discriminator(_form)
+    Annotated[Literal["bound", "true"], Tag("word")] | Annotated[PublicSizes, Tag("keys")],
+    Discriminator(_form),
+    BeforeValidator(_plain),
 ]
+
+
+def _count(data: Any) -> Any:
+    return {"count": data} if isinstance(data, int) and not isinstance(data, bool) else data
 
 
 class Minimum(Strict):
     """Cells below so many records are not published: by the released count, or by the true one."""
 
     count: Annotated[int, Field(ge=1, le=10**9)]
-    on: Literal["released", "true"] = "released"
+    on: Annotated[Literal["released", "true"], BeforeValidator(_plain)] = "released"
 
 
 _NUMBERS = ("estimate", "error", "count")
@@ -254,7 +265,7 @@ class Sensitivity(Strict):
     groups: list[str] = []
     search: SearchSpec | None = None
     decay: Positive = Fraction(1)
-    minimum: Minimum | None = None
+    minimum: Annotated[Minimum, BeforeValidator(_count)] | None = None
     only: dict[Name, Annotated[list[str], Field(min_length=1)]] = {}
     infinite: Literal["exclude", "refuse"] = "exclude"
     grid: Positive | None = None
@@ -267,6 +278,13 @@ class Sensitivity(Strict):
                 raise ValueError(f"statistic: {unknown(name, list(self.variables), 'variable')}")
         if unused := next((name for name in self.variables if name not in self.named), None):
             raise ValueError(f"variables: {unused!r} is not used by the statistic; leave it out")
+        if isinstance(self.statistic, PredictionSpec):
+            low, high = self.variables[self.statistic.x].bounds
+            if not low <= self.statistic.at <= high:
+                raise ValueError(
+                    f"statistic.at, {written(self.statistic.at)}, lies outside the bounds of {self.statistic.x!r}, "
+                    f"{written(low)} … {written(high)}"
+                )
         self._coherent_size()
         if self.decay not in (Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(2)):
             raise ValueError("decay is 1/2, 1, 3/2 or 2: how fast sensitivities fall with the number of records")
