@@ -157,6 +157,8 @@ def _opened(asked: Asked) -> api.OpenRelease:
 
 def estimate(asked: Asked, budget: str | None, observe: Callable[[str, int, int], None]) -> tuple[Path, Manifest]:
     """Look at everything that can be wrong, write the declaration, set the budget if one is named, and release."""
+    if not asked.out.name:
+        raise SpecError("is no new folder", where="--out", do="name one that does not exist yet")
     declared = asked.out.with_name(f"{asked.out.name}.yaml")
     for path in (asked.out, declared):
         if path.exists():

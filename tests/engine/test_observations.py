@@ -62,7 +62,7 @@ def test_dropped(engine: Engine, tmp_path: Path) -> None:
 
 def test_texts_and_decimals(engine: Engine, tmp_path: Path) -> None:
     found = rows(engine, tmp_path, Observed("t", "text", 0.0, 1.0), Observed("m", "money", 0.0, 1.0))
-    assert found == [(0, 0.125, 0.3), (0, 0.5, 0.1), (0, 1.0, 0.3), (1, 0.25, 0.3), (1, 1.0, 1.0)]
+    assert found == [(0, 0.125, 0.3), (0, 0.5, 0.1), (0, 1.0, 0.3), (0, 1.0, 0.3), (1, 0.25, 0.3), (1, 1.0, 1.0)]
 
 
 def test_zeros_and_ones(engine: Engine, tmp_path: Path) -> None:

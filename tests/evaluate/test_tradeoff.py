@@ -194,3 +194,9 @@ def test_ticks_are_round_and_within() -> None:
     assert decades(0.5, 16) == [0.5, 1, 2, 5, 10]
     assert decades(0.03, 0.04) == []
     assert decades(1e-4, 1e-3) == [1e-4, 2e-4, 5e-4, 1e-3]
+
+
+@pytest.mark.parametrize("target", [1e-300, 1e-20, 5e-324])
+def test_a_target_that_no_epsilon_reaches_is_refused_at_once(target: float) -> None:
+    with pytest.raises(ParameterError, match="no usable epsilon"):
+        epsilon_for([0.1, 0.2], [20, 30], 3.0, target_mse=target)

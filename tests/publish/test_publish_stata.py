@@ -57,8 +57,9 @@ def test_a_table_without_rows(tmp_path: Path) -> None:
 
 
 def test_names_that_stata_takes() -> None:
-    found = names(["a b", "a_b", "a.b", "9", "double", "", "x" * 50, "x" * 51, "größe"])
-    assert found == ["a_b", "a_b_2", "a_b_3", "_9", "_double", "_", "x" * 32, "x" * 30 + "_2", "gr__e"]
+    found = names(["a b", "a_b", "a.b", "9", "double", "", "x" * 50, "x" * 51, "größe", "if", "_n", "str10"])
+    assert found[:6] == ["a_b", "a_b_2", "a_b_3", "_9", "_double", "_"]
+    assert found[6:] == ["x" * 32, "x" * 30 + "_2", "gr__e", "_if", "__n", "_str10"]
     assert len(set(found)) == len(found)
 
 
@@ -66,3 +67,17 @@ def test_a_code_that_is_too_long_is_refused() -> None:
     long = pa.array(["x" * (LONGEST_TEXT + 1)]).dictionary_encode().cast(CODES)
     with pytest.raises(PublishError, match="too long for Stata"):
         written(pa.table({"code": long}))
+
+
+def test_long_labels_are_cut_between_characters(tmp_path: Path) -> None:
+    path = tmp_path / "t.dta"
+    table = example().rename_columns(["é" * 200, "estimate", "count"])
+    path.write_bytes(written(table, "é" * 200))
+    _, meta = pyreadstat.read_dta(str(path))
+    assert meta.file_label == "é" * 80
+    assert set(meta.column_labels[0]) == {"é"}
+
+
+def test_a_missing_number_is_missing_in_stata() -> None:
+    """Its "." is 2^1023; anything else would be a number."""
+    assert np.array([2.0**1023, 1.0]).tobytes() in written(pa.table({"x": pa.array([None, 1.0])}))

@@ -189,3 +189,47 @@ def test_refusals(tmp_path: Path) -> None:
         RATIO.worst([np.zeros(1), np.zeros(1)], Search())
     with pytest.raises(ParameterError, match="million"):
         RATIO.worst([np.zeros(1), np.zeros(1)], Search("grid", 1001))
+
+
+class Quoting(BaseException):
+    """What a careless function may raise."""
+
+
+def quoting(columns: Sequence[Floats]) -> float:
+    if columns[0].size == 5:
+        raise Quoting(f"SECRET {columns[0][0]}")
+    return 2.0
+
+
+def test_whatever_it_raises_is_the_fallback() -> None:
+    made = Function("quoting", (X,), quoting, 1.0, 0.5)
+    found = made.local([np.linspace(0, 1, 5)], np.array([0, 5]))
+    assert (found.statistic[0], found.sensitivity[0]) == (0.5, 1.5)
+
+
+def test_it_works_on_copies() -> None:
+    """A median that sorts what it is given changes no neighbour."""
+    cell = np.array([0.1, 0.9, 0.3, 0.2])
+    made = Function("median", (X,), median, 1.0, 0.5)
+    made.local([cell], np.array([0, 4]))
+    assert cell.tolist() == [0.1, 0.9, 0.3, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def f(columns):\n    return float('nan')\n", "does not give a number"),
+        ("def f(columns):\n    return True\n", "does not give a number"),
+        (
+            "import itertools\nk = itertools.count()\ndef f(columns):\n    return float(next(k))\n",
+            "two values for one cell",
+        ),
+        ("import sys\ndef f(columns):\n    sys.exit(0)\n", "fails with invented observations"),
+        ("import sys\nsys.exit(0)\n", "cannot be loaded"),
+        ("class B(BaseException): pass\ndef f(columns):\n    raise B('x')\n", "fails with invented observations: B"),
+    ],
+)
+def test_a_rehearsal_shows_what_cannot_be_a_statistic(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "f.py").write_text(text)
+    with pytest.raises(ParameterError, match=said):
+        Function.from_file(tmp_path / "f.py", "f", (X,), 1.0, 0.0)

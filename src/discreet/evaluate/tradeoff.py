@@ -118,7 +118,10 @@ def epsilon_for(
 def _for_mse(n: ArrayLike, chi: ArrayLike, target: float, step: Fraction) -> Fraction:
     if not 0 < target < np.inf:
         raise ParameterError("a mean squared error is positive", where="target_mse", do="give, say, 0.0001")
-    steps = max(1, ceil(sqrt(exact_mse(n, chi, Fraction(1)) / target) / float(step)))
+    needed = sqrt(exact_mse(n, chi, Fraction(1)) / target) / float(step)
+    if not needed <= LARGEST:
+        raise ParameterError("no usable epsilon reaches this target", where="target_mse", do="ask for less")
+    steps = max(1, ceil(needed))
     while exact_mse(n, chi, steps * step) > target:  # the root was rounded: look at its neighbours
         steps += 1
     while steps > 1 and exact_mse(n, chi, (steps - 1) * step) <= target:

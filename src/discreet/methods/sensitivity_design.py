@@ -29,7 +29,9 @@ from discreet.spec.sensitivity import PublicSizes
 
 MOST_CELLS = 1 << 30
 FINENESS = 6  # digits of the default grid below the statistic's natural size
-HARDLY = Fraction(1, 10**6)  # the probability with which a cell that has no say in the noise may be published
+FARTHEST = 2**34  # grid steps of the natural size: χ may be 2^16 times as much
+SMALLEST = Fraction(1, 2**40)  # epsilon
+MOST_POINTS = 10**6  # of a grid, a cell
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,25 @@ class Design:
             )
         if "dta" in self.spec.formats and _longest(self.domain) > LONGEST_TEXT:
             raise DomainError("a code is too long for Stata", where=f"table {self.name}", do="leave out `dta`")
+        self._check_size()
         _ = self.search, self.sizes, self.chosen, self.guarantee
+
+    def _check_size(self) -> None:
+        """What the declaration alone shows to be too fine, too large or too much."""
+        where = f"table {self.name}"
+        if self.spec.epsilon < SMALLEST:
+            raise GuaranteeError("epsilon is below 2^-40", where=where, do="give a usable epsilon")
+        if self.statistic.scale * self.steps > FARTHEST:
+            raise DomainError(
+                f"a {self.statistic.name} of these bounds has more than 2^34 steps of the grid",
+                where=where,
+                do="declare a coarser `grid`, or variables in larger units, such as thousands",
+            )
+        tried = 2 if self.search.kind == "corners" else self.search.points if self.search.kind == "grid" else 1
+        if tried ** len(self.statistic.variables) > MOST_POINTS:
+            raise SpecError(
+                "the grid has more than a million points a cell", where=f"tables.{self.name}.search", do="take fewer"
+            )
 
     @property
     def name(self) -> str:
@@ -123,14 +143,12 @@ class Design:
     @cached_property
     def noise(self) -> EstimateNoise:
         size = "public" if isinstance(self.spec.size, PublicSizes) else self.spec.size
-        return EstimateNoise(self.spec.noise, self.spec.epsilon, self.spec.decay, size, self.failure)
+        return EstimateNoise(self.spec.noise, self.spec.epsilon, self.spec.decay, size, self.part("bound"))
 
-    @property
-    def failure(self) -> Fraction | None:
-        """The part of δ for a bound on a count that fails: all of it, or half beside normal noise."""
-        if self.spec.size != "bound" or self.spec.delta is None:
-            return None
-        return self.spec.delta / (2 if self.spec.noise == "normal" else 1)
+    def part(self, claim: str) -> Fraction | None:
+        """The part of δ for one of the claims on it."""
+        claims = self.spec.claims
+        return None if self.spec.delta is None or claim not in claims else self.spec.delta / len(claims)
 
     @cached_property
     def sizes(self) -> Int64s | None:
@@ -158,12 +176,7 @@ class Design:
         """The ε of a cell's numbers together."""
         if self.spec.noise == "laplace":
             return self.spec.epsilon * len(self.numbers)
-        return true_epsilon([self.spec.epsilon] * len(self.numbers), self.normal_delta)
-
-    @property
-    def normal_delta(self) -> Fraction:
-        """The part of δ that normal noise needs."""
-        return (self.spec.delta or Fraction(0)) - (self.failure or 0)
+        return true_epsilon([self.spec.epsilon] * len(self.numbers), self.part("normal") or Fraction(0))
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -178,11 +191,14 @@ class Design:
 
     @property
     def least(self) -> int:
-        """Records that a cell needs to have a say in χ: with fewer it is hardly ever published."""
+        """Records that a cell needs to have a say in χ: with fewer it is not published, or with a probability that δ
+        pays for."""
         if self.spec.minimum is None:
             return 1
-        slack = self.noise.counting.margin(1 - 2 * HARDLY) if self.spec.minimum.on == "released" else 0
-        return max(self.spec.minimum.count - slack, 1)
+        if self.spec.minimum.on == "true":
+            return self.spec.minimum.count
+        rare = self.part("small")
+        return 1 if rare is None else max(self.spec.minimum.count - self.noise.counting.margin(1 - 2 * rare), 1)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from discreet.engine.spans import CELL, Span
 from discreet.engine.values import Observed
 from discreet.errors import GuaranteeError
 from discreet.methods.cells import Int64s, ranges
-from discreet.methods.sensitivity_noise import EstimateNoise
+from discreet.methods.sensitivity_noise import CUT, EstimateNoise
 from discreet.noise.stream import Stream
 from discreet.post.estimates import intervals
 from discreet.sensitivity import Floats, Search, Statistic
@@ -22,7 +22,7 @@ from discreet.sensitivity.ranks import by_thresholds
 
 RANGE = 1 << 12  # cells whose observations are in memory at a time
 DRAWN = 1 << 17  # cells whose noise is
-LARGEST = 1 << 50  # grid steps: estimates are cut there, and what scales noise beyond it counts as infinite
+LARGEST = CUT  # grid steps: estimates are cut there, and what scales noise beyond it counts as infinite
 FINE = 2.0**-30  # what the computed sensitivity may be short of, relatively, for rounding
 SHOWN = 6  # digits of a standard deviation
 DIGITS = 4  # that the scale of the noise is rounded up to

@@ -24,6 +24,7 @@ from discreet.noise.stream import Stream
 from discreet.sensitivity import Floats
 
 BOUND = Fraction(2**51)  # grid steps: beyond it noise is cut
+CUT = 1 << 50  # where what is published is
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,9 @@ class EstimateNoise:
         return float(self.counting.scale)
 
     def count(self, true: Int64s, stream: Stream, first: int) -> Int64s:
-        """Protected counts of cells first, first + 1, …; never far below zero or beyond 2^62."""
-        return true + self.counting.draw(stream, first, true.size)
+        """Protected counts of cells first, first + 1, …: the sum is cut well before its noise is (ADR 0031)."""
+        drawn: Int64s = np.clip(true + self.counting.draw(stream, first, true.size), -CUT, CUT)
+        return drawn
 
     def multiples(self, chi: Int64s, size: Int64s) -> Int64s:
         """⌈χ/N^r⌉ + 1, in grid steps: the sensitivity of a rounded estimate."""

@@ -17,7 +17,7 @@ MOST = 10**12
 
 def public_sizes(spec: PublicSizes, domain: Domain, base: Path) -> Int64s:
     """One number a cell, at least 1; a cell that is not listed counts as one record, so that its noise is largest."""
-    found = np.ones(domain.cells, np.int64)
+    found, seen = np.ones(domain.cells, np.int64), np.zeros(domain.cells, np.bool_)
     places = [{key: i for i, key in enumerate(a.published)} for a in domain.attributes]
     widths = [len(a.columns) for a in domain.attributes]
     for line, row in enumerate(read_columns(base / spec.public, [*domain.columns, spec.column], "size"), 2):
@@ -29,8 +29,9 @@ def public_sizes(spec: PublicSizes, domain: Domain, base: Path) -> Int64s:
             cell, start = cell + known[key] * stride, start + width
         if not row[-1].isdecimal() or not 0 <= int(row[-1]) <= MOST:
             raise _refused(spec, f"line {line} has no whole number of records")
-        if found[cell] != 1:
+        if seen[cell]:
             raise _refused(spec, f"line {line} lists a cell again")
+        seen[cell] = True
         found[cell] = max(int(row[-1]), 1)
     return found
 

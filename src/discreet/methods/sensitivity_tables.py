@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from discreet.engine.spans import Spans
 from discreet.methods import Column, Published, code_columns
 from discreet.methods import sensitivity_words as words
@@ -61,7 +63,9 @@ def _about(design: Design) -> str:
 def composes(design: Design) -> str:
     each = f"{', '.join(design.numbers)}: {len(design.numbers)} numbers of a cell"
     if design.spec.noise == "normal":
-        return words.normal(design.spec.epsilon, len(design.numbers), design.charged, design.normal_delta)
+        return words.normal(
+            design.spec.epsilon, len(design.numbers), design.charged, design.part("normal") or Fraction(0)
+        )
     return (
         f"{each} × {written(design.spec.epsilon)} = {written(design.charged)}; cells share no record: parallel. χ is "
         "published besides, and its cost is not bounded"
@@ -90,13 +94,13 @@ def _column(design: Design, name: str) -> Column:
     seen = "" if design.noise.size != "true" else " as far as `count` tells"
     power = "N" if design.spec.decay == 1 else f"N^{written(design.spec.decay)}"
     meaning = {
-        "estimate": f"protected {design.statistic.name}, plus noise; unbiased for that of the cell's records",
+        "estimate": f"protected {design.statistic.name}, plus noise; unbiased where that is defined",
         "noise_sd": f"standard deviation of the noise in `estimate`{seen}",
         "se": "standard error of `estimate`, noise included: √(max(se_sampling, 0)² + noise_sd²) (004, Step 4b)",
         "se_sampling": "protected standard error of the statistic, plus noise; may be negative",
         "se_noise_sd": f"standard deviation of the noise in `se_sampling`{seen}",
-        "low95": "with a probability of about 95% what the cell's records are a sample of lies between this and "
-        "`high95`; noise is taken into account",
+        "low95": "with a probability of about 95% (20 records or more) what the cell's records are a sample of lies "
+        "between this and `high95`; noise is taken into account",
         "high95": "see `low95`",
         "count": "protected number of records used, plus noise; may be negative",
         "size": "the number N that the noise is divided by: "

@@ -45,12 +45,13 @@ TRUE_MINIMUM = (
     "exact statement about it."
 )
 UNDEFINED = (
-    "Cells in which the statistic is not defined, or can be moved beyond all bounds by one record, have no say in χ; "
-    "where they are published, it is with a stated value in place of the statistic, and noise that does not cover them."
+    "Cells in which the statistic is not defined, or which one record can move beyond all bounds (or more than 2^16 "
+    "times its natural size over N), have no say in χ; where they are published, it is with a stated value in place "
+    "of a statistic that is not defined, and noise that does not cover them."
 )
 REFUSED = (
-    "Run with `infinite: refuse`: that this release exists tells that no cell could be moved beyond all bounds by one "
-    "record."
+    "Run with `infinite: refuse`: that this release exists tells that no cell large enough to be published could be "
+    "moved beyond all bounds by one record."
 )
 REMOVALS = "Sensitivities were searched among removals only: an added record may move an estimate further."
 

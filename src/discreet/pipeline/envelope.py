@@ -5,6 +5,7 @@ Confidential side: every file says so, and the folder is no release. Nothing is 
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,13 @@ def envelope(release: Release, name: str | None, codes: dict[str, str], out: Pat
             )
         cell = _number(table.design.domain, codes) if codes else int(found.cells[usable][np.argmax(scaled[usable])])
         out.mkdir(mode=0o700, parents=True)
-        (out / "CONFIDENTIAL.txt").write_text(MARK + "\n", encoding="utf-8")
-        files = [_envelope(table, found, float(scaled[usable].max()), out)]
-        files += _cell(engine, table, rows, cell, out)
+        try:
+            (out / "CONFIDENTIAL.txt").write_text(MARK + "\n", encoding="utf-8")
+            files = [_envelope(table, found, float(scaled[usable].max()), out)]
+            files += _cell(engine, table, rows, cell, out)
+        except BaseException:
+            shutil.rmtree(out)
+            raise
     shown = f"; cell shown: {named(table.design.domain, cell)}" if len(files) > 1 else ""
     only = "" if shown or not codes else "; pictures of single cells are drawn of plain lines only"
     groups = table.design.groups.coarse.cells

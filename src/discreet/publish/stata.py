@@ -14,7 +14,7 @@ import pyarrow as pa
 from discreet.errors import PublishError
 from discreet.publish.place import Hashed
 
-LONGEST_NAME = 32
+LONGEST_NAME, LONGEST_LABEL = 32, 80  # characters
 LONGEST_TEXT = 2045  # bytes of a code
 DOUBLE = 65526
 MISSING = 2.0**1023  # Stata's "."
@@ -33,7 +33,8 @@ def names(columns: list[str]) -> list[str]:
     found: list[str] = []
     for column in columns:
         plain = re.sub(r"[^A-Za-z0-9_]", "_", column)
-        plain = f"_{plain}" if not plain or plain[0].isdigit() or plain in _RESERVED else plain
+        taken = plain in _RESERVED or re.fullmatch(r"str[0-9]+", plain)
+        plain = f"_{plain}" if not plain or plain[0].isdigit() or taken else plain
         name, number = plain[:LONGEST_NAME], 1
         while name in found:
             number += 1
@@ -121,7 +122,7 @@ class _Head:
 
 
 def _head(columns: list[str], codes: list[int], rows: int, label: str) -> _Head:
-    text = label.encode()[:320]
+    text = label[:LONGEST_LABEL].encode()
     header = (
         b"<header><release>118</release><byteorder>LSF</byteorder>"
         + _tagged("K", struct.pack("<H", len(columns)))

@@ -12,13 +12,14 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
 from multiprocessing import get_context
 from os import cpu_count
 from pathlib import Path
 from types import ModuleType
+from typing import TypeGuard
 
 import numpy as np
 
@@ -131,8 +132,10 @@ class Function:
             if isinstance(function, FromFile):
                 function.load()
             try:
-                found = function([column.copy() for column in cell]) if function else 0.0
-            except (Exception, SystemExit) as failed:
+                found, again = (function([column.copy() for column in cell]) if function else 0.0 for _ in range(2))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as failed:
                 raise ParameterError(
                     f"fails with invented observations: {type(failed).__name__}: {failed}",
                     where=f"function {self.name}",
@@ -140,6 +143,10 @@ class Function:
                 ) from failed
             if not _is_number(found):
                 raise ParameterError("does not give a number", where=f"function {self.name}", do="return a float")
+            if found != again:
+                raise ParameterError(
+                    "gives two values for one cell", where=f"function {self.name}", do="let it depend on nothing else"
+                )
 
     def local(
         self,
@@ -274,15 +281,29 @@ def _value(function: OfCell, columns: Cell, fallback: float) -> float:
     """What the function makes of a copy of these observations; the fallback of none, of a failure, of no number."""
     if not columns[0].size:
         return fallback
-    with suppress(Exception, SystemExit):  # whatever it is: it is the function's, and its message may quote data
+    with _Unsaid():
         found = function([np.array(column) for column in columns])
-        if _is_number(found) and np.isfinite(found):
+        if _is_number(found):
             return float(found)
     return fallback
 
 
-def _is_number(found: object) -> bool:
-    return isinstance(found, int | float | np.integer | np.floating)
+class _Unsaid:
+    """Whatever is raised inside is the function's, and its message may quote observations: it counts as no value. Only
+    the operator's Ctrl-C goes on."""
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        return kind is not None and not issubclass(kind, KeyboardInterrupt)
+
+
+def _is_number(found: object) -> TypeGuard[float]:
+    """A finite one; True is none."""
+    if isinstance(found, bool) or not isinstance(found, int | float | np.integer | np.floating):
+        return False
+    return bool(np.isfinite(found))
 
 
 @contextmanager

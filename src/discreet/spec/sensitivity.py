@@ -306,10 +306,18 @@ class Sensitivity(Strict):
             normal = self.noise == "normal"
             why = "normal noise has no pure epsilon" if normal else "the lower bound on a count may fail"
             raise ValueError(f"key 'delta' is missing: {why}; state the probability you accept, such as \"0.000001\"")
-        if self.delta is not None and self.delta >= 1:
-            raise ValueError("delta is a probability, below 1")
-        if self.delta is not None and self.size != "bound" and self.noise == "laplace":
-            raise ValueError("delta is for `size: bound` or normal noise; leave it out")
+        if self.delta is not None and self.delta >= Fraction(1, 2):
+            raise ValueError("delta is a small probability, below 1/2")
+        if self.delta is not None and not self.claims:
+            raise ValueError("delta is for `size: bound`, normal noise or a minimum on released counts: leave it out")
+
+    @property
+    def claims(self) -> list[str]:
+        """What δ is divided among: a bound that fails, normal noise, a cell that is published though it is too small to
+        have a say in the noise."""
+        found = ["bound"] if self.size == "bound" else []
+        found += ["normal"] if self.noise == "normal" else []
+        return [*found, "small"] if self.minimum is not None and self.minimum.on == "released" else found
 
     @property
     def named(self) -> list[str]:

@@ -10,6 +10,8 @@ from discreet.errors import ParameterError
 from discreet.evaluate.formal import FALLBACK, Bools, Floats, Int64s
 from discreet.noise.jit import compiled
 
+MOST_RECORDS = 1 << 10
+
 
 @dataclass(frozen=True)
 class Moments:
@@ -47,6 +49,12 @@ def check_cells(x: Floats, y: Floats, starts: Int64s) -> None:
         raise ParameterError("starts is one int64 array", where="starts", do="give where each cell starts, and the end")
     if starts[0] != 0 or starts[-1] != x.size or (np.diff(starts) < 0).any():
         raise ParameterError("starts do not lead from the first row to the last", where="starts", do="sort the cells")
+    if np.diff(starts).max(initial=0) > MOST_RECORDS:
+        raise ParameterError(
+            f"a cell has more than {MOST_RECORDS:,} records, beyond which float64 sums are not covered (formal.md)",
+            where="cells",
+            do="compare smaller cells",
+        )
     if not (((x >= 0) & (x <= 1)).all() and ((y >= 0) & (y <= 1)).all()):
         raise ParameterError("an observation lies outside 0 … 1", where="cells", do="clamp to the declared bounds")
 

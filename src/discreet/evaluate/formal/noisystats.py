@@ -16,6 +16,7 @@ from discreet.noise.key import ReleaseKey
 from discreet.privacy.guarantee import Guarantee, Neighbours
 from discreet.privacy.unit import Record
 
+ROOM = 1 + 2.0**-30
 STEEPEST = 2.0**10  # slopes beyond are cut, so that the last sum stays within its bounds
 
 
@@ -59,10 +60,11 @@ class NoisyStats:
         return np.ones(n.size)
 
     def level_sensitivity(self, slope: Floats) -> Floats:
-        """What one record moves the level by: 1 + |slope| if replaced, ½ + |slope|·max(x0, 1 − x0) if added."""
+        """What one record moves the level by: 1 + |slope| if replaced, ½ + |slope|·max(x0, 1 − x0) if added; more by
+        a little for the float64 sums that the slope multiplies."""
         if self.neighbours == "substitution":
-            return 1 + np.abs(slope)
-        return 0.5 + np.abs(slope) * float(max(self.x0, 1 - self.x0))
+            return (1 + np.abs(slope)) * ROOM
+        return (0.5 + np.abs(slope) * float(max(self.x0, 1 - self.x0))) * ROOM
 
     def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
         """No answer where the noisy Sxx, or the noisy n, is not positive."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
 from discreet.evaluate.formal import Estimates, Floats, Int64s, check_point, simulation_stream, with_fallback
@@ -77,24 +76,16 @@ class TheilSen:
     def _order(self, starts: Int64s, key: ReleaseKey, matching: int) -> Int64s:
         """The rows of every cell in random order: neighbours in it are pairs."""
         stream = simulation_stream(key, self.name, f"matching {matching}")
-        words = [block[:, 0].copy() for block in stream.words(0, int(starts[-1]))]
-        return sorted_rows(np.concatenate([np.empty(0, np.uint64), *words]), starts)
+        blocks = [block.copy() for block in stream.words(0, int(starts[-1]))]
+        words = np.concatenate([np.empty((0, 2), np.uint64), *blocks])
+        cells = np.repeat(np.arange(starts.size - 1), np.diff(starts))
+        return np.lexsort((words[:, 1], words[:, 0], cells))  # both words of a block: no two blocks are equal
 
     def in_words(self) -> str:
         return (
             f"the exponential mechanism for the median of the pairs' predictions, {self.matchings} random matching(s), "
             f"widened by {float(self.width):.3g}"
         )
-
-
-@compiled
-def sorted_rows(words: NDArray[np.uint64], starts: Int64s) -> Int64s:
-    """The rows of every cell in the order of their words."""
-    out = np.empty(words.shape[0], dtype=np.int64)
-    for cell in range(starts.shape[0] - 1):
-        first, last = starts[cell], starts[cell + 1]
-        out[first:last] = first + np.argsort(words[first:last])
-    return out
 
 
 @compiled
@@ -108,7 +99,8 @@ def median_scores(x: Floats, y: Floats, starts: Int64s, orders: Int64s, x0: floa
                 a, b = orders[t, i], orders[t, i + 1]
                 if x[a] != x[b]:
                     value = y[a] + (y[b] - y[a]) / (x[b] - x[a]) * (x0 - x[a])
-                    counts[int(min(max(value, 0.0), 1.0) * (points - 1) + 0.5)] += 1
+                    if not np.isnan(value):  # 0 · ∞ where x are closer than a double can divide by
+                        counts[int(min(max(value, 0.0), 1.0) * (points - 1) + 0.5)] += 1
         _balance(counts, reach, out[cell])
     return out
 

@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.evaluate.formal.theil_sen import sorted_rows
 from discreet.evaluate.tradeoff import GRID, LAWS, TO_UNIT, Law
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
@@ -95,7 +94,7 @@ def observations(
     kept = np.flatnonzero(counts >= least)
     starts = np.concatenate([[0], np.cumsum(counts[kept])]).astype(np.int64)
     x, y = made.parent_rank[rows], getattr(made, outcome)[rows].astype(np.float64)
-    order = sorted_rows(x.view(np.uint64), starts)  # positive floats are in the order of their bits
+    order = np.lexsort((x, np.repeat(np.arange(kept.size), counts[kept])))
     tract, group = np.divmod(kept, GROUPS if by_group else 1)
     return Observations(x[order], y[order], starts, tract, group)
 

@@ -17,6 +17,7 @@ from discreet.sensitivity import Floats, Int64s
 EPSILONS = tuple(Fraction(e) for e in (1, 2, 4, 8, 16))
 SIZES = (50, 100, 300)
 WITHIN = 0.1  # of a size
+PLANNED = 100  # records: the one public guess that plans are made for, whatever the cells compared
 MOST, FEWEST = 3_000, 20  # cells of each size
 DELTA = Fraction(1, 10**6)
 X0 = Fraction(1, 4)
@@ -47,7 +48,7 @@ def costs(found: Fine) -> Iterator[list[Cost]]:
         out = []
         for epsilon in EPSILONS:
             made = compare(
-                rows.x, rows.y, rows.starts, methods(X0, epsilon, DELTA, size), key,
+                rows.x, rows.y, rows.starts, methods(X0, epsilon, DELTA, PLANNED), key,
                 x0=X0, epsilon=epsilon, sensitivity=sensitivity,
             )  # fmt: skip
             ours = [replace(row, method=ONE) if row.method == MOS else row for row in made]

@@ -9,7 +9,7 @@ from discreet.reproduce.document import Block, Figure, Heading, Paragraph, Table
 from discreet.reproduce.sensitivity import tables
 from discreet.reproduce.sensitivity.births import SEEDS
 from discreet.reproduce.sensitivity.cells import EPSILON
-from discreet.reproduce.sensitivity.formal import EPSILONS, SIZES, best_formal, least_observed
+from discreet.reproduce.sensitivity.formal import EPSILONS, PLANNED, SIZES, best_formal, least_observed
 from discreet.reproduce.sensitivity.study import Study
 from discreet.reproduce.sensitivity.table1 import JAIL
 from discreet.reproduce.sensitivity.verdicts import claims
@@ -162,8 +162,9 @@ def _formal(study: Study) -> list[Block]:
         "mean squares against the least-squares prediction, which itself has none and no privacy. Maximum observed "
         "sensitivity (Laplace noise; χ by state, race and gender, or one χ for the compared cells) is not "
         "formally private at any ε: χ is published exactly. Private χ learns its quantile from the cells, so it wants "
-        "many of them; where the test fails it answers ½. Theil–Sen is about another line, so it stays "
-        "away from least squares however large ε."
+        "many of them; where the test fails it answers ½. n is confidential, so the smooth line is planned once, for a "
+        f"public guess of {PLANNED} records and a spread of x of ⅛, whatever the cells. Theil–Sen is about another "
+        "line, so it stays away from least squares however large ε."
     )
     first = ", ".join(f"{e} (N ≈ {size})" for size in SIZES if (e := _ahead(study, size)))
     at_eight = f"Some formal method errs less from ε = {first} on. " if first else ""
