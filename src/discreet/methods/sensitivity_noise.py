@@ -14,14 +14,13 @@ from typing import Literal
 
 import numpy as np
 
-from discreet.methods.cells import Int64s
 from discreet.noise.additive import GridNoise
 from discreet.noise.balls import ball, rounded_up
 from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.laplace import Laplace
 from discreet.noise.normal import Normal
 from discreet.noise.stream import Stream
-from discreet.sensitivity import Floats
+from discreet.sensitivity import Floats, Int64s
 
 BOUND = Fraction(2**51)  # grid steps: beyond it noise is cut
 CUT = 1 << 50  # where what is published is
