@@ -72,8 +72,8 @@ def release(folder: Path, numbers: Any) -> Callable[[], object]:
         declared = specfile.build({"release": name, **SPEC}, folder)
         ledger = discreet.ledger(folder / "ledger.sqlite")
         made = OpenRelease(declared, None, ledger, FileKeyStore(folder / "keys")).run(folder / name)
-        file = folder / name / next(f for f in made.tables[0].files if f.endswith(".parquet"))
-        if pq.read_metadata(file).num_rows != made.tables[0].cells:
+        files = [folder / name / file for file in made.tables[0].files if file.endswith(".parquet")]
+        if sum(pq.read_metadata(file).num_rows for file in files) != made.tables[0].cells:
             raise RuntimeError("not every cell was published")
         return made
 
