@@ -27,6 +27,7 @@ from discreet.sensitivity.moments import Mean
 from estimators import LINE, UNIT_INTERVAL, Atlas, children
 
 DELTA = Fraction("0.000001")
+LOUD = Fraction(1, 4)  # an epsilon with much noise
 
 
 @pytest.fixture
@@ -131,11 +132,12 @@ def steps(chi: int, size: int) -> int:
 def test_limits_follow_from_published_numbers_alone() -> None:
     """Degrees of freedom from the released count, scales from the released size: nothing else is known outside."""
     for size in ("bound", "true"):
-        made = kernel(noise=noise(size=size, failure=DELTA if size == "bound" else None))
-        row = drawn(made, 40, 420, 30, "limits")
+        made = kernel(noise=noise(epsilon=LOUD, size=size, failure=DELTA if size == "bound" else None))
+        row = drawn(made, 40, 420, 30, "limits a")
+        assert abs(row["count"] - 40) > 1  # the true number would show
         seen = row["size"] if size == "bound" else max(row["count"], 1)
-        sd = np.sqrt(2) / 2 * steps(5000, seen) / 1000
-        error_sd = np.sqrt(2) / 2 * steps(700, seen) / 1000
+        sd = np.sqrt(2) / float(LOUD) * steps(5000, seen) / 1000
+        error_sd = np.sqrt(2) / float(LOUD) * steps(700, seen) / 1000
         assert row["noise_sd"] == pytest.approx(sd, rel=1e-5)
         assert row["se_noise_sd"] == pytest.approx(error_sd, rel=1e-5)
         arrays = [np.array([row[name]]) for name in ("estimate", "se_sampling")]
@@ -146,11 +148,12 @@ def test_limits_follow_from_published_numbers_alone() -> None:
 
 
 def test_the_true_size_shows_in_no_published_scale() -> None:
-    made = kernel(noise=noise(size="true", failure=None))
+    made = kernel(noise=noise(epsilon=LOUD, size="true", failure=None))
     one, two = drawn(made, 40, 420, 30, "same"), drawn(made, 41, 420, 30, "same")
     assert two["count"] == one["count"] + 1
+    assert abs(one["count"] - 40) > 1
     for row in (one, two):
-        assert row["noise_sd"] == pytest.approx(np.sqrt(2) / 2 * steps(5000, row["count"]) / 1000, rel=1e-5)
+        assert row["noise_sd"] == pytest.approx(np.sqrt(2) / float(LOUD) * steps(5000, row["count"]) / 1000, rel=1e-5)
 
 
 def test_errors_have_noise_of_their_own_scale() -> None:
@@ -286,3 +289,13 @@ def test_one_record_cells(atlas: Atlas) -> None:
     assert "tract 299" in "".join(atlas.open().check().estimates[0].examples)
     mean = Mean(Variable("y", 0, 1))
     assert mean.local([np.array([0.3])], np.array([0, 1])).sensitivity[0] == pytest.approx(0.35)
+
+
+def test_degrees_of_freedom_are_those_of_the_released_count() -> None:
+    made = kernel(noise=noise(epsilon=LOUD), chi=np.array([5]), chi_error=np.array([1]))
+    row = next(row for i in range(50) if abs((row := drawn(made, 6, 420, 300, f"few {i}"))["count"] - 6) > 2)
+    scales = [np.array([np.sqrt(2) / float(LOUD) * steps(chi, row["size"]) / 1000 / np.sqrt(2)]) for chi in (5, 1)]
+    arrays = [np.array([row[name]]) for name in ("estimate", "se_sampling")]
+    told = intervals(*arrays, *scales, np.array([max(row["count"] - 2, 1)]), "laplace")
+    true = intervals(*arrays, *scales, np.array([4]), "laplace")
+    assert abs(row["high95"] - told.high[0]) <= 0.001 < abs(told.high[0] - true.high[0])
