@@ -29,7 +29,6 @@ from discreet.sensitivity.line import Line
 from discreet.synth.atlas import atlas
 
 Floats = NDArray[np.float64]
-EPSILONS = tuple(Fraction(2) ** k for k in range(-1, 6))  # ½ … 32
 DELTA = Fraction(1, 10**6)  # at which the cost of normal noise is told
 CHILDREN, TRACTS, SMALL = 400_000, 4_000, 20
 AT = 0.25
