@@ -38,6 +38,8 @@ bench: setup
 	$(BIN)/python -m benchmarks.employer --json
 	$(BIN)/python -m benchmarks.utility_employer --json
 	$(BIN)/python -m benchmarks.sensitivity --json
+	$(BIN)/python -m benchmarks.rake --json
+	$(BIN)/python -m benchmarks.hypercube --json
 	$(BIN)/python -m benchmarks.scale --json
 
 lint: setup

@@ -15,6 +15,7 @@ from discreet.version import __version__
 if TYPE_CHECKING:
     from discreet.api import OpenRelease, ledger, release, set_budget
     from discreet.errors import DiscreetError
+    from discreet.publish.cubes import open_cube
     from discreet.spec import Counts
 
 _WHERE = {
@@ -22,10 +23,11 @@ _WHERE = {
     "ledger": "discreet.api",
     "set_budget": "discreet.api",
     "OpenRelease": "discreet.api",
+    "open_cube": "discreet.publish.cubes",
     "Counts": "discreet.spec",
     "DiscreetError": "discreet.errors",
 }
-__all__ = ["Counts", "DiscreetError", "OpenRelease", "__version__", "ledger", "release", "set_budget"]
+__all__ = ["Counts", "DiscreetError", "OpenRelease", "__version__", "ledger", "open_cube", "release", "set_budget"]
 
 
 def __getattr__(name: str) -> Any:

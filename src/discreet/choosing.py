@@ -17,13 +17,13 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from discreet.document import as_csv
 from discreet.errors import ParameterError, PublishError, SourceError
 from discreet.evaluate.tradeoff import Law, Point, epsilon_for, tradeoff
 from discreet.evaluate.tradeoff_plots import tradeoff_plot
 from discreet.privacy.exact import written
 from discreet.privacy.gaussian import true_epsilon
 from discreet.publish import manifest
-from discreet.reproduce.document import as_csv
 from discreet.sensitivity import Variable
 from discreet.sensitivity.line import Line
 from discreet.synth.atlas import atlas

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from discreet import cli_estimates
+from discreet import cli_cubes, cli_estimates
 from discreet.errors import DiscreetError
 from discreet.version import __version__
 from discreet.words import plural
@@ -24,6 +24,7 @@ app = typer.Typer(
 ledger_app = typer.Typer(help="What has been spent on which asset.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(ledger_app, name="ledger")
 cli_estimates.add(app)
+cli_cubes.add(app)
 
 Spec = Annotated[Path, typer.Argument(help="The release, a YAML file.", metavar="RELEASE.YAML")]
 LedgerPlace = Annotated[Optional[str], typer.Option("--ledger", help="The ledger; default: the spec's.")]  # noqa: UP045
@@ -144,18 +145,20 @@ def demo(
 
 @app.command("reproduce")
 def reproduce_paper(
-    paper: Annotated[str, typer.Argument(help="Which one: employer or sensitivity.", metavar="PAPER")],
+    paper: Annotated[str, typer.Argument(help="Which one: employer, hypercube or sensitivity.", metavar="PAPER")],
     out: Annotated[Path, typer.Option("--out", help="A folder that is empty or does not exist yet.")],
     jobs: Annotated[int, typer.Option(help="Jobs to invent, for employer.", min=10_000)] = 10_900_000,
     children: Annotated[int, typer.Option(help="Children to invent, for sensitivity.", min=100_000)] = 20_000_000,
+    runs: Annotated[int, typer.Option(help="Times to perturb and calibrate, for hypercube.", min=20)] = 1_000,
     seed: Annotated[int, typer.Option(help="The same seed invents the same records.", min=0)] = 7,
 ) -> None:
     """A paper's tables and figures made again on invented data, our numbers beside theirs."""
     from discreet.reproduce import reproduce
     from discreet.terminal import progress
 
+    size = {"sensitivity": children, "hypercube": runs}.get(paper, jobs)
     with progress() as observe:
-        written = reproduce(paper, out, children if paper == "sensitivity" else jobs, seed, observe)
+        written = reproduce(paper, out, size, seed, observe)
     typer.echo(f"{written[0]}: {plural(len(written), 'file')} written.")
 
 

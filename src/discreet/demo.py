@@ -5,17 +5,20 @@ from __future__ import annotations
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
 from discreet import api
 from discreet.errors import PublishError
 from discreet.pipeline.check import lines
+from discreet.publish.cubes import open_cube
 from discreet.publish.lehd.check import examine
 from discreet.synth import graduates
 from discreet.synth.atlas import write_atlas
 from discreet.synth.employer_files import write_employers
-from discreet.terminal import ledger_lines, progress
+from discreet.synth.occupation_files import write_occupations
+from discreet.terminal import ledger_lines, progress, table_lines
 from discreet.words import plural
 
 RELEASE = """\
@@ -99,6 +102,27 @@ tables:
     minimum: {count: 20}
     formats: [parquet, csv, dta]
 """
+SURVEY = """\
+release: survey-demo
+asset: survey
+source: {survey: survey.parquet}
+unit: {establishment: establishment, whole: true, max_records: 8}
+domains:
+  occupations: {hierarchy: public/occupations.csv, levels: [occupation, major_group]}
+  education: {codes: public/education.csv, code: education, label: label}
+  strength: {codes: public/strength.csv, code: strength, label: label}
+  outdoors: {codes: public/outdoors.csv, code: outdoors, label: label}
+tables:
+  - name: requirements
+    method: hypercube
+    by: [major_group, education, strength, outdoors]
+    weights: {column: weight, max: "1000", epsilon: "4"}
+    controls:
+      - {name: groups, by: [major_group], epsilon: "1"}
+      - {name: strength, by: [strength, outdoors], epsilon: "1"}
+    squares: {epsilon: "1", tables: [[strength], [outdoors]]}
+"""
+QUOTES_SHARE = 10  # records of graduates for each quote
 CHILDREN_SHARE, A_TRACT = 5, 250  # records of graduates for each child, children of a tract
 
 
@@ -128,12 +152,21 @@ def demo(folder: Path, rows: int) -> None:
             children, many, many // A_TRACT, progress=lambda done, total: observe("invent children", done, total)
         )
     _released(children, "children", CHILDREN, "24", "record", "--unit record --delta 0.000001", "0.000001")
-    places = ", ".join(f"{where}/out" for where in (folder, jobs, children))
+
+    survey, many = folder / "survey", max(rows // QUOTES_SHARE, 100)
+    _say(f"A survey of {many:,} quotes, in {survey}/: one cube, from which every table is made, with standard errors")
+    with progress() as observe:
+        write_occupations(survey, many, progress=lambda done, total: observe("invent quotes", done, total))
+    whole = {"establishment": "establishment", "whole": True}
+    _released(survey, "survey", SURVEY, "7", whole, "--unit whole_establishment:establishment")
+    _say(f"discreet query {survey}/out --by strength --where outdoors=3")
+    _print("\n".join(table_lines(open_cube(survey / "out").table(["strength"], {"outdoors": ["3"]}).arrow())))
+    places = ", ".join(f"{where}/out" for where in (folder, jobs, children, survey))
     _say(f"Look around in {places}: manifest.json, codebook.md, the tables as Parquet and CSV")
 
 
 def _released(
-    folder: Path, asset: str, spec: str, budget: str, unit: dict[str, str] | str, said: str, delta: str = "0"
+    folder: Path, asset: str, spec: str, budget: str, unit: dict[str, Any] | str, said: str, delta: str = "0"
 ) -> None:
     """Declare, set a budget, plan, check, run, and look at what came out."""
     (folder / "release.yaml").write_text(spec, encoding="utf-8")
@@ -161,11 +194,7 @@ def _glimpse(path: Path, rows: int = 4, columns: int = 11) -> str:
     table = pq.read_table(path).slice(0, rows)
     names = [n for n in table.column_names if not n.startswith(("p25", "p75", "bin_")) and not n.endswith("_width")]
     table = table.select(names[:columns])
-    cells = [table.column_names, *([str(v) for v in row.values()] for row in table.to_pylist())]
-    widths = [max(len(row[i]) for row in cells) for i in range(table.num_columns)]
-    return "\n".join(
-        "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)) for row in cells
-    )
+    return "\n".join(f"  {line}" for line in table_lines(table))
 
 
 def _say(text: str) -> None:

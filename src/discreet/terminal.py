@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
-from discreet.errors import GuaranteeError, LedgerError, ParameterError
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
+from discreet.errors import GuaranteeError, LedgerError, ParameterError, PublishError
 from discreet.pipeline.plan import describe
 from discreet.privacy.chain import Chain
 from discreet.privacy.events import Budget, Derived, Entry, Recorded, Reserve
@@ -143,3 +147,32 @@ def record_outside(ledger: Ledger, release: str, asset: str, epsilon: str, delta
     return ledger.record(
         Recorded(release=release, asset=asset, guarantee=guarantee, note=note, who=ledger.who(), time=time)
     )
+
+
+def table_lines(table: pa.Table) -> list[str]:
+    """Rows as aligned text, texts to the left, numbers to the right and with a few digits."""
+    texts = [[_shown(value) for value in column.to_pylist()] for column in table.columns]
+    columns = [[name, *column] for name, column in zip(table.column_names, texts, strict=True)]
+    widths = [max(map(len, column)) for column in columns]
+    left = [not (pa.types.is_floating(field.type) or pa.types.is_integer(field.type)) for field in table.schema]
+    return [
+        "  ".join(
+            t.ljust(w) if to_left else t.rjust(w) for t, w, to_left in zip(row, widths, left, strict=True)
+        ).rstrip()
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def write_csv(table: pa.Table, path: Path) -> None:
+    """A new file: codes in quotes, numbers without."""
+    try:
+        with path.open("xb") as file:
+            pcsv.write_csv(table, file)
+    except FileExistsError:
+        raise PublishError("exists already", where=str(path), do="name a new file") from None

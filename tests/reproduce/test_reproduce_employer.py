@@ -15,10 +15,10 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from discreet.cli import app
+from discreet.document import Heading, Paragraph, Table, as_csv, as_html, as_markdown
 from discreet.errors import ParameterError
 from discreet.mechanisms.discrete import Truncated
 from discreet.reproduce import reproduce
-from discreet.reproduce.document import Heading, Paragraph, Table, as_csv, as_html, as_markdown
 from discreet.reproduce.employer import study as module
 from discreet.reproduce.employer.contenders import ALPHA, CONTENDERS, EPSILON, PRINTED, STRONG, TRUNCATED, Grid
 from discreet.reproduce.employer.findings import Finding, Part, findings

@@ -17,7 +17,7 @@ from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.joining import Records
 from discreet.engine.spans import CELL, Progress, quiet
-from discreet.engine.tabulate import N, cell_number, code, limited
+from discreet.engine.tabulate import N, cell_number, code, limited, used_columns
 from discreet.engine.values import Observed
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Unit
@@ -32,22 +32,26 @@ class Observations:
     secret: Secret
     progress: Progress = quiet
 
-    def of(self, engine: Engine, domain: Domain, observed: Sequence[Observed]) -> ibis.Table:
-        """Columns `cell`, then the raw value of each variable: every record with a cell and values. At most one a unit,
-        of those whose values can be used."""
+    def rows(self, engine: Engine, domain: Domain, observed: Sequence[Observed]) -> ibis.Table:
+        """The columns of codes, then the raw value of each variable, `discreet_value_0` and so on: every record with
+        values; of each unit as many as count, of those whose values can be used."""
         table = self.records.joined()
         values = {f"discreet_value_{i}": made.raw(table) for i, made in enumerate(observed)}
-        codes = list(dict.fromkeys(c for a in domain.attributes for c in a.source))
+        codes = used_columns([domain])
         entity = [] if self.unit.entity is None else [self.unit.entity]
         rows = table.select(**{c: table[c] for c in dict.fromkeys([*codes, *entity])}, **values)
         rows = rows.filter(reduce(operator.and_, (rows[name].notnull() for name in values)))
+        if self.unit.entity is None:
+            return rows
+        used = (made.usable(rows[name]) for made, name in zip(observed, values, strict=True))
+        rows = rows.filter(reduce(operator.and_, used))
+        return limited(engine, rows, [*codes, *values], [domain], self.unit, self.secret).select(*codes, *values)
+
+    def of(self, engine: Engine, domain: Domain, observed: Sequence[Observed]) -> ibis.Table:
+        """Columns `cell`, then the raw value of each variable: every record with a cell and values."""
+        codes, values = used_columns([domain]), [f"discreet_value_{i}" for i in range(len(observed))]
+        rows = self.rows(engine, domain, observed)
         rows = engine.store(rows)  # one snapshot: codes are looked up on the rows that are used
-        if self.unit.entity is not None:
-            used = (made.usable(rows[name]) for made, name in zip(observed, values, strict=True))
-            rows = limited(
-                engine, rows.filter(reduce(operator.and_, used)), [*codes, *values], [domain], self.unit, self.secret
-            )
-            rows = engine.store(rows)
         if not codes:
             return rows.select(**{CELL: ibis.literal(0, "int64")}, **{name: rows[name] for name in values})
         listed = code(engine, rows.group_by(codes).aggregate(**{N: _.count()}), domain)

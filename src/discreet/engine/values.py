@@ -112,6 +112,14 @@ class Observed:
             "outside": ibis.literal(False) if self.ranked else there & beyond,
         }
 
+    def told(self, missing: int, unreadable: int, outside: int) -> str:
+        """What the rule does to the records at hand, for the operator; nothing where that goes without saying."""
+        fate = "dropped" if self.outside == "drop" else "clamped"
+        return (
+            f"{self.name}: {missing:,} records without a value and {unreadable:,} with one that is no number are "
+            f"dropped; {outside:,} outside {self.low:g} … {self.high:g} are {fate}"
+        )
+
     def in_words(self) -> str:
         """The rule, for a plan."""
         if self.equals is not None:

@@ -69,6 +69,7 @@ class Published:
     about: str = ""  # what the numbers are about, beyond the names of their columns
     form: str = "dense"
     sum_of: str = ""  # the table whose protected numbers it adds up, at no cost
+    part_of: str = ""  # the table whose cost includes its own
     parts: int = 1  # the files that it is cut into
     kinds: Kinds = KINDS
 
@@ -150,6 +151,7 @@ _METHODS = {
     "earnings": ("discreet.methods.earnings", "EarningsMethod"),
     "employer": ("discreet.methods.employer", "EmployerMethod"),
     "flows": ("discreet.methods.flows", "FlowsMethod"),
+    "hypercube": ("discreet.methods.hypercube", "HypercubeMethod"),
     "sensitivity": ("discreet.methods.sensitivity", "SensitivityMethod"),
 }
 

@@ -16,13 +16,14 @@ import pyarrow as pa
 
 from discreet.domain import Domain
 from discreet.engine import Engine
-from discreet.engine.fingerprint import Bound, Fingerprint
+from discreet.engine.fingerprint import Bound
 from discreet.engine.observations import Observations
 from discreet.engine.spans import CELL, Progress, Span, Spans
 from discreet.engine.values import Binned, Observed
-from discreet.errors import EngineError, SourceError
+from discreet.errors import SourceError
 from discreet.methods import Grain, Measurement, Published
 from discreet.methods import sensitivity_tables as tables
+from discreet.methods.bound import read_bound
 from discreet.methods.cells import Int64s
 from discreet.methods.sensitivity_design import Design
 from discreet.methods.sensitivity_kernel import LARGEST, LOCAL, ChiKernel, LocalKernel, ScaleKernel, rounded_up, stepped
@@ -164,7 +165,7 @@ class SensitivityMethod:
         progress: Progress,
     ) -> Made:
         estimates, scales = (found.open_inside() for found in cells)
-        chi, chi_error = _bound_scales(engine, scales, self.design.groups.coarse.cells)
+        chi, chi_error = read_bound(engine, scales, ("chi", "chi_error"), "the scales of noise")
         write = partial(write_parts, guarantee=self.guarantee(), place=places.published, kinds=self.design.kinds)
         drawn = write(
             engine,
@@ -184,21 +185,3 @@ class SensitivityMethod:
             purpose="sensitivity/scale",
         )
         return Made(drawn.value.files | told.value.files, {})
-
-
-def _bound_scales(engine: Engine, scales: Bound, groups: int) -> tuple[Int64s, Int64s]:
-    """χ by group, looked at again as it was bound to the key."""
-    batches = list(engine.batches(scales.table.order_by(CELL)))
-    columns = [np.concatenate([b.column(i).to_numpy(zero_copy_only=False) for b in batches]) for i in range(3)]
-    found = [np.zeros(groups, np.int64) for _ in range(2)]
-    for values, column in zip(found, columns[1:], strict=True):
-        values[columns[0]] = column
-    for span, mark in zip(scales.spans, scales.fingerprints, strict=True):
-        seen = Fingerprint()
-        inside = (columns[0] >= span.first) & (columns[0] < span.end)
-        seen.update(
-            pa.RecordBatch.from_arrays([pa.array(c[inside]) for c in columns], names=[CELL, "chi", "chi_error"])
-        )
-        if seen.digest() != mark:
-            raise EngineError("its source changed while it was read", where="the scales of noise")
-    return found[0], found[1]

@@ -14,6 +14,8 @@ from flint import arb, arb_series, ctx, fmpq
 from discreet.errors import ParameterError
 
 MAX_PRECISION = 1 << 16
+DIGITS = 6  # of a number that is shown
+FINEST = 10**36  # one part of which is the least that is shown
 
 
 def ball(x: Fraction | int) -> arb:
@@ -54,6 +56,14 @@ def exact_floor(f: Callable[[], arb], bits: int = 128) -> int:
 def rounded_up(f: Callable[[], arb], bits: int = 64) -> Fraction:
     """A fraction ≥ f() and within 2^−bits of it: a scale that may be larger than needed, never smaller."""
     return Fraction(exact_floor(lambda: f() * 2**bits) + 1, 2**bits)
+
+
+def few_digits_above(f: Callable[[], arb]) -> Fraction:
+    """A number of 6 digits (or whole parts of 10^36) above f() ≥ 0, and above it by less than one of its last digit."""
+    found, unit = at_precision(256, f), 10**DIGITS
+    while unit < FINEST and not bool(found * unit >= 10 ** (DIGITS - 1)):
+        unit *= 10
+    return Fraction(conservative_floor(lambda: f() * unit) + 1, unit)
 
 
 def upper_float(x: arb) -> float:

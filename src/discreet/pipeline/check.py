@@ -95,13 +95,8 @@ def _values(found: Audit) -> list[str]:
         )
         out.append(f"{column}: {v.below:,} records below {v.binned.bins.borders[0]:,} are counted in the first bin")
     for o in found.observed:
-        made = o.observed
-        bounds = f"{made.low:g} … {made.high:g}"
-        fate = "dropped" if made.outside == "drop" else "clamped"
-        out.append(
-            f"{made.name}: {o.missing:,} records without a value and {o.unreadable:,} with one that is no number are "
-            f"dropped; {o.outside:,} outside {bounds} are {fate}"
-        )
+        if said := o.observed.told(o.missing, o.unreadable, o.outside):
+            out.append(said)
     for table in found.estimates:
         out += _estimates(table)
     return out

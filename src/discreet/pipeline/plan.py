@@ -33,7 +33,16 @@ class PlannedTable:
     noise: str
     error: ExpectedError | None
     sum_of: str
+    part_of: str
     notes: tuple[str, ...]
+
+    @property
+    def cost(self) -> str:
+        """What it adds to the total, in words."""
+        if self.sum_of:
+            return f"made of {self.sum_of}, no cost"
+        part = f", part of {self.part_of}'s" if self.part_of else ""
+        return f"epsilon {written(self.guarantee.epsilon)}{part}"
 
 
 @dataclass(frozen=True)
@@ -53,13 +62,12 @@ class Plan:
         lines = [f"Release {self.release} on asset {self.asset}", ""]
         for table in self.tables:
             by = " × ".join(f"{n} ({s:,})" for n, s in zip(table.by, table.shape, strict=True)) or "all records"
-            cost = f"made of {table.sum_of}, no cost" if table.sum_of else f"epsilon {written(table.guarantee.epsilon)}"
-            cost = "recoded, no cost" if self.derived_from else cost
+            cost = "recoded, no cost" if self.derived_from else table.cost
             said = [table.composes, f"{table.noise}{_expected(table.error)}", *table.notes]
             lines.append(f"  {table.name}: {by} = {plural(table.cells, 'cell')}, {cost}")
             lines += [f"    {text}" for text in said if text]
         lines += ["", *(f"  Rule: {rule}" for rule in self.rules)] if self.rules else []
-        measured = sum(not table.sum_of for table in self.tables)
+        measured = sum(not table.sum_of and not table.part_of for table in self.tables)
         lines += ["", f"  Total: {composition(self.total, measured, self.derived_from)}"]
         lines += [f"  {self.total.in_words()}"] + [f"  Caveat: {caveat}" for caveat in self.total.caveats]
         if self.balance is not None:
@@ -189,6 +197,7 @@ def _planned(method: Method) -> list[PlannedTable]:
             noise=table.noise,
             error=table.error,
             sum_of=table.sum_of,
+            part_of=table.part_of,
             notes=notes.get(table.name, ()),
         )
         for table in method.published()

@@ -14,13 +14,11 @@ from math import ceil
 from flint import arb, ctx
 
 from discreet.errors import ParameterError
-from discreet.noise.balls import ball, conservative_floor, exact_fraction, positive_fraction
+from discreet.noise.balls import ball, exact_fraction, few_digits_above, positive_fraction
 
 BITS = 256
 CLOSE = Fraction(1, 2**40)  # relative width at which a search ends; what it leaves is added
 LARGEST_LOSS = 2**20
-DIGITS = 6  # of a δ that is shown
-FINEST = 10**36  # one part of which is the least δ that is shown
 FINE = 1000  # parts of 1 that a shown ε is rounded up to
 
 
@@ -78,11 +76,7 @@ def true_delta(nominal: Sequence[Fraction], at: Fraction) -> Fraction:
     rho = nominal_rho(nominal)
     if exact_fraction("at", at) < 0:
         raise ParameterError("epsilon is negative", where="at", do="give 0 or more")
-    found, unit = gaussian_delta(rho, at), 10**DIGITS
-    while unit < FINEST and not bool(found * unit >= 10 ** (DIGITS - 1)):
-        unit *= 10
-    whole = conservative_floor(lambda: gaussian_delta(rho, at, max(BITS, ctx.prec)) * unit)
-    return min(Fraction(whole + 1, unit), Fraction(1))
+    return min(few_digits_above(lambda: gaussian_delta(rho, at, max(BITS, ctx.prec))), Fraction(1))
 
 
 def true_epsilon(nominal: Sequence[Fraction], delta: Fraction) -> Fraction:

@@ -12,6 +12,7 @@ Observer = Callable[[str, int, int], None]
 
 PAPERS = {  # name -> module with a `reproduce`
     "employer": "discreet.reproduce.employer.run",
+    "hypercube": "discreet.reproduce.hypercube.run",
     "sensitivity": "discreet.reproduce.sensitivity.run",
 }
 

@@ -7,7 +7,7 @@ from discreet.spec.recode import Recode
 from discreet.spec.release import Release
 from discreet.spec.sources import DuckDBSource, FileSource, PostgresSource, Source
 from discreet.spec.strict import unknown
-from discreet.spec.tables import Counts, Earnings, FlowLevel, Flows, Level, Sensitivity, Table
+from discreet.spec.tables import Counts, Earnings, FlowLevel, Flows, Hypercube, Level, Sensitivity, Table
 from discreet.spec.units import parse_budget_unit, parse_unit
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Flows",
     "GroupsDomain",
     "HierarchyDomain",
+    "Hypercube",
     "Level",
     "MechanismSpec",
     "PostgresSource",

@@ -17,10 +17,11 @@ from discreet.privacy.events import Name, canonical
 from discreet.privacy.unit import Unit
 from discreet.spec.domains import DomainSpec, HierarchyDomain
 from discreet.spec.engines import EngineSpec
+from discreet.spec.hypercube import Average
 from discreet.spec.recode import Recode
 from discreet.spec.sources import Source
 from discreet.spec.strict import ColumnName, Strict, unknown
-from discreet.spec.tables import Earnings, Employer, Flows, Sensitivity, Table, levels_of, table_names
+from discreet.spec.tables import Earnings, Employer, Flows, Hypercube, Sensitivity, Table, levels_of, table_names
 from discreet.spec.units import parse_unit
 
 
@@ -114,6 +115,8 @@ class Release(Strict):
             return self._employer(table)
         if isinstance(table, Sensitivity):
             return self._sensitivity(table)
+        if isinstance(table, Hypercube):
+            return self._hypercube(table)
         found = {table.name: self.domain(table.by, f"tables.{table.name}")}
         for level in levels_of(table):
             found[level.name] = self.domain(level.by, f"tables.{table.name}.levels.{level.name}")
@@ -139,6 +142,21 @@ class Release(Strict):
             table.name: self.domain(table.by, where),
             f"{table.name}~groups": self.domain(table.groups, where, places),
         }
+
+    def _hypercube(self, table: Hypercube) -> dict[str, Domain]:
+        """The cells of a cube, of its controls, of the tables whose deviations are measured, and its strata."""
+        where = f"tables.{table.name}"
+        found = {table.name: self.domain(table.by, where)}
+        for control in table.controls:
+            found[f"{table.name}_{control.name}"] = self.domain(control.by, f"{where}.controls.{control.name}")
+        key = "squares" if table.replicates is None else "replicates"
+        for i, by in enumerate([] if table.varied is None else table.varied.tables):
+            places = [f"{where}.{key}.tables[{i}][{j}]" for j in range(len(by))]
+            found[f"{table.name}~varied{i}"] = self.domain(by, where, places)
+        if table.weights is not None and isinstance(average := table.weights.noise, Average):
+            places = [f"{where}.weights.noise.average.strata[{i}]" for i in range(len(average.strata))]
+            found[f"{table.name}~strata"] = self.domain(average.strata, where, places)
+        return found
 
     def _flows(self, table: Flows) -> dict[str, Domain]:
         """The further attributes that a table of flows names: destinations, homes, families, divisions, periods. No
@@ -202,7 +220,7 @@ class Release(Strict):
                 controls = (table.correction.job_flows, table.correction.employment)
                 found += [control.file for control in controls if control is not None]
                 found += [table.suppress.missing] if table.suppress is not None else []
-            if isinstance(table, Sensitivity):
+            if isinstance(table, Hypercube | Sensitivity):
                 found += table.files()
         if (recode := self.recode) is not None:
             found += [recode.crosswalk.file, *([] if recode.history is None else [recode.history.file])]

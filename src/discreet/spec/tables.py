@@ -12,10 +12,11 @@ from discreet.privacy.exact import Positive
 from discreet.spec.earnings import Earnings, Level
 from discreet.spec.employer import Employer
 from discreet.spec.flows import FlowLevel, Flows
+from discreet.spec.hypercube import Hypercube
 from discreet.spec.sensitivity import Sensitivity
 from discreet.spec.strict import Strict, unknown
 
-__all__ = ["Counts", "Earnings", "Employer", "FlowLevel", "Flows", "Level", "Sensitivity", "Table"]
+__all__ = ["Counts", "Earnings", "Employer", "FlowLevel", "Flows", "Hypercube", "Level", "Sensitivity", "Table"]
 
 
 class Counts(Strict):
@@ -30,7 +31,14 @@ class Counts(Strict):
     round_to: Annotated[int, Field(ge=2, le=10**9)] | None = None
 
 
-_METHODS = {"counts": Counts, "earnings": Earnings, "employer": Employer, "flows": Flows, "sensitivity": Sensitivity}
+_METHODS = {
+    "counts": Counts,
+    "earnings": Earnings,
+    "employer": Employer,
+    "flows": Flows,
+    "hypercube": Hypercube,
+    "sensitivity": Sensitivity,
+}
 
 
 def _known_method(data: Any) -> Any:
@@ -42,14 +50,17 @@ def _known_method(data: Any) -> Any:
     return data
 
 
-AnyTable = Counts | Earnings | Employer | Flows | Sensitivity
+AnyTable = Counts | Earnings | Employer | Flows | Hypercube | Sensitivity
 Table = Annotated[AnyTable, Discriminator("method"), BeforeValidator(_known_method)]
 
 
 def table_names(table: AnyTable) -> list[str]:
     """The names under which a table and its levels are published; estimates with the table of what scales their
-    noise."""
+    noise, a cube with its controls."""
     further = [f"{table.name}_chi"] if isinstance(table, Sensitivity) else []
+    if isinstance(table, Hypercube):
+        further += [f"{table.name}_{control.name}" for control in table.controls]
+        further += [] if table.replicates is None or table.replicates.tables else [f"{table.name}_replicates"]
     return [table.name, *further, *(level.name for level in levels_of(table))]
 
 

@@ -1,4 +1,5 @@
-"""`python -m discreet.synth graduates --rows 1000000 --out DIR`: write invented records; also `employers`, `atlas`."""
+"""`python -m discreet.synth graduates --rows 1000000 --out DIR`: write invented records; also `employers`, `atlas`,
+`occupations`."""
 
 from __future__ import annotations
 
@@ -10,6 +11,8 @@ from pathlib import Path
 from discreet.errors import DiscreetError
 from discreet.synth.atlas import AtlasFiles, write_atlas
 from discreet.synth.employer_files import EmployerFiles, write_employers
+from discreet.synth.occupation_files import OccupationFiles, write_occupations
+from discreet.synth.requirements import ORS, PAPER
 from discreet.synth.writing import Graduates, Progress, graduates
 
 A_TRACT = 286  # children
@@ -41,6 +44,17 @@ def _atlas(given: argparse.Namespace) -> AtlasFiles:
     )
 
 
+def _occupations(given: argparse.Namespace) -> OccupationFiles:
+    return write_occupations(
+        given.out,
+        given.records,
+        given.seed,
+        _progress(given),
+        requirements=PAPER if given.paper else ORS,
+        replicates=given.replicates,
+    )
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m discreet.synth", description=__doc__)
     agencies = parser.add_subparsers(required=True, metavar="agency")
@@ -53,6 +67,7 @@ def _parser() -> argparse.ArgumentParser:
             "--children",
             "children in tracts, their parents' and their own ranks, like the atlas's input",
         ),
+        ("occupations", _occupations, "--rows", "a sample of jobs and what they ask for, like the ORS"),
     ):
         agency = agencies.add_parser(name, help=text)
         agency.set_defaults(write=write)
@@ -61,6 +76,9 @@ def _parser() -> argparse.ArgumentParser:
         agency.add_argument("--seed", type=int, default=7, help="the same seed gives the same agency")
         if name == "atlas":
             agency.add_argument("--tracts", type=int, help=f"default: one for {A_TRACT} children")
+        elif name == "occupations":
+            agency.add_argument("--replicates", type=int, default=20, help="how many replicate weights; 2 to 160")
+            agency.add_argument("--paper", action="store_true", help="the ten requirements of 002; it has --rows 182")
         else:
             agency.add_argument("--clean", dest="dirt", action="store_false", help="leave out the dirt of real files")
         agency.add_argument("--quiet", dest="progress", action="store_false", help="show no progress")

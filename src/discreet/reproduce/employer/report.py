@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from discreet.document import Block, Figure, Heading, Paragraph
 from discreet.privacy.exact import written
-from discreet.reproduce.document import Block, Figure, Heading, Paragraph, Table
 from discreet.reproduce.employer import tables
 from discreet.reproduce.employer.figures import SUMMARY_TITLE, TITLES
 from discreet.reproduce.employer.findings import findings
@@ -151,8 +151,3 @@ def _trials(study: Study) -> str:
         f"{study.trials} trials from simulation keys, over cells with an expected error of at least 5 jobs, where "
         "rounding to integers changes it by less than 0.3%."
     )
-
-
-def all_tables(blocks: list[Block]) -> list[Table]:
-    """Those that become files."""
-    return [block for block in blocks if isinstance(block, Table)]

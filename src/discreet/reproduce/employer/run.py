@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from discreet.document import write_report
 from discreet.evaluate.infusion_files import write_comparator
 from discreet.reproduce import Observer
-from discreet.reproduce.document import as_csv, as_html, as_markdown
 from discreet.reproduce.employer.contenders import Grid
 from discreet.reproduce.employer.figures import TITLES as FIGURES
 from discreet.reproduce.employer.figures import figure, summary_figure, sweep_figure
-from discreet.reproduce.employer.report import TITLE, all_tables, report
+from discreet.reproduce.employer.report import TITLE, report
 from discreet.reproduce.employer.study import Study, study
 from discreet.reproduce.employer.tables import all_correlations, all_ratios
 from discreet.reproduce.employer.workloads import TRIALS, World, world
@@ -31,19 +31,11 @@ def reproduce(
     made = study(jobs, seed, observe, grid, trials)
     out.mkdir(parents=True, exist_ok=True)
     _draw(made, out, observe)
-    blocks = report(made)
-    texts = {"report.md": as_markdown(blocks), "report.html": as_html(TITLE, blocks, out)}
-    texts |= {"ratios.csv": all_ratios(made), "correlations.csv": all_correlations(made)}
-    for table in all_tables(blocks):
-        texts[f"tables/{table.name}.csv"] = as_csv(table.columns, table.rows)
-        texts[f"tables/{table.name}.md"] = table.markdown() + "\n"
-    (out / "tables").mkdir()
-    for name, text in texts.items():
-        (out / name).write_text(text, encoding="utf-8")
     _compare(world(jobs, seed, made.infusion, 1), out / "infusion")
+    ratios = {"ratios.csv": all_ratios(made), "correlations.csv": all_correlations(made)}
+    written = write_report(out, TITLE, report(made), ratios)
     observe("report", 1, 1)
-    rest = sorted(path for path in out.rglob("*") if path.is_file() and path.name != "report.md")
-    return [out / "report.md", *rest]
+    return written
 
 
 def _draw(made: Study, out: Path, observe: Observer) -> None:

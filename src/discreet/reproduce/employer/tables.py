@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import fields
 from fractions import Fraction
 
+from discreet.document import Table, as_csv
 from discreet.evaluate.attack_runs import REQUIREMENTS
 from discreet.evaluate.attack_runs import Finding as Tested
 from discreet.privacy.exact import written
-from discreet.reproduce.document import Table, as_csv
 from discreet.reproduce.employer.contenders import ALPHA, CONTENDERS, EPSILON, GEOMETRIC, LABELS, STRONG, TRUNCATED
 from discreet.reproduce.employer.findings import Finding
 from discreet.reproduce.employer.ratios import EVERY, INFUSION

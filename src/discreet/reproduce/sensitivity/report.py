@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from discreet.document import Block, Figure, Heading, Paragraph
 from discreet.privacy.exact import written
-from discreet.reproduce.document import Block, Figure, Heading, Paragraph, Table
+from discreet.reproduce.claims import verdicts
 from discreet.reproduce.sensitivity import tables
 from discreet.reproduce.sensitivity.births import SEEDS
 from discreet.reproduce.sensitivity.cells import EPSILON
@@ -20,7 +21,7 @@ TITLE = "Maximum observed sensitivity: the tables and figures of 004, made again
 def report(study: Study) -> list[Block]:
     """All blocks, in order."""
     blocks: list[Block] = [Heading(1, TITLE), *map(Paragraph, _about(study)), Heading(2, "What holds, what does not")]
-    blocks += [tables.verdicts(claims(study)), Paragraph(READING)]
+    blocks += [verdicts(claims(study)), Paragraph(READING)]
     for section in (_table1, _figures, _choosing, _unsaid, _formal):
         blocks += section(study)
     return blocks
@@ -30,11 +31,6 @@ READING = (
     "Verdicts are about this invented atlas, and follow from the thresholds that each claim names. The atlas was made "
     "so that Figure 3 comes out as in the paper: that the slope vanishes here shows how it happens, not how often."
 )
-
-
-def all_tables(blocks: list[Block]) -> list[Table]:
-    """Those that are files as well."""
-    return [block for block in blocks if isinstance(block, Table)]
 
 
 def _about(study: Study) -> tuple[str, ...]:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
+from discreet.document import Table
 from discreet.privacy.exact import written
-from discreet.reproduce.document import Table
 from discreet.reproduce.sensitivity.births import HIDDEN, INFUSED
 from discreet.reproduce.sensitivity.choosing import TARGETS
 from discreet.reproduce.sensitivity.formal import EPSILONS, OLS, SIZES, rmse
 from discreet.reproduce.sensitivity.study import Study
 from discreet.reproduce.sensitivity.table1 import NAMES, Parted
-from discreet.reproduce.sensitivity.verdicts import Claim
 
 PARTS = ("signal", "sampling", "privacy")
-
-
-def verdicts(found: Iterable[Claim]) -> Table:
-    """A line a claim."""
-    rows = [(c.claim, c.paper, c.ours, c.verdict) for c in found]
-    return Table("verdicts", ("claim", "the paper", "here", "verdict"), rows)
 
 
 def table1(study: Study) -> Table:

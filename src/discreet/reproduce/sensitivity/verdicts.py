@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 
+from discreet.reproduce.claims import Claim
 from discreet.reproduce.sensitivity.births import HIDDEN, INFUSED
 from discreet.reproduce.sensitivity.cells import EPSILON
 from discreet.reproduce.sensitivity.formal import SIZES, best_formal, least_observed
@@ -21,22 +20,6 @@ RATE = (0.9, 1.1)  # of the fall with N
 TIGHT = 0.5  # of the envelope that the median cell reaches, at least
 LEAST_SIZES = ("20–49", "50–99", "100 or more")
 SMALL_DELTA = Fraction(1, 100)
-
-Verdict = Literal["holds", "does not hold", "not tested"]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim, what the paper reports, what we find; `holds` is None where nothing could be tested."""
-
-    claim: str
-    paper: str
-    ours: str
-    holds: bool | None
-
-    @property
-    def verdict(self) -> Verdict:
-        return "not tested" if self.holds is None else "holds" if self.holds else "does not hold"
 
 
 def claims(study: Study) -> tuple[Claim, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -99,3 +99,16 @@ def as_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     lines.writerow(columns)
     lines.writerows(rows)
     return out.getvalue()
+
+
+def write_report(out: Path, title: str, blocks: Sequence[Block], data: Mapping[str, str]) -> list[Path]:
+    """`report.md`, `report.html`, every table by itself, and further files; what lies there then, the report first."""
+    texts = {"report.md": as_markdown(blocks), "report.html": as_html(title, blocks, out), **data}
+    for table in (block for block in blocks if isinstance(block, Table)):
+        texts[f"tables/{table.name}.csv"] = as_csv(table.columns, table.rows)
+        texts[f"tables/{table.name}.md"] = table.markdown() + "\n"
+    for name, text in texts.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text(text, encoding="utf-8")
+    rest = sorted(path for path in out.rglob("*") if path.is_file() and path.name != "report.md")
+    return [out / "report.md", *rest]

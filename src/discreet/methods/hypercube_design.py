@@ -1,0 +1,394 @@
+"""What a cube declares, worked out: its noise, its controls, what each part costs and what is promised of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, reduce
+from math import isfinite
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain import Attribute, Coarsening, Domain, coarsening
+from discreet.errors import DomainError, GuaranteeError, ParameterError, SpecError
+from discreet.methods import hypercube_words as words
+from discreet.methods.public_cells import listed
+from discreet.methods.units import refuse_unless_records
+from discreet.noise.balls import few_digits_above
+from discreet.noise.discrete import DiscreteLaplace
+from discreet.post.contradictions import contradictions
+from discreet.post.integers import decomposable
+from discreet.post.margins import Margin
+from discreet.privacy.exact import written
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Unit
+from discreet.publish.tables import Kinds
+from discreet.spec import Hypercube, Release
+from discreet.spec.hypercube import Average, Control
+from discreet.words import plural
+
+Floats = NDArray[np.float64]
+DENSE_LIMIT = 1 << 34
+HELD_LIMIT = 1 << 28  # cells, or rows of a sparse cube, in memory
+DEVIATIONS_LIMIT = 1 << 28
+CLOSE = 1e-6  # relative: public totals that differ by less do not contradict each other
+LARGEST_TOTAL = 1e15
+
+
+@dataclass(frozen=True)
+class Known:
+    """A control, worked out."""
+
+    spec: Control
+    name: str  # of its table
+    cells: Coarsening
+    law: DiscreteLaplace | None  # none: exact or public
+    public: Floats | None = None
+
+    @cached_property
+    def margin(self) -> Margin:
+        return Margin.of(self.cells, self.name)
+
+    @property
+    def kind(self) -> Literal["measured", "public", "exact"]:
+        return "public" if self.public is not None else "exact" if self.law is None else "measured"
+
+
+@dataclass(frozen=True)
+class Design:
+    """A declared cube; refused if it does not hold together."""
+
+    spec: Hypercube
+    unit: Unit
+    parts: Mapping[str, Domain]
+    base: Path
+    levels: Mapping[str, Attribute]  # every attribute of the release, for queries by coarser ones
+
+    @classmethod
+    def of(cls, release: Release, table: Hypercube) -> Design:
+        return cls(table, release.unit, release.domains_of(table), release.base, release.attributes)
+
+    def __post_init__(self) -> None:
+        refuse_unless_records(self.unit, self.where)
+        cells = self.domain.cells
+        if self.spec.form == "dense" and cells > DENSE_LIMIT:
+            raise GuaranteeError(
+                f"{cells:,} cells are too many to visit one by one",
+                where=self.where,
+                do="write `form: sparse`: the same distribution, only non-zero rows are written",
+            )
+        rows = cells if self.spec.form == "dense" else self.noisy_rows
+        if self.held and rows > HELD_LIMIT:
+            raise DomainError(
+                f"{rows:,} {'cells' if self.spec.form == 'dense' else 'rows of noise'} are more than the "
+                f"{HELD_LIMIT:,} that are calibrated in memory",
+                where=self.where,
+                do="publish it without `controls`, `whole` and `replicates`, or with fewer cells",
+            )
+        if self.spec.varied is not None and (
+            numbers := max(t.coarse.cells for t in self.deviated) * self.replicates
+        ) > (DEVIATIONS_LIMIT):
+            raise DomainError(
+                f"{numbers:,} deviations of replicates are too many",
+                where=f"{self.where}, replicates",
+                do="name small `tables`, through which a variance function is fitted",
+            )
+        for domain, names in ((self.domain, self.columns), *((c.cells.coarse, ("total",)) for c in self.controls)):
+            if taken := set(names) & set(domain.columns):
+                raise DomainError(
+                    f"a published column is called {sorted(taken)[0]!r} already",
+                    where=self.where,
+                    do="name the attribute differently and point it to the data with `column:`",
+                )
+        _ = self.guarantee
+        self._check_controls()
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def where(self) -> str:
+        return f"table {self.name}"
+
+    @property
+    def domain(self) -> Domain:
+        return self.parts[self.name]
+
+    @property
+    def kinds(self) -> Kinds:
+        return tuple(self.spec.formats)
+
+    @property
+    def average(self) -> Average | None:
+        """How totals take the noise of counts, if they do."""
+        weights = self.spec.weights
+        return None if weights is None or not isinstance(weights.noise, Average) else weights.noise
+
+    @property
+    def step(self) -> Fraction:
+        """What one unit of the measure is worth."""
+        return Fraction(1) if self.spec.weights is None else self.spec.weights.grid
+
+    @property
+    def held(self) -> bool:
+        """Whether something is made of the whole perturbed cube, in memory, before it is published."""
+        fitted = self.spec.varied is not None and bool(self.spec.varied.tables)
+        return bool(self.spec.controls) or self.spec.whole or fitted
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The published numbers of a cell."""
+        found = ["count"] if self.spec.epsilon is not None else []
+        found += ["total"] if self.spec.weights is not None else []
+        found += ["calibrated"] if self.spec.controls else []
+        return (*found, *(["whole"] if self.spec.whole else []))
+
+    # --- noise ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def count_law(self) -> DiscreteLaplace | None:
+        if self.spec.epsilon is None:
+            return None
+        return self._law("epsilon / max_records", self.spec.epsilon / self.unit.records, self.spec.cap)
+
+    @cached_property
+    def total_law(self) -> DiscreteLaplace | None:
+        """Of weighted totals, in steps of the grid, where they have noise of their own."""
+        weights = self.spec.weights
+        if weights is None or weights.epsilon is None:
+            return None
+        cap = None if weights.cap is None else int(weights.cap // weights.grid)
+        return self._law("weights.epsilon", weights.epsilon / self.influence, cap)
+
+    @property
+    def influence(self) -> int:
+        """How far one unit moves weighted totals in all, in steps of the grid; counts where there are none."""
+        return self.unit.records * (1 if self.spec.weights is None else self.spec.weights.largest)
+
+    def _law(self, what: str, rate: Fraction, cap: int | None) -> DiscreteLaplace:
+        try:
+            return DiscreteLaplace(rate, cap)
+        except ParameterError as error:
+            raise ParameterError(f"{what}: {error.what}", where=self.where, do=error.do) from None
+
+    @property
+    def law(self) -> DiscreteLaplace:
+        """Of the noise in the measure, before it is multiplied by a weight."""
+        law = self.total_law or self.count_law
+        if law is None:
+            raise GuaranteeError("a cube without noise", where=self.where, do="declare epsilon")
+        return law
+
+    @cached_property
+    def noisy_rows(self) -> int:
+        """How many cells have noise, about."""
+        return round(self.domain.cells * float(self.law.tail(1)))
+
+    # --- controls ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def controls(self) -> tuple[Known, ...]:
+        return tuple(self._control(control) for control in self.spec.controls)
+
+    def _control(self, control: Control) -> Known:
+        name = f"{self.name}_{control.name}"
+        cells = self._coarser(name, f"tables.{self.name}.controls.{control.name}.by")
+        law = None
+        if control.epsilon is not None:
+            scale = self.unit.records if self.average is not None else self.influence
+            law = self._law(f"controls.{control.name}.epsilon", control.epsilon / scale, control.cap)
+        public = None if control.file is None else self._public(control, cells.coarse)
+        return Known(control, name, cells, law, public)
+
+    def _coarser(self, part: str, where: str) -> Coarsening:
+        found = coarsening(self.domain, self.parts[part])
+        if found is None:
+            raise SpecError(
+                "is not made of whole cells of the cube",
+                where=where,
+                do=f"name attributes of `by` ({', '.join(self.spec.by)}), or coarser levels of them",
+            )
+        return found
+
+    def _public(self, control: Control, domain: Domain) -> Floats:
+        """Public totals, one for each cell; a zero must be written."""
+        path, found = self.base / str(control.file), np.full(domain.cells, np.nan)
+
+        def refused(what: str) -> DomainError:
+            return DomainError(
+                what,
+                where=f"control {control.name}, file {control.file}",
+                do="list every declared cell once, with its codes and its total",
+            )
+
+        for line, cell, text in listed(path, domain, control.value, f"control {control.name}", refused):
+            found[cell] = _number(text)
+            if not isfinite(found[cell]) or not 0 <= found[cell] <= LARGEST_TOTAL:
+                raise refused(f"line {line} has {text[:20]!r}, which is no total: a number of at least 0")
+        if missing := int(np.isnan(found).sum()):
+            first = "/".join(key for a in domain.describe(np.flatnonzero(np.isnan(found))[:1]) for key in a.to_pylist())
+            raise refused(f"has no line for {plural(missing, 'cell')}, {first} the first")
+        return found
+
+    def _check_controls(self) -> None:
+        """Public totals that cannot be met together, and rounding that cannot keep its controls: before anything is
+        spent."""
+        public = [c for c in self.controls if c.public is not None]
+        targets = [c.public for c in public if c.public is not None]
+        if problems := contradictions([c.margin for c in public], targets, CLOSE):
+            raise DomainError(
+                problems[0].detail,
+                where=f"{self.where}, control {problems[0].margin}",
+                do="make the public totals agree, or leave one of the controls out",
+            )
+        if self.spec.whole and (problem := decomposable([c.margin for c in self.controls])) is not None:
+            raise SpecError(
+                f"whole numbers cannot keep these controls: {problem.detail}",
+                where=f"tables.{self.name}.whole",
+                do="leave out a control, or `whole`",
+            )
+
+    # --- replicates -------------------------------------------------------------------------------------------------
+
+    @property
+    def replicates(self) -> int:
+        """How many numbers of each cell sampling variances are made of: deviations, or one sum of squares."""
+        if self.spec.varied is None:
+            return 0
+        return 1 if self.spec.replicates is None else len(self.spec.replicates.names)
+
+    @cached_property
+    def deviated(self) -> tuple[Coarsening, ...]:
+        """The tables whose deviations are measured: some small ones, or the cube itself."""
+        if self.spec.varied is None:
+            return ()
+        if not self.spec.varied.tables:
+            found = coarsening(self.domain, self.domain)
+            return () if found is None else (found,)
+        return tuple(
+            self._coarser(f"{self.name}~varied{i}", f"tables.{self.name}, table {i + 1} of sampling variances")
+            for i in range(len(self.spec.varied.tables))
+        )
+
+    @property
+    def bound(self) -> int:
+        """The most by which a record's replicate weight may differ from its weight, in steps of the grid; or that its
+        squared weight over the largest weight may be."""
+        if self.spec.replicates is not None:
+            return max(int(self.spec.replicates.bound // self.step), 1)
+        return 0 if self.spec.weights is None else self.spec.weights.largest
+
+    @cached_property
+    def deviation_law(self) -> DiscreteLaplace | None:
+        """One unit moves R deviations in each of the tables, by at most `bound` a record."""
+        if self.spec.varied is None:
+            return None
+        moved = len(self.deviated) * self.replicates * self.bound * self.unit.records
+        return self._law("epsilon of sampling variances", self.spec.varied.epsilon / moved, None)
+
+    # --- strata -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def strata(self) -> Coarsening | None:
+        """Where average weights are observed: everywhere together, if no strata are named."""
+        if self.average is None or self.average.weight != "observed":
+            return None
+        return self._coarser(f"{self.name}~strata", f"tables.{self.name}.weights.noise.average.strata")
+
+    @property
+    def public_average(self) -> int | None:
+        """A public average weight in steps of the grid."""
+        if self.average is None or self.average.weight == "observed":
+            return None
+        return max(round(self.average.weight / self.step), 1)
+
+    # --- promises ---------------------------------------------------------------------------------------------------
+
+    def promise(self, epsilon: Fraction, law: DiscreteLaplace, shift: int, caveats: tuple[str, ...] = ()) -> Guarantee:
+        """Of numbers that one unit moves by `shift` in all (002, §3.2: δ is the mass beyond the cap)."""
+        delta = Fraction(0)
+        if law.cap is not None:
+            if shift > 2 * law.cap:
+                raise GuaranteeError(
+                    f"the cap {law.cap:,} is so small that one unit, which moves cells by {shift:,}, always shows",
+                    where=self.where,
+                    do="raise the cap, or keep fewer records of a unit",
+                )
+            delta = min(few_digits_above(lambda: law.delta(shift)), Fraction(1))
+        weighted = () if self.spec.weights is None else (words.WEIGHTS,)
+        return Guarantee(unit=self.unit, epsilon=epsilon, delta=delta, caveats=(*caveats, *weighted))
+
+    def of_control(self, control: Known) -> Guarantee:
+        """What the totals of a control cost."""
+        if control.law is None or control.spec.epsilon is None:
+            exact = (words.exact(control.spec.by),) if control.public is None else ()
+            return Guarantee(unit=self.unit, epsilon=Fraction(0), caveats=exact)
+        shift = self.unit.records if self.average is not None else self.influence
+        caveats = (words.AVERAGE,) if self.average is not None else ()
+        return self.promise(control.spec.epsilon, control.law, shift, caveats)
+
+    @property
+    def of_cube(self) -> Guarantee:
+        """What the perturbed cube costs, before it is calibrated."""
+        found = []
+        if self.count_law is not None and self.spec.epsilon is not None:
+            caveats = (
+                () if self.average is None else (words.AVERAGE, *([] if self.strata is None else [words.OBSERVED]))
+            )
+            found.append(self.promise(self.spec.epsilon, self.count_law, self.unit.records, caveats))
+        weights = self.spec.weights
+        if self.total_law is not None and weights is not None and weights.epsilon is not None:
+            found.append(self.promise(weights.epsilon, self.total_law, self.influence))
+        return reduce(Guarantee.then, found)
+
+    @property
+    def of_deviations(self) -> Guarantee | None:
+        if self.deviation_law is None or self.spec.varied is None:
+            return None
+        return self.promise(self.spec.varied.epsilon, self.deviation_law, 1)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """Of everything together."""
+        parts = [self.of_cube, *(self.of_control(control) for control in self.controls), self.of_deviations]
+        return reduce(Guarantee.then, (part for part in parts if part is not None))
+
+    def composes(self) -> str:
+        """How the cost comes about, in words."""
+        parts = []
+        if self.spec.epsilon is not None:
+            parts.append(f"counts {written(self.spec.epsilon)}")
+        if self.spec.weights is not None and self.spec.weights.epsilon is not None:
+            parts.append(f"weighted totals {written(self.spec.weights.epsilon)}")
+        parts += [f"control {c.spec.name} {written(c.spec.epsilon)}" for c in self.controls if c.spec.epsilon]
+        if self.spec.varied is not None:
+            parts.append(f"sampling variances {written(self.spec.varied.epsilon)}")
+        total = f"ε = {written(self.guarantee.epsilon)}"
+        return (
+            f"cells are disjoint: parallel; {' + '.join(parts)} = {total}"
+            if len(parts) > 1
+            else (f"cells are disjoint: parallel, {total} for the whole cube")
+        )
+
+    def coarser_levels(self) -> list[tuple[Attribute, int, NDArray[np.int64]]]:
+        """Attributes of the release that group codes of the cube: the attribute, the cube's axis, the group of each
+        code."""
+        found = []
+        for place, fine in enumerate(self.domain.attributes):
+            for coarse in self.levels.values():
+                groups = None if coarse.name == fine.name else fine.within(replace(coarse, hierarchy=""))
+                if groups is not None and coarse.size < fine.size:
+                    found.append((coarse, place, groups))
+        return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text) if "_" not in text else float("nan")
+    except ValueError:
+        return float("nan")

@@ -1,0 +1,138 @@
+"""The model of a cube, as it is published beside it: what a query needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from discreet.domain import Numbers
+from discreet.methods.hypercube_design import Design, Known
+from discreet.methods.hypercube_measured import Read
+from discreet.post.calibration import Calibrated
+from discreet.post.cube_model import AxisModel, CalibrationModel, ControlModel, CubeModel, LevelModel, SamplingModel
+from discreet.post.margins import Floats, Margin
+from discreet.post.sampling import LAPLACE_EXCESS, fit_gvf, replicate_noise, replicate_variance
+
+NAMED = 20  # problems that are told
+
+
+def cube_model(
+    read: Read,
+    simulated: bool,
+    found: Calibrated | None,
+    ratios: tuple[float, ...],
+    sampling: SamplingModel | None,
+) -> CubeModel:
+    """Everything about the cube but its cells."""
+    design = read.design
+    axes = tuple(AxisModel(name=a.name, columns=a.columns, codes=a.published) for a in design.domain.attributes)
+    levels = tuple(
+        LevelModel(name=a.name, columns=a.columns, codes=a.published, axis=place, groups=tuple(groups.tolist()))
+        for a, place, groups in design.coarser_levels()
+    )
+    return CubeModel(
+        cube=design.name,
+        simulation=simulated,
+        form=design.spec.form,
+        measure=design.spec.measure,
+        estimate="whole" if design.spec.whole else "calibrated" if design.controls else design.spec.measure,
+        axes=axes,
+        levels=levels,
+        variance=read.variance,
+        fourth=read.fourth,
+        controls=tuple(_control(read, control) for control in design.controls),
+        calibration=None if found is None else _calibration(design, found, ratios),
+        whole=design.spec.whole,
+        sampling=sampling,
+    )
+
+
+def _control(read: Read, control: Known) -> ControlModel:
+    margin = control.margin
+    return ControlModel(
+        name=control.name,
+        by=tuple(control.spec.by),
+        kind=control.kind,
+        axes=tuple(axis.place for axis in margin.axes) if margin.whole else None,
+        variance=read.variance_of(control),
+    )
+
+
+def _calibration(design: Design, found: Calibrated, ratios: tuple[float, ...]) -> CalibrationModel:
+    told = [f"{p.margin}, cell {p.cell}: {p.kind}, {p.detail}" for p in found.problems[:NAMED]]
+    return CalibrationModel(
+        asked=design.spec.calibration.by,
+        done="rake" if found.raked else "regression",
+        converged=found.converged,
+        cycles=found.cycles,
+        largest_gap=found.largest_gap,
+        problems=tuple(told),
+        factors=ratios,
+    )
+
+
+def fitted(read: Read, cube: Floats, cells: Numbers | None) -> SamplingModel | None:
+    """The variance function through the protected cells of some small tables; None if they tell nothing."""
+    columns = []
+    for coarse, numbers in zip(read.design.deviated, read.deviations, strict=True):
+        margin = Margin.of(coarse, "sampling variances")
+        sizes = _sizes(margin)
+        moved = np.maximum(read.perturbation.of(sizes), 0.0)
+        columns.append((margin.add_up(cube, cells), moved, read.fourth * sizes.prod(axis=1), _variances(read, numbers)))
+    x, moved, fourth, v = (np.concatenate(column) for column in zip(*columns, strict=True))
+    fit = fit_gvf(
+        x, v, noise_of_estimates=moved, spread_of_variances=_spread(read), fourth_of_estimates=_at_most(fourth, moved)
+    )
+    if fit.basis == "nothing":
+        return None
+    return SamplingModel(
+        kind="gvf",
+        a=fit.a,
+        b=fit.b,
+        a_error=fit.a_error,
+        b_error=fit.b_error,
+        basis=fit.basis,
+        cells=fit.cells,
+    )
+
+
+def _at_most(fourth: Floats, variance: Floats) -> Floats:
+    """Calibration lowers the variance of a sum, and its fourth cumulant; no sum has a longer tail than one draw."""
+    return np.minimum(fourth, LAPLACE_EXCESS * variance**2)
+
+
+def _variances(read: Read, numbers: Floats) -> Floats:
+    """The sampling variance of each cell, unbiased."""
+    replicates = read.design.spec.replicates
+    if replicates is not None:
+        return replicate_variance(numbers, factor=float(replicates.factor), noise=read.deviation_noise[0])
+    return numbers[:, 0] * _scale(read)
+
+
+def _scale(read: Read) -> float:
+    """What one step of the measured Σ w²/max is worth."""
+    squares, weights = read.design.spec.squares, read.design.spec.weights
+    return 0.0 if squares is None or weights is None else float(squares.effect * weights.max)
+
+
+def _spread(read: Read) -> Callable[[Floats], Floats]:
+    """The variance of the noise in those, where the sampling variance is so large."""
+    replicates, (noise, fourth) = read.design.spec.replicates, read.deviation_noise
+
+    def spread(variances: Floats) -> Floats:
+        if replicates is None:
+            return np.full(len(variances), _scale(read) ** 2 * noise)
+        factor = float(replicates.factor)
+        return replicate_noise(variances, replicates=read.design.replicates, factor=factor, noise=noise, fourth=fourth)
+
+    return spread
+
+
+def _sizes(margin: Margin) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """How many codes of each of the cube's axes a cell of a margin is made of."""
+    sizes = np.tile(np.array(margin.shape, np.int64), (margin.cells, 1))
+    children = [np.bincount(axis.groups, minlength=axis.size) for axis in margin.axes]
+    for axis, grid in zip(margin.axes, np.meshgrid(*children, indexing="ij"), strict=True):
+        sizes[:, axis.place] = grid.reshape(-1)
+    return sizes

@@ -1,0 +1,177 @@
+"""The published tables of a cube, made from protected numbers alone: nothing here costs anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.domain import Domain, Numbers
+from discreet.methods.cells import Int64s
+from discreet.methods.hypercube_design import Design, Known
+from discreet.methods.hypercube_kernel import shown_schema, worth
+from discreet.methods.hypercube_measured import Read
+from discreet.methods.hypercube_model import cube_model, fitted
+from discreet.noise.key import public_stream
+from discreet.noise.stream import Stream
+from discreet.post.calibration import Calibrated, Drawn, Raking, calibrate, factors
+from discreet.post.cube_model import SamplingModel
+from discreet.post.integers import whole
+from discreet.post.margins import Floats
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.reservation import Grant
+from discreet.publish.place import Place
+from discreet.publish.tables import stem, write_table
+from discreet.spec.hypercube import Rake
+
+ROWS = 1 << 18  # written at a time
+RUNS = 10  # of a simulation, where none are declared
+WORDS = 1 << 16  # of public randomness, for rounding
+Columns = Mapping[str, Floats | Int64s]
+
+
+@dataclass(frozen=True)
+class CubeTables:
+    """What becomes of the measured cube."""
+
+    read: Read
+    grant: Grant
+    place: Place
+
+    @property
+    def design(self) -> Design:
+        return self.read.design
+
+    def make(self, parts: int) -> dict[str, str]:
+        """Calibrate, and write everything."""
+        design, held = self.design, self.read.held
+        numbers: dict[str, Floats | Int64s] = {
+            name: worth(column, design.step) if name == "total" else column for name, column in held.columns.items()
+        }
+        best = worth(held.columns[design.spec.measure], design.step)
+        found, ratios = None, tuple[float, ...]()
+        if design.controls:
+            found = self._calibrate(best)
+            numbers["calibrated"] = best = found.values
+            if found.raked or held.cells is not None:
+                ratios = self._factors(found)
+        if design.spec.whole:
+            words = next(self._stream("whole").words(0, WORDS)).reshape(-1)
+            margins = [control.margin for control in design.controls]
+            numbers["whole"] = whole(best.reshape(design.domain.shape), margins, words=words).values.reshape(-1)
+        files = self._write_cube(numbers, held.cells, parts)
+        for control in design.controls:
+            files |= self._write_control(control)
+        return files | self.beside(found, ratios, best)
+
+    def beside(
+        self, found: Calibrated | None = None, ratios: tuple[float, ...] = (), cube: Floats | None = None
+    ) -> dict[str, str]:
+        """Deviations of replicates, and the model."""
+        files, sampling = dict[str, str](), None
+        varied = self.design.spec.varied
+        if varied is not None and varied.tables and cube is not None:
+            sampling = fitted(self.read, cube, self.read.held.cells)
+        elif self.design.spec.replicates is not None:
+            files, sampling = self._write_deviations(float(self.design.spec.replicates.factor))
+        text = cube_model(self.read, self.grant.simulated, found, ratios, sampling).model_dump_json(indent=1)
+        name = f"{stem(self.design.name, self.grant.simulated)}.model.json"
+        with self.place.create(name) as file:
+            file.write(self.grant.protect(text, self.design.guarantee).value.encode())
+        return {**files, name: file.sha256()}
+
+    # --- calibration ------------------------------------------------------------------------------------------------
+
+    @property
+    def _raking(self) -> Raking | None:
+        asked = self.design.spec.calibration
+        return Raking(float(asked.tolerance), asked.cycles) if isinstance(asked, Rake) else None
+
+    def _calibrate(self, measure: Floats) -> Calibrated:
+        controls = list(self.read.controls.values())
+        return calibrate(measure, controls, self.read.variance, self._raking, self.read.held.cells)
+
+    def _factors(self, found: Calibrated) -> tuple[float, ...]:
+        """How much more noise is left than least squares with equal weights would leave, by simulation."""
+        asked, cells = self.design.spec.calibration, self.read.held.cells
+        return factors(
+            found.values,
+            cells,
+            list(self.read.controls.values()),
+            self.read.variance,
+            self._raking if found.raked else None,
+            self._draws(cells is not None),
+            asked.runs if isinstance(asked, Rake) else RUNS,
+        )
+
+    def _draws(self, sparse: bool) -> Iterator[Drawn]:
+        """Noise like that of the release, from streams that anybody can make: it protects nothing."""
+        run, law, size = 0, self.design.law, self.design.domain.cells
+        while True:
+            stream = self._stream(f"cube {run}")
+            cells, noise = law.sparse(stream, 0, size) if sparse else (None, law.draw(stream, 0, size))
+            totals = [self._noise_of(control, run) for control in self.design.controls]
+            yield cells, noise.astype(np.float64) * self.read.largest_worth, totals
+            run += 1
+
+    def _noise_of(self, control: Known, run: int) -> Floats:
+        size = control.cells.coarse.cells
+        if control.law is None:
+            return np.zeros(size)
+        return control.law.draw(self._stream(f"{control.name} {run}"), 0, size).astype(np.float64) * self.read.worth
+
+    def _stream(self, purpose: str) -> Stream:
+        return public_stream("hypercube", self.grant.release, self.design.name, purpose)
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def _write_cube(self, numbers: Columns, cells: Numbers | None, parts: int) -> dict[str, str]:
+        design = self.design
+        size = len(next(iter(numbers.values())))
+        rows = max(-(-size // parts), 1)
+        files = dict[str, str]()
+        for part in range(parts):
+            first, end = min(part * rows, size), min((part + 1) * rows, size)
+            batches = self._rows(design.domain, numbers, cells, first, end)
+            files |= self._table(design.name, design.columns, design.domain, batches, part if parts > 1 else None)
+        return files
+
+    def _rows(
+        self, domain: Domain, numbers: Columns, cells: Numbers | None, first: int, end: int
+    ) -> Iterator[list[pa.Array]]:
+        for start in range(first, max(end, first + 1), ROWS):
+            stop = min(start + ROWS, end)
+            codes = domain.describe(np.arange(start, stop) if cells is None else cells[start:stop])
+            yield [*codes, *(pa.array(column[start:stop]) for column in numbers.values())]
+
+    def _table(
+        self,
+        name: str,
+        columns: tuple[str, ...],
+        domain: Domain,
+        rows: Iterator[list[pa.Array]],
+        part: int | None = None,
+        guarantee: Guarantee | None = None,
+    ) -> dict[str, str]:
+        schema, promise = shown_schema(domain, columns), guarantee or self.design.guarantee
+        batches = (self.grant.protect(pa.RecordBatch.from_arrays(arrays, schema=schema), promise) for arrays in rows)
+        kinds = self.design.kinds
+        return write_table(self.place, name, schema, batches, self.grant.simulated, part, kinds).files
+
+    def _write_control(self, control: Known) -> dict[str, str]:
+        """The totals that the cube was calibrated to, as they were measured."""
+        domain = control.cells.coarse
+        rows = self._rows(domain, {"total": self.read.controls[control.name].totals}, None, 0, domain.cells)
+        return self._table(control.name, ("total",), domain, rows, None, self.design.of_control(control))
+
+    def _write_deviations(self, factor: float) -> tuple[dict[str, str], SamplingModel]:
+        design, (deviations,) = self.design, self.read.deviations
+        columns = tuple(f"d{i}" for i in range(1, design.replicates + 1))
+        named = dict(zip(columns, deviations.T, strict=True))
+        rows = self._rows(design.domain, named, None, 0, len(deviations))
+        name, noise = f"{design.name}_replicates", self.read.deviation_noise[0]
+        files = self._table(name, columns, design.domain, rows, None, design.of_deviations)
+        model = SamplingModel(kind="replicates", replicates=design.replicates, factor=factor, noise=noise, table=name)
+        return files, model

@@ -1,0 +1,30 @@
+"""Public numbers about cells, from a file that lists their codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from discreet.codelists import read_columns
+from discreet.domain import Domain
+from discreet.errors import DomainError
+
+
+def listed(
+    path: Path, domain: Domain, column: str, where: str, refused: Callable[[str], DomainError]
+) -> Iterator[tuple[int, int, str]]:
+    """Of each line its number, its cell, and the text in one column; no cell is listed twice."""
+    seen = set[int]()
+    places = [{key: i for i, key in enumerate(a.published)} for a in domain.attributes]
+    widths = [len(a.columns) for a in domain.attributes]
+    for line, row in enumerate(read_columns(path, [*domain.columns, column], where), 2):
+        cell, start = 0, 0
+        for known, width, stride in zip(places, widths, domain.strides, strict=True):
+            key = row[start : start + width]
+            if key not in known:
+                raise refused(f"line {line} has an undeclared category, {'/'.join(key)!r}")
+            cell, start = cell + known[key] * stride, start + width
+        if cell in seen:
+            raise refused(f"line {line} lists a cell again")
+        seen.add(cell)
+        yield line, cell, row[-1]

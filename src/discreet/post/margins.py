@@ -1,0 +1,103 @@
+"""Lower-dimensional tables of a cube: which of their cells each cell of the cube is added to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain import Coarsening, Numbers
+
+Floats = NDArray[np.float64]
+_CHUNK = 1 << 20  # cells at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One axis of a margin: the cube's axis that it is made of, and the group of each of its codes. A margin by the
+    codes themselves has the groups 0, 1, 2, …"""
+
+    place: int
+    groups: Numbers
+    size: int  # how many groups
+
+    @property
+    def whole(self) -> bool:
+        """Whether every code is a group of its own."""
+        return self.size == len(self.groups) == len(np.unique(self.groups))
+
+
+@dataclass(frozen=True, eq=False)
+class Margin:
+    """A table of sums of a cube's cells, its own cells numbered with the first axis most significant."""
+
+    name: str
+    shape: tuple[int, ...]  # of the cube
+    axes: tuple[Axis, ...]
+
+    @classmethod
+    def over(cls, shape: Sequence[int], places: Sequence[int], name: str = "") -> Margin:
+        """By some of the cube's own axes."""
+        axes = (Axis(place, np.arange(shape[place], dtype=np.int64), shape[place]) for place in places)
+        return cls(name or "×".join(map(str, places)), tuple(shape), tuple(axes))
+
+    @classmethod
+    def of(cls, cells: Coarsening, name: str) -> Margin:
+        """By the attributes of a coarser domain."""
+        strides = cells.coarse.strides
+        sizes = cells.coarse.shape
+        axes = (
+            Axis(place, share // stride, size)
+            for (place, share), stride, size in zip(cells.steps, strides, sizes, strict=True)
+        )
+        return cls(name, cells.fine.shape, tuple(axes))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many groups each axis has."""
+        return tuple(axis.size for axis in self.axes)
+
+    @property
+    def cells(self) -> int:
+        return prod(self.sizes)
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is by the cube's own codes, not by groups of them."""
+        return all(axis.whole for axis in self.axes)
+
+    def steps(self) -> list[tuple[int, Numbers]]:
+        """For each axis the cube's axis, and by how much each of its codes moves the margin's cell."""
+        strides = [prod(self.sizes[i + 1 :]) for i in range(len(self.axes))]
+        return [(axis.place, axis.groups * stride) for axis, stride in zip(self.axes, strides, strict=True)]
+
+    def parents(self, cells: Numbers) -> Numbers:
+        """The margin's cell of each of these cells of the cube."""
+        found = np.zeros(len(cells), np.int64)
+        for place, share in self.steps():
+            stride = prod(self.shape[place + 1 :])
+            found += share[cells // stride % self.shape[place]]
+        return found
+
+    def add_up(self, values: Floats, cells: Numbers | None = None) -> Floats:
+        """The margin of a cube: of all its cells, or of these and zeros elsewhere."""
+        found = np.zeros(self.cells)
+        flat = values.reshape(-1)
+        for first in range(0, len(flat), _CHUNK):
+            part = flat[first : first + _CHUNK]
+            numbers = np.arange(first, first + len(part)) if cells is None else cells[first : first + _CHUNK]
+            found += np.bincount(self.parents(numbers), weights=part, minlength=self.cells)
+        return found
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a margin cannot be met, and where."""
+
+    kind: str  # "no cells", "sum not positive", "target not positive", "contradiction", "not met"
+    margin: str
+    cell: int
+    detail: str  # in words, of protected or public numbers alone

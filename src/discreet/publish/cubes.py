@@ -1,0 +1,140 @@
+"""Open a published cube: its files, checked against the manifest, its cells, and the model of its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from hashlib import sha256
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from discreet.domain import Numbers
+from discreet.errors import PublishError
+from discreet.post.cube import Cube
+from discreet.post.cube_model import CubeModel
+from discreet.publish.manifest import Manifest, TableEntry, read
+from discreet.publish.place import Place, place_at
+from discreet.publish.tables import stem
+
+
+def open_cube(folder: str | Path, name: str | None = None) -> Cube:
+    """A cube of a published release; the only one, if no name is given. Files that are not what the manifest lists are
+    refused."""
+    where = str(folder)
+    manifest, place = read(where), place_at(where)
+    table = _entry(manifest, name, where)
+    model = _model(manifest, place, table.name)
+    files = [file for file in table.files if file.endswith(".parquet")]
+    if not files:
+        raise PublishError("has no Parquet file", where=f"cube {table.name}", do="publish it with `formats: [parquet]`")
+    cells, (values,) = _columns(manifest, place, files, model, [model.estimate])
+    dense = model.form == "dense"
+    deviations = None
+    if model.sampling is not None and model.sampling.kind == "replicates":
+        listed = next(t.files for t in manifest.tables if t.name == model.sampling.table)
+        columns = [f"d{i}" for i in range(1, model.sampling.replicates + 1)]
+        _, found = _columns(manifest, place, [f for f in listed if f.endswith(".parquet")], model, columns)
+        deviations = np.stack(found, axis=-1)
+    return Cube(model, values, None if dense else cells, deviations)
+
+
+def open_counts(folder: str | Path, name: str) -> NDArray[np.float64] | None:
+    """The protected unweighted counts of a cube's cells, in the order of `open_cube`; None if it has none."""
+    manifest, place = read(str(folder)), place_at(str(folder))
+    table = _entry(manifest, name, str(folder))
+    files = [file for file in table.files if file.endswith(".parquet")]
+    if "count" not in pq.read_schema(pa.BufferReader(_content(manifest, place, files[0]))).names:
+        return None
+    return _columns(manifest, place, files, _model(manifest, place, name), ["count"])[1][0]
+
+
+def _entry(manifest: Manifest, name: str | None, where: str) -> TableEntry:
+    found = [t for t in manifest.tables if _model_file(manifest, t.name) in manifest.files]
+    cubes = [t for t in found if name in (None, t.name)]
+    if not cubes:
+        known = ", ".join(t.name for t in found)
+        do = f"name one of {known}" if known else "a cube is published by `method: hypercube`"
+        raise PublishError(f"has no cube {name!r}" if name else "has no cube", where=where, do=do)
+    if len(cubes) > 1:
+        raise PublishError("has several cubes", where=where, do=f"name one of {', '.join(t.name for t in cubes)}")
+    return cubes[0]
+
+
+def _content(manifest: Manifest, place: Place, name: str) -> bytes:
+    try:
+        content = place.read(name)
+    except FileNotFoundError:
+        raise PublishError("is missing", where=name, do="restore the release from a copy") from None
+    if sha256(content).hexdigest() != manifest.files.get(name):
+        raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
+    return content
+
+
+def _model_file(manifest: Manifest, name: str) -> str:
+    return f"{stem(name, manifest.simulation)}.model.json"
+
+
+def _model(manifest: Manifest, place: Place, name: str) -> CubeModel:
+    file = _model_file(manifest, name)
+    try:
+        return CubeModel.model_validate_json(_content(manifest, place, file))
+    except ValidationError:
+        raise PublishError("is no model of a cube", where=file, do="open it with the version that wrote it") from None
+
+
+def _columns(
+    manifest: Manifest, place: Place, files: list[str], model: CubeModel, names: list[str]
+) -> tuple[Numbers, list[NDArray[np.float64]]]:
+    """The cell of every row, and these numbers of it."""
+    pieces = list(_pieces(manifest, place, sorted(files), model, names))
+    cells, *columns = (np.concatenate(column) for column in zip(*pieces, strict=True))
+    order = np.argsort(cells, kind="stable")
+    whole = model.form == "sparse" or len(cells) == prod(model.shape)
+    if not whole or (len(cells) and (np.diff(cells[order]) <= 0).any()):
+        raise PublishError("does not list every cell once", where=f"cube {model.cube}", do="restore it from a copy")
+    return cells[order].astype(np.int64), [column[order].astype(np.float64) for column in columns]
+
+
+def _pieces(
+    manifest: Manifest, place: Place, files: list[str], model: CubeModel, names: list[str]
+) -> Iterator[list[NDArray[Any]]]:
+    codes = [column for axis in model.axes for column in axis.columns]
+    for file in files:
+        table = pq.read_table(pa.BufferReader(_content(manifest, place, file)), columns=[*codes, *names])
+        yield [_numbers(table, model), *(table.column(name).to_numpy() for name in names)]
+
+
+def _numbers(table: pa.Table, model: CubeModel) -> NDArray[np.int64]:
+    """The number of each row's cell."""
+    found = np.zeros(table.num_rows, np.int64)
+    for place, axis in enumerate(model.axes):
+        stride = prod(model.shape[place + 1 :])
+        found += stride * _places(table, axis.columns, axis.codes)
+    return found
+
+
+def _places(table: pa.Table, columns: tuple[str, ...], codes: tuple[tuple[str, ...], ...]) -> NDArray[np.int64]:
+    """Which of an axis' codes each row has."""
+    found = np.zeros(table.num_rows, np.int64)
+    known: dict[tuple[str, ...], int] = {(): 0}
+    for depth, column in enumerate(columns):
+        encoded = table.column(column).combine_chunks()
+        if not pa.types.is_dictionary(encoded.type):
+            encoded = encoded.dictionary_encode()
+        values = encoded.dictionary.to_pylist()
+        longer = {key: i for i, key in enumerate(dict.fromkeys(code[: depth + 1] for code in codes))}
+        step = np.full((len(known), len(values)), -1, np.int64)
+        for key, i in longer.items():
+            if key[-1] in values:
+                step[known[key[:-1]], values.index(key[-1])] = i
+        found = step[found, encoded.indices.to_numpy()]
+        if (found < 0).any():
+            raise PublishError("has a code that its model lacks", where=f"column {column}", do="restore the release")
+        known = longer
+    return found

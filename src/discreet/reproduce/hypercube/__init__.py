@@ -1,0 +1,1 @@
+"""Li & Krenzke, 002: the bottom-up hypercube, its tables made again."""

@@ -1,0 +1,129 @@
+"""Pictures of Table 4: variances by dimension, and convergence by tolerance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+
+from discreet.evaluate.plots import COLOURS
+from discreet.evaluate.tradeoff_plots import decades, ends
+from discreet.reproduce.hypercube import printed
+from discreet.reproduce.hypercube.explained import as_in_the_paper
+from discreet.reproduce.hypercube.simulation import SHARE, Estimated
+from discreet.reproduce.hypercube.study import Study
+from discreet.reproduce.hypercube.tables import NOTHING
+
+SHADES = (
+    COLOURS[0],
+    COLOURS[1],
+    COLOURS[2],
+    "#000000",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#999999",
+)  # told apart by all eyes
+FINEST, COARSEST, A_DECADE = -8, 0, 8  # of tolerances
+Row = dict[str, Any]
+
+
+def figures(study: Study) -> dict[str, Any]:
+    """Every chart by the name of its file."""
+    charts = {"variance-by-dimension": _variances(study), "convergence": _convergence(study)}
+    for chart in charts.values():
+        chart.config.aria = False  # a description of every point would be most of the file
+    return charts
+
+
+def data(study: Study) -> dict[str, tuple[tuple[str, ...], list[Sequence[object]]]]:
+    """What each figure shows, for programs: columns and rows by the name of the file."""
+    found = {"variance-by-dimension": variance_rows(study), "convergence": share_rows(study)}
+    return {name: (tuple(rows[0]), [tuple(row.values()) for row in rows]) for name, rows in found.items()}
+
+
+def variance_rows(study: Study) -> list[Row]:
+    """By dimension, ours and theirs."""
+    made = study.simulated
+    raked = as_in_the_paper(made.raked)
+    lines = {
+        "without calibration, all runs": Estimated.of(made.raked.before).mean,
+        "raked, converged runs": raked.after.mean,
+        "least squares, all runs": Estimated.of(made.least_squares).mean,
+        "paper, without": np.array(printed.WITHOUT, np.float64),
+        "paper, with": np.array(printed.WITH, np.float64),
+    }
+    return [
+        {"series": name, "dimension": d, "variance": float(value)}
+        for name, values in lines.items()
+        for d, value in enumerate(values, 1)
+        if value > NOTHING
+    ]
+
+
+def share_rows(study: Study) -> list[Row]:
+    """The share of runs that meet every margin, by tolerance and cases."""
+    steps = np.arange(FINEST * A_DECADE, COARSEST * A_DECADE + 1) / A_DECADE
+    return [
+        {"cases": f"{one.label} (seed {one.seed})", "tolerance": float(10**step), "share": one.raked.share(10**step)}
+        for one in study.cases
+        for step in steps
+    ]
+
+
+def _variances(study: Study) -> Any:
+    rows = variance_rows(study)
+    names = list(dict.fromkeys(row["series"] for row in rows))
+    low, high = ends([row["variance"] for row in rows])
+    ours = [row for row in rows if not row["series"].startswith("paper")]
+    theirs = [row for row in rows if row["series"].startswith("paper")]
+    x = alt.X("dimension:Q", title="variables of the table", axis=alt.Axis(values=list(range(1, 11)), grid=False))
+    y = alt.Y(
+        "variance:Q",
+        title="variance of noise (log scale)",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False, padding=6),
+        axis=alt.Axis(values=decades(low, high), format="~g"),
+    )
+    shades = [*SHADES[:3], "#000000", "#000000"]
+    colour = alt.Color("series:N", scale=alt.Scale(domain=names, range=shades), sort=None)
+    marks = ["stroke", "stroke", "stroke", "circle", "diamond"]
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=names, range=marks), sort=None)
+    lines = alt.Chart(alt.InlineData(values=ours)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
+    points = alt.Chart(alt.InlineData(values=theirs)).mark_point(size=55, strokeWidth=1.5)
+    points = points.encode(x=x, y=y, color=colour, shape=shape)
+    subtitle = [
+        f"Noise in all cells of all tables of a dimension, pooled; {study.runs:,} runs. With exact one-way controls",
+        "nothing is left at dimension 1, which a log scale cannot show.",
+    ]
+    title = "Table 4. What calibration to one-way tables does to noise"
+    return _framed(alt.layer(lines, points), title, subtitle, 2)
+
+
+def _convergence(study: Study) -> Any:
+    rows = share_rows(study)
+    names = list(dict.fromkeys(row["cases"] for row in rows))
+    x = alt.X(
+        "tolerance:Q",
+        title="tolerance: largest |sum − target| / max(1, target) over all margins (log scale)",
+        scale=alt.Scale(type="log", domain=[10.0**FINEST, 10.0**COARSEST], nice=False),
+        axis=alt.Axis(values=[10.0**e for e in range(FINEST, COARSEST + 1)], format="~e", grid=False),
+    )
+    y = alt.Y("share:Q", title="runs converged after ten cycles", axis=alt.Axis(format=".0%"))
+    colour = alt.Color("cases:N", scale=alt.Scale(domain=names, range=list(SHADES)), sort=None)
+    lines = alt.Chart(alt.InlineData(values=rows)).mark_line(strokeWidth=2, interpolate="step-after")
+    rule = alt.Chart(alt.InlineData(values=[{"share": SHARE}])).mark_rule(strokeDash=[5, 4]).encode(y="share:Q")
+    subtitle = [f"Dashed: the paper's {SHARE:.1%}. Both the rule and the cases decide, and the paper states neither."]
+    title = "How many runs converge, by the rule and by the cases"
+    return _framed(alt.layer(lines.encode(x=x, y=y, color=colour), rule), title, subtitle, 2)
+
+
+def _framed(layers: Any, title: str, subtitle: list[str], columns: int) -> Any:
+    return (
+        layers.properties(
+            width=560, height=320, title=alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=10)
+        )
+        .configure_view(stroke="#cccccc")
+        .configure_legend(orient="bottom", columns=columns, title=None, labelLimit=360, symbolStrokeWidth=2.5)
+    )

@@ -1,0 +1,254 @@
+"""What the invented survey asks about: occupations in major groups, requirements of work, and the tools to draw them.
+
+Codes have the form of the Standard Occupational Classification and are none of its: its major groups end at 55.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import sqrt
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import ParameterError
+from discreet.synth.draws import Array
+from discreet.synth.limits import refuse_unless_within
+from discreet.synth.sectors import SECTORS
+
+Floats = NDArray[np.float64]
+Words = NDArray[np.uint64]
+
+HOME = 12.0  # times as likely in its own sectors
+WITHIN = 0.35  # spread of an occupation's skill and strain about its group's
+MOST_LEVELS, MOST_REPLICATES = 50, 160
+
+
+class Group(NamedTuple):
+    """A major group: code, label, per mille of jobs, skill and strain (standard normal), sectors it is at home in."""
+
+    code: str
+    label: str
+    jobs: float
+    skill: float
+    strain: float
+    homes: tuple[str, ...]
+
+
+GROUPS = (
+    Group("61", "Managers", 60, 1.2, -1.0, ("52", "54", "55")),
+    Group("62", "Business and finance", 62, 1.0, -1.2, ("52", "54", "55")),
+    Group("63", "Computing and mathematics", 34, 1.3, -1.3, ("51", "52", "54")),
+    Group("64", "Engineering and design", 17, 1.2, -0.6, ("31-33", "54", "22")),
+    Group("65", "Science", 9, 1.6, -0.5, ("54", "61", "92")),
+    Group("66", "Social services", 16, 0.9, -0.6, ("62", "92", "61")),
+    Group("67", "Law", 8, 1.5, -1.2, ("54", "92")),
+    Group("68", "Teaching", 58, 1.2, -0.6, ("61",)),
+    Group("69", "Arts and media", 14, 0.7, -0.6, ("51", "71", "54")),
+    Group("70", "Health professions", 61, 1.4, 0.1, ("62",)),
+    Group("71", "Health support", 46, -0.4, 0.6, ("62",)),
+    Group("72", "Protective services", 23, 0.0, 0.5, ("92", "56")),
+    Group("73", "Food", 85, -1.2, 0.5, ("72", "71")),
+    Group("74", "Cleaning and grounds", 30, -1.3, 0.9, ("56", "53", "61")),
+    Group("75", "Personal care", 21, -0.7, 0.2, ("81", "71", "62")),
+    Group("76", "Sales", 90, -0.5, -0.2, ("44-45", "42", "53")),
+    Group("77", "Office support", 122, -0.3, -0.7, ("52", "56", "92")),
+    Group("78", "Farming and forestry", 4, -1.3, 1.4, ("11",)),
+    Group("79", "Building", 42, -0.4, 1.5, ("23", "21")),
+    Group("80", "Repair", 40, 0.0, 1.2, ("81", "22", "31-33")),
+    Group("81", "Production", 58, -0.6, 0.9, ("31-33",)),
+    Group("82", "Transport", 90, -0.9, 1.0, ("48-49", "42", "44-45")),
+)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """A question with ordered answers: which share gives each, and how skill, strain and chance decide."""
+
+    name: str
+    label: str
+    shares: tuple[float, ...]
+    skill: float = 0.0
+    strain: float = 0.0
+    answers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        refuse_unless_within("synth occupations", f"levels of {self.name}", len(self.shares), 2, MOST_LEVELS)
+        if min(self.shares) <= 0 or self.skill**2 + self.strain**2 >= 1:
+            raise ParameterError(
+                f"{self.name} has a share that is not positive, or nothing left to chance",
+                where="synth occupations",
+                do="give positive shares, and loadings whose squares sum to less than 1",
+            )
+
+    @property
+    def levels(self) -> int:
+        return len(self.shares)
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        return tuple(str(number) for number in range(1, self.levels + 1))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return self.answers or tuple(f"{self.label}, level {code}" for code in self.codes)
+
+    @property
+    def chance(self) -> float:
+        return sqrt(1 - self.skill**2 - self.strain**2)
+
+    @cached_property
+    def thresholds(self) -> Floats:
+        """Where a standard normal passes from one answer to the next."""
+        upto = np.cumsum(self.shares)[:-1] / sum(self.shares)
+        return np.array([NormalDist().inv_cdf(share) for share in upto])
+
+
+ORS = (
+    Requirement(
+        "education",
+        "Least education",
+        (0.05, 0.21, 0.37, 0.04, 0.05, 0.20, 0.04, 0.02, 0.02),
+        skill=0.85,
+        strain=-0.2,
+        answers=(
+            "None, literacy not needed",
+            "None, literacy needed",
+            "High school",
+            "High school, vocational",
+            "Associate",
+            "Bachelor",
+            "Master",
+            "Professional",
+            "Doctorate",
+        ),
+    ),
+    Requirement("experience", "Prior work experience", (0.50, 0.14, 0.15, 0.14, 0.07), skill=0.6),
+    Requirement("training", "On-the-job training", (0.27, 0.38, 0.22, 0.13), strain=0.3),
+    Requirement(
+        "strength",
+        "Strength",
+        (0.27, 0.31, 0.29, 0.11, 0.02),
+        skill=-0.3,
+        strain=0.8,
+        answers=("Sedentary", "Light", "Medium", "Heavy", "Very heavy"),
+    ),
+    Requirement("standing", "Time standing or walking", (0.25, 0.25, 0.25, 0.25), skill=-0.35, strain=0.6),
+    Requirement("outdoors", "Exposure to the outdoors", (0.67, 0.23, 0.10), strain=0.65),
+    Requirement("supervision", "Supervises others", (0.75, 0.25), skill=0.45),
+    Requirement("driving", "Drives", (0.69, 0.31), strain=0.35),
+    Requirement("public", "Deals with the public", (0.45, 0.55), skill=0.2, strain=-0.3),
+)
+
+
+def plain_requirements(levels: Sequence[int]) -> tuple[Requirement, ...]:
+    """Requirements with so many levels each: the first levels the commonest, by turns of skill and of strain."""
+    return tuple(
+        Requirement(
+            f"requirement_{number}",
+            f"Requirement {number}",
+            tuple(1 / (1 + level) for level in range(size)),
+            skill=0.0 if number % 2 else 0.6,
+            strain=0.6 if number % 2 else 0.0,
+        )
+        for number, size in enumerate(levels, 1)
+    )
+
+
+PAPER, PAPER_ROWS = plain_requirements((5, 4, 3, 3, 3, 2, 2, 2, 2, 2)), 182  # the test data of 002, §4
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Occupations in the order of their codes, and what decides where they are found and what they ask for."""
+
+    codes: tuple[str, ...]
+    group: NDArray[np.int16]
+    skill: Floats
+    strain: Floats
+    ends: Floats  # sector × occupation: cumulative shares
+
+    @property
+    def public(self) -> tuple[tuple[str, ...], list[int], list[str]]:
+        """Codes, groups and labels."""
+        labels = [f"{GROUPS[group].label}, {code[3:]}" for code, group in zip(self.codes, self.group, strict=True)]
+        return self.codes, self.group.tolist(), labels
+
+
+def occupation_list(count: int, seed: int) -> Listed:
+    """So many occupations: large groups have more; within a group they are 1, 1/2, 1/3, … as common (Zipf)."""
+    jobs = np.array([group.jobs for group in GROUPS])
+    ends = np.rint(np.cumsum(np.sqrt(jobs)) / np.sqrt(jobs).sum() * (count - len(GROUPS))).astype(np.int64)
+    sizes = 1 + np.diff(ends, prepend=0)
+    group = np.repeat(np.arange(len(GROUPS), dtype=np.int16), sizes)
+    rank = np.concatenate([np.arange(size) for size in sizes])
+    codes = tuple(f"{GROUPS[g].code}-{1011 + 10 * r}" for g, r in zip(group, rank, strict=True))
+    zipf = 1 / (1 + rank)
+    zipf /= np.bincount(group, zipf)[group]
+    at_home = np.array([[HOME if sector.code in one.homes else 1.0 for one in GROUPS] for sector in SECTORS])
+    shares = (at_home * jobs / (at_home.T @ [sector.jobs for sector in SECTORS]))[:, group] * zipf
+    upto = np.cumsum(shares, axis=1)
+    number = np.arange(count)
+    skill, strain = (
+        np.array([getattr(one, name) for one in GROUPS])[group]
+        + WITHIN * normal(hashed(seed, number, np.int64(-place)))
+        for place, name in ((2, "skill"), (3, "strain"))
+    )
+    return Listed(codes, group, skill, strain, upto / upto[:, -1:])
+
+
+def hashed(key: int, *numbers: Array | np.int64) -> Words:
+    """64 bits for each tuple of numbers, the same for ever (splitmix64; Steele et al. 2014)."""
+    word = np.full(np.broadcast_shapes(*(np.shape(number) for number in numbers)), key, np.uint64)
+    for number in numbers:
+        word = (word ^ np.asarray(number).astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+        word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        word ^= word >> np.uint64(31)
+    return word
+
+
+def uniform(words: Words) -> Floats:
+    """In 0 … 1, below 1."""
+    return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def normal(words: Words) -> Floats:
+    """Nearly standard normal, within ±3.5: the sum of four uniform numbers of 16 bits."""
+    parts = words.view(np.uint16).reshape(*words.shape, 4)
+    total: Floats = (parts.sum(axis=-1, dtype=np.int64) + 2) * (sqrt(3) / 2**16) - 2 * sqrt(3)
+    return total
+
+
+@lru_cache(maxsize=8)
+def hadamard(order: int) -> NDArray[np.int8]:
+    """A matrix of signs with orthogonal rows, the first all ones: Paley's (1933) of order p + 1, p a prime that leaves
+    3 when divided by 4, doubled as often as need be (Sylvester)."""
+    refuse_unless_within("synth occupations", "replicates", order, 2, MOST_REPLICATES)
+    odd = order
+    while odd % 2 == 0 and not _paley(odd):
+        odd //= 2
+    if not _paley(odd) and odd > 1:
+        raise ParameterError(
+            f"no Hadamard matrix of order {order} is known here",
+            where="synth occupations: replicates",
+            do="give 20, 32, 80 or 160",
+        )
+    found = np.ones((odd, odd), np.int8)
+    if odd > 1:
+        p, place = odd - 1, np.arange(odd - 1)
+        residue = np.full(p, -1, np.int8)
+        residue[np.arange(1, p) ** 2 % p] = 1
+        found[1:, 1:] = residue[(place[None, :] - place[:, None]) % p]
+    while len(found) < order:
+        found = np.kron(np.array([[1, 1], [1, -1]], np.int8), found)
+    return found
+
+
+def _paley(order: int) -> bool:
+    p = order - 1
+    return p % 4 == 3 and all(p % divisor for divisor in range(2, int(sqrt(p)) + 1))

@@ -1,0 +1,387 @@
+"""A cube over all its tables: which are looked at, how they are pooled, and what perturbing each of them costs."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from itertools import combinations
+from math import isnan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from discreet.document import as_markdown
+from discreet.errors import ParameterError
+from discreet.evaluate.cube_comparison import (
+    BOTTOM_UP,
+    CALIBRATED,
+    EACH,
+    SPLIT,
+    Calibration,
+    Comparison,
+    compare,
+    shared,
+)
+from discreet.evaluate.cube_measures import Rule, differences, hellinger, moves
+from discreet.evaluate.cube_plots import FALLEN, RISEN, association_plot, error_plot, moves_plot, overlap_plot
+from discreet.evaluate.cube_report import CONFIDENTIAL, assessment_blocks, association, comparison_blocks
+from discreet.evaluate.cubes import Assessed, Assessment, Dimension, Side, assess, replicate_errors, summed, tables
+from discreet.noise.discrete import DiscreteLaplace
+from discreet.noise.key import public_stream
+from discreet.post.margins import Axis, Margin
+
+SHAPE = (4, 3, 2, 2)
+CELLS = 48
+RNG = np.random.default_rng(11)
+COUNTS = RNG.poisson(RNG.gamma(0.5, 6.0, CELLS))
+WEIGHT = 20.0
+TRUE: NDArray[np.float64] = COUNTS.astype(np.float64)
+REPLICATES = COUNTS * WEIGHT * RNG.normal(1, 0.2, (8, CELLS))
+LAW = DiscreteLaplace(Fraction(2), 5)
+Floats = NDArray[np.float64]
+
+
+def noisy(law: DiscreteLaplace = LAW) -> Floats:
+    return (COUNTS + law.draw(public_stream("a cube"), 0, CELLS)).astype(np.float64)
+
+
+@cache
+def assessed() -> Assessment:
+    true, shown = TRUE * WEIGHT, noisy() * WEIGHT
+    sampling = replicate_errors(SHAPE, true, REPLICATES)
+
+    def errors(margin: Margin) -> Floats:
+        return np.sqrt(sampling(margin) ** 2 + LAW.variance() * WEIGHT**2 * CELLS / margin.cells)
+
+    return assess(Side(SHAPE, true, TRUE, sampling), Side(SHAPE, shown, noisy(), errors), 10.0, Rule(5, 0.4))
+
+
+def to_total(cube: Floats, run: int) -> Floats:
+    """The gap to the exact first margin, spread evenly: a calibration that can be checked by hand."""
+    table = cube.reshape(SHAPE[0], -1)
+    gap = COUNTS.reshape(SHAPE[0], -1).sum(axis=1) - table.sum(axis=1)
+    moved: Floats = (table + gap[:, None] / table.shape[1]).reshape(-1)
+    return moved
+
+
+@cache
+def compared() -> Comparison:
+    return compare(COUNTS.reshape(SHAPE), LAW, Calibration(to_total, None), runs=200)
+
+
+# --- which tables
+
+
+@pytest.mark.parametrize(("axes", "dimension"), [(1, 1), (4, 2), (7, 3), (7, 7), (10, 5)])
+def test_all_tables_are_all_choices_of_axes_in_order(axes: int, dimension: int) -> None:
+    found = tables((2,) * axes, dimension)
+    expected = list(combinations(range(axes), dimension))
+    assert [tuple(axis.place for axis in margin.axes) for margin in found] == expected
+
+
+def test_some_tables_are_spread_evenly_and_always_the_same() -> None:
+    every: list[tuple[int, ...]] = list(combinations(range(9), 4))  # 126
+    found = [tuple(axis.place for axis in margin.axes) for margin in tables((2,) * 9, 4, most=10)]
+    assert len(set(found)) == 10
+    steps = np.diff([every.index(places) for places in found])
+    assert set(steps.tolist()) <= {12, 13}
+    assert found[0] == every[0]
+    assert found == [tuple(axis.place for axis in margin.axes) for margin in tables((2,) * 9, 4, most=10)]
+
+
+def test_one_table_of_very_many_is_found_without_listing_them() -> None:
+    (first, last) = tables((2,) * 60, 30, most=2)
+    assert [axis.place for axis in first.axes] == list(range(30))
+    assert [axis.place for axis in last.axes] == list(range(1, 31))  # half of the choices have the first axis
+
+
+@pytest.mark.parametrize(("dimension", "most"), [(0, 5), (5, 5), (2, 0)])
+def test_tables_that_do_not_exist_are_refused(dimension: int, most: int) -> None:
+    with pytest.raises(ParameterError, match="no such tables"):
+        tables(SHAPE, dimension, most)
+
+
+@pytest.mark.parametrize("places", [p for d in range(1, 5) for p in combinations(range(4), d)])
+def test_sums_are_those_of_margins_dense_or_sparse(places: tuple[int, ...]) -> None:
+    margin = Margin.over(SHAPE, places)
+    expected = margin.add_up(TRUE)
+    assert np.array_equal(summed(SHAPE, COUNTS, margin), expected)
+    cells = np.flatnonzero(COUNTS)
+    assert np.array_equal(summed(SHAPE, COUNTS[cells], margin, cells), expected)
+
+
+def test_sums_by_groups_and_in_another_order_go_by_cell_numbers() -> None:
+    cube = COUNTS.reshape(SHAPE)
+    groups = Margin("halves", SHAPE, (Axis(0, np.array([0, 0, 1, 1]), 2),))
+    assert summed(SHAPE, COUNTS, groups).tolist() == [cube[:2].sum(), cube[2:].sum()]
+    turned = Margin.over(SHAPE, (1, 0))
+    assert np.array_equal(summed(SHAPE, COUNTS, turned).reshape(3, 4), cube.sum(axis=(2, 3)).T)
+
+
+# --- the assessment
+
+
+def test_every_table_of_every_dimension_is_measured() -> None:
+    found = assessed()
+    assert [len(table.axes) for table in found.tables] == [1] * 4 + [2] * 6 + [3] * 4 + [4]
+    assert [(one.dimension, one.tables, one.exist) for one in found.dimensions] == [
+        (1, 4, 4),
+        (2, 6, 6),
+        (3, 4, 4),
+        (4, 1, 1),
+    ]
+
+
+def test_a_table_is_measured_as_by_hand() -> None:
+    table = next(one for one in assessed().tables if one.axes == (0, 2))
+    true, shown = ((cube.reshape(SHAPE) * WEIGHT).sum(axis=(1, 3)).reshape(-1) for cube in (COUNTS, noisy()))
+    assert table.estimates == differences(true, shown, 10.0)
+    assert table.moves == moves(true, shown, 10.0)
+    assert table.hellinger == hellinger(true, shown)
+    replicated = np.array([one.reshape(SHAPE).sum(axis=(1, 3)).reshape(-1) for one in REPLICATES])
+    sampling = np.sqrt(4 / 8 * ((replicated - true) ** 2).sum(axis=0))
+    total = np.sqrt(sampling**2 + LAW.variance() * WEIGHT**2 * 6)
+    assert table.errors is not None
+    assert vars(table.errors) == pytest.approx(vars(differences(sampling, total, 0.0)))
+    assert table.overlaps is not None
+    assert table.overlaps.cells == 8
+    assert table.published is not None
+    counts = COUNTS.reshape(SHAPE).sum(axis=(1, 3)).reshape(-1)
+    assert table.published.before == ((counts >= 5) & (sampling <= 0.4 * true)).sum()
+
+
+def test_a_dimension_is_its_tables_together() -> None:
+    found = assessed()
+    mine = [table for table in found.tables if table.dimension == 2]
+    two = found.dimensions[1]
+    assert two.moves.cells == sum(table.moves.cells for table in mine) == 12 + 8 + 8 + 6 + 6 + 4
+    cells = [table.estimates.cells for table in mine]
+    assert two.estimates.mean_abs == pytest.approx(np.average([t.estimates.mean_abs for t in mine], weights=cells))
+    assert two.hellinger == pytest.approx(np.mean([table.hellinger for table in mine]))
+    assert two.published is not None
+    assert two.published.gained == sum(table.published.gained for table in mine if table.published)
+
+
+def test_a_cube_is_itself() -> None:
+    side = Side(
+        SHAPE,
+        TRUE,
+        TRUE,
+        replicate_errors(SHAPE, TRUE * WEIGHT, REPLICATES),
+    )
+    for table in assess(side, side, 0.5, Rule(3, 0.5)).tables:
+        assert table.moves.to_zero == table.moves.to_nonzero == 0
+        assert table.estimates.largest == table.hellinger == 0
+        assert table.errors is not None
+        assert table.errors.largest == 0
+        assert table.overlaps is not None
+        assert table.overlaps.mean == pytest.approx(1)
+        assert table.published is not None
+        assert table.published.gained == table.published.lost == 0
+        assert table.cramers_v is None or table.cramers_v[0] == table.cramers_v[1]
+        assert (table.cramers_v is None) == (table.dimension != 2)
+
+
+def test_a_sparse_side_is_the_dense_one() -> None:
+    cells = np.flatnonzero(COUNTS)
+    values = TRUE
+    dense = assess(Side(SHAPE, values), Side(SHAPE, noisy()), 0.5)
+    sparse = assess(Side(SHAPE, values[cells], cells=cells), Side(SHAPE, noisy()), 0.5)
+    assert dense == sparse
+
+
+def test_what_is_not_known_is_not_measured() -> None:
+    found = assess(Side(SHAPE, noisy()), Side(SHAPE, noisy()), 0.5, Rule(5, 0.3))
+    parts: list[Assessed | Dimension] = [*found.tables, *found.dimensions]
+    for one in parts:
+        assert one.errors is None
+        assert one.overlaps is None
+        assert one.published is None
+
+
+def test_cubes_of_other_axes_are_refused() -> None:
+    with pytest.raises(ParameterError, match="differ in shape"):
+        assess(Side(SHAPE, noisy()), Side((CELLS,), noisy()), 0.5)
+
+
+def test_most_bounds_the_tables_of_a_dimension() -> None:
+    found = assess(Side(SHAPE, noisy()), Side(SHAPE, noisy()), 0.5, most=2)
+    assert [(one.tables, one.exist) for one in found.dimensions] == [(2, 4), (2, 6), (2, 4), (1, 1)]
+
+
+# --- perturbed once, or table by table
+
+
+@pytest.mark.parametrize("way", [BOTTOM_UP, SPLIT, EACH])
+def test_simulated_errors_are_the_formulas(way: str) -> None:
+    for line in compared().of(way):
+        assert abs(line.mean_square - line.expected) < 4 * line.mean_square_error
+        assert line.mean_square_error < 0.2 * line.expected
+
+
+def test_the_formula_counts_the_cells_in_a_cell() -> None:
+    one, two, three, four = compared().of(BOTTOM_UP)
+    # four tables of 4 + 3 + 2 + 2 cells, each with 48 cells of the cube
+    assert one.expected == pytest.approx(LAW.variance() * 4 * 48 / 11)
+    assert four.expected == pytest.approx(LAW.variance())
+    assert one.expected > two.expected > three.expected > four.expected
+
+
+def test_what_is_calibrated_has_less_error_where_it_is_calibrated() -> None:
+    plain, better = compared().of(BOTTOM_UP), compared().of(CALIBRATED)
+    assert better[0].mean_square < 0.9 * plain[0].mean_square
+    assert all(isnan(line.expected) for line in better)
+    assert better[0].mean_square > 0  # the other margins still have noise
+
+
+def test_only_interactive_answers_do_not_add_up() -> None:
+    for way in (BOTTOM_UP, CALIBRATED):
+        one, *more = compared().of(way)
+        assert isnan(one.broken)
+        assert [line.broken for line in more] == [0, 0, 0]
+    for way in (SPLIT, EACH):
+        assert all(line.broken > 0.3 for line in compared().of(way)[1:])
+    # a two-way table has two coarser ones: 6 tables, each axis three times
+    assert compared().of(EACH)[1].compared == 3 * (4 + 3 + 2 + 2)
+
+
+def test_broken_sums_are_as_likely_as_the_noise_says() -> None:
+    """Two tables of one axis each and their cross: a sum of b cells agrees if b + 1 draws cancel."""
+    counts = np.full((3, 2), 4)
+    found = compare(counts, DiscreteLaplace(Fraction(7), 1), runs=400).of(EACH)[1]
+    none = float(1 - DiscreteLaplace(Fraction(7), 1).tail(1))
+    expected = 1 - (3 * none**3 + 2 * none**4) / 5  # nearly: that noise cancels is rarer still
+    assert found.broken == pytest.approx(expected, abs=0.004)
+    assert found.broken > 0
+
+
+def test_every_table_has_noise_of_its_own() -> None:
+    """With an axis of one code two tables are of the same cells: equal noise would never break their sums."""
+    found = compare(np.zeros((50, 1), np.int64), DiscreteLaplace(Fraction(1)), runs=10).of(EACH)[1]
+    assert found.compared == 51
+    assert found.broken > 0.6
+
+
+def test_what_each_way_pays() -> None:
+    ways = {way.name: way for way in compared().ways}
+    once = float(LAW.delta())
+    assert ways[BOTTOM_UP].epsilon == 2
+    assert ways[BOTTOM_UP].delta == once
+    assert ways[CALIBRATED].epsilon is None  # its controls are exact
+    assert ways[SPLIT].epsilon == 2
+    assert ways[SPLIT].law.rate == Fraction(2, 15)
+    assert ways[SPLIT].delta <= once
+    assert ways[EACH].epsilon == 30
+    assert ways[EACH].delta == pytest.approx(15 * once)
+
+
+def test_controls_that_are_paid_for_are_part_of_the_price() -> None:
+    paid = compare(COUNTS.reshape(SHAPE), LAW, Calibration(to_total, Fraction(1), 1e-6), dimensions=[1], runs=2)
+    ways = {way.name: way for way in paid.ways}
+    assert ways[CALIBRATED].epsilon == ways[SPLIT].epsilon == 3
+    assert ways[CALIBRATED].delta == pytest.approx(float(LAW.delta()) + 1e-6)
+    assert ways[SPLIT].law.rate == Fraction(3, 4)  # four one-way tables
+    assert {line.dimension for line in paid.lines} == {1}
+
+
+@pytest.mark.parametrize("number", [1, 2, 15, 1023])
+def test_a_shared_cap_is_the_smallest_that_costs_no_more(number: int) -> None:
+    found = shared(LAW.rate, LAW.delta(), number)
+    assert found.rate == LAW.rate / number
+    assert found.cap is not None
+    assert found.delta() <= LAW.delta() / number
+    assert not DiscreteLaplace(found.rate, found.cap - 1).delta() <= LAW.delta() / number
+    assert shared(LAW.rate, None, number) == DiscreteLaplace(LAW.rate / number)
+
+
+def test_few_tables_asked_for_are_better_answered_one_by_one() -> None:
+    """What the paper concedes (002, §5), at equal ε: it depends on how many tables share it."""
+    cube = np.zeros((4, 4, 4, 4), np.int64)
+    few = compare(cube, DiscreteLaplace(Fraction(1)), dimensions=[1], runs=20)
+    every = compare(cube, DiscreteLaplace(Fraction(1)), runs=20)
+    assert few.of(SPLIT)[0].mean_square < few.of(BOTTOM_UP)[0].mean_square / 3
+    assert every.of(SPLIT)[0].mean_square > every.of(BOTTOM_UP)[0].mean_square
+    assert few.of(BOTTOM_UP)[0].mean_square == every.of(BOTTOM_UP)[0].mean_square
+
+
+def test_the_same_comparison_every_time() -> None:
+    once, again = (compare(COUNTS.reshape(SHAPE), LAW, runs=3, dimensions=(1, 2)) for _ in range(2))
+    assert repr(once) == repr(again)
+
+
+def test_one_run_is_refused() -> None:
+    with pytest.raises(ParameterError, match="standard error"):
+        compare(COUNTS.reshape(SHAPE), LAW, runs=1)
+
+
+# --- pictures and words
+
+
+def picture(chart: Any, folder: Path) -> str:
+    path = folder / "chart.svg"
+    chart.save(str(path))
+    return path.read_text(encoding="utf-8")
+
+
+def test_pictures_say_what_they_show(tmp_path: Path) -> None:
+    errors = picture(error_plot(compared(), "Errors of it"), tmp_path)
+    for text in ("Errors of it", BOTTOM_UP, CALIBRATED, SPLIT, EACH, "variables of the table", "do not add up"):
+        assert text in errors
+    moved = picture(moves_plot(assessed(), "Moves"), tmp_path)
+    assert all(text in moved for text in ("Moves", RISEN, FALLEN, "below 10"))
+    assert "mean overlap" in picture(overlap_plot(assessed(), "Intervals"), tmp_path)
+    assert "V, protected" in picture(association_plot(assessed(), "Association"), tmp_path)
+
+
+def rows(chart: Any, name: str) -> list[dict[str, Any]]:
+    """The longest data set of a chart that has this column."""
+    return max((found for found in chart.to_dict()["datasets"].values() if name in found[0]), key=len)
+
+
+def test_pictures_hold_the_numbers() -> None:
+    errors, sums = (rows(error_plot(compared(), "x"), name) for name in ("rms", "broken"))
+    assert [row["rms"] for row in errors] == [line.rms for line in compared().lines]
+    assert [row["broken"] for row in sums] == [line.broken for line in compared().lines if line.dimension > 1]
+    pairs = rows(association_plot(assessed(), "x"), "before")
+    assert [(row["before"], row["after"]) for row in pairs] == [t.cramers_v for t in assessed().tables if t.cramers_v]
+    dots = rows(overlap_plot(assessed(), "x"), "overlap")
+    assert [row["overlap"] for row in dots] == [one.overlaps.mean for one in assessed().tables if one.overlaps]
+    shares = rows(moves_plot(assessed(), "x"), "share")
+    assert [row["share"] for row in shares if row["which"] == RISEN] == [
+        one.moves.risen for one in assessed().dimensions if one.moves.near_zero
+    ]
+
+
+def test_pictures_of_nothing_are_still_pictures(tmp_path: Path) -> None:
+    side = Side((3,), np.array([0.0, 1.0, 2.0]))
+    alone = assess(side, side, 0.5)
+    for draw in (moves_plot, overlap_plot, association_plot):
+        assert "<svg" in picture(draw(alone, "Alone"), tmp_path)
+    still = compare(np.zeros((2, 2), np.int64), DiscreteLaplace(Fraction(40), 1), runs=2)  # no noise at all
+    assert all(line.rms == 0 for line in still.of(BOTTOM_UP))
+    assert "<svg" in picture(error_plot(still, "Still"), tmp_path)
+
+
+def test_the_report_says_it_is_confidential_and_has_every_dimension() -> None:
+    text = as_markdown(assessment_blocks(assessed()))
+    assert CONFIDENTIAL in text
+    assert "5 records or more" in text
+    assert "4 of 4, 6 of 6, 4 of 4, 1 of 1" in text
+    two = assessed().dimensions[1]
+    assert f"| 2 | {two.moves.cells} | {two.moves.near_zero} |" in text
+    assert "Cramér's V of 6 two-way tables" in text
+    side = Side((3,), np.array([0.0, 1.0, 2.0]))
+    alone = assess(side, side, 0.5)
+    assert "–" in as_markdown(assessment_blocks(alone))
+    assert association(alone) == "Cramér's V: there is no two-way table."
+
+
+def test_the_report_names_what_each_way_costs() -> None:
+    text = as_markdown(comparison_blocks(compared()))
+    assert "| bottom-up, calibrated | none: exact controls |" in text
+    assert "| interactive, same ε for each table | 30 |" in text
+    assert f"| 4 | {compared().of(BOTTOM_UP)[3].rms:.3f} |" in text
+    assert "15 tables asked for, 200 simulations" in text

@@ -1,0 +1,344 @@
+"""`discreet reproduce hypercube`: its numbers against loops, its verdicts against doctored numbers, its files."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+import pytest
+from flint import arb
+from typer.testing import CliRunner
+
+from discreet.cli import app
+from discreet.errors import ParameterError
+from discreet.post.margins import Floats
+from discreet.reproduce import reproduce
+from discreet.reproduce.hypercube import printed
+from discreet.reproduce.hypercube.cases import counts, others, requirements_like
+from discreet.reproduce.hypercube.explained import as_in_the_paper, at, explained, nearest
+from discreet.reproduce.hypercube.perturbation import EVALUATED, Loss
+from discreet.reproduce.hypercube.pooled import Pooled
+from discreet.reproduce.hypercube.records import Weighted, average, table3
+from discreet.reproduce.hypercube.run import write
+from discreet.reproduce.hypercube.simulation import (
+    CELLS,
+    CONTROL,
+    MARGINS,
+    SHARE,
+    TOLERANCES,
+    Estimated,
+    Longer,
+    Raked,
+    expected,
+    noises,
+    rake_only,
+)
+from discreet.reproduce.hypercube.study import Study, study
+from discreet.reproduce.hypercube.tables import afters, befores, number
+from discreet.reproduce.hypercube.verdicts import claims
+
+F = Fraction
+RUNS, SEED = 60, 7
+
+
+def ignore(step: str, done: int, total: int) -> None:
+    pass
+
+
+@pytest.fixture(scope="module")
+def made() -> Study:
+    return study(RUNS, SEED, ignore)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (5,), (2, 2)])
+def test_pooled_variances_are_those_of_a_loop_over_tables(shape: tuple[int, ...]) -> None:
+    noise = np.random.default_rng(3).normal(size=shape) + 0.3
+    pooled = Pooled(shape)
+    for dimension in range(1, len(shape) + 1):
+        tables = [
+            noise.sum(axis=tuple(place for place in range(len(shape)) if place not in axes)).reshape(-1)
+            for axes in combinations(range(len(shape)), dimension)
+        ]
+        every = np.concatenate(tables)
+        assert pooled.cells[dimension] == len(every)
+        assert pooled.variances(noise)[dimension - 1] == pytest.approx(every.var(ddof=1), rel=1e-12)
+
+
+def test_all_tables_are_in_the_larger_cube() -> None:
+    noise = np.arange(6.0).reshape(2, 3)
+    whole = Pooled((2, 3)).all_tables(noise).reshape(3, 4)
+    assert whole.tolist() == [[0, 1, 2, 3], [3, 4, 5, 12], [3, 5, 7, 15]]
+
+
+def test_the_attack_finds_what_the_noise_hides_for_any_average() -> None:
+    for one in table3():
+        for average_weight in (F(1), F(7, 3), F(100), average()):
+            seen = one.total.at(average_weight) - average_weight * one.count  # of published numbers
+            assert seen == one.record.total - average_weight * one.record.count
+            assert one.residue(average_weight) == one.record.total % average_weight
+    assert average() == F(900, 32)
+    assert [one.attacked == Weighted(F(0), F(0)) for one in table3()] == [one.record.count == 0 for one in table3()]
+    assert str(Weighted(F(0), F(-2))) == "−2w̄"
+    assert str(Weighted(F(3), F(0))) == "3"
+
+
+def test_cases_are_those_of_the_paper_in_number_and_shape(made: Study) -> None:
+    cube = made.simulated.cube
+    assert cube.sum() == printed.CASES
+    assert len(cube) == CELLS == 17_280
+    assert np.array_equal(cube, counts(SEED))
+    assert all(margin.add_up(cube).min() >= made.simulated.smallest > 0 for margin in MARGINS)
+    smallest = {one.label: one.smallest for one in made.cases}
+    assert smallest["levels equally common"] > smallest["each level 1/2 as common"]
+    assert smallest["each level 1/2 as common"] > smallest["each level 1/4 as common"]
+    assert len(made.cases) == 1 + len(others(SEED))
+    assert {one.skill for one in requirements_like(0.5, True)} == {0.0}
+
+
+def test_noise_is_that_of_the_law_and_other_in_every_run() -> None:
+    first, second = noises(2, SEED)
+    assert set(np.unique(first)) == {-1, 0, 1}
+    assert not np.array_equal(first, second)
+    assert np.array_equal(first, next(noises(1, SEED)))
+    assert not np.array_equal(first, next(noises(1, SEED + 1)))
+    drawn = np.concatenate(list(noises(30, SEED)))
+    error = np.sqrt(EVALUATED.variance() / len(drawn))
+    assert abs(np.mean(drawn**2) - EVALUATED.variance()) < 4 * error
+    assert abs(np.mean(drawn**2) - 0.235) > 100 * error
+
+
+def raked_by_hand(seen: Floats, cube: Floats) -> Floats:
+    values = seen.reshape(printed.SHAPE).copy()
+    for _ in range(printed.CYCLES):
+        for place in range(10):
+            other = tuple(axis for axis in range(10) if axis != place)
+            shape = [-1 if axis == place else 1 for axis in range(10)]
+            values *= (cube.reshape(printed.SHAPE).sum(axis=other) / values.sum(axis=other)).reshape(shape)
+    return values.reshape(-1)
+
+
+def test_raked_runs_are_those_of_a_loop(made: Study) -> None:
+    cube, raked = made.simulated.cube, made.simulated.raked
+    pooled = Pooled(printed.SHAPE)
+    checked = 0
+    for run, noise in enumerate(noises(10, SEED)):
+        assert raked.before[run] == pytest.approx(pooled.variances(noise), rel=1e-10)
+        if raked.gap[run] > 0.01:
+            continue  # a run that diverges magnifies rounding
+        values = raked_by_hand(cube + noise, cube)
+        assert raked.after[run] == pytest.approx(pooled.variances(values - cube), rel=1e-6, abs=1e-9)
+        gaps = [np.abs(m.add_up(values) - m.add_up(cube)) / np.maximum(1, m.add_up(cube)) for m in MARGINS]
+        assert raked.gap[run] == pytest.approx(max(gap.max() for gap in gaps), rel=1e-3, abs=1e-9)
+        checked += 1
+    assert checked >= 3
+    again = rake_only(cube, 10, SEED)
+    assert np.array_equal(again.gap, raked.gap[:10])
+
+
+def test_all_runs_have_the_expectations_of_the_closed_forms(made: Study) -> None:
+    for values, closed, wrong in (
+        (made.simulated.raked.before, befores(made.exact), afters(made.exact)),
+        (made.simulated.least_squares, afters(made.exact), befores(made.exact)),
+        (made.simulated.noisy, afters(made.noisy), befores(made.noisy)),
+    ):
+        found = Estimated.of(values)
+        assert np.abs(found.z(closed)).max() < 4
+        assert np.abs(found.z(wrong)[1:3]).max() > 8
+    assert made.simulated.least_squares[:, 0].max() < 1e-12
+
+
+def test_least_squares_is_the_projection_in_one_run(made: Study) -> None:
+    """Exact one-way controls take away grand mean and main effects: e − Σ(ē_i − ē) − ē."""
+    noise = next(noises(1, SEED)).reshape(printed.SHAPE)
+    left = noise - noise.mean()
+    for place in range(10):
+        others_ = tuple(axis for axis in range(10) if axis != place)
+        left = left - (noise.mean(axis=others_, keepdims=True) - noise.mean())
+    assert made.simulated.least_squares[0] == pytest.approx(Pooled(printed.SHAPE).variances(left), rel=1e-8, abs=1e-15)
+
+
+def test_controls_with_noise_leave_their_own(made: Study) -> None:
+    """One-way tables: more than with exact controls, less than the controls or the cube alone."""
+    one = made.noisy[0]
+    assert 0 < one.after < CONTROL.variance() < one.before
+    assert (afters(made.noisy)[1:] > afters(made.exact)[1:]).all()
+    assert expected(0.0)[1].spread_after == pytest.approx(made.exact[1].spread_after)
+
+
+def raked_like(gaps: list[float], before: float, after: float, least: float = 1.0) -> Raked:
+    shape = (len(gaps), 10)
+    return Raked(np.full(shape, before), np.full(shape, after), np.array(gaps), np.full(len(gaps), least))
+
+
+def test_tolerances_select_runs() -> None:
+    gaps = [10.0**-power for power in range(10)]
+    raked = raked_like(gaps, 2.0, 1.0)
+    assert [row.converged for row in explained(raked)] == [4, 5, 6, 7, 8, 9, 9]
+    assert raked.reading == 1e-8  # the second of ten: 22.4%, rounded
+    assert as_in_the_paper(raked).converged == 2
+    assert as_in_the_paper(raked).left == 0.5
+    assert as_in_the_paper(raked).distance is None  # too few for an average
+    assert at(raked, 0.0).converged == 0
+    assert np.isnan(at(raked, 0.0).before.mean).all()
+    assert nearest(raked_like([1.0], 1.0, 1.0)) is None
+    assert raked_like([1.0], 1.0, 1.0, 0.0).blocked.all()
+    assert not raked.blocked.any()
+
+
+def test_published_numbers_have_no_distance_from_themselves() -> None:
+    before, after = (np.tile(np.array(column, float), (10, 1)) for column in (printed.WITHOUT, printed.WITH))
+    raked = Raked(before, after, np.zeros(10), np.ones(10))
+    best = nearest(raked)
+    assert best is not None
+    assert best.distance == pytest.approx(0, abs=1e-12)
+    assert replace(best, before=Estimated(2 * best.before.mean, best.before.error)).distance == pytest.approx(
+        np.log(2) * np.sqrt(5 / 9)
+    )
+
+
+def test_convergence_share_grows_with_the_tolerance(made: Study) -> None:
+    for one in made.cases:
+        shares = [one.raked.share(tolerance) for tolerance in TOLERANCES]
+        assert shares == sorted(shares)
+        assert abs(one.raked.share(one.raked.reading) - SHARE) <= 1 / one.raked.runs
+    by = {one.label: one.raked.share(0.01) for one in made.cases}
+    assert by["levels equally common"] > by["each level 1/2 as common"] > by["each level 1/4 as common"]
+    steep = next(one.raked for one in made.cases if one.label == "each level 1/4 as common")
+    assert steep.blocked.any()
+    assert not (steep.blocked & steep.converged(0.5)).any()
+
+
+def test_clipping_takes_noise_away_and_always_converges(made: Study) -> None:
+    cut = made.simulated.clipped
+    assert cut.share(1e-3) == 1
+    assert (cut.before.mean(axis=0)[2:] < 0.75 * made.simulated.raked.before.mean(axis=0)[2:]).all()
+
+
+def verdict(study: Study, start: str) -> str:
+    mine = [claim.verdict for claim in claims(study) if claim.claim.startswith(start)]
+    assert len(mine) == 1, start
+    return mine[0]
+
+
+def test_verdicts_follow_from_numbers(made: Study) -> None:
+    """Each claim with numbers that confirm it, and with numbers that do not."""
+
+    def raked(before: list[float], after: list[float]) -> Study:
+        shape = (50, 1)
+        wiggle = 1 + 0.2 * np.sin(np.arange(50))[:, None]  # a spread, so that there is a standard error
+        mine = Raked(
+            np.tile(np.array(before), shape) * wiggle, np.tile(np.array(after), shape), np.zeros(50), np.ones(50)
+        )
+        sim = replace(made.simulated, raked=mine, least_squares=np.tile(afters(made.exact), shape))
+        return replace(made, simulated=sim)
+
+    full, best = befores(made.exact).tolist(), afters(made.exact).tolist()
+    grown = [1.2 * value for value in full]
+
+    def chance(change: float) -> Study:
+        return replace(made, chance=replace(made.chance, change=arb(change), variance=change))
+
+    def entry(factor: float) -> Study:
+        rows = (made.table2[0], replace(made.table2[1], exact=made.table2[1].exact * factor), *made.table2[2:])
+        return replace(made, table2=rows)
+
+    def loss(found: float) -> Study:
+        return replace(made, losses=(Loss("", F(2), arb(found), "", arb(found)), *made.losses[1:]))
+
+    def clipped(values: list[float]) -> Study:
+        mine = replace(made.simulated.clipped, before=np.tile(np.array(values), (RUNS, 1)))
+        return replace(made, simulated=replace(made.simulated, clipped=mine))
+
+    other = replace(made.records[0], record=replace(made.records[0].record, total=1))
+    for start, good, bad in (
+        ("Table 2", made, entry(1.1)),
+        ("A count goes", entry(0.5), made),
+        ("δ is", made, loss(2e-6)),
+        ("At ε = 7", chance(0.235), made),
+        ("and the noise", made, chance(0.235)),
+        ("The same noise", made, chance(0.235)),
+        (
+            "Raking that",
+            replace(made, longer=Longer(np.array([5, 50]))),
+            replace(made, longer=Longer(np.array([5, 0]))),
+        ),
+        ("Raking reduces", raked(full, best), raked(full, full)),
+        ("Noise falls", raked(full, best), raked(full, grown)),
+        ("Tables of five", raked(full, full), raked(full, grown)),
+        ("Negative cells", made, clipped([float(value) for value in printed.WITHOUT])),
+        ("Raking leaves", raked(full, best), raked(full, full)),
+    ):
+        assert verdict(good, start) == "holds", start
+        assert verdict(bad, start) == "does not hold", start
+    wide = replace(made.simulated.raked, before=made.simulated.raked.before * np.linspace(0, 20, RUNS)[:, None])
+    unsure = replace(made, simulated=replace(made.simulated, raked=wide))
+    assert verdict(unsure, "Runs that converge") == "holds"  # so wide a spread tells nothing apart
+    assert verdict(made, "Runs that converge") == "does not hold"
+    assert verdict(made, "Noise of the count") == "does not hold"
+    assert other.attacked == other.truth  # whatever the total
+
+
+def test_numbers_are_written_for_readers() -> None:
+    assert [number(v) for v in (7.4898, 0.00182, 0.0, 1e-9, 12345.6, 3e9, float("nan"))] == [
+        "7.490", "0.00182", "0", "0", "12,345.600", "3.0e+09", "–",
+    ]  # fmt: skip
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_all_files_are_written(made: Study, tmp_path: Path) -> None:
+    paths = write(made, tmp_path, ignore)
+    assert paths[0].name == "report.md"
+    names = {str(path.relative_to(tmp_path)) for path in paths}
+    pictures = ("variance-by-dimension", "convergence")
+    assert {f"{name}.svg" for name in pictures} | {f"data/{name}.csv" for name in pictures} <= names
+    tables = {"table-1", "table-2", "table-3", "table-4", "attack", "delta", "noise-of-the-evaluation", "unconditional"}
+    tables |= {"tolerances", "cases", "cycles", "clipping", "controls", "verdicts"}
+    assert {f"tables/{name}.{kind}" for name in tables for kind in ("csv", "md")} <= names
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    for said in ("SIMULATION", "182 invented quotes (seed 7)", "17,280 cells", f"{RUNS} runs", "2p − p²", "22.4%"):
+        assert said in text
+    assert "nan" not in text
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("<svg") == 2
+    assert "http" not in page.replace("http://www.w3.org", "")
+    found = rows_of(tmp_path / "tables/table-4.csv")
+    assert [row["paper: without"] for row in found] == list(printed.WITHOUT)
+    assert [row["all runs: without, closed form"] for row in found[:3]] == ["7.490", "3.552", "1.422"]
+    assert [row["closed form"] for row in found[:3]] == ["0", "1.487", "0.979"]
+    assert {row["every digit"] for row in rows_of(tmp_path / "tables/table-2.csv")} == {"yes"}
+    assert {row["equal"] for row in rows_of(tmp_path / "tables/delta.csv")} == {"yes"}
+    for row in rows_of(tmp_path / "tables/attack.csv"):
+        assert row["total − w̄·count"] == row["W − w̄·n"]
+    drawn = rows_of(tmp_path / "data/variance-by-dimension.csv")
+    assert all(float(row["variance"]) > 0 for row in drawn)
+    assert len({row["series"] for row in drawn}) == 5
+    assert len({row["cases"] for row in rows_of(tmp_path / "data/convergence.csv")}) == len(made.cases)
+
+
+def test_the_paper_is_known_by_its_name(tmp_path: Path) -> None:
+    steps: list[str] = []
+    out = tmp_path / "new"
+    paths = reproduce("hypercube", out, 20, 3, lambda step, done, total: steps.append(step))
+    assert "182 invented quotes (seed 3)" in paths[0].read_text(encoding="utf-8")
+    assert list(dict.fromkeys(steps)) == ["runs", "other cases", "figures", "report"]
+    with pytest.raises(ParameterError, match="too few runs"):
+        reproduce("hypercube", tmp_path / "other", 19, 3, ignore)
+
+
+def test_the_command_has_its_runs(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(app, ["reproduce", "hypercube", "--out", str(tmp_path / "a"), "--runs", "19"])
+    assert refused.exit_code == 2
+    assert not (tmp_path / "a").exists()
+
+
+def test_margins_are_the_ten_one_way_tables() -> None:
+    assert [margin.sizes for margin in MARGINS] == [(size,) for size in printed.SHAPE]
+    assert all(margin.whole for margin in MARGINS)
