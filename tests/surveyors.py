@@ -95,7 +95,7 @@ class Simulated:
         return pq.read_table(self.folder / f"{name}.simulation.parquet")
 
     def column(self, column: str, name: str = "cube") -> np.ndarray:
-        return self.rows(name)[column].to_numpy()
+        return np.asarray(self.rows(name)[column].to_numpy())
 
     def steps(self, column: str = "total", name: str = "cube", grid: int = 10) -> np.ndarray:
         """In steps of the grid."""

@@ -20,9 +20,10 @@ from discreet.engine.opening import open_engine
 from discreet.engine.spans import CELL
 from discreet.engine.tabulate import keep_records
 from discreet.errors import PublishError, SpecError
+from discreet.evaluate.cube_comparison import Comparison, compare
 from discreet.evaluate.cube_measures import Rule
-from discreet.evaluate.cube_plots import association_plot, moves_plot, overlap_plot
-from discreet.evaluate.cube_report import assessment_blocks
+from discreet.evaluate.cube_plots import association_plot, error_plot, moves_plot, overlap_plot
+from discreet.evaluate.cube_report import assessment_blocks, comparison_blocks
 from discreet.evaluate.cubes import Assessment, Side, replicate_errors
 from discreet.evaluate.cubes import assess as compared
 from discreet.methods import methods
@@ -37,6 +38,9 @@ from discreet.publish.manifest import read
 from discreet.spec import Release
 
 MOST_NUMBERS = 1 << 27  # of the true cube and its replicates, in memory
+MOST_COMPARED, ASKED = 1 << 20, 60  # cells of a cube whose tables are perturbed one by one, tables a dimension
+DIMENSIONS, RUNS = 3, 5
+PER_RECORD = "ε and δ of this comparison are for one record; a unit of several is hidden by as many times ε."
 Observer = Callable[[str, int, int], None]
 
 
@@ -96,7 +100,7 @@ def assess(
     observe("assess", 1, 1)
     out.mkdir(mode=0o700, parents=True)
     try:
-        files = _write(out, method.name, found)
+        files = _write(out, method.name, found, _interactive(method, true, observe))
     except BaseException:
         shutil.rmtree(out)
         raise
@@ -134,13 +138,29 @@ def _true(engine: Engine, release: Release, method: HypercubeMethod, frame: Any)
     return Side(shape, total, count, errors)
 
 
-def _write(out: Path, name: str, found: Assessment) -> list[Path]:
+def _interactive(method: HypercubeMethod, true: Side, observe: Observer) -> Comparison | None:
+    """The same counts with every table perturbed on its own; none where the cube has no counts or too many cells."""
+    law, design = method.design.count_law, method.design
+    if law is None or true.counts is None or design.domain.cells > MOST_COMPARED or design.average is not None:
+        return None
+    observe("compare", 0, 1)
+    counts = np.rint(true.counts).astype(np.int64).reshape(design.domain.shape)
+    wanted = range(1, min(len(design.domain.shape), DIMENSIONS) + 1)
+    found = compare(counts, law, dimensions=wanted, most=ASKED, runs=RUNS)
+    observe("compare", 1, 1)
+    return found
+
+
+def _write(out: Path, name: str, found: Assessment, ways: Comparison | None) -> list[Path]:
     pictures = {"near-zero": moves_plot(found, "Cells near zero, before and after")}
     if any(table.overlaps is not None for table in found.tables):
         pictures["overlap"] = overlap_plot(found, "Overlap of confidence intervals")
     if any(table.cramers_v is not None for table in found.tables):
         pictures["association"] = association_plot(found, "Cramér's V of two-way tables")
     blocks: list[Block] = [Heading(1, f"Assessment of the cube {name}"), Paragraph(MARK), *assessment_blocks(found)]
+    if ways is not None:
+        blocks += [*comparison_blocks(ways), Paragraph(PER_RECORD)]
+        pictures["interactive"] = error_plot(ways, "One cube, or every table on its own")
     for file, chart in pictures.items():
         chart.save(str(out / f"{file}.svg"))
         blocks.append(Figure(f"{file}.svg", file.replace("-", " ")))
