@@ -184,6 +184,41 @@ ESTIMATES: dict[str, dict[str, Any]] = {  # of small cells: floats must be summe
         "grid": "0.1",
     },
 }
+WEIGHTED = {"column": "pay", "max": "20000", "grid": "0.5", "epsilon": "3"}
+AVERAGED = {"column": "pay", "max": "20000", "grid": "0.5", "noise": {"average": {"strata": ["sector"]}}}
+REPLICATED = {"columns": ["small", "exact_pay", "wage"], "epsilon": "5", "bound": "300"}
+SPREAD = [{"name": "s", "by": ["sector"], "epsilon": "1"}, {"name": "d", "by": ["degree", "state"], "epsilon": "2"}]
+CUBES: dict[str, dict[str, Any]] = {  # of counts and weights; calibrated by the driver, from what workers measured
+    "counted": {"by": ["state", "degree"], "epsilon": "1.5", "cap": 4, "formats": ["parquet", "csv"]},
+    "weighted": {
+        "by": ["state", "degree", "industry"],
+        "epsilon": "2",
+        "weights": WEIGHTED,
+        "controls": [*SPREAD, {"name": "e", "by": ["state"], "exact": True}],
+        "replicates": {**REPLICATED, "tables": [["sector"], ["degree"]]},
+    },
+    "deviated": {"by": ["pairs", "sector"], "weights": {**WEIGHTED, "above": "drop"}, "replicates": REPLICATED},
+    "squared": {
+        "by": ["degree", "sector"],
+        "weights": {**WEIGHTED, "column": "wage", "max": "10"},
+        "squares": {"epsilon": "1", "tables": [["degree"]]},
+    },
+    "raked": {
+        "by": ["state", "degree", "industry"],
+        "epsilon": "1",
+        "controls": SPREAD,
+        "calibration": {"by": "rake", "runs": 3},
+        "whole": True,
+    },
+    "scattered": {"by": ["code", "state"], "epsilon": "2", "form": "sparse", "controls": [{**SPREAD[1], "by": []}]},
+    "averaged": {
+        "by": ["degree", "industry"],
+        "epsilon": "1",
+        "cap": 6,
+        "weights": AVERAGED,
+        "controls": [{"name": "d", "by": ["degree"], "epsilon": "1", "cap": 9}],
+    },
+}
 UNITS: dict[str, Any] = {"record": "record", "person": {"person": "person_id", "max_records": 2}}
 CUTS = {"whole": (1, 1 << 22), "in three": (3, 7), "in seven": (7, 40)}  # files and shuffle partitions; rows in a part
 DOMAINS: dict[str, Any] = {
@@ -376,6 +411,39 @@ def test_published_bytes_of_estimates(
     expected = bureau.published(declared)
     assert any("/part-" in name for name in expected) == (part < 10)
     cut_up = {"records": str(split(table, bureau.folder / "split", pieces))}
+    found = bureau.published({**declared, "source": cut_up}, spark.session)
+    assert [name for name in expected if expected[name] != found.get(name)] == []
+    assert expected.keys() == found.keys()
+
+
+@pytest.mark.parametrize(
+    ("unit", "cut"),
+    [
+        pytest.param(
+            unit, cut, marks=[] if (unit, cut) in (("whole", "in three"), ("record", "whole")) else pytest.mark.full
+        )
+        for unit, cut in itertools.product(("record", "whole"), CUTS)
+    ],
+)
+def test_published_bytes_of_cubes(
+    bureau: Bureau, spark: Spark, monkeypatch: pytest.MonkeyPatch, unit: str, cut: str
+) -> None:
+    """Weights and replicates of every type, from records and of establishments that count with two of theirs."""
+    from discreet.engine.spark import engine as spark_engine
+
+    pieces, part = CUTS[cut]
+    monkeypatch.setattr("discreet.methods.hypercube.PART", part)
+    monkeypatch.setitem(spark_engine._SETTINGS, "spark.sql.shuffle.partitions", str(pieces))
+    pq.write_table(records(), bureau.folder / "records.parquet")
+    declared = {
+        **spec("record", bureau.folder / "records.parquet"),
+        "unit": "record" if unit == "record" else {"establishment": "person_id", "whole": True, "max_records": 2},
+        "tables": [{"name": name, "method": "hypercube", **deepcopy(case)} for name, case in CUBES.items()],
+    }
+    expected = bureau.published(declared)
+    assert any("/part-" in name for name in expected) == (part < 100)
+    assert not [name for name in expected if "measured" in name]
+    cut_up = {"records": str(split(records(), bureau.folder / "split", pieces))}
     found = bureau.published({**declared, "source": cut_up}, spark.session)
     assert [name for name in expected if expected[name] != found.get(name)] == []
     assert expected.keys() == found.keys()

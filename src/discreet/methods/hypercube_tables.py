@@ -27,7 +27,8 @@ from discreet.publish.tables import stem, write_table
 from discreet.spec.hypercube import Rake
 
 ROWS = 1 << 18  # written at a time
-RUNS = 10  # of a simulation, where none are declared
+RUNS, FEWEST = 30, 2  # of a simulation, where none are declared
+SIMULATED = 1 << 26  # cells in all of them, about
 WORDS = 1 << 16  # of public randomness, for rounding
 Columns = Mapping[str, Floats | Int64s]
 
@@ -103,7 +104,8 @@ class CubeTables:
             self.read.variance,
             self._raking if found.raked else None,
             self._draws(cells is not None),
-            asked.runs if isinstance(asked, Rake) else RUNS,
+            (asked.runs if isinstance(asked, Rake) else None)
+            or min(RUNS, max(SIMULATED // max(len(found.values), 1), FEWEST)),
         )
 
     def _draws(self, sparse: bool) -> Iterator[Drawn]:

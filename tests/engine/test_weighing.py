@@ -1,0 +1,210 @@
+"""From weights to whole steps of a grid: what becomes of each, on both engines, and how far one record can move it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from discreet.codelists import flat
+from discreet.domain import Domain
+from discreet.engine import Engine
+from discreet.engine.joining import Records
+from discreet.engine.observations import Observations
+from discreet.engine.opening import open_engine
+from discreet.engine.weighing import Grid, Replicate, Weighed, weigh_cells
+from discreet.noise.key import ReleaseKey
+from discreet.privacy.unit import Person, Record
+from discreet.spec import FileSource
+
+DOMAIN = Domain((flat("cell", ["a", "b", "c"], None, "cell", None, ""),))
+NAN, INF = math.nan, math.inf
+ODD = [1.0, 0.0, -0.0, -3.0, None, NAN, INF, -INF, 1e18, 9.3e17, 2.0**62, 2.0**63, 1e300, -1e300, 5e-324, 0.04, 0.05,
+       99.96, 100.0, 100.05, 200.0, 1e17]  # fmt: skip
+GRID = Grid(Fraction(1, 10), 1000, 300)
+
+
+def observed(above: Any = "clamp", replicates: int = 2) -> list[Any]:
+    own = Weighed("w", "w", 0.0, 100.0, above)
+    return [own, *(Replicate(f"r{i}", f"r{i}", 0.0, 100.0, weight="w") for i in range(replicates))]
+
+
+def weighed(
+    engine: Engine, folder: Path, table: pa.Table, *, above: Any = "clamp", grid: Grid = GRID, unit: Any = None
+) -> dict[int, tuple[int, ...]]:
+    """By cell: n, w, d0, d1."""
+    path = folder / f"{sum(1 for _ in folder.iterdir())}.parquet"  # Spark remembers what it has read
+    pq.write_table(table, path)
+    read = engine.read(FileSource(path=str(path)), folder, table.column_names)
+    secret = ReleaseKey.simulation("t").secret("records", "t", length=16)
+    rows = Observations(Records(read), unit or Record(), secret)
+    cells = weigh_cells(engine, rows, DOMAIN, observed(above), grid)
+    assert cells.columns == ("cell", "n", "w", "d0", "d1")
+    columns = [list(row.values()) for batch in engine.batches(cells) for row in batch.to_pylist()]
+    return {row[0]: tuple(row[1:]) for row in columns}
+
+
+def records(cells: Sequence[Any], *columns: Sequence[Any], kind: Any = None) -> pa.Table:
+    """Records with a weight and two replicates."""
+    kind = kind or pa.float64()
+    arrays = [pa.array(list(column), kind, from_pandas=False) for column in columns]
+    names = ["w", "r0", "r1"]
+    who = [str(i // 3) for i in range(len(cells))]
+    return pa.table({"cell": pa.array(list(cells), pa.string()), "who": who, **dict(zip(names, arrays, strict=True))})
+
+
+def brute(rows: Sequence[Sequence[Any]], above: str = "clamp") -> dict[int, tuple[int, ...]]:
+    """The rules, in Python."""
+
+    def steps(value: float) -> int:
+        return math.floor(min(max(value * 10.0, -1e15), 1e15) + 0.5)
+
+    found: dict[int, np.ndarray] = {}
+    for cell, w, *replicates in rows:
+        if cell not in ("a", "b", "c") or w is None or not 0 < w < INF or (above == "drop" and w > 100):
+            continue
+        own = min(max(steps(w), 1), 1000)
+        seen = [w if r is None or not math.isfinite(r) else r for r in replicates]  # without one it keeps its weight
+        moved = [min(max(steps(r) - own, -300), 300) for r in seen]
+        found.setdefault(ord(cell) - 97, np.zeros(2 + len(moved), int))[:] += np.array([1, own, *moved])
+    return {cell: tuple(int(x) for x in numbers) for cell, numbers in found.items()}
+
+
+def every() -> list[tuple[Any, ...]]:
+    """Each odd weight with each odd replicate."""
+    pairs = [(w, r) for w in ODD for r in ODD]
+    return [("abcz"[i % 4] if i % 11 else None, w, r, ODD[i % len(ODD)]) for i, (w, r) in enumerate(pairs)]
+
+
+@pytest.mark.parametrize("above", ["clamp", "drop"])
+def test_every_odd_weight_and_replicate(engine: Engine, tmp_path: Path, above: str) -> None:
+    rows = every()
+    assert weighed(engine, tmp_path, records(*zip(*rows, strict=True)), above=above) == brute(rows, above)
+
+
+def test_a_weight_has_one_step_at_least_and_halves_go_up(engine: Engine, tmp_path: Path) -> None:
+    for weight, steps in ((5e-324, 1), (0.15, 2), (0.25, 3), (99.96, 1000), (1e6, 1000)):
+        found = weighed(engine, tmp_path, records(["a"], [weight], [weight], [0.0]))
+        assert found == {0: (1, steps, brute([("a", weight, weight)])[0][2], max(-steps, -300))}
+
+
+def test_numbers_of_every_kind(engine: Engine, tmp_path: Path) -> None:
+    whole = records("ab", [3, 200], [4, -5], [None, 2**31], kind=pa.int64())
+    assert weighed(engine, tmp_path, whole) == {0: (1, 30, 10, 0), 1: (1, 1000, -300, 300)}
+    texts = records("aaab", ["2.5", "x", "1e99", " 1 "], ["2.5"] * 4, ["nan", "", "1", "1e99"], kind=pa.string())
+    assert weighed(engine, tmp_path, texts) == {0: (2, 1025, -300, -300), 1: (1, 10, 15, 300)}
+    money = records("ab", [Decimal("2.55"), None], [Decimal("2.54")] * 2, [None, None], kind=pa.decimal128(9, 2))
+    assert weighed(engine, tmp_path, money) == {0: (1, 26, -1, 0)}
+
+
+def test_grids_that_are_no_power_of_ten(engine: Engine, tmp_path: Path) -> None:
+    found = weighed(engine, tmp_path, records("a", [5.0], [9.0], [0.0]), grid=Grid(Fraction(5, 2), 40, 2))
+    assert found == {0: (1, 2, 2, -2)}
+
+
+@pytest.mark.parametrize("other", [None, INF, 1e300, -INF])
+def test_what_is_not_a_number_is_so_whatever_else_the_file_holds(
+    engine: Engine, tmp_path: Path, other: float | None
+) -> None:
+    """An engine may decide comparisons by the least and the largest value that a file lists, which leave it out."""
+    rows = [("a", NAN, 5.0, 5.0)] * 20 + [("b", 5.0, NAN, NAN)] * 20 + [("c", other, other, 1.0)]
+    found = weighed(engine, tmp_path, records(*zip(*rows, strict=True)))
+    assert (found.get(0), found[1]) == (None, (20, 1000, 0, 0))
+    assert found.get(2) == brute(rows).get(2)
+
+
+def test_some_records_of_each_unit_and_only_of_those_with_a_weight(engine: Engine, tmp_path: Path) -> None:
+    """Three records each; one without a weight takes nobody's place."""
+    two = [("a", 1.0, 1.0, 1.0), ("b", 2.0, 2.0, 2.0)]
+    rows = [row for i in range(30) for row in [*two, ("c", 0.0 if i % 2 else 4.0, 4.0, 4.0)]]
+    table = records(*zip(*rows, strict=True))
+    found = weighed(engine, tmp_path, table, unit=Person(column="who", max_records=2))
+    n = {cell: numbers[0] for cell, numbers in found.items()}
+    assert sum(n.values()) == 60
+    assert n[0] >= 15 <= n[1]  # all of those with two weights, and some of the others
+    assert 0 < n[2] <= 15
+    assert {cell: numbers[1] // numbers[0] for cell, numbers in found.items()} == {0: 10, 1: 20, 2: 40}
+
+
+def test_what_the_preflight_counts(engine: Engine, tmp_path: Path) -> None:
+    table = records("a" * len(ODD), ODD, ODD, [1.0] * len(ODD))
+    pq.write_table(table, tmp_path / "t.parquet")
+    read = engine.read(FileSource(path="t.parquet"), tmp_path, table.column_names)
+    own, replicate, _ = observed()
+
+    def counted(fates: dict[str, Any]) -> dict[str, int]:
+        flags = read.select(**{name: fate.ifelse(1, 0) for name, fate in fates.items()})
+        rows = [row for batch in engine.batches(flags) for row in batch.to_pylist()]
+        return {name: sum(row[name] for row in rows) for name in flags.columns}
+
+    finite = [w for w in ODD if w is not None and math.isfinite(w)]
+    assert counted(own.fates(read)) == {
+        "missing": 2,  # not a number is none
+        "unreadable": sum(w == INF or w == -INF or (w is not None and w <= 0) for w in ODD),
+        "outside": sum(w > 100 for w in finite),
+    }
+    assert counted(replicate.fates(read))["missing"] == len(ODD) - len(finite)
+    assert "are dropped; 7 above 100 count as 100" in own.told(2, 7, 7)
+
+
+# --- neighbours -----------------------------------------------------------------------------------------------------
+
+values = st.one_of(st.sampled_from(ODD), st.floats(), st.none(), st.floats(-1.0, 150.0))
+record = st.tuples(st.sampled_from(["a", "b", "c", "zzz", None]), values, values, values)
+
+
+@pytest.fixture(scope="module")
+def duckdb() -> Iterator[Engine]:
+    with open_engine("duckdb") as found:
+        yield found
+
+
+def _moved(one: dict[int, tuple[int, ...]], two: dict[int, tuple[int, ...]]) -> np.ndarray:
+    """By cell and number."""
+    zero = (0,) * 4
+    return np.abs([np.subtract(one.get(cell, zero), two.get(cell, zero)) for cell in range(3)])
+
+
+@settings(max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(record, max_size=6), record, st.sampled_from(["clamp", "drop"]))
+def test_one_record_moves_one_cell_by_what_is_stated(
+    duckdb: Engine, tmp_path: Path, rows: list[Any], more: Any, above: str
+) -> None:
+    """n by 1, w by at most `largest`, each deviation by at most `bound`; and no record stops anything."""
+    found = [
+        weighed(duckdb, tmp_path, records(*zip(*some, strict=True)) if some else records([], [], [], []), above=above)
+        for some in (rows, [*rows, more])
+    ]
+    assert found == [brute(rows, above), brute([*rows, more], above)]
+    moved = _moved(*found)
+    assert (moved.max(axis=1) > 0).sum() <= 1
+    assert (moved.sum(axis=0) <= [1, 1000, 300, 300]).all()
+
+
+@settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(record, max_size=5), st.lists(record, min_size=1, max_size=5))
+def test_one_unit_moves_cells_by_as_many_records_as_count(
+    duckdb: Engine, tmp_path: Path, rows: list[Any], mine: list[Any]
+) -> None:
+    who = [str(i // 2) for i in range(len(rows))]
+
+    def table(some: list[Any], units: list[str]) -> pa.Table:
+        made = records(*zip(*some, strict=True)) if some else records([], [], [], [])
+        return made.set_column(1, "who", pa.array(units, pa.string()))
+
+    unit = Person(column="who", max_records=2)
+    tables = [table(rows, who), table([*rows, *mine], [*who, *["target"] * len(mine)])]
+    moved = _moved(*(weighed(duckdb, tmp_path, one, unit=unit) for one in tables))
+    assert (moved.sum(axis=0) <= [2, 2000, 600, 600]).all()
+    usable = [row for row in mine if brute([row])]
+    assert moved[:, 0].sum() == min(len(usable), 2)
