@@ -14,6 +14,7 @@ from discreet.spec import Hypercube
 from discreet.spec.hypercube import Average, Rake, Regression, Weights
 from surveyors import AVERAGE, CONTROLS, DEVIATIONS, TABLES, WEIGHTS, Survey
 
+SQUARES = {"epsilon": "1", "tables": [["major"]], "effect": "1.5"}
 STRATA = {**AVERAGE, "noise": {"average": {"strata": ["occupation"], "weight": "3"}}}
 
 
@@ -35,6 +36,10 @@ def refused(survey: Survey, changes: dict[str, Any], kind: type[DiscreetError], 
 
 def survey_ledger(survey: Survey) -> dict[str, Any]:
     return dict(discreet.ledger(survey.folder / "ledger.sqlite").chain().releases())
+
+
+def without(declared: dict[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in declared.items() if name != key}
 
 
 def control(**changes: Any) -> list[dict[str, Any]]:
@@ -89,12 +94,25 @@ DECLARED: list[tuple[dict[str, Any], str]] = [
     ({"weights": WEIGHTS, "replicates": {**TABLES, "columns": ["rep_1"]}}, "columns"),
     ({"weights": WEIGHTS, "replicates": {**TABLES, "columns": {"prefix": "rep_", "count": 1}}}, "columns"),
     ({"weights": WEIGHTS, "replicates": {**TABLES, "epsilon": None}}, "epsilon"),
-    ({"squares": {"epsilon": "1", "tables": [["major"]]}}, "squares are of `weights`"),
-    (
-        {"weights": WEIGHTS, "replicates": TABLES, "squares": {"epsilon": "1", "tables": [["major"]]}},
-        "take the place of `replicates`",
-    ),
-    ({"weights": WEIGHTS, "squares": {"epsilon": "1", "tables": []}}, "tables"),
+    ({"squares": SQUARES}, "squares are of `weights`"),
+    ({"weights": WEIGHTS, "replicates": TABLES, "squares": SQUARES}, "take the place of `replicates`"),
+    ({"weights": WEIGHTS, "squares": {**SQUARES, "tables": []}}, "tables"),
+    ({"weights": WEIGHTS, "squares": without(SQUARES, "effect")}, "'effect' is missing.*1 for a simple random sample"),
+    ({"weights": WEIGHTS, "squares": without(SQUARES, "tables")}, "'tables' is missing: small ones"),
+    ({"weights": without(WEIGHTS, "max")}, "'max' is missing: the largest weight"),
+    ({"weights": {"colum": "w"}}, "unknown key 'colum'; did you mean 'column'"),
+    ({"weights": WEIGHTS, "replicates": without(TABLES, "bound")}, "'bound' is missing: how far"),
+    ({"weights": WEIGHTS, "replicates": {**TABLES, "bound": "300000000"}}, "more than 2\\^31 steps of the grid"),
+    ({"weights": WEIGHTS, "replicates": {**TABLES, "columns": ["rep_1", "rep_1"]}}, "names column 'rep_1' twice"),
+    ({"weights": WEIGHTS, "replicates": {**TABLES, "columns": "rep_"}}, "expected a list of columns, or `{prefix"),
+    ({"form": "sparse", "controls": CONTROLS, "calibration": "rake"}, "raking multiplies.*least squares adds"),
+    ({"controls": CONTROLS, "calibration": "regresion"}, "unknown calibration 'regresion'; did you mean 'regression'"),
+    ({"controls": CONTROLS, "calibration": {"cycles": 3}}, "'by' is missing: `regression` or `rake`"),
+    ({"controls": CONTROLS, "calibration": ["rake"]}, "expected `regression`, `rake`, or keys and values"),
+    ({"controls": [{"name": "c", "epsilon": "1"}]}, "'by' is missing: variables of the cube"),
+    ({"controls": control(file="public.csv")}, "'provenance' is missing: where the totals of the `file` come from"),
+    ({"controls": control(file="public.csv", provenance=" ")}, "'provenance' is missing"),
+    ({"formats": ["csv"]}, "parquet is needed to query the cube; csv comes beside"),
     ({"formats": ["csv", "csv"]}, "formats names one twice"),
     ({"formats": []}, "formats"),
     ({"hypercub": 1}, "unknown key 'hypercub'"),
@@ -119,12 +137,22 @@ def test_short_forms_and_defaults() -> None:
     assert averaged is not None
     assert averaged.noise == Average()
     assert Weights.model_validate(WEIGHTS).largest == 2000
+    grids = {"200": "0.01", "10000": "1", "1": "0.0001", "99999": "1", "123.456": "0.001", "1e12": "1e8"}
+    for most, step in grids.items():
+        fine = Weights.model_validate({**without(WEIGHTS, "grid"), "max": most})
+        assert fine.grid == Fraction(step)
+        assert fine.largest == Fraction(most) / Fraction(step) >= 10_000
+    squared = cube(weights=without(WEIGHTS, "grid"), squares=SQUARES).weights
+    assert squared is not None
+    assert (squared.grid, squared.largest) == (Fraction(1, 10_000), 2_000_000)
+    with pytest.raises(ValueError, match="declare a `grid` that divides it"):
+        Weights.model_validate({**without(WEIGHTS, "grid"), "max": "1/3"})
     assert (cube().measure, cube(weights=AVERAGE, cap=3).measure) == ("count", "total")
     numbered = cube(weights=WEIGHTS, replicates=TABLES).replicates
     assert numbered is not None
     assert numbered.names[::7] == ["rep_1", "rep_8"]
     assert numbered.factor == Fraction(4)
-    assert cube(controls=[{"name": "c", "by": [], "file": "x.csv"}]).files() == ["x.csv"]
+    assert cube(controls=[{"name": "c", "by": [], "file": "x.csv", "provenance": "x"}]).files() == ["x.csv"]
 
 
 @pytest.mark.parametrize(
@@ -157,6 +185,7 @@ def test_names_that_are_not_there(
     refused(survey, changes, kind, said)
 
 
+PUBLIC = {"file": "public.csv", "provenance": "census"}
 GOOD = {"light": "200", "medium": "120", "heavy": "80"}
 
 
@@ -183,28 +212,36 @@ def listed(**changes: str) -> str:
 )
 def test_public_totals_that_are_not_one_a_cell(survey: Survey, text: str, said: str) -> None:
     (survey.folder / "public.csv").write_text(text)
-    error = refused(survey, {"controls": control(file="public.csv")}, DomainError, said)
+    error = refused(survey, {"controls": control(**PUBLIC)}, DomainError, said)
     assert "control c" in str(error.where)
 
 
 def test_a_public_file_that_is_not_there(survey: Survey) -> None:
-    refused(survey, {"controls": control(file="nowhere.csv")}, DiscreetError, "nowhere.csv")
+    refused(survey, {"controls": control(file="nowhere.csv", provenance="nobody")}, DiscreetError, "nowhere.csv")
 
 
 def test_public_totals_that_contradict_each_other(survey: Survey) -> None:
     (survey.folder / "public.csv").write_text(listed())
     (survey.folder / "all.csv").write_text("total\n401\n")
-    both = [*control(file="public.csv"), {"name": "all", "by": [], "file": "all.csv"}]
-    error = refused(survey, {"controls": both}, DomainError, "40[01]")
-    assert "control" in str(error.where)
+    both = [*control(**PUBLIC), {"name": "all", "by": [], "file": "all.csv", "provenance": "census"}]
+    error = refused(survey, {"controls": both}, DomainError, "contradicts control all, file all.csv: in all.*400.*401")
+    assert error.where == "control c, file public.csv"
     assert "agree" in str(error.do)
+    halves = {"light": 100, "medium": 61, "heavy": 39}
+    lines = [f"{where},{code},{total}" for where in ("yes", "no") for code, total in halves.items()]
+    (survey.folder / "two.csv").write_text("\n".join(["outdoors,strength,total", *lines]) + "\n")
+    two = {"name": "two", "by": ["outdoors", "strength"], "file": "two.csv", "provenance": "census"}
+    said = "contradicts control two, file two.csv: where strength is heavy, its cells add up to 80.* to 78; 1 more"
+    refused(survey, {"controls": [*control(**PUBLIC), two]}, DomainError, said)
     (survey.folder / "all.csv").write_text("total\n400\n")
     assert survey.run(controls=both).exists()
 
 
 def test_public_totals_that_are_all_zero(survey: Survey) -> None:
     (survey.folder / "public.csv").write_text(listed(light="0", medium="0", heavy="0"))
-    refused(survey, {"controls": control(file="public.csv")}, DomainError, "control cube_c: every total is 0")
+    error = refused(survey, {"controls": control(**PUBLIC)}, DomainError, "every total is 0")
+    assert error.where == "control c, file public.csv"
+    assert "`value`" in str(error.do)
 
 
 def test_whole_numbers_cannot_keep_controls_in_a_circle(survey: Survey) -> None:
@@ -242,9 +279,58 @@ def test_cubes_that_are_too_large(survey: Survey) -> None:
         f"x{i}": {"values": [str(j) for j in range(3000)], "column": "strength"} for i in range(4)
     }
     many = ["x0", "x1", "x2"]
-    refused(survey, {"by": many}, GuaranteeError, "too many to visit one by one")
+    error = refused(survey, {"by": many}, GuaranteeError, "too many to visit one by one")
+    assert "sparse" in str(error.do)
+    for forbids in ({"weights": WEIGHTS}, {"whole": True}):
+        error = refused(survey, {"by": many, **forbids}, GuaranteeError, "too many to visit one by one")
+        assert "write `form: sparse`" not in str(error.do)
     everywhere = {"name": "all", "by": [], "epsilon": "1"}
     refused(survey, {"by": many[:2] + many[2:], "form": "sparse", "epsilon": "1", "controls": [everywhere]},
             DomainError, "calibrated in memory")  # fmt: skip
     refused(survey, {"by": many[:2], "weights": WEIGHTS, "replicates": {**DEVIATIONS, "columns": {"prefix": "rep_",
             "count": 100}}}, DomainError, "deviations of replicates are too many")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"epsilon": "800", "controls": control(epsilon="1")}, "the cube"),
+        ({"weights": {**WEIGHTS, "epsilon": "2000000"}, "controls": control(exact=True)}, "the cube"),
+        ({"controls": control(epsilon="800")}, "control c"),
+    ],
+)
+def test_noise_so_small_that_it_has_no_variance(survey: Survey, changes: dict[str, Any], what: str) -> None:
+    refused(survey, changes, GuaranteeError, f"epsilon of {what} leaves no noise at all")
+    assert survey.run(epsilon="600", controls=control(epsilon="1")).exists()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"epsilon": None, "weights": {**WEIGHTS, "max": "1e12", "grid": "1e8"}},
+        {"cap": 2**29, "epsilon": "0.00001", "weights": {**AVERAGE, "max": "1e6", "grid": "1"}},
+    ],
+)
+def test_whole_numbers_of_too_much_noise(survey: Survey, changes: dict[str, Any]) -> None:
+    error = refused(survey, {**changes, "whole": True}, SpecError, "the noise of all cells may add up to")
+    assert "tables.cube.whole" in str(error.where)
+
+
+def test_controls_of_too_many_variables(survey: Survey) -> None:
+    names = [f"x{i}" for i in range(17)]
+    survey.more["domains"] = {name: {"values": ["yes", "no"], "column": "outdoors"} for name in names}
+    error = refused(survey, {"by": names, "controls": control(epsilon="1", by=names)}, SpecError, "too many variables")
+    assert "controls" in str(error.where)
+    assert survey.open(by=names, controls=control(epsilon="1", by=names[:16])).spec
+
+
+def test_advice_fits_the_name(survey: Survey) -> None:
+    error = refused(survey, {"by": ["occupation", "strenght"]}, SpecError, "did you mean 'strength'")
+    assert error.do == "write it as it is declared under `domains`, or declare it there"
+    for changes in (
+        {"controls": control(epsilon="1", by=["education"])},
+        {"weights": WEIGHTS, "squares": {**SQUARES, "tables": [["education"]]}},
+        {"weights": {**AVERAGE, "noise": {"average": {"strata": ["education"]}}}, "cap": 3},
+    ):
+        error = refused(survey, changes, SpecError, "unknown attribute 'education'")
+        assert error.do == "name variables of the cube (occupation, strength, outdoors), or coarser levels of them"

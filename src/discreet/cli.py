@@ -321,6 +321,8 @@ def _published(made: Any, out: str) -> None:
     typer.echo(made.guarantee_in_words)
     for caveat in made.guarantee.caveats:
         typer.echo(f"Caveat: {caveat}")
+    for line in cli_cubes.fallbacks(made, out):
+        typer.echo(line)
     if made.simulation:
         typer.echo(made.notice)
     typer.echo(f"Ledger entry {made.ledger.entry}, head {made.ledger.head}")

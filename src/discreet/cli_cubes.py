@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
+
+from discreet.errors import DiscreetError, ParameterError
+
+if TYPE_CHECKING:
+    from discreet.post.cube_model import CubeModel, SamplingModel
+    from discreet.publish.manifest import Manifest
+
+MODEL = ".model.json"
 
 
 def query(
@@ -16,12 +26,13 @@ def query(
         typer.Option(help="VARIABLE=CODE: only these cells; a variable may have several codes."),
     ] = None,
     cube: Annotated[Optional[str], typer.Option(help="Which cube, if the release has several.")] = None,  # noqa: UP045
+    counts: Annotated[bool, typer.Option("--counts", help="Numbers of records instead of weighted totals.")] = False,
     level: Annotated[str, typer.Option(help="Of the intervals, exact.")] = "0.9",
     csv: Annotated[Optional[Path], typer.Option(help="Write the table to this new file instead.")] = None,  # noqa: UP045
 ) -> None:
     """A table of a published cube, with standard errors. Reads published files only."""
-    from discreet.privacy.exact import exact
     from discreet.publish.cubes import open_cube
+    from discreet.publish.manifest import read
     from discreet.quick import assigned
     from discreet.terminal import table_lines, write_csv
 
@@ -29,16 +40,79 @@ def query(
     for text in where or []:
         name, code = assigned(text, "--where")
         chosen.setdefault(name, []).append(code)
-    opened = open_cube(folder, cube)
-    found = opened.table(by or [], chosen, level=exact(level, "--level")).arrow()
+    share = _share(level)
+    opened = open_cube(folder, cube, counts=counts)
+    found = opened.table(by or [], chosen, level=share).arrow()
+    promise = next(table.guarantee for table in read(folder).tables if table.name == opened.model.cube)
     if opened.model.simulation:
         typer.echo("SIMULATION: drawn with a fixed test key. It protects nobody.", err=True)
     if csv is not None:
         write_csv(found, csv)
         typer.echo(f"{csv}: {found.num_rows:,} rows.")
-        return
-    for line in table_lines(found):
-        typer.echo(line)
+    else:
+        for line in (*title(opened.model, promise.caveats), "", *table_lines(found)):
+            typer.echo(line)
+    for caveat in promise.caveats:
+        typer.echo(f"Caveat: {caveat}", err=True)
+
+
+def title(model: CubeModel, caveats: tuple[str, ...]) -> list[str]:
+    """What a table of the cube shows, and where its standard errors come from."""
+    from discreet.privacy.guarantee import INFORMAL
+
+    protected = "" if any(caveat.startswith(INFORMAL) for caveat in caveats) else "protected "
+    what = "number of records" if model.measure == "count" else "weighted total"
+    errors = "noise alone" if model.sampling is None else f"noise and sampling ({_sampling(model.sampling)})"
+    return [
+        f"{model.cube}: {protected}{what}, column {model.estimate!r}{_calibrated(model)}.",
+        f"Standard errors are those of {errors}.",
+    ]
+
+
+def fallbacks(made: Manifest, out: str) -> list[str]:
+    """The cubes that were to be raked and could not be, a line for each."""
+    from pydantic import ValidationError
+
+    from discreet.post.cube_model import CubeModel
+    from discreet.publish.place import place_at
+
+    found = []
+    for name in (name for name in made.files if name.endswith(MODEL)):
+        with suppress(OSError, DiscreetError, ValidationError):  # published and committed: no reason to fail now
+            model = CubeModel.model_validate_json(place_at(out).read(name))
+            if _fell_back(model):
+                found.append(f"{model.cube}: raking did not meet the controls: least squares instead; see {name}.")
+    return found
+
+
+def _fell_back(model: CubeModel) -> bool:
+    return model.calibration is not None and (model.calibration.asked, model.calibration.done) == ("rake", "regression")
+
+
+def _calibrated(model: CubeModel) -> str:
+    if model.calibration is None:
+        return ""
+    how = "raking" if model.calibration.done == "rake" else "least squares"
+    why = ", for raking did not meet them" if _fell_back(model) else ""
+    return f", calibrated to {', '.join(control.name for control in model.controls)} by {how}{why}"
+
+
+def _sampling(model: SamplingModel) -> str:
+    if model.kind == "replicates":
+        return f"{model.replicates} replicates of every cell"
+    bound = ", an upper bound" if model.basis == "bound" else ""
+    return f"a variance function fitted through {model.cells} cells{bound}"
+
+
+def _share(level: str) -> Fraction:
+    """0.95, where 95 is not."""
+    from discreet.privacy.exact import exact, written
+
+    found = exact(level, "--level")
+    if 0 < found < 1:
+        return found
+    do = f"write {written(found / 100)}" if 1 < found < 100 else "write 0.9"
+    raise ParameterError(f"a level lies strictly between 0 and 1, found {level}", where="--level", do=do)
 
 
 def assess(

@@ -120,7 +120,7 @@ tables:
     controls:
       - {name: groups, by: [major_group], epsilon: "1"}
       - {name: strength, by: [strength, outdoors], epsilon: "1"}
-    squares: {epsilon: "1", tables: [[strength], [outdoors]]}
+    squares: {epsilon: "1", tables: [[strength], [outdoors]], effect: "1.5"}
 """
 QUOTES_SHARE = 10  # records of graduates for each quote
 CHILDREN_SHARE, A_TRACT = 5, 250  # records of graduates for each child, children of a tract

@@ -150,8 +150,9 @@ def record_outside(ledger: Ledger, release: str, asset: str, epsilon: str, delta
 
 
 def table_lines(table: pa.Table) -> list[str]:
-    """Rows as aligned text, texts to the left, numbers to the right and with a few digits."""
-    texts = [[_shown(value) for value in column.to_pylist()] for column in table.columns]
+    """Rows as aligned text, texts to the left, numbers to the right and with a few digits, or none if all of a column
+    are whole."""
+    texts = [_column(column.to_pylist()) for column in table.columns]
     columns = [[name, *column] for name, column in zip(table.column_names, texts, strict=True)]
     widths = [max(map(len, column)) for column in columns]
     left = [not (pa.types.is_floating(field.type) or pa.types.is_integer(field.type)) for field in table.schema]
@@ -163,10 +164,17 @@ def table_lines(table: pa.Table) -> list[str]:
     ]
 
 
-def _shown(value: object) -> str:
+def _column(values: list[Any]) -> list[str]:
+    digits = 0 if all(value.is_integer() for value in values if isinstance(value, float)) else 2
+    return [_shown(value, digits) for value in values]
+
+
+def _shown(value: object, digits: int) -> str:
     if value is None:
         return ""
-    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+    if isinstance(value, float):
+        return f"{value + 0.0:,.{digits}f}"  # no negative zeros
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def write_csv(table: pa.Table, path: Path) -> None:

@@ -14,10 +14,12 @@ import typer.main
 from docs_snippets import ROOT
 from pydantic import BaseModel
 
+import discreet
 from discreet import cli, errors, spec
 from discreet.privacy import events, unit
 from discreet.publish import manifest
 from discreet.spec import tables, units
+from discreet.synth import __main__ as synth
 
 REFERENCE = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
 SOURCES = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src/discreet").rglob("*.py")}
@@ -93,6 +95,15 @@ def test_no_documented_option_is_gone() -> None:
         assert set(re.findall(r"--[\w-]+", " ".join(shown))) == set(options(command)), words
 
 
+def test_every_invented_agency_and_its_options_are_documented() -> None:
+    (agencies,) = (action for action in synth._parser()._actions if isinstance(action.choices, dict))
+    assert {"graduates", "occupations"} <= set(agencies.choices)
+    for name, command in agencies.choices.items():
+        text = section(REFERENCE, f"`python -m discreet.synth {name}`")
+        known = {o for action in command._actions for o in action.option_strings if o.startswith("--")} - {"--help"}
+        assert set(re.findall(r"`(--[\w-]+)`", text)) == known, name
+
+
 def test_every_error_is_documented_with_cause_and_cure() -> None:
     names = [e.__name__ for e in vars(errors).values() if isinstance(e, type) and issubclass(e, errors.DiscreetError)]
     text = section(REFERENCE, "Errors")
@@ -106,6 +117,11 @@ def test_every_environment_variable_is_documented() -> None:
     names = {name for text in SOURCES.values() for name in re.findall(r"\bDISCREET_[A-Z_]+\b", text)}
     assert {"DISCREET_KEYS", "DISCREET_TMP"} <= names
     assert not undocumented(names, section(REFERENCE, "Environment variables"))
+
+
+def test_every_python_name_is_documented() -> None:
+    names = [f"discreet.{name}" for name in discreet.__all__ if name[0].islower()]
+    assert not undocumented(names, section(REFERENCE, "Python"))
 
 
 def test_every_ledger_event_and_its_fields_are_documented() -> None:

@@ -201,7 +201,7 @@ CUBES: dict[str, dict[str, Any]] = {  # of counts and weights; calibrated by the
     "squared": {
         "by": ["degree", "sector"],
         "weights": {**WEIGHTED, "column": "wage", "max": "10"},
-        "squares": {"epsilon": "1", "tables": [["degree"]]},
+        "squares": {"epsilon": "1", "tables": [["degree"]], "effect": "1.5"},
     },
     "raked": {
         "by": ["state", "degree", "industry"],

@@ -26,6 +26,7 @@ from discreet.engine.weighing import Grid, Replicate, Weighed, weigh_cells
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.unit import Person, Record
 from discreet.spec import FileSource
+from discreet.spec.hypercube import Weights
 
 DOMAIN = Domain((flat("cell", ["a", "b", "c"], None, "cell", None, ""),))
 NAN, INF = math.nan, math.inf
@@ -73,7 +74,7 @@ def brute(rows: Sequence[Sequence[Any]], above: str = "clamp") -> dict[int, tupl
     for cell, w, *replicates in rows:
         if cell not in ("a", "b", "c") or w is None or not 0 < w < INF or (above == "drop" and w > 100):
             continue
-        own = min(max(steps(w), 1), 1000)
+        own = min(steps(w), 1000)
         seen = [w if r is None or not math.isfinite(r) else r for r in replicates]  # without one it keeps its weight
         moved = [min(max(steps(r) - own, -300), 300) for r in seen]
         found.setdefault(ord(cell) - 97, np.zeros(2 + len(moved), int))[:] += np.array([1, own, *moved])
@@ -92,10 +93,22 @@ def test_every_odd_weight_and_replicate(engine: Engine, tmp_path: Path, above: s
     assert weighed(engine, tmp_path, records(*zip(*rows, strict=True)), above=above) == brute(rows, above)
 
 
-def test_a_weight_has_one_step_at_least_and_halves_go_up(engine: Engine, tmp_path: Path) -> None:
-    for weight, steps in ((5e-324, 1), (0.15, 2), (0.25, 3), (99.96, 1000), (1e6, 1000)):
+def test_weights_go_to_the_nearest_step_and_halves_up(engine: Engine, tmp_path: Path) -> None:
+    """Less than half a step counts as a record that weighs nothing: a step at least would make totals too large."""
+    for weight, steps in ((5e-324, 0), (0.04, 0), (0.05, 1), (0.15, 2), (0.25, 3), (99.96, 1000), (1e6, 1000)):
         found = weighed(engine, tmp_path, records(["a"], [weight], [weight], [0.0]))
         assert found == {0: (1, steps, brute([("a", weight, weight)])[0][2], max(-steps, -300))}
+
+
+def test_weights_around_one_add_up_to_what_they_are(engine: Engine, tmp_path: Path) -> None:
+    """Of mean 1, on the default grid: the total is theirs; and on the grid 1 no further off than rounding is."""
+    weights = np.random.default_rng(7).gamma(0.5, 2.0, 3000).clip(1e-6, 100.0)
+    table = records("a" * len(weights), weights, weights, weights)
+    step = Weights.model_validate({"column": "w", "max": "100", "epsilon": "1"}).grid
+    ((_, w, *_),) = weighed(engine, tmp_path, table, grid=Grid(step, int(100 / step))).values()
+    assert float(w * step) == pytest.approx(weights.sum(), rel=1e-4)
+    ((n, w, *_),) = weighed(engine, tmp_path, table, grid=Grid(Fraction(1), 100)).values()
+    assert (n, w) == (3000, int(np.floor(weights + 0.5).sum()))
 
 
 def test_numbers_of_every_kind(engine: Engine, tmp_path: Path) -> None:

@@ -82,6 +82,15 @@ def test_a_limit_is_positive(limit: float) -> None:
 # --- publishable
 
 
+@pytest.mark.parametrize(
+    ("records", "cv", "where"), [(3, -1, "cv"), (3, 0, "cv"), (3, nan, "cv"), (-1, 0.5, "records")]
+)
+def test_rules_that_make_no_sense_are_refused(records: float, cv: float, where: str) -> None:
+    with pytest.raises(ParameterError) as found:
+        Rule(records, cv)
+    assert found.value.where == where
+
+
 def test_rule_by_hand() -> None:
     rule = Rule(least_count=5, most_cv=0.5)
     estimates = np.array([10.0, 10.0, 10.0, -10.0, 0.0])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from functools import cache
 from itertools import combinations
-from math import isnan
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet.document import as_markdown
+from discreet.document import Table, as_csv, as_markdown
 from discreet.errors import ParameterError
 from discreet.evaluate.cube_comparison import (
     BOTTOM_UP,
@@ -26,14 +27,33 @@ from discreet.evaluate.cube_comparison import (
     shared,
 )
 from discreet.evaluate.cube_measures import Rule, differences, hellinger, moves
-from discreet.evaluate.cube_plots import FALLEN, RISEN, association_plot, error_plot, moves_plot, overlap_plot
-from discreet.evaluate.cube_report import CONFIDENTIAL, assessment_blocks, association, comparison_blocks
-from discreet.evaluate.cubes import Assessed, Assessment, Dimension, Side, assess, replicate_errors, summed, tables
+from discreet.evaluate.cube_plots import FALLEN, NAMED, RISEN, association_plot, error_plot, moves_plot, overlap_plot
+from discreet.evaluate.cube_report import (
+    CONFIDENTIAL,
+    assessment_blocks,
+    association,
+    comparison_blocks,
+    comparison_title,
+    moved_most,
+    numbers,
+)
+from discreet.evaluate.cubes import (
+    Assessed,
+    Assessment,
+    Dimension,
+    Side,
+    assess,
+    replicate_errors,
+    square_errors,
+    summed,
+    tables,
+)
 from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.key import public_stream
 from discreet.post.margins import Axis, Margin
 
 SHAPE = (4, 3, 2, 2)
+NAMES = ("group", "strength", "outdoors", "driving")
 CELLS = 48
 RNG = np.random.default_rng(11)
 COUNTS = RNG.poisson(RNG.gamma(0.5, 6.0, CELLS))
@@ -193,6 +213,19 @@ def test_a_sparse_side_is_the_dense_one() -> None:
     assert dense == sparse
 
 
+def test_a_side_may_be_given_by_tables() -> None:
+    dense = assess(Side(SHAPE, TRUE), Side(SHAPE, noisy()), 0.5)
+    assert assess(Side(SHAPE, TRUE), Side(SHAPE, lambda margin: margin.add_up(noisy())), 0.5) == dense
+
+
+def test_true_errors_from_replicates_have_their_factor_and_from_squares_their_effect() -> None:
+    margin = Margin.over(SHAPE, [0])
+    four, one = (replicate_errors(SHAPE, TRUE, REPLICATES, factor)(margin) for factor in (4.0, 1.0))
+    assert four == pytest.approx(2 * one)
+    squares = TRUE * WEIGHT**2
+    assert square_errors(SHAPE, squares, 1.5)(margin) == pytest.approx(np.sqrt(1.5 * margin.add_up(squares)))
+
+
 def test_what_is_not_known_is_not_measured() -> None:
     found = assess(Side(SHAPE, noisy()), Side(SHAPE, noisy()), 0.5, Rule(5, 0.3))
     parts: list[Assessed | Dimension] = [*found.tables, *found.dimensions]
@@ -333,7 +366,9 @@ def test_pictures_say_what_they_show(tmp_path: Path) -> None:
     moved = picture(moves_plot(assessed(), "Moves"), tmp_path)
     assert all(text in moved for text in ("Moves", RISEN, FALLEN, "below 10"))
     assert "mean overlap" in picture(overlap_plot(assessed(), "Intervals"), tmp_path)
-    assert "V, protected" in picture(association_plot(assessed(), "Association"), tmp_path)
+    named = picture(association_plot(assessed(), "Association", NAMES), tmp_path)
+    assert "V, protected" in named
+    assert all(text in named for text in ("group × strength", "strength × outdoors"))  # without a mouse, too
 
 
 def rows(chart: Any, name: str) -> list[dict[str, Any]]:
@@ -345,8 +380,11 @@ def test_pictures_hold_the_numbers() -> None:
     errors, sums = (rows(error_plot(compared(), "x"), name) for name in ("rms", "broken"))
     assert [row["rms"] for row in errors] == [line.rms for line in compared().lines]
     assert [row["broken"] for row in sums] == [line.broken for line in compared().lines if line.dimension > 1]
-    pairs = rows(association_plot(assessed(), "x"), "before")
-    assert [(row["before"], row["after"]) for row in pairs] == [t.cramers_v for t in assessed().tables if t.cramers_v]
+    pairs = rows(association_plot(assessed(), "x", NAMES), "before")
+    both = {NAMES[t.axes[0]] + " × " + NAMES[t.axes[1]]: t.cramers_v for t in assessed().tables if t.cramers_v}
+    assert {row["table"]: (row["before"], row["after"]) for row in pairs} == both
+    changes = [abs(row["after"] - row["before"]) for row in pairs]
+    assert changes == sorted(changes, reverse=True)
     dots = rows(overlap_plot(assessed(), "x"), "overlap")
     assert [row["overlap"] for row in dots] == [one.overlaps.mean for one in assessed().tables if one.overlaps]
     shares = rows(moves_plot(assessed(), "x"), "share")
@@ -358,24 +396,54 @@ def test_pictures_hold_the_numbers() -> None:
 def test_pictures_of_nothing_are_still_pictures(tmp_path: Path) -> None:
     side = Side((3,), np.array([0.0, 1.0, 2.0]))
     alone = assess(side, side, 0.5)
-    for draw in (moves_plot, overlap_plot, association_plot):
+    for draw in (moves_plot, overlap_plot):
         assert "<svg" in picture(draw(alone, "Alone"), tmp_path)
+    assert "<svg" in picture(association_plot(alone, "Alone", ["one"]), tmp_path)
     still = compare(np.zeros((2, 2), np.int64), DiscreteLaplace(Fraction(40), 1), runs=2)  # no noise at all
     assert all(line.rms == 0 for line in still.of(BOTTOM_UP))
     assert "<svg" in picture(error_plot(still, "Still"), tmp_path)
 
 
+def test_a_picture_of_many_tables_names_those_that_changed_most(tmp_path: Path) -> None:
+    shape = (2,) * 8
+    cube = np.random.default_rng(3).poisson(5, 256).astype(np.float64)
+    many = assess(Side(shape, cube), Side(shape, cube[::-1].copy()), 0.5)
+    svg = picture(association_plot(many, "x", [f"v{place}" for place in range(8)]), tmp_path)
+    assert f"{NAMED} that changed most are named" in svg
+    named = set(re.findall(r"\d+  ?(v\d × v\d)<", svg))
+    assert named == {f"v{one.axes[0]} × v{one.axes[1]}" for one, _ in moved_most(many)[:NAMED]}
+
+
+def test_files_of_tables_have_plain_numbers() -> None:
+    kinds = (("a", "whole"), ("b", "real"), ("c", "share"), ("d", "real"))
+    made = numbers("x", kinds, [(4049, 1234.5678, 0.9456, None), ("text", 1.5, nan, 0.25)])
+    assert as_csv(made.columns, made.rows) == "a,b,c,d\n4049,1234.5678,0.9456,\ntext,1.5,,0.25\n"
+    shown = ["| 4,049 | 1,235 | 94.6% | – |", "| text | 1.500 | – | 0.250 |"]
+    assert made.markdown().splitlines()[2:] == shown
+    assert "<td>4,049</td><td>1,235</td>" in made.html(Path())
+    blocks = [*assessment_blocks(assessed(), NAMES), *comparison_blocks(compared())]
+    tables = [block for block in blocks if isinstance(block, Table)]
+    assert {table.name for table in tables} == {"risk", "utility", "association", "ways", "errors", "additivity"}
+    for table in tables:
+        assert len(set(table.columns)) == len(table.columns)
+        for cell in (cell for row in table.rows for cell in row[1:] if table.name != "ways"):
+            assert cell == "" or np.isfinite(float(cell))
+
+
 def test_the_report_says_it_is_confidential_and_has_every_dimension() -> None:
-    text = as_markdown(assessment_blocks(assessed()))
+    text = as_markdown(assessment_blocks(assessed(), NAMES))
     assert CONFIDENTIAL in text
     assert "5 records or more" in text
+    assert "the mean of |difference| / |true|, over cells whose true estimate is above 10" in text
     assert "4 of 4, 6 of 6, 4 of 4, 1 of 1" in text
     two = assessed().dimensions[1]
     assert f"| 2 | {two.moves.cells} | {two.moves.near_zero} |" in text
     assert "Cramér's V of 6 two-way tables" in text
     side = Side((3,), np.array([0.0, 1.0, 2.0]))
     alone = assess(side, side, 0.5)
-    assert "–" in as_markdown(assessment_blocks(alone))
+    unknown = as_markdown(assessment_blocks(alone, ["one"]))
+    assert "–" in unknown
+    assert "not counted: that takes protected counts" in unknown
     assert association(alone) == "Cramér's V: there is no two-way table."
 
 
@@ -385,3 +453,7 @@ def test_the_report_names_what_each_way_costs() -> None:
     assert "| interactive, same ε for each table | 30 |" in text
     assert f"| 4 | {compared().of(BOTTOM_UP)[3].rms:.3f} |" in text
     assert "15 tables asked for, 200 simulations" in text
+    assert comparison_title(compared()) in text
+    assert "ε = 2 for a record)" in comparison_title(compared())
+    alone = compare(COUNTS.reshape(SHAPE), LAW, dimensions=[1], runs=2)
+    assert "simulated cube (ε = 2 for a record, not calibrated)" in comparison_title(alone)

@@ -13,11 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from discreet.errors import GuaranteeError, SourceError
+from discreet.errors import GuaranteeError, PublishError, SourceError
 from discreet.methods import methods
 from discreet.methods.hypercube import HypercubeMethod
+from discreet.methods.hypercube_kernel import Noise
 from discreet.noise.discrete import DiscreteLaplace
 from discreet.pipeline.check import lines
+from discreet.post.calibration import raked_variances
+from discreet.post.sampling import fit_gvf
+from discreet.publish.cubes import open_cube
 from surveyors import (
     AVERAGE,
     CELLS,
@@ -28,6 +32,7 @@ from surveyors import (
     TABLES,
     WEIGHTS,
     Survey,
+    every_occupation,
     exact,
     quotes,
 )
@@ -62,7 +67,7 @@ def test_every_number_has_the_rate_that_its_influence_asks_for(tmp_path: Path, u
     assert design.deviation_law == DiscreteLaplace(Fraction(20, REPLICATES * 800 * k))
     (control,) = method_of(survey, controls=[{"name": "c", "by": [], "epsilon": "3", "cap": 50}]).design.controls
     assert control.law == DiscreteLaplace(Fraction(3, k), 50)
-    design = method_of(survey, weights=WEIGHTS, squares={"epsilon": "3", "tables": [["major"]]}).design
+    design = method_of(survey, weights=WEIGHTS, squares={"epsilon": "3", "tables": [["major"]], "effect": "1"}).design
     assert design.deviation_law == DiscreteLaplace(Fraction(3, 2000 * k))  # a squared weight over the largest
 
 
@@ -158,7 +163,11 @@ def test_forms_that_are_not_private_say_so_everywhere(survey: Survey, changes: d
 
 def test_public_totals_cost_nothing_and_need_no_caveat(survey: Survey) -> None:
     (survey.folder / "public.csv").write_text("strength,total\nlight,200\nmedium,120\nheavy,80\n")
-    total = survey.open(controls=[{"name": "c", "by": ["strength"], "file": "public.csv"}]).plan().total
+    total = (
+        survey.open(controls=[{"name": "c", "by": ["strength"], "file": "public.csv", "provenance": "a census"}])
+        .plan()
+        .total
+    )
     assert (total.epsilon, total.delta) == (Fraction(2), Fraction(0))
     assert not total.caveats
 
@@ -208,7 +217,7 @@ def test_no_record_stops_a_release_and_each_counts_as_is_stated(tmp_path: Path) 
     law = DiscreteLaplace(Fraction(4, 2000))
     assert np.array_equal(found.steps() - law.draw(stream, CELLS, CELLS), true.w)
     law = DiscreteLaplace(Fraction(20, REPLICATES * 800))
-    noise = law.draw(found.stream("cube_replicates0~measured", "hypercube/deviations"), 0, CELLS * REPLICATES)
+    noise = law.draw(found.stream("cube~deviations0~measured", "hypercube/deviations"), 0, CELLS * REPLICATES)
     shown = np.column_stack([found.steps(f"d{r}", "cube_replicates") for r in range(1, REPLICATES + 1)])
     assert np.array_equal(shown - noise.reshape(CELLS, REPLICATES), true.d)
 
@@ -218,7 +227,7 @@ def test_nor_does_text_that_is_no_number(tmp_path: Path) -> None:
     texts = ["x", "", " 12.5 ", "1e99", "1e400", "nan", "inf", "1_0", "0x1", None] + ["20"] * 30
     table = with_column(table, "weight", texts, pa.string())
     table = with_column(table, "rep_2", texts[::-1], pa.string())
-    found = Survey(tmp_path / "survey", table).simulate(weights=WEIGHTS, replicates=TABLES, epsilon="1000000")
+    found = Survey(tmp_path / "survey", table).simulate(weights=WEIGHTS, replicates=TABLES, epsilon="100")
     assert found.column("count").sum() == 32
 
 
@@ -302,3 +311,136 @@ def test_files_rows_and_columns_do_not_depend_on_the_records(tmp_path: Path, cha
     assert all(one == seen[0] for one in seen[1:])
     for control in changes.get("controls", []):
         assert seen[0][1][f"cube_{control['name']}"] == {"occupations": 5, "all": 1, "s": 6}[control["name"]]
+
+
+# --- what a review by mutation found untested ---------------------------------------------------------------------
+
+
+def test_a_capped_control_of_establishments_has_their_rate_and_delta(tmp_path: Path) -> None:
+    survey = Survey(tmp_path / "survey", unit=ESTABLISHMENT)
+    controls = [{"name": "c", "by": ["strength"], "epsilon": "1", "cap": 5}]
+    alone, both = (survey.open(cap=4, **more).plan().total.delta for more in ({}, {"controls": controls}))
+    assert float(both - alone) == pytest.approx(float(brute_delta(Fraction(1, 2), 5, 2)), rel=0.02)
+    (control,) = method_of(survey, weights=AVERAGE, cap=4, controls=controls).design.controls
+    assert control.law == DiscreteLaplace(Fraction(1, 2), 5)
+
+
+def test_an_observed_average_is_named_with_every_table_and_a_public_one_nowhere(survey: Survey) -> None:
+    controls = [{"name": "c", "by": ["strength"], "epsilon": "1", "cap": 5}]
+    for weight, told in ((None, True), ("40", False)):
+        noise = {"average": {} if weight is None else {"weight": weight}}
+        folder = survey.run(weights={**AVERAGE, "noise": noise}, cap=4, controls=controls)
+        for table in json.loads((folder / "manifest.json").read_text())["tables"]:
+            said = [caveat for caveat in table["guarantee"]["caveats"] if "is that of these records" in caveat]
+            assert bool(said) is told
+
+
+def test_records_above_the_largest_weight_are_dropped_if_so_declared(tmp_path: Path) -> None:
+    table = odd()
+    found = Survey(tmp_path / "survey", table).simulate(weights={**WEIGHTS, "above": "drop"})
+    keep = [row["weight"] is not None and row["weight"] <= 200 for row in table.to_pylist()]
+    true = exact(table.filter(pa.array(keep)))
+    stream = found.stream("cube", "hypercube/dense")
+    assert np.array_equal(found.column("count") - DiscreteLaplace(Fraction(2)).draw(stream, 0, CELLS), true.n)
+    assert np.array_equal(found.steps() - DiscreteLaplace(Fraction(4, 2000)).draw(stream, CELLS, CELLS), true.w)
+
+
+def test_errors_by_strata_are_those_of_the_largest_average(survey: Survey) -> None:
+    weights = {**AVERAGE, "noise": {"average": {"strata": ["occupation"]}}}
+    model = survey.simulate(weights=weights, cap=4).cube.model
+    true = exact(quotes())
+    means = [round(int(true.w[i : i + 6].sum()) / int(true.n[i : i + 6].sum())) for i in range(0, 24, 6)]
+    law = DiscreteLaplace(Fraction(2), 4)
+    assert model.variance == pytest.approx(law.variance() * (max(means) / 10) ** 2)
+    assert model.fourth == pytest.approx(law.fourth_cumulant() * (max(means) / 10) ** 4)
+    assert model.unit == pytest.approx(max(means) / 10)
+
+
+def test_the_noise_of_squares_is_known_in_their_own_unit(survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def fit(x: Any, v: Any, **more: Any) -> Any:
+        seen.append(more["spread_of_variances"](np.zeros(2)))
+        return fit_gvf(x, v, **more)
+
+    monkeypatch.setattr("discreet.methods.hypercube_model.fit_gvf", fit)
+    survey.simulate(weights=WEIGHTS, squares={"epsilon": "3", "tables": [["major"]], "effect": "2"})
+    variance = DiscreteLaplace(Fraction(3, 2000)).variance() / 100
+    assert seen[0] == pytest.approx([(2 * 200) ** 2 * variance] * 2)
+
+
+def test_controls_by_coarser_levels_lower_no_stated_noise(survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def fit(x: Any, v: Any, **more: Any) -> Any:
+        seen.append(more["noise_of_estimates"])
+        return fit_gvf(x, v, **more)
+
+    monkeypatch.setattr("discreet.methods.hypercube_model.fit_gvf", fit)
+    for controls in ([], [{"name": "m", "by": ["major"], "epsilon": "1"}]):
+        survey.simulate(weights=WEIGHTS, replicates=TABLES, controls=controls)
+    assert np.array_equal(*seen)
+
+
+def test_simulated_controls_have_the_noise_of_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def simulated(cube: Any, controls: Any, variance: float, raking: Any, draws: Any, runs: int) -> Any:
+        seen.extend(next(draws)[1][0] for _ in range(300))
+        return raked_variances(cube, controls, variance, raking, draws, runs)
+
+    monkeypatch.setattr("discreet.methods.hypercube_tables.raked_variances", simulated)
+    survey = Survey(tmp_path / "survey", every_occupation(quotes()))
+    weights = {**WEIGHTS, "epsilon": "400"}
+    controls = [{"name": "c", "by": ["occupation"], "epsilon": "200"}]
+    model = survey.simulate(weights=weights, controls=controls, calibration={"by": "rake", "runs": 4}).cube.model
+    assert model.calibration is not None
+    assert model.calibration.done == "rake"
+    assert len(model.calibration.raked) == 4
+    assert np.var(np.concatenate(seen)) == pytest.approx(DiscreteLaplace(Fraction(200, 2000)).variance() / 100, rel=0.2)
+
+
+def test_a_kernel_that_cannot_run_stops_before_anything_is_spent(
+    survey: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise GuaranteeError("no", where="kernel")
+
+    monkeypatch.setattr(Noise, "add", broken)
+    opened = survey.open(controls=CONTROLS)
+    with pytest.raises(GuaranteeError):
+        opened.run(survey.folder / "out", simulation="survey")
+    assert not opened.ledger.chain().releases()
+
+
+def test_a_bound_is_cut_to_whole_steps(survey: Survey) -> None:
+    weights = {**WEIGHTS, "grid": "2.5"}
+    assert method_of(survey, weights=weights, replicates={**DEVIATIONS, "bound": "81"}).design.bound == 32
+
+
+def test_a_control_may_be_called_like_what_is_measured_aside(survey: Survey) -> None:
+    controls = [{"name": "replicates0", "by": ["strength"], "epsilon": "1"}]
+    squares = {"epsilon": "3", "tables": [["major"]], "effect": "1"}
+    found = survey.simulate(weights=WEIGHTS, controls=controls, squares=squares)
+    assert found.rows("cube_replicates0").num_rows == 3
+
+
+def test_totals_too_large_for_whole_numbers_do_not_stop_a_release(
+    survey: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("discreet.methods.hypercube_tables.LARGEST_TOTAL", 10.0)
+    found = survey.simulate(controls=CONTROLS, whole=True)
+    assert np.array_equal(found.column("whole"), np.rint(found.column("calibrated").clip(0)))
+    assert found.cube.model.whole is not None
+    assert "rounded cell by cell" in found.cube.model.whole.problems[0]
+
+
+def test_counts_beside_totals_can_be_asked_for(survey: Survey) -> None:
+    folder = survey.run(weights=WEIGHTS, controls=CONTROLS)
+    cube = open_cube(folder, counts=True)
+    deviation = (10 * DiscreteLaplace(Fraction(2)).variance()) ** 0.5
+    assert cube.table(["strength"]).se_perturbation == pytest.approx([deviation] * 3)
+    true = exact(quotes()).n.reshape(5, 3, 2).sum(axis=(0, 2))
+    assert np.abs(cube.table(["strength"]).estimate - true).max() < 25
+    with pytest.raises(PublishError, match="has no counts"):
+        open_cube(survey.run(weights=WEIGHTS, epsilon=None), counts=True)

@@ -23,11 +23,13 @@ from discreet.post.sampling import (
     Reliability,
     fit_gvf,
     interval,
+    outward,
     published_variance,
     reliability,
     replicate_noise,
     replicate_variance,
     standard_error,
+    tail,
 )
 from discreet.post.sums import fourth_cumulant
 
@@ -342,3 +344,24 @@ def test_marks_follow_the_coefficient_of_variation() -> None:
     for caution, withhold in ((0.0, 0.3), (0.3, 0.15), (float("nan"), 0.3)):
         with pytest.raises(ParameterError):
             reliability([1.0], [1.0], caution=caution, withhold=withhold)
+
+
+@pytest.mark.parametrize("level", [Fraction(9, 10), Fraction(19, 20), Fraction(99, 100)])
+@pytest.mark.parametrize("rate", ["1/10", "1/2", "1", "3/2", "2", "3", "5", "7", "10"])
+@pytest.mark.parametrize("cap", [None, 1, 5])
+def test_intervals_of_counts_cover_at_every_level(level: Fraction, rate: str, cap: int | None) -> None:
+    """By the exact law of the sum of n draws, n from 1 to 3,000. Not rounded outwards, they would not."""
+    law = DiscreteLaplace(Fraction(rate), cap)
+    short = 0
+    for n in (1, 2, 3, 5, 10, 20, 50, 100, 300, 1000, 3000):
+        variance = np.array([n * law.variance()])
+        low, high = interval(0.0, np.sqrt(variance), level, tail(variance, np.array([n * law.fourth_cumulant()])))
+        half = outward(0.0, low, high, 1.0)[1][0]
+        size = 1 << max(int(12 * variance[0] ** 0.5 + 80 / float(law.rate)).bit_length() + 1, 8)
+        k = np.arange(-size // 2, size // 2)
+        p = np.exp(-float(law.rate) * np.abs(k)) * (np.abs(k) <= (cap or size))
+        sums = np.fft.fftshift(np.fft.ifft(np.fft.fft(np.fft.ifftshift(p / p.sum())) ** n).real)
+        assert sums[np.abs(k) <= half].sum() >= float(level) - 1e-6
+        short += sums[np.abs(k) <= high[0]].sum() < float(level) - 0.01
+    if rate in ("2", "3") and cap is None and level < Fraction(19, 20):
+        assert short

@@ -165,7 +165,7 @@ def test_a_folder_without_manifest_is_no_release(tmp_path: Path) -> None:
 
 def test_a_file_or_a_folder_in_its_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(PublishError):
+    with pytest.raises(PublishError, match=r"is a file\. Name the folder of a release"):
         read(tmp_path / "file")
     (tmp_path / FILE).mkdir()
     with pytest.raises(PublishError, match="cannot be read"):

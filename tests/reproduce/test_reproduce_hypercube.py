@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -20,6 +21,7 @@ from discreet.reproduce import reproduce
 from discreet.reproduce.hypercube import printed
 from discreet.reproduce.hypercube.cases import counts, others, requirements_like
 from discreet.reproduce.hypercube.explained import as_in_the_paper, at, explained, nearest
+from discreet.reproduce.hypercube.figures import left_rows
 from discreet.reproduce.hypercube.perturbation import EVALUATED, Loss
 from discreet.reproduce.hypercube.pooled import Pooled
 from discreet.reproduce.hypercube.records import Weighted, average, table3
@@ -38,7 +40,7 @@ from discreet.reproduce.hypercube.simulation import (
     rake_only,
 )
 from discreet.reproduce.hypercube.study import Study, study
-from discreet.reproduce.hypercube.tables import afters, befores, number
+from discreet.reproduce.hypercube.tables import afters, befores, number, table4
 from discreet.reproduce.hypercube.verdicts import claims
 
 F = Fraction
@@ -250,7 +252,7 @@ def test_verdicts_follow_from_numbers(made: Study) -> None:
         return replace(made, losses=(Loss("", F(2), arb(found), "", arb(found)), *made.losses[1:]))
 
     def clipped(values: list[float]) -> Study:
-        mine = replace(made.simulated.clipped, before=np.tile(np.array(values), (RUNS, 1)))
+        mine = replace(made.simulated.clipped, after=np.tile(np.array(values), (RUNS, 1)))
         return replace(made, simulated=replace(made.simulated, clipped=mine))
 
     other = replace(made.records[0], record=replace(made.records[0].record, total=1))
@@ -269,7 +271,7 @@ def test_verdicts_follow_from_numbers(made: Study) -> None:
         ("Raking reduces", raked(full, best), raked(full, full)),
         ("Noise falls", raked(full, best), raked(full, grown)),
         ("Tables of five", raked(full, full), raked(full, grown)),
-        ("Negative cells", made, clipped([float(value) for value in printed.WITHOUT])),
+        ("Negative cells", made, clipped([float(value) for value in printed.WITH])),
         ("Raking leaves", raked(full, best), raked(full, full)),
     ):
         assert verdict(good, start) == "holds", start
@@ -280,6 +282,34 @@ def test_verdicts_follow_from_numbers(made: Study) -> None:
     assert verdict(made, "Runs that converge") == "does not hold"
     assert verdict(made, "Noise of the count") == "does not hold"
     assert other.attacked == other.truth  # whatever the total
+
+
+def test_what_002_does_not_claim_is_marked(made: Study) -> None:
+    found = {claim.claim: claim for claim in claims(made)}
+    for start in ("Runs that converge", "Negative cells", "Raking leaves"):
+        assert any(claim.startswith(start) and "(our" in claim for claim in found), start
+    kept = next(claim for name, claim in found.items() if name.startswith("Negative cells"))
+    assert "suggests that they were kept" in kept.ours
+    assert kept.paper == ", ".join(printed.WITH[1:4])
+    assert "100% of runs converge" in kept.ours
+
+
+def test_least_squares_stand_beside_raking_over_the_same_runs(made: Study) -> None:
+    sim, row = made.simulated, as_in_the_paper(made.simulated.raked)
+    kept = np.argsort(sim.raked.gap)[: row.converged]
+    same = sim.least_squares_where(row.tolerance).mean
+    assert same == pytest.approx(sim.least_squares[kept].mean(axis=0))
+    gains = next(claim.ours for claim in claims(made) if claim.claim.startswith("Noise falls"))
+    assert gains.split(" raked, ")[1].startswith(f"{1 - same[1] / row.before.mean[1]:.1%},")
+    table = table4(made)
+    column = table.columns.index("least squares, the same runs: with")
+    assert [line[column] for line in table.rows] == [number(value) for value in same]
+    assert table.rows[1][column + 1] == f"{1 - same[1] / row.before.mean[1]:.1%}"
+    left = {(line["series"], line["dimension"]): line["left"] for line in left_rows(made)}
+    assert left["least squares, the same runs", 2] == pytest.approx(same[1] / row.before.mean[1])
+    assert left["raked, converged runs", 10] == pytest.approx(row.after.mean[9] / row.before.mean[9])
+    assert left["paper, with", 2] == pytest.approx(1.684 / 3.255)
+    assert ("paper, with", 6) not in left  # two digits are no ratio
 
 
 def test_numbers_are_written_for_readers() -> None:
@@ -297,7 +327,7 @@ def test_all_files_are_written(made: Study, tmp_path: Path) -> None:
     paths = write(made, tmp_path, ignore)
     assert paths[0].name == "report.md"
     names = {str(path.relative_to(tmp_path)) for path in paths}
-    pictures = ("variance-by-dimension", "convergence")
+    pictures = ("variance-by-dimension", "variance-left", "convergence")
     assert {f"{name}.svg" for name in pictures} | {f"data/{name}.csv" for name in pictures} <= names
     tables = {"table-1", "table-2", "table-3", "table-4", "attack", "delta", "noise-of-the-evaluation", "unconditional"}
     tables |= {"tolerances", "cases", "cycles", "clipping", "controls", "verdicts"}
@@ -307,12 +337,20 @@ def test_all_files_are_written(made: Study, tmp_path: Path) -> None:
         assert said in text
     assert "nan" not in text
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 3
+    share = f"{round(SHARE * RUNS) / RUNS:.1%}"
+    assert share != f"{SHARE:.1%}"
+    assert f"after ten cycles. {share} of runs do at" in text
+    assert "What the numbers suggest: raking kept negative cells" in text
+    lines = (tmp_path / "variance-by-dimension.svg").read_text(encoding="utf-8")
+    widths = set(re.findall(r'stroke-width="([\d.]+)"', lines))
+    assert {"7", "3"} <= widths  # lines that coincide are seen one on the other
+    assert "stroke-dasharray" in lines
     assert "http" not in page.replace("http://www.w3.org", "")
     found = rows_of(tmp_path / "tables/table-4.csv")
     assert [row["paper: without"] for row in found] == list(printed.WITHOUT)
     assert [row["all runs: without, closed form"] for row in found[:3]] == ["7.490", "3.552", "1.422"]
-    assert [row["closed form"] for row in found[:3]] == ["0", "1.487", "0.979"]
+    assert [row["all runs: least squares, closed form"] for row in found[:3]] == ["0", "1.487", "0.979"]
     assert {row["every digit"] for row in rows_of(tmp_path / "tables/table-2.csv")} == {"yes"}
     assert {row["equal"] for row in rows_of(tmp_path / "tables/delta.csv")} == {"yes"}
     for row in rows_of(tmp_path / "tables/attack.csv"):

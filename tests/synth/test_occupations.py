@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discreet.errors import ParameterError
 from discreet.synth import occupations as module
 from discreet.synth.__main__ import main
-from discreet.synth.occupation_files import write_occupations
+from discreet.synth.occupation_files import OccupationFiles, write_occupations
 from discreet.synth.occupations import STRATA, Design, Survey, occupations
 from discreet.synth.requirements import (
     GROUPS,
@@ -317,14 +317,30 @@ def test_files_hold_the_survey_and_complete_lists(survey: Survey, tmp_path: Path
 
 def test_same_seed_same_bytes(tmp_path: Path) -> None:
     once, again = (write_occupations(tmp_path / name, 400, 5) for name in ("once", "again"))
-    for path, same in zip(vars(once).values(), vars(again).values(), strict=True):
+    for path, same in zip(listed(once), listed(again), strict=True):
         assert path.read_bytes() == same.read_bytes()
+
+
+def listed(files: OccupationFiles) -> list[Path]:
+    *single, lists = vars(files).values()
+    return [*single, *lists]
 
 
 def test_the_command_writes_the_papers_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     order = ["occupations", "--rows", "182", "--paper", "--replicates", "4", "--quiet", "--out", str(tmp_path)]
     assert main(order) == 0
-    assert str(tmp_path / "survey.parquet") in capsys.readouterr().out
+    names = capsys.readouterr().out.splitlines()
+    assert names[0] == str(tmp_path / "survey.parquet")
+    written = {str(path) for path in tmp_path.rglob("*") if path.is_file()}
+    assert (set(names), len(names)) == (written, 1 + 3 + 10)
     assert pq.read_table(tmp_path / "survey.parquet").shape == (182, 2 + 1 + 10 + 1 + 4)
     assert main([*order[:2], "59", *order[3:]]) == 2
     assert "rows is 59" in capsys.readouterr().err
+
+
+def test_progress_is_one_line_where_nobody_can_write_over_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK", 100)
+    assert main(["occupations", "--rows", "500", "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().err == "500 of 500 records\n"

@@ -15,6 +15,7 @@ from discreet.engine.spans import CELL
 from discreet.engine.tabulate import N, cell_number, code, used_columns
 from discreet.engine.text import WHOLE, missing
 from discreet.engine.values import Observed
+from discreet.privacy.exact import written
 
 
 def finite(values: ibis.Value) -> ibis.Value:
@@ -26,7 +27,9 @@ def finite(values: ibis.Value) -> ibis.Value:
 
 @dataclass(frozen=True)
 class Weighed(Observed):
-    """A weight above 0; above `high` it counts as that, or the record is dropped."""
+    """A weight above 0, rounded to multiples of `grid`; above `high` it counts as that, or the record is dropped."""
+
+    grid: Fraction = Fraction(1)
 
     def raw(self, table: ibis.Table) -> ibis.Value:
         return finite(super().raw(table))
@@ -49,7 +52,10 @@ class Weighed(Observed):
 
     def in_words(self) -> str:
         fate = f"counts as {self.high:g}" if self.outside == "clamp" else "means that the record is dropped"
-        return f"{self.column}: a weight above 0; above {self.high:g} it {fate}; records without one are dropped"
+        return (
+            f"{self.column}: a weight above 0, rounded to multiples of {written(self.grid)}; above {self.high:g} it "
+            f"{fate}; records without one are dropped"
+        )
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,7 @@ def weigh_cells(
     table = rows.rows(engine, domain, observed)
     names = [f"discreet_value_{i}" for i in range(len(observed))]
     table = table.filter(observed[0].usable(table[names[0]]))
-    table = table.mutate(discreet_w=_between(grid.units(table[names[0]]), 1.0, float(grid.largest)))
+    table = table.mutate(discreet_w=_between(grid.units(table[names[0]]), 0.0, float(grid.largest)))
     bound = float(grid.bound)
     moved = {
         f"d{i}": _between(grid.units(table[name]) - table["discreet_w"], -bound, bound)

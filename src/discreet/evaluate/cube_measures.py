@@ -44,10 +44,15 @@ class Moves:
         return Moves(*(sum(column) for column in zip(*map(_values, parts), strict=True)))
 
 
-def moves(true: Floats, protected: Floats, limit: float) -> Moves:
-    """Near zero means |x| < limit."""
+def check_limit(limit: float) -> None:
+    """Of what is near zero."""
     if not 0 < limit < inf:
         raise ParameterError("near zero is below a positive limit", where="limit", do="give, say, half a weight")
+
+
+def moves(true: Floats, protected: Floats, limit: float) -> Moves:
+    """Near zero means |x| < limit."""
+    check_limit(limit)
     _same(true, protected)
     before, after = np.abs(true) < limit, np.abs(protected) < limit
     return Moves(true.size, _count(before), _count(before & ~after), _count(~before & after))
@@ -59,6 +64,12 @@ class Rule:
 
     least_count: float
     most_cv: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.most_cv < inf:
+            raise ParameterError("a coefficient of variation is above 0", where="cv", do="give, say, 0.5")
+        if not 0 <= self.least_count < inf:
+            raise ParameterError("cells have no fewer records than 0", where="records", do="give, say, 3")
 
     def publishable(self, estimates: Floats, errors: Floats, counts: Floats) -> Bools:
         """An estimate of zero has no coefficient of variation, and is not published."""

@@ -9,6 +9,7 @@ from typing import Any
 import altair as alt
 
 from discreet.evaluate.cube_comparison import BOTTOM_UP, CALIBRATED, EACH, SPLIT, Comparison, Line
+from discreet.evaluate.cube_report import by, moved_most
 from discreet.evaluate.cubes import Assessment
 from discreet.evaluate.plots import COLOURS
 from discreet.evaluate.tradeoff_plots import HEIGHT, WIDTH, decades, ends
@@ -19,6 +20,7 @@ LOOKS = {  # colour, dash, shape: told apart without colour, too
     SPLIT: (COLOURS[1], [1, 0], "triangle-up"),
     EACH: (COLOURS[1], [4, 3], "diamond"),
 }
+NAMED, ROW, LISTED = 20, 16, 270  # two-way tables that are named, the height of a name, and its width
 RISEN, FALLEN = "near zero, shown as more", "more, shown near zero"
 
 
@@ -113,22 +115,34 @@ def overlap_plot(assessment: Assessment, title: str) -> Any:
     return _finished(alt.layer(dots, line).properties(width=WIDTH, height=HEIGHT), title, subtitle)
 
 
-def association_plot(assessment: Assessment, title: str) -> Any:
-    """Cramér's V of each two-way table, before and after; on the line nothing has changed."""
+def association_plot(assessment: Assessment, title: str, names: Sequence[str]) -> Any:
+    """Cramér's V of each two-way table, before and after; on the line nothing has changed. Tables are numbered, those
+    that changed most first, and the first are named."""
+    pairs = moved_most(assessment)
     data = [
-        {"before": one.cramers_v[0], "after": one.cramers_v[1]}
-        for one in assessment.tables
-        if one.cramers_v and not any(map(isnan, one.cramers_v))
+        {"before": before, "after": after, "number": number, "table": by(one, names)}
+        for number, (one, (before, after)) in enumerate(pairs, 1)
     ]
-    most = 1.05 * max([0.05, *(value for row in data for value in row.values())])
-    scale = alt.Scale(domain=[0, min(1.0, most)], nice=False)
+    most = min(1.0, 1.05 * max([0.05, *(value for _, both in pairs for value in both)]))
+    scale, side = alt.Scale(domain=[0, most], nice=False), HEIGHT * 1.4
     x = alt.X("before:Q", scale=scale, title="Cramér's V, true")
     y = alt.Y("after:Q", scale=scale, title="Cramér's V, protected")
-    dots = alt.Chart(alt.InlineData(values=data)).mark_circle(size=36, color=COLOURS[0], opacity=0.7).encode(x=x, y=y)
-    corner = [{"before": end, "after": end} for end in (0, min(1.0, most))]
+    named = data[:NAMED]
+    corner = [{"before": end, "after": end} for end in (0, most)]
     line = alt.Chart(alt.InlineData(values=corner)).mark_line(strokeDash=[4, 3], color="#666666").encode(x=x, y=y)
-    subtitle = ["Each dot a two-way table. Above the line: protection adds association."]
-    return _finished(alt.layer(line, dots).properties(width=HEIGHT * 1.2, height=HEIGHT * 1.2), title, subtitle)
+    dots = alt.Chart(alt.InlineData(values=data)).mark_circle(size=36, color=COLOURS[0], opacity=0.7)
+    marks = alt.Chart(alt.InlineData(values=named)).mark_text(align="left", dx=5, dy=-5, fontSize=10)
+    left = alt.layer(line, dots.encode(x=x, y=y, tooltip="table:N"), marks.encode(x=x, y=y, text="number:Q"))
+    listed = [{"number": row["number"], "text": f"{row['number']}  {row['table']}"} for row in named]
+    right = (
+        alt.Chart(alt.InlineData(values=listed))
+        .mark_text(align="left", x=0, fontSize=11, limit=LISTED)
+        .encode(y=alt.Y("number:O", axis=None), text="text:N")
+        .properties(width=LISTED, height=min(side, ROW * max(1, len(listed))), view=alt.ViewConfig(stroke=None))
+    )
+    some = f"; the {NAMED} that changed most are named" if len(data) > NAMED else ""
+    subtitle = [f"Each dot a two-way table{some}. Above the line: protection adds association."]
+    return _finished(alt.hconcat(left.properties(width=side, height=side), right, spacing=16), title, subtitle)
 
 
 def _dimension(most: int) -> alt.X:

@@ -35,7 +35,7 @@ from discreet.evaluate.cube_measures import (
 from discreet.post.margins import Margin
 
 Numeric = NDArray[np.float64] | NDArray[np.int64]
-Errors = Callable[[Margin], Floats]  # the standard errors of a table
+Tables = Callable[[Margin], Floats]  # the numbers of a table
 T = TypeVar("T")
 MOST_TABLES = 300  # of a dimension: all of them up to ten axes
 
@@ -43,16 +43,18 @@ MOST_TABLES = 300  # of a dimension: all of them up to ten axes
 @dataclass(frozen=True, eq=False)
 class Side:
     """One side of a comparison: estimates, and where known the records behind each cell and standard errors of tables.
-    Values are of all cells, or of `cells` and zero elsewhere."""
+    Values are of all cells, or of `cells` and zero elsewhere; estimates may be given by table instead."""
 
     shape: tuple[int, ...]
-    estimates: Floats
+    estimates: Floats | Tables
     counts: Floats | None = None  # unweighted: true or protected, as is the side
-    errors: Errors | None = None
+    errors: Tables | None = None
     cells: Numbers | None = None
 
     def table(self, margin: Margin) -> Floats:
         """Estimates of a table."""
+        if callable(self.estimates):
+            return self.estimates(margin)
         return summed(self.shape, self.estimates, margin, self.cells)
 
     def table_counts(self, margin: Margin) -> Floats | None:
@@ -72,15 +74,26 @@ def summed(shape: tuple[int, ...], values: Numeric, margin: Margin, cells: Numbe
     return found
 
 
-def replicate_errors(shape: tuple[int, ...], estimates: Floats, replicates: NDArray[np.float64]) -> Errors:
-    """√((4/R) Σ (θ_r − θ)²), successive differences (002, §3.4). Confidential: only for the true side."""
+def replicate_errors(
+    shape: tuple[int, ...], estimates: Floats, replicates: NDArray[np.float64], factor: float = 4.0
+) -> Tables:
+    """√((c/R) Σ (θ_r − θ)²), c = 4 for successive differences (002, §3.4). Confidential: only for the true side."""
 
     def errors(margin: Margin) -> Floats:
         estimate = summed(shape, estimates, margin)
         squares = np.zeros_like(estimate)
         for replicate in replicates:
             squares += (summed(shape, replicate, margin) - estimate) ** 2
-        return np.sqrt(4 * squares / len(replicates))
+        return np.sqrt(factor * squares / len(replicates))
+
+    return errors
+
+
+def square_errors(shape: tuple[int, ...], squares: Floats, effect: float = 1.0) -> Tables:
+    """√(effect · Σ w²), of the sums of squared weights of the cells. Confidential: only for the true side."""
+
+    def errors(margin: Margin) -> Floats:
+        return np.sqrt(effect * summed(shape, squares, margin))
 
     return errors
 

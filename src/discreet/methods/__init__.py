@@ -70,6 +70,7 @@ class Published:
     form: str = "dense"
     sum_of: str = ""  # the table whose protected numbers it adds up, at no cost
     part_of: str = ""  # the table whose cost includes its own
+    unpaid: str = ""  # why it has no epsilon of its own, if it has none
     parts: int = 1  # the files that it is cut into
     kinds: Kinds = KINDS
 

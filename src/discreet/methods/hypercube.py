@@ -78,7 +78,7 @@ class HypercubeMethod:
         if weights is None:
             return ()
         most = float(weights.max)
-        weight = Weighed(weights.column, weights.column, 0.0, most, weights.above)
+        weight = Weighed(weights.column, weights.column, 0.0, most, weights.above, grid=weights.grid)
         further = [] if replicates is None else replicates.names
         return weight, *(Replicate(name, name, 0.0, most, weight=weights.column) for name in further)
 
@@ -228,7 +228,7 @@ class HypercubeMethod:
         for number, table in enumerate(deviated):
             if design.deviation_law is not None and design.of_deviations is not None:
                 shaped_ = DeviationKernel(self.name, design.deviation_law, design.replicates)
-                name = f"{self.name}_replicates{number}"
+                name = f"{self.name}~deviations{number}"  # no table can be called so
                 measured.deviations.append(
                     writing.aside(table, shaped_, name, "hypercube/deviations", design.of_deviations)
                 )

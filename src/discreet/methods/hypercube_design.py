@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from discreet.domain import Attribute, Coarsening, Domain, coarsening
 from discreet.errors import DomainError, GuaranteeError, ParameterError, SpecError
+from discreet.methods import hypercube_limits as limits
 from discreet.methods import hypercube_words as words
 from discreet.methods.public_cells import listed
 from discreet.methods.units import refuse_unless_records
 from discreet.noise.balls import few_digits_above
 from discreet.noise.discrete import DiscreteLaplace
-from discreet.post.contradictions import contradictions
-from discreet.post.integers import decomposable
 from discreet.post.margins import Margin
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
@@ -32,10 +31,6 @@ from discreet.spec.hypercube import Average, Control
 from discreet.words import plural
 
 Floats = NDArray[np.float64]
-DENSE_LIMIT = 1 << 34
-HELD_LIMIT = 1 << 28  # cells, or rows of a sparse cube, in memory
-DEVIATIONS_LIMIT = 1 << 28
-CLOSE = 1e-6  # relative: public totals that differ by less do not contradict each other
 LARGEST_TOTAL = 1e15
 
 
@@ -74,38 +69,7 @@ class Design:
 
     def __post_init__(self) -> None:
         refuse_unless_records(self.unit, self.where)
-        cells = self.domain.cells
-        if self.spec.form == "dense" and cells > DENSE_LIMIT:
-            raise GuaranteeError(
-                f"{cells:,} cells are too many to visit one by one",
-                where=self.where,
-                do="write `form: sparse`: the same distribution, only non-zero rows are written",
-            )
-        rows = cells if self.spec.form == "dense" else self.noisy_rows
-        if self.held and rows > HELD_LIMIT:
-            raise DomainError(
-                f"{rows:,} {'cells' if self.spec.form == 'dense' else 'rows of noise'} are more than the "
-                f"{HELD_LIMIT:,} that are calibrated in memory",
-                where=self.where,
-                do="publish it without `controls`, `whole` and `replicates`, or with fewer cells",
-            )
-        if self.spec.varied is not None and (
-            numbers := max(t.coarse.cells for t in self.deviated) * self.replicates
-        ) > (DEVIATIONS_LIMIT):
-            raise DomainError(
-                f"{numbers:,} deviations of replicates are too many",
-                where=f"{self.where}, replicates",
-                do="name small `tables`, through which a variance function is fitted",
-            )
-        for domain, names in ((self.domain, self.columns), *((c.cells.coarse, ("total",)) for c in self.controls)):
-            if taken := set(names) & set(domain.columns):
-                raise DomainError(
-                    f"a published column is called {sorted(taken)[0]!r} already",
-                    where=self.where,
-                    do="name the attribute differently and point it to the data with `column:`",
-                )
-        _ = self.guarantee
-        self._check_controls()
+        limits.check(self)
 
     @property
     def name(self) -> str:
@@ -145,8 +109,19 @@ class Design:
         """The published numbers of a cell."""
         found = ["count"] if self.spec.epsilon is not None else []
         found += ["total"] if self.spec.weights is not None else []
-        found += ["calibrated"] if self.spec.controls else []
+        found += ["calibrated"] if self.adjusted else []
         return (*found, *(["whole"] if self.spec.whole else []))
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether every cell is published as calibrated. Calibration moves all cells of a sparse cube, also those
+        without a row: there the tables of the controls say by how much."""
+        return bool(self.spec.controls) and self.spec.form == "dense"
+
+    @property
+    def control_columns(self) -> tuple[str, ...]:
+        """The published numbers of a control's cell."""
+        return ("total",) if self.spec.form == "dense" else ("total", "step")
 
     # --- noise ------------------------------------------------------------------------------------------------------
 
@@ -211,7 +186,7 @@ class Design:
             raise SpecError(
                 "is not made of whole cells of the cube",
                 where=where,
-                do=f"name attributes of `by` ({', '.join(self.spec.by)}), or coarser levels of them",
+                do=f"name variables of the cube ({', '.join(self.spec.by)}), or coarser levels of them",
             )
         return found
 
@@ -234,24 +209,6 @@ class Design:
             first = "/".join(key for a in domain.describe(np.flatnonzero(np.isnan(found))[:1]) for key in a.to_pylist())
             raise refused(f"has no line for {plural(missing, 'cell')}, {first} the first")
         return found
-
-    def _check_controls(self) -> None:
-        """Public totals that cannot be met together, and rounding that cannot keep its controls: before anything is
-        spent."""
-        public = [c for c in self.controls if c.public is not None]
-        targets = [c.public for c in public if c.public is not None]
-        if problems := contradictions([c.margin for c in public], targets, CLOSE):
-            raise DomainError(
-                problems[0].detail,
-                where=f"{self.where}, control {problems[0].margin}",
-                do="make the public totals agree, or leave one of the controls out",
-            )
-        if self.spec.whole and (problem := decomposable([c.margin for c in self.controls])) is not None:
-            raise SpecError(
-                f"whole numbers cannot keep these controls: {problem.detail}",
-                where=f"tables.{self.name}.whole",
-                do="leave out a control, or `whole`",
-            )
 
     # --- replicates -------------------------------------------------------------------------------------------------
 
@@ -307,6 +264,14 @@ class Design:
             return None
         return max(round(self.average.weight / self.step), 1)
 
+    @property
+    def largest_worth(self) -> float:
+        """What one unit of the measure's noise is worth at most."""
+        weights = self.spec.weights
+        if self.average is None or weights is None:
+            return float(self.step)
+        return float(weights.max if self.public_average is None else self.public_average * self.step)
+
     # --- promises ---------------------------------------------------------------------------------------------------
 
     def promise(self, epsilon: Fraction, law: DiscreteLaplace, shift: int, caveats: tuple[str, ...] = ()) -> Guarantee:
@@ -329,18 +294,25 @@ class Design:
             exact = (words.exact(control.spec.by),) if control.public is None else ()
             return Guarantee(unit=self.unit, epsilon=Fraction(0), caveats=exact)
         shift = self.unit.records if self.average is not None else self.influence
-        caveats = (words.AVERAGE,) if self.average is not None else ()
-        return self.promise(control.spec.epsilon, control.law, shift, caveats)
+        return self.promise(control.spec.epsilon, control.law, shift, self._averaged)
+
+    def shown_with(self, control: Known) -> Guarantee:
+        """What the published table of a control costs: its steps are made of everything."""
+        return self.of_control(control) if self.spec.form == "dense" else self.guarantee
+
+    @property
+    def _averaged(self) -> tuple[str, ...]:
+        """What noise times an average weight leaves open."""
+        if self.average is None:
+            return ()
+        return (words.AVERAGE,) if self.strata is None else (words.AVERAGE, words.OBSERVED)
 
     @property
     def of_cube(self) -> Guarantee:
         """What the perturbed cube costs, before it is calibrated."""
         found = []
         if self.count_law is not None and self.spec.epsilon is not None:
-            caveats = (
-                () if self.average is None else (words.AVERAGE, *([] if self.strata is None else [words.OBSERVED]))
-            )
-            found.append(self.promise(self.spec.epsilon, self.count_law, self.unit.records, caveats))
+            found.append(self.promise(self.spec.epsilon, self.count_law, self.unit.records, self._averaged))
         weights = self.spec.weights
         if self.total_law is not None and weights is not None and weights.epsilon is not None:
             found.append(self.promise(weights.epsilon, self.total_law, self.influence))

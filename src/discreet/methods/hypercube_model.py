@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from discreet.domain import Numbers
 from discreet.methods.hypercube_design import Design, Known
 from discreet.methods.hypercube_measured import Read
-from discreet.post.calibration import Calibrated
-from discreet.post.cube_model import AxisModel, CalibrationModel, ControlModel, CubeModel, LevelModel, SamplingModel
-from discreet.post.margins import Floats, Margin
-from discreet.post.sampling import LAPLACE_EXCESS, fit_gvf, replicate_noise, replicate_variance
+from discreet.post.calibration import Calibrated, Raked
+from discreet.post.cube_model import (
+    AxisModel,
+    CalibrationModel,
+    ControlModel,
+    CubeModel,
+    LevelModel,
+    NoiseModel,
+    RakedModel,
+    SamplingModel,
+    WholeModel,
+)
+from discreet.post.margins import Floats, Margin, Problem
+from discreet.post.sampling import fit_gvf, replicate_noise, replicate_variance, tail
 
 NAMED = 20  # problems that are told
 
@@ -21,7 +30,8 @@ def cube_model(
     read: Read,
     simulated: bool,
     found: Calibrated | None,
-    ratios: tuple[float, ...],
+    raked: Sequence[Raked],
+    unkept: Sequence[Problem] | None,
     sampling: SamplingModel | None,
 ) -> CubeModel:
     """Everything about the cube but its cells."""
@@ -36,14 +46,16 @@ def cube_model(
         simulation=simulated,
         form=design.spec.form,
         measure=design.spec.measure,
-        estimate="whole" if design.spec.whole else "calibrated" if design.controls else design.spec.measure,
+        estimate="calibrated" if design.adjusted else design.spec.measure,
         axes=axes,
         levels=levels,
         variance=read.variance,
         fourth=read.fourth,
+        unit=read.largest_worth,
+        counts=_counts(design),
         controls=tuple(_control(read, control) for control in design.controls),
-        calibration=None if found is None else _calibration(design, found, ratios),
-        whole=design.spec.whole,
+        calibration=None if found is None else _calibration(design, found, raked),
+        whole=None if unkept is None else WholeModel(problems=_told(unkept)),
         sampling=sampling,
     )
 
@@ -59,31 +71,40 @@ def _control(read: Read, control: Known) -> ControlModel:
     )
 
 
-def _calibration(design: Design, found: Calibrated, ratios: tuple[float, ...]) -> CalibrationModel:
-    told = [f"{p.margin}, cell {p.cell}: {p.kind}, {p.detail}" for p in found.problems[:NAMED]]
+def _counts(design: Design) -> NoiseModel | None:
+    law = design.count_law
+    if law is None or design.spec.measure == "count":
+        return None
+    return NoiseModel(variance=law.variance(), fourth=law.fourth_cumulant())
+
+
+def _told(problems: Sequence[Problem]) -> tuple[str, ...]:
+    return tuple(f"{p.margin}, cell {p.cell}: {p.kind}, {p.detail}" for p in problems[:NAMED])
+
+
+def _calibration(design: Design, found: Calibrated, raked: Sequence[Raked]) -> CalibrationModel:
     return CalibrationModel(
         asked=design.spec.calibration.by,
         done="rake" if found.raked else "regression",
         converged=found.converged,
         cycles=found.cycles,
         largest_gap=found.largest_gap,
-        problems=tuple(told),
-        factors=ratios,
+        problems=_told(found.problems),
+        raked=tuple(RakedModel(times=r.times, share=r.share) for r in raked),
     )
 
 
-def fitted(read: Read, cube: Floats, cells: Numbers | None) -> SamplingModel | None:
+def fitted(read: Read, sums: Callable[[Margin], Floats]) -> SamplingModel | None:
     """The variance function through the protected cells of some small tables; None if they tell nothing."""
     columns = []
     for coarse, numbers in zip(read.design.deviated, read.deviations, strict=True):
         margin = Margin.of(coarse, "sampling variances")
         sizes = _sizes(margin)
         moved = np.maximum(read.perturbation.of(sizes), 0.0)
-        columns.append((margin.add_up(cube, cells), moved, read.fourth * sizes.prod(axis=1), _variances(read, numbers)))
+        fourth = tail(moved, None if read.design.controls else read.fourth * sizes.prod(axis=1))
+        columns.append((sums(margin), moved, fourth, _variances(read, numbers)))
     x, moved, fourth, v = (np.concatenate(column) for column in zip(*columns, strict=True))
-    fit = fit_gvf(
-        x, v, noise_of_estimates=moved, spread_of_variances=_spread(read), fourth_of_estimates=_at_most(fourth, moved)
-    )
+    fit = fit_gvf(x, v, noise_of_estimates=moved, spread_of_variances=_spread(read), fourth_of_estimates=fourth)
     if fit.basis == "nothing":
         return None
     return SamplingModel(
@@ -95,11 +116,6 @@ def fitted(read: Read, cube: Floats, cells: Numbers | None) -> SamplingModel | N
         basis=fit.basis,
         cells=fit.cells,
     )
-
-
-def _at_most(fourth: Floats, variance: Floats) -> Floats:
-    """Calibration lowers the variance of a sum, and its fourth cumulant; no sum has a longer tail than one draw."""
-    return np.minimum(fourth, LAPLACE_EXCESS * variance**2)
 
 
 def _variances(read: Read, numbers: Floats) -> Floats:

@@ -48,21 +48,24 @@ def _control(design: Design, control: Known) -> Published:
     what = {
         "measured": f"Control totals by {by}, measured with noise of their own.",
         "exact": f"Control totals by {by}: those of the records, without noise. The caveats say what that reveals.",
-        "public": f"Control totals by {by} from a public file: {control.spec.provenance or control.spec.file}.",
+        "public": f"Control totals by {by} from a public file: {control.spec.provenance}.",
     }[control.kind]
     law = control.law
     column = Column("total", "number", f"{_unit(design)}; {'plus noise' if law is not None else 'without noise'}")
+    about_step = "what calibration adds to every cell of the cube in this total, those without a row included"
+    step = (Column("step", "number", about_step),) if "step" in design.control_columns else ()
     return Published(
         name=control.name,
         by=tuple(control.spec.by),
         domain=control.cells.coarse,
-        guarantee=design.of_control(control),
+        guarantee=design.shown_with(control),
         composes="",
         noise="" if law is None else _law(law, design),
         error=None,
-        columns=(*code_columns(control.cells.coarse), column),
+        columns=(*code_columns(control.cells.coarse), column, *step),
         about=what,
         part_of=design.name,
+        unpaid={"measured": "", "exact": "no epsilon: not protected", "public": "public, no cost"}[control.kind],
         kinds=design.kinds,
     )
 
@@ -148,7 +151,8 @@ def columns(design: Design) -> list[Column]:
         "it, see the caveats",
         "calibrated": f"`{design.spec.measure}` calibrated to the controls; may be negative",
         "whole": f"`{'calibrated' if design.controls else design.spec.measure}` as whole numbers of at least 0 that "
-        "keep the controls, rounded; biased upwards in small cells",
+        "keep the controls, rounded, as far as the model does not name exceptions; small cells are biased upwards and, "
+        "since sums are kept, large ones and tables that are no controls downwards: queries do not use it",
     }
     kinds = {"count": "integer", "whole": "integer"}
     found = code_columns(design.domain)

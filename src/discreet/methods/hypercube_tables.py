@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import pyarrow as pa
@@ -16,10 +17,11 @@ from discreet.methods.hypercube_measured import Read
 from discreet.methods.hypercube_model import cube_model, fitted
 from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
-from discreet.post.calibration import Calibrated, Drawn, Raking, calibrate, factors
+from discreet.post.calibration import Calibrated, Drawn, Raked, Raking, calibrate, raked_variances
 from discreet.post.cube_model import SamplingModel
-from discreet.post.integers import whole
-from discreet.post.margins import Floats
+from discreet.post.integers import LARGEST_TOTAL, Whole, whole
+from discreet.post.margins import Floats, Margin, Problem
+from discreet.post.overlap import carried
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.reservation import Grant
 from discreet.publish.place import Place
@@ -27,9 +29,10 @@ from discreet.publish.tables import stem, write_table
 from discreet.spec.hypercube import Rake
 
 ROWS = 1 << 18  # written at a time
-RUNS, FEWEST = 30, 2  # of a simulation, where none are declared
+RUNS, FEWEST = 30, 4  # of a simulation, where none are declared
 SIMULATED = 1 << 26  # cells in all of them, about
 WORDS = 1 << 16  # of public randomness, for rounding
+LARGEST = 2.0**62  # whole number
 Columns = Mapping[str, Floats | Int64s]
 
 
@@ -52,36 +55,54 @@ class CubeTables:
             name: worth(column, design.step) if name == "total" else column for name, column in held.columns.items()
         }
         best = worth(held.columns[design.spec.measure], design.step)
-        found, ratios = None, tuple[float, ...]()
-        if design.controls:
-            found = self._calibrate(best)
-            numbers["calibrated"] = best = found.values
-            if found.raked or held.cells is not None:
-                ratios = self._factors(found)
-        if design.spec.whole:
-            words = next(self._stream("whole").words(0, WORDS)).reshape(-1)
-            margins = [control.margin for control in design.controls]
-            numbers["whole"] = whole(best.reshape(design.domain.shape), margins, words=words).values.reshape(-1)
+        found = self._calibrate(best) if design.controls else None
+        if found is not None:
+            best = found.values
+        if design.adjusted:
+            numbers["calibrated"] = best
+        rounded = self._whole(best) if design.spec.whole else None
+        if rounded is not None:
+            numbers["whole"] = rounded.values.reshape(-1)
         files = self._write_cube(numbers, held.cells, parts)
-        for control in design.controls:
-            files |= self._write_control(control)
-        return files | self.beside(found, ratios, best)
+        for place, control in enumerate(design.controls):
+            files |= self._write_control(control, found.steps[place] if found and held.cells is not None else None)
+        return files | self.beside(found, None if rounded is None else rounded.problems, best)
 
     def beside(
-        self, found: Calibrated | None = None, ratios: tuple[float, ...] = (), cube: Floats | None = None
+        self,
+        found: Calibrated | None = None,
+        unkept: Sequence[Problem] | None = None,
+        cube: Floats | None = None,
     ) -> dict[str, str]:
         """Deviations of replicates, and the model."""
         files, sampling = dict[str, str](), None
         varied = self.design.spec.varied
         if varied is not None and varied.tables and cube is not None:
-            sampling = fitted(self.read, cube, self.read.held.cells)
+            sampling = fitted(self.read, lambda margin: self._sums(margin, cube, found))
         elif self.design.spec.replicates is not None:
             files, sampling = self._write_deviations(float(self.design.spec.replicates.factor))
-        text = cube_model(self.read, self.grant.simulated, found, ratios, sampling).model_dump_json(indent=1)
+        raked = self._raked_variances(found) if found is not None and found.raked else ()
+        text = cube_model(self.read, self.grant.simulated, found, raked, unkept, sampling).model_dump_json(indent=1)
         name = f"{stem(self.design.name, self.grant.simulated)}.model.json"
         with self.place.create(name) as file:
             file.write(self.grant.protect(text, self.design.guarantee).value.encode())
         return {**files, name: file.sha256()}
+
+    def _sums(self, margin: Margin, cube: Floats, found: Calibrated | None) -> Floats:
+        """A table of the calibrated cube."""
+        sums = margin.add_up(cube, self.read.held.cells)
+        if found is not None and self.read.held.cells is not None:
+            for control, steps in zip(self.design.controls, found.steps, strict=True):
+                sums = sums + carried(steps, control.margin, margin)
+        return sums
+
+    def _whole(self, best: Floats) -> Whole:
+        if np.abs(best).sum() > LARGEST_TOTAL:  # no record may stop a release
+            rounded = np.rint(np.clip(best, 0, LARGEST)).astype(np.int64)
+            return Whole(rounded, None, [], 0, (Problem("beyond", self.design.name, 0, "rounded cell by cell"),))
+        words = next(self._stream("whole").words(0, WORDS)).reshape(-1)
+        margins = [control.margin for control in self.design.controls]
+        return whole(best.reshape(self.design.domain.shape), margins, words=words)
 
     # --- calibration ------------------------------------------------------------------------------------------------
 
@@ -94,29 +115,22 @@ class CubeTables:
         controls = list(self.read.controls.values())
         return calibrate(measure, controls, self.read.variance, self._raking, self.read.held.cells)
 
-    def _factors(self, found: Calibrated) -> tuple[float, ...]:
-        """How much more noise is left than least squares with equal weights would leave, by simulation."""
-        asked, cells = self.design.spec.calibration, self.read.held.cells
-        return factors(
-            found.values,
-            cells,
-            list(self.read.controls.values()),
-            self.read.variance,
-            self._raking if found.raked else None,
-            self._draws(cells is not None),
-            (asked.runs if isinstance(asked, Rake) else None)
-            or min(RUNS, max(SIMULATED // max(len(found.values), 1), FEWEST)),
-        )
+    def _raked_variances(self, found: Calibrated) -> tuple[Raked, ...]:
+        """What noise is left in tables of a raked cube, by simulation."""
+        asked, raking = self.design.spec.calibration, self._raking
+        if raking is None or not isinstance(asked, Rake):
+            return ()
+        runs = asked.runs or min(RUNS, max(SIMULATED // max(len(found.values), 1), FEWEST))
+        controls = list(self.read.controls.values())
+        return raked_variances(found.values, controls, self.read.variance, raking, self._draws(), runs)
 
-    def _draws(self, sparse: bool) -> Iterator[Drawn]:
+    def _draws(self) -> Iterator[Drawn]:
         """Noise like that of the release, from streams that anybody can make: it protects nothing."""
-        run, law, size = 0, self.design.law, self.design.domain.cells
-        while True:
-            stream = self._stream(f"cube {run}")
-            cells, noise = law.sparse(stream, 0, size) if sparse else (None, law.draw(stream, 0, size))
+        law, size = self.design.law, self.design.domain.cells
+        for run in count():
+            noise = law.draw(self._stream(f"cube {run}"), 0, size)
             totals = [self._noise_of(control, run) for control in self.design.controls]
-            yield cells, noise.astype(np.float64) * self.read.largest_worth, totals
-            run += 1
+            yield noise.astype(np.float64) * self.read.largest_worth, totals
 
     def _noise_of(self, control: Known, run: int) -> Floats:
         size = control.cells.coarse.cells
@@ -162,11 +176,14 @@ class CubeTables:
         kinds = self.design.kinds
         return write_table(self.place, name, schema, batches, self.grant.simulated, part, kinds).files
 
-    def _write_control(self, control: Known) -> dict[str, str]:
-        """The totals that the cube was calibrated to, as they were measured."""
-        domain = control.cells.coarse
-        rows = self._rows(domain, {"total": self.read.controls[control.name].totals}, None, 0, domain.cells)
-        return self._table(control.name, ("total",), domain, rows, None, self.design.of_control(control))
+    def _write_control(self, control: Known, steps: Floats | None) -> dict[str, str]:
+        """The totals that the cube was calibrated to, as they were measured; and what a sparse cube's cells move by,
+        which takes all that was measured to know."""
+        domain, numbers = control.cells.coarse, {"total": self.read.controls[control.name].totals}
+        if steps is not None:
+            numbers["step"] = steps
+        rows = self._rows(domain, numbers, None, 0, domain.cells)
+        return self._table(control.name, tuple(numbers), domain, rows, None, self.design.shown_with(control))
 
     def _write_deviations(self, factor: float) -> tuple[dict[str, str], SamplingModel]:
         design, (deviations,) = self.design, self.read.deviations

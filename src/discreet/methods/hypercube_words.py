@@ -29,7 +29,9 @@ def exact(by: Sequence[str]) -> str:
 
 
 def rule(column: str, most: str, grid: str, above: str) -> str:
-    """What becomes of a weight, for plans."""
+    """What becomes of a weight, for the codebook."""
     fate = f"counts as {most}" if above == "clamp" else "means that the record is dropped"
-    step = "" if grid == "1" else f", rounded to multiples of {grid}"
-    return f"{column}: between 0 and {most}{step}; more {fate}; records without a positive weight are dropped"
+    return (
+        f"{column}: between 0 and {most}, rounded to multiples of {grid}; more {fate}; records without a positive "
+        "weight are dropped"
+    )

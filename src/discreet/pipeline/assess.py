@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,26 +22,34 @@ from discreet.engine.spans import CELL
 from discreet.engine.tabulate import keep_records
 from discreet.errors import PublishError, SpecError
 from discreet.evaluate.cube_comparison import Comparison, compare
-from discreet.evaluate.cube_measures import Rule
+from discreet.evaluate.cube_measures import Rule, check_limit
 from discreet.evaluate.cube_plots import association_plot, error_plot, moves_plot, overlap_plot
-from discreet.evaluate.cube_report import assessment_blocks, comparison_blocks
-from discreet.evaluate.cubes import Assessment, Side, replicate_errors
+from discreet.evaluate.cube_report import assessment_blocks, comparison_blocks, comparison_title, publishable
+from discreet.evaluate.cubes import Assessment, Side, Tables, replicate_errors, square_errors
 from discreet.evaluate.cubes import assess as compared
 from discreet.methods import methods
 from discreet.methods.hypercube import HypercubeMethod
 from discreet.noise.key import ReleaseKey
 from discreet.pipeline.check import MARK
 from discreet.pipeline.records import read_records
+from discreet.post.cube import Cube, CubeTable
 from discreet.post.margins import Floats, Margin
 from discreet.publish.cubes import open_counts, open_cube
 from discreet.publish.manifest import FILE as MANIFEST
 from discreet.publish.manifest import read
 from discreet.spec import Release
+from discreet.words import plural
 
 MOST_NUMBERS = 1 << 27  # of the true cube and its replicates, in memory
 MOST_COMPARED, ASKED = 1 << 20, 60  # cells of a cube whose tables are perturbed one by one, tables a dimension
 DIMENSIONS, RUNS = 3, 5
 PER_RECORD = "ε and δ of this comparison are for one record; a unit of several is hidden by as many times ε."
+UNTIED = (
+    "Nothing ties these records to the release, whose key is destroyed: the comparison means something only if they "
+    "are the ones that it was made of, unchanged."
+)
+CLOSE = 1e-6  # relative: what doubles may differ by
+FAR = 10.0  # standard errors of the noise: a total further off is hardly noise
 Observer = Callable[[str, int, int], None]
 
 
@@ -52,6 +61,14 @@ class Asked:
     limit: float = 1.0
     records: int = 3
     cv: float = 0.5
+
+    def __post_init__(self) -> None:
+        check_limit(self.limit)
+        _ = self.rule
+
+    @property
+    def rule(self) -> Rule:
+        return Rule(self.records, self.cv)
 
 
 @dataclass(frozen=True)
@@ -71,11 +88,7 @@ def assess(
     release: Release, published: str, out: Path, asked: Asked, *, frame: Any = None, observe: Observer = silent
 ) -> Assessed:
     """Compare, and write a report into a new folder that only its owner can read."""
-    tables = methods(release)
-    cubes = [t for t in tables if isinstance(t, HypercubeMethod) and asked.table in (None, t.name)]
-    if not cubes:
-        raise SpecError("there is no such cube", where="--table", do="name a table with method hypercube")
-    method = cubes[0]
+    method = _chosen(release, asked.table)
     if out.exists() or any((parent / MANIFEST).exists() for parent in out.resolve().parents):
         raise PublishError("exists already, or lies in a release", where=str(out), do="name a new folder elsewhere")
     if read(published).spec != release.digest():
@@ -89,31 +102,68 @@ def assess(
             where=f"table {method.name}",
             do="assess a cube of fewer cells, or with fewer replicates",
         )
-    protected = _protected(published, method.name)
+    cube = open_cube(published, method.name)
+    protected = _protected(cube, open_counts(published, method.name))
     observe("read", 0, 1)
     with open_engine(release.engine) as engine:
         true = _true(engine, release, method, frame)
     observe("read", 1, 1)
     observe("assess", 0, 1)
-    rule = Rule(asked.records, asked.cv) if true.errors is not None and protected.counts is not None else None
+    rule = asked.rule if true.errors is not None and protected.counts is not None else None
     found = compared(true, protected, asked.limit, rule)
     observe("assess", 1, 1)
+    doubts = [UNTIED, *_strange(cube, true)]
     out.mkdir(mode=0o700, parents=True)
     try:
-        files = _write(out, method.name, found, _interactive(method, true, observe))
+        files = _write(out, cube, found, doubts, _interactive(method, true, observe))
     except BaseException:
         shutil.rmtree(out)
         raise
-    return Assessed(files, _lines(found), found)
+    return Assessed(files, [MARK, *doubts, *_lines(found)], found)
 
 
-def _protected(published: str, name: str) -> Side:
-    cube = open_cube(published, name)
+def _chosen(release: Release, name: str | None) -> HypercubeMethod:
+    """The cube of this name, or the first."""
+    cubes = [table for table in methods(release) if isinstance(table, HypercubeMethod)]
+    if not cubes:
+        raise SpecError(
+            "the release has no table of method hypercube",
+            where=f"release {release.release}",
+            do="assess a release that declares one",
+        )
+    chosen = [table for table in cubes if name in (None, table.name)]
+    if not chosen:
+        known = ", ".join(table.name for table in cubes)
+        raise SpecError(f"there is no cube {name!r}", where="--table", do=f"name one of {known}")
+    return chosen[0]
+
+
+def _protected(cube: Cube, counts: Floats | None) -> Side:
+    @lru_cache(maxsize=1)  # estimates and standard errors are asked for one after the other
+    def table(places: tuple[int, ...]) -> CubeTable:
+        return cube.table([cube.model.axes[place].name for place in places])
+
+    def estimates(margin: Margin) -> Floats:
+        return table(tuple(axis.place for axis in margin.axes)).estimate
 
     def errors(margin: Margin) -> Floats:
-        return cube.table([cube.model.axes[axis.place].name for axis in margin.axes]).se
+        return table(tuple(axis.place for axis in margin.axes)).se
 
-    return Side(cube.model.shape, cube.values, open_counts(published, name), errors, cube.cells)
+    return Side(cube.model.shape, estimates, counts, errors, cube.cells)
+
+
+def _strange(cube: Cube, true: Side) -> list[str]:
+    """Whether the grand total is further from the records' than noise would bring it. Public controls may be."""
+    if any(control.kind == "public" for control in cube.model.controls):
+        return []
+    shown, told = cube.table(), float(true.table(Margin.over(true.shape, []))[0])
+    apart, noise = abs(float(shown.estimate[0]) - told), float(shown.se_perturbation[0])
+    if apart <= FAR * noise + CLOSE * abs(told):
+        return []
+    return [
+        f"The grand total of the release is further from these records' than {FAR:g} standard errors of its noise: "
+        "they are hardly those that it was made of, unless many units have too many records, of which others were kept."
+    ]
 
 
 def _true(engine: Engine, release: Release, method: HypercubeMethod, frame: Any) -> Side:
@@ -125,17 +175,27 @@ def _true(engine: Engine, release: Release, method: HypercubeMethod, frame: Any)
         rows = keep_records(engine, records.joined(), [method.design.domain], release.unit, secret)
     exact = method.exact(engine, rows)
     names = [name for name in exact.columns if name != CELL]
-    dense = np.zeros((len(names), method.design.domain.cells))
+    dense = {name: np.zeros(method.design.domain.cells) for name in names}
     for batch in engine.batches(exact.select(CELL, *names)):
         cells, *columns = (column.to_numpy(zero_copy_only=False) for column in batch.columns)
-        for values, column in zip(dense, columns, strict=True):
-            values[cells] = column
-    shape, step = method.design.domain.shape, float(method.design.step)
-    if len(names) == 1:
-        return Side(shape, dense[0], dense[0])
-    count, total, deviations = dense[0], dense[1] * step, dense[2:] * step
-    errors = replicate_errors(shape, total, total + deviations) if len(deviations) else None
-    return Side(shape, total, count, errors)
+        for name, column in zip(names, columns, strict=True):
+            dense[name][cells] = column
+    shape, step, count = method.design.domain.shape, float(method.design.step), dense.pop("n")
+    if not dense:
+        return Side(shape, count, count)
+    total = dense.pop("w") * step
+    moved = np.array([dense[name] * step for name in names if name in dense])
+    return Side(shape, total, count, _true_errors(method, total, moved))
+
+
+def _true_errors(method: HypercubeMethod, total: Floats, moved: Floats) -> Tables | None:
+    """Sampling errors of the exact cube: from replicates, or from Σ w², which was counted in steps of Σ w²/max."""
+    spec, shape = method.design.spec, method.design.domain.shape
+    if spec.replicates is not None:
+        return replicate_errors(shape, total, total + moved, float(spec.replicates.factor))
+    if spec.squares is not None and spec.weights is not None:
+        return square_errors(shape, moved[0] * float(spec.weights.max), float(spec.squares.effect))
+    return None
 
 
 def _interactive(method: HypercubeMethod, true: Side, observe: Observer) -> Comparison | None:
@@ -151,16 +211,18 @@ def _interactive(method: HypercubeMethod, true: Side, observe: Observer) -> Comp
     return found
 
 
-def _write(out: Path, name: str, found: Assessment, ways: Comparison | None) -> list[Path]:
+def _write(out: Path, cube: Cube, found: Assessment, doubts: list[str], ways: Comparison | None) -> list[Path]:
+    name, variables = cube.model.cube, [axis.name for axis in cube.model.axes]
     pictures = {"near-zero": moves_plot(found, "Cells near zero, before and after")}
     if any(table.overlaps is not None for table in found.tables):
         pictures["overlap"] = overlap_plot(found, "Overlap of confidence intervals")
     if any(table.cramers_v is not None for table in found.tables):
-        pictures["association"] = association_plot(found, "Cramér's V of two-way tables")
-    blocks: list[Block] = [Heading(1, f"Assessment of the cube {name}"), Paragraph(MARK), *assessment_blocks(found)]
+        pictures["association"] = association_plot(found, "Cramér's V of two-way tables", variables)
+    blocks: list[Block] = [Heading(1, f"Assessment of the cube {name}"), *map(Paragraph, [MARK, *doubts])]
+    blocks += assessment_blocks(found, variables)
     if ways is not None:
         blocks += [*comparison_blocks(ways), Paragraph(PER_RECORD)]
-        pictures["interactive"] = error_plot(ways, "One cube, or every table on its own")
+        pictures["interactive"] = error_plot(ways, comparison_title(ways))
     for file, chart in pictures.items():
         chart.save(str(out / f"{file}.svg"))
         blocks.append(Figure(f"{file}.svg", file.replace("-", " ")))
@@ -169,12 +231,13 @@ def _write(out: Path, name: str, found: Assessment, ways: Comparison | None) -> 
 
 
 def _lines(found: Assessment) -> list[str]:
-    lines = [MARK]
+    lines = []
     for one in found.dimensions:
         kept = one.published
         gained = "" if kept is None else f"; publishable {kept.before:,} before, {kept.after:,} after"
         lines.append(
-            f"{one.dimension} variables: mean |difference| {one.estimates.mean_abs:,.3g}, near zero and shown as more "
-            f"{one.moves.to_nonzero:,} of {one.moves.near_zero:,}, the other way {one.moves.to_zero:,}{gained}"
+            f"{plural(one.dimension, 'variable')}: mean |difference| {one.estimates.mean_abs:,.3g}, near zero and "
+            f"shown as more {one.moves.to_nonzero:,} of {one.moves.near_zero:,}, the other way {one.moves.to_zero:,}"
+            f"{gained}"
         )
-    return lines
+    return [*lines, publishable(found)]

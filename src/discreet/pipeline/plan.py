@@ -34,6 +34,7 @@ class PlannedTable:
     error: ExpectedError | None
     sum_of: str
     part_of: str
+    unpaid: str
     notes: tuple[str, ...]
 
     @property
@@ -41,6 +42,8 @@ class PlannedTable:
         """What it adds to the total, in words."""
         if self.sum_of:
             return f"made of {self.sum_of}, no cost"
+        if self.unpaid:
+            return self.unpaid
         part = f", part of {self.part_of}'s" if self.part_of else ""
         return f"epsilon {written(self.guarantee.epsilon)}{part}"
 
@@ -198,6 +201,7 @@ def _planned(method: Method) -> list[PlannedTable]:
             error=table.error,
             sum_of=table.sum_of,
             part_of=table.part_of,
+            unpaid=table.unpaid,
             notes=notes.get(table.name, ()),
         )
         for table in method.published()

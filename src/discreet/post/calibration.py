@@ -1,21 +1,21 @@
 """A perturbed cube made to add up to its controls: by least squares, or by raking to what they reconcile (002, §3.3).
 
 Controls that were perturbed each by itself contradict one another, so no cube meets them all. Least squares weigh every
-number by its noise; their margins agree, and are what raking is asked to meet. Where raking does not get there, least
-squares, which always do, take its place.
+number by its noise; their margins agree, and are what raking is asked to meet. Where raking does not get there, or only
+through negative numbers, least squares, which always do, take its place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.domain import Numbers
+from discreet.errors import ParameterError
 from discreet.post.cube_variance import Known, Perturbation
 from discreet.post.margins import Floats, Margin, Problem
 from discreet.post.rake import rake
@@ -23,6 +23,9 @@ from discreet.post.regression import fit
 
 TABLES = 24  # of each dimension, at most, on which the error of raking is measured
 WORK = 1 << 32  # cells of all of them, in all runs
+BINS = 40  # of estimates, by size
+ENOUGH = 1000  # squared errors, of which a variance is fitted
+ROUNDS = 30  # of reweighting
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +50,7 @@ class Calibrated:
     """The calibrated cube, how it came about, and what stood in the way."""
 
     values: Floats
+    steps: tuple[Floats, ...]  # of each control: what its cells have moved by, and in a sparse cube still have to
     raked: bool
     converged: bool
     cycles: int
@@ -61,62 +65,102 @@ def calibrate(
     raking: Raking | None = None,
     cells: Numbers | None = None,
 ) -> Calibrated:
-    """Least squares with the cube's noise variance; or raked to the margins of that."""
+    """Least squares with the cube's noise variance; or raked to the margins of that, where nothing forbids it.
+
+    Raking with a target or a sum that is not positive may end, but with factors that are negative or huge.
+    """
     margins = [control.margin for control in controls]
     totals = [control.totals for control in controls]
     found = fit(values, margins, totals, [c.variance for c in controls], variance=variance, cells=cells)
+    least = Calibrated(found.values, found.steps, False, found.converged, 0, found.largest_gap, found.problems)
     if raking is None:
-        return Calibrated(found.values, False, found.converged, 0, found.largest_gap, found.problems)
-    agreed = [c.totals if c.variance == 0 else c.margin.add_up(found.values, cells) for c in controls]
-    done = rake(values, margins, agreed, tolerance=raking.tolerance, cycles=raking.cycles, cells=cells)
-    if done.converged:
-        return Calibrated(done.values, True, True, done.cycles, done.largest_gap, done.problems)
-    problems = (*done.problems, *found.problems)
-    return Calibrated(found.values, False, found.converged, done.cycles, found.largest_gap, problems)
+        return least
+    if cells is not None:
+        raise ParameterError("a sparse cube is not raked", where="raking", do="leave it out: least squares add")
+    agreed = [c.totals if c.variance == 0 else c.margin.add_up(found.values) for c in controls]
+    done = rake(values, margins, agreed, tolerance=raking.tolerance, cycles=raking.cycles)
+    if done.converged and not done.problems:
+        return Calibrated(done.values, (), True, True, done.cycles, done.largest_gap, ())
+    return replace(least, cycles=done.cycles, problems=(*done.problems, *found.problems))
 
 
-Drawn = tuple[NDArray[np.int64] | None, Floats, list[Floats]]  # cells and their noise; noise of each control
+@dataclass(frozen=True)
+class Raked:
+    """The variance of a query of a raked cube: times·(what least squares would leave) + share·(the estimate)².
+
+    Raking moves a cell in proportion to what is in it, so large ones err more.
+    """
+
+    times: float
+    share: float
 
 
-def factors(
+Drawn = tuple[Floats, list[Floats]]  # noise of the cube, and of each control
+
+
+def raked_variances(
     cube: Floats,
-    cells: Numbers | None,
     controls: Sequence[Controlled],
     variance: float,
-    raking: Raking | None,
+    raking: Raking,
     draws: Iterator[Drawn],
     runs: int,
-) -> tuple[float, ...]:
-    """By how much the variance of a query of 0, 1, … variables exceeds that of least squares with equal weights.
-
-    Simulated from protected numbers: the calibrated cube stands for the truth, is perturbed and calibrated again.
-    """
+) -> tuple[Raked, ...]:
+    """Of queries of 0, 1, … variables, simulated from protected numbers: the calibrated cube stands for the truth, is
+    perturbed and calibrated again. Never less than least squares would leave."""
     shape = controls[0].margin.shape
     known = tuple(Known(tuple(a.place for a in c.margin.axes), c.variance) for c in controls if c.margin.whole)
     stated = Perturbation(shape, variance, known)
-    truths = [control.margin.add_up(cube, cells) for control in controls]
-    tables = list(_tables(shape, max(len(cube), 1) * runs))
-    found = np.zeros(len(tables))
+    margins = [Margin.over(shape, axes) for axes in _tables(shape, max(len(cube), 1) * runs)]
+    sizes = np.array([[1 if i in _places(m) else size for i, size in enumerate(shape)] for m in margins], np.int64)
+    expected = stated.of(sizes)
+    truths = [control.margin.add_up(cube) for control in controls]
+    bins = np.zeros((len(shape) + 1, BINS, 3))  # how many, the sum of their (estimate)², and of their (error)²
+    flat = cube.reshape(-1)
     for _ in range(runs):
-        moved, noise, totals = next(draws)
-        seen, mine = _added(cells, cube, moved, noise)
-        again = [
-            Controlled(c.margin, truth + extra, c.variance)
-            for c, truth, extra in zip(controls, truths, totals, strict=True)
-        ]
-        result = calibrate(mine, again, variance, raking, seen)
-        error = result.values - _spread(cells, cube, seen)
-        for place, axes in enumerate(tables):
-            found[place] += float(np.mean(Margin.over(shape, axes).add_up(error, seen) ** 2)) / runs
-    expected = np.array([float(stated.of(_sizes(shape, axes))[0]) for axes in tables])
-    dimension = np.array([len(axes) for axes in tables])
-    ratios = [_ratio(found[dimension == d], expected[dimension == d], variance) for d in range(len(shape) + 1)]
-    return tuple(ratios)
+        noise, totals = next(draws)
+        again = [replace(c, totals=truth + extra) for c, truth, extra in zip(controls, truths, totals, strict=True)]
+        error = calibrate(flat + noise, again, variance, raking).values - flat
+        for margin, least in zip(margins, expected, strict=True):
+            if least > 1e-9 * variance:  # else exact totals leave nothing
+                bins[len(margin.axes)] += _binned(margin.add_up(flat) ** 2 / least, margin.add_up(error) ** 2 / least)
+    return tuple(_fitted(_enough(bins, dimension)) for dimension in range(len(shape) + 1))
 
 
-def _ratio(found: Floats, expected: Floats, variance: float) -> float:
-    """Of means; 1 where least squares leave nothing, so that nothing can be compared."""
-    return float(found.mean() / expected.mean()) if expected.mean() > 1e-9 * variance else 1.0
+def _places(margin: Margin) -> list[int]:
+    return [axis.place for axis in margin.axes]
+
+
+def _binned(size: Floats, error: Floats) -> NDArray[np.float64]:
+    """By powers of 2 of the size."""
+    place = np.minimum(np.log2(1 + size), BINS - 1).astype(np.int64)
+    return np.stack([np.bincount(place, weights, BINS) for weights in (None, size, error)], axis=-1)
+
+
+def _enough(bins: Floats, dimension: int) -> Floats:
+    """The errors of one dimension, with those of the next ones where they are few."""
+    for last in range(dimension, len(bins)):
+        found: Floats = bins[dimension : last + 1].sum(axis=0)
+        if found[:, 0].sum() >= ENOUGH:
+            break
+    return found
+
+
+def _fitted(bins: Floats) -> Raked:
+    """error² ≈ times + share·size, by least squares reweighted until the weights are those of the fit."""
+    number, size, error = bins[bins[:, 0] > 0].T
+    if not len(number):
+        return Raked(1.0, 0.0)
+    size, error = size / number, error / number
+    times, share = max(float(error @ number / number.sum()), 1.0), 0.0
+    for _ in range(ROUNDS):
+        weight = number / (times + share * size) ** 2
+        w, wx, wxx = weight.sum(), weight @ size, weight @ size**2
+        wy, wxy = weight @ error, weight @ (size * error)
+        determinant = w * wxx - wx**2
+        share = max(float((w * wxy - wx * wy) / determinant), 0.0) if determinant > 1e-9 * w * wxx else 0.0
+        times = max(float((wy - share * wx) / w), 1.0)
+    return Raked(times, share)
 
 
 def _tables(shape: Sequence[int], work: int) -> Iterator[tuple[int, ...]]:
@@ -124,34 +168,20 @@ def _tables(shape: Sequence[int], work: int) -> Iterator[tuple[int, ...]]:
     most = max(min(TABLES, WORK // (work * (len(shape) + 1))), 1)
     for dimension in range(len(shape) + 1):
         number = comb(len(shape), dimension)
-        chosen = (
-            {round(i * (number - 1) / max(most - 1, 1)) for i in range(min(most, number))} if number > most else None
-        )
-        for place, axes in enumerate(combinations(range(len(shape)), dimension)):
-            if chosen is None or place in chosen:
-                yield axes
+        chosen = {i * (number - 1) // max(most - 1, 1) for i in range(most)} if number > most else range(number)
+        for rank in sorted(chosen):
+            yield _combination(len(shape), dimension, rank)
 
 
-def _sizes(shape: Sequence[int], axes: Sequence[int]) -> Numbers:
-    return np.array([[1 if place in axes else size for place, size in enumerate(shape)]], np.int64)
-
-
-def _added(
-    cells: Numbers | None, cube: Floats, moved: NDArray[np.int64] | None, noise: Floats
-) -> tuple[Numbers | None, Floats]:
-    """The cube and its noise, over the cells of both."""
-    if cells is None or moved is None:
-        return None, cube.reshape(-1) + noise
-    both = np.union1d(cells, moved)
-    values = _spread(cells, cube, both)
-    values[np.searchsorted(both, moved)] += noise
-    return both, values
-
-
-def _spread(cells: Numbers | None, cube: Floats, wider: Numbers | None) -> Floats:
-    """The same cube on more cells."""
-    if cells is None or wider is None:
-        return cube.reshape(-1)
-    values = np.zeros(len(wider))
-    values[np.searchsorted(wider, cells)] = cube
-    return values
+def _combination(n: int, k: int, rank: int) -> tuple[int, ...]:
+    """The combination of k of n numbers at this place of their order, without going through those before it."""
+    found = list[int]()
+    for number in range(n):
+        if len(found) == k:
+            break
+        those_with_it = comb(n - number - 1, k - len(found) - 1)
+        if rank < those_with_it:
+            found.append(number)
+        else:
+            rank -= those_with_it
+    return tuple(found)

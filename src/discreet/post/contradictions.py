@@ -6,10 +6,7 @@ Two tables of one cube agree on every sum that both of them know. Where they do 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import reduce
 from itertools import combinations
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +14,12 @@ from numpy.typing import NDArray
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
 from discreet.post.margins import Axis, Floats, Margin, Problem
+from discreet.post.overlap import arranged, by_place, counts, multiplied
 
 
 def contradictions(margins: Sequence[Margin], targets: Sequence[Floats], tolerance: float) -> list[Problem]:
-    """What is wrong with hard controls: totals that no table of counts has, totals of no cells, pairs that disagree."""
+    """What is wrong with hard controls: totals below 0 or all 0, totals of no cells, pairs that disagree. Three tables
+    of which every pair agrees can still be those of no cube without negative cells: that is not looked for."""
     check(margins, targets)
     controls = list(zip(margins, targets, strict=True))
     signs = [found for margin, totals in controls if (found := _sign(margin, totals))]
@@ -46,93 +45,8 @@ def check(margins: Sequence[Margin], targets: Sequence[Floats]) -> None:
             )
 
 
-def by_place(margin: Margin) -> list[Axis]:
-    """One axis for each of the cube's axes that the margin has, in its order. Two axes made of one are crossed."""
-    return [reduce(_crossed, [margin.axes[i] for i in numbers]) for numbers in _places(margin)]
-
-
-def arranged(margin: Margin, totals: Floats) -> Floats:
-    """A margin's totals, with the axes of `by_place`."""
-    order = [i for numbers in _places(margin) for i in numbers]
-    table: Floats = totals.reshape(margin.sizes).transpose(order)
-    return table.reshape([axis.size for axis in by_place(margin)])
-
-
-def counts(axis: Axis) -> Numbers:
-    """How many codes each group has."""
-    return np.bincount(axis.groups, minlength=axis.size)
-
-
-@dataclass(frozen=True, eq=False)
-class Overlap:
-    """M_i M_j' of two margins with axes in the cube's order."""
-
-    shared: tuple[int, ...]  # the cube's axes that both have
-    lost: tuple[tuple[int, Floats], ...]  # axes of j alone: added up, each group as often as it has codes
-    kept: tuple[Floats, ...]  # axes of both: a diagonal, or the matrix of codes in both groups
-    shape: tuple[int, ...]  # what is left, beside the axes of i alone
-    weight: Floats  # of the axes of i alone, and of those of neither
-
-    @classmethod
-    def of(cls, shape: tuple[int, ...], a: Sequence[Axis], b: Sequence[Axis]) -> Overlap:
-        of_a, of_b = {axis.place: axis for axis in a}, {axis.place: axis for axis in b}
-        lost = [(i, counts(axis).astype(np.float64)) for i, axis in enumerate(b) if axis.place not in of_a]
-        kept = [_both(axis, of_b[axis.place]) for axis in a if axis.place in of_b]
-        alone = [counts(axis) if axis.place not in of_b else np.ones(1) for axis in a]
-        left = tuple(axis.size if axis.place in of_b else 1 for axis in a)
-        shared = tuple(place for place in of_a if place in of_b)
-        return cls(shared, tuple(lost[::-1]), tuple(kept), left, multiplied(alone) * others(shape, [*a, *b]))
-
-    def added_up(self, table: Floats) -> Floats:
-        """A table of j, without the axes that i lacks."""
-        for i, times in self.lost:
-            table = np.tensordot(table, times, (i, 0))
-        return table
-
-    def spread(self, table: Floats) -> Floats:
-        """From the axes that both have to those of i."""
-        for i, factor in enumerate(self.kept):
-            if factor.ndim == 1:
-                table = table * factor.reshape([-1 if i == k else 1 for k in range(table.ndim)])
-            else:
-                table = np.moveaxis(np.tensordot(factor, table, (1, i)), 0, i)
-        result: Floats = self.weight * table.reshape(self.shape)
-        return result
-
-
-def _both(a: Axis, b: Axis) -> Floats:
-    if np.array_equal(a.groups, b.groups) and a.size == b.size:
-        return counts(a).astype(np.float64)
-    matrix = np.zeros((a.size, b.size))
-    np.add.at(matrix, (a.groups, b.groups), 1.0)
-    return matrix
-
-
-def multiplied(vectors: Sequence[NDArray[np.generic]]) -> Floats:
-    """The outer product."""
-    table: Floats = reduce(np.multiply.outer, vectors, np.ones(()))
-    return table
-
-
-def others(shape: tuple[int, ...], axes: Sequence[Axis]) -> int:
-    """How many combinations of codes the axes have that are not among these."""
-    return prod(size for place, size in enumerate(shape) if place not in {axis.place for axis in axes})
-
-
-def _places(margin: Margin) -> list[list[int]]:
-    """The margin's own numbers of the axes made of each of the cube's axes, in the cube's order."""
-    found: dict[int, list[int]] = {}
-    for i, axis in sorted(enumerate(margin.axes), key=lambda numbered: numbered[1].place):
-        found.setdefault(axis.place, []).append(i)
-    return list(found.values())
-
-
-def _crossed(a: Axis, b: Axis) -> Axis:
-    return Axis(a.place, a.groups * b.size + b.groups, a.size * b.size)
-
-
 def _sign(margin: Margin, totals: Floats) -> Problem | None:
-    """Totals of counts are not negative, and not all zero."""
+    """Totals below 0, which no table of counts has; or zeros alone, which say nothing and scale to nothing."""
     least = int(np.argmin(totals))
     if totals[least] < 0:
         detail = f"the total is {totals[least]:.12g}, and no total of counts is negative"
@@ -165,8 +79,8 @@ def _pair(a: Margin, first: Floats, b: Margin, second: Floats, tolerance: float)
     if excess.max() <= 0:
         return None
     worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
-    where = "in all" if not shared else f"over axes {', '.join(map(str, shared))}"
-    detail = f"{where} its cells add up to {sums_a[worst]:.12g}, those of {b.name} to {sums_b[worst]:.12g}"
+    where = "" if shared else "in all "
+    detail = f"{where}its cells add up to {sums_a[worst]:.12g}, those of {b.name} to {sums_b[worst]:.12g}"
     if (more := int((excess > 0).sum()) - 1) > 0:
         detail += f"; {more} more sums differ"
     return Problem("contradiction", a.name, _first_cell(a, merged, dict(zip(shared, worst, strict=True))), detail)

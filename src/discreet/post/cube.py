@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fractions import Fraction
 from functools import cached_property
 from math import prod
@@ -21,10 +22,12 @@ from discreet.errors import ParameterError
 from discreet.post.cube_model import CubeModel
 from discreet.post.cube_variance import Known, Perturbation
 from discreet.post.margins import Axis, Floats, Margin
-from discreet.post.sampling import LAPLACE_EXCESS, Gvf, interval, replicate_variance, standard_error
+from discreet.post.overlap import carried
+from discreet.post.sampling import Gvf, interval, outward, replicate_variance, standard_error, tail
 
 LEVEL = Fraction(9, 10)
 MOST_CELLS = 1 << 26  # of one table
+SHOWN = 5  # codes that an error names
 Where = Mapping[str, Sequence[str]]
 
 
@@ -64,6 +67,7 @@ class Cube:
     values: Floats
     cells: Numbers | None = None
     deviations: Floats | None = None  # (cells, R), where the release has them
+    steps: tuple[Floats, ...] = ()  # of each control, where calibration moves all cells of a sparse cube
 
     def table(self, by: Sequence[str] = (), where: Where | None = None, *, level: Fraction = LEVEL) -> CubeTable:
         """Estimates by some variables, coarser ones included, of the cells that `where` chooses (codes by variable)."""
@@ -74,33 +78,43 @@ class Cube:
             raise ParameterError(
                 f"{margin.cells:,} rows are more than {MOST_CELLS:,}", where="by", do="ask for less detail"
             )
-        estimate = self._sums(margin, self.values, chosen)
         sizes = self._sizes(margin, axes, chosen)
-        moved = self._perturbation(sizes)
-        number = sizes.prod(axis=1)
-        # Calibration lowers the fourth cumulant as well, but no sum has a longer tail than one draw.
-        fourth = np.minimum(self.model.fourth * number, LAPLACE_EXCESS * moved**2)
-        sampled = self._sampling(margin, chosen, number)
+        rows = np.flatnonzero(sizes.all(axis=1))  # what `where` leaves out is not zero: it is not told
+        if not len(rows):
+            raise ParameterError("no cell of the cube is chosen", where="where", do="choose codes that go together")
+        estimate = self._sums(margin, self.values, chosen)[rows]
+        if self.steps:
+            estimate = estimate + self._carried(margin, chosen)[rows]
+        number = sizes[rows].prod(axis=1)
+        moved = self._perturbation(sizes[rows], estimate)
+        fourth = tail(moved, None if self.model.controls else self.model.fourth * number)
+        sampled = self._sampling(margin, chosen, number, rows)
         error = np.sqrt(moved) if sampled is None else standard_error(estimate, sampled, moved)
         if isinstance(sampled, Gvf):
             low, high = sampled.interval(estimate, moved, level, fourth)
         else:
             low, high = interval(estimate, error, level, fourth)
+        low, high = outward(estimate, low, high, self.model.unit)
         shown = sampled.variance(estimate) if isinstance(sampled, Gvf) else sampled
         deviation = None if shown is None else np.sqrt(np.maximum(shown, 0.0))
-        rows = self._rows(margin, codes)
-        return CubeTable(columns, rows, estimate, error, deviation, np.sqrt(moved), low, high, number, level)
+        named = self._rows(margin, codes, rows)
+        return CubeTable(columns, named, estimate, error, deviation, np.sqrt(moved), low, high, number, level)
 
     # --- what is asked for ------------------------------------------------------------------------------------------
 
     def _axes(self, by: Sequence[str]) -> tuple[list[Axis], tuple[str, ...], list[list[tuple[str, ...]]]]:
+        if isinstance(by, str):
+            raise ParameterError(f"{by!r} is not a list of variables", where="by", do=f'write ["{by}"]')
         axes, columns = list[Axis](), list[str]()
         codes = list[list[tuple[str, ...]]]()
         for name in by:
             place, groups, own, listed = self._variable(name, "by")
             if place in (axis.place for axis in axes):
+                twice = list(by).count(name) > 1
                 raise ParameterError(
-                    f"{name!r} and another one are of the same variable", where="by", do="ask for the finer one alone"
+                    f"{name!r} is named twice" if twice else f"{name!r} and another one are of the same variable",
+                    where="by",
+                    do="name it once" if twice else "ask for the finer one alone",
                 )
             axes.append(Axis(place, groups, len(listed)))
             columns += own
@@ -115,8 +129,9 @@ class Cube:
         for level in self.model.levels:
             if level.name == name:
                 return level.axis, np.array(level.groups), level.columns, level.codes
-        known = ", ".join([*(a.name for a in self.model.axes), *(v.name for v in self.model.levels)])
-        raise ParameterError(f"the cube has no variable {name!r}", where=where, do=f"name one of {known}")
+        known = [*(a.name for a in self.model.axes), *(v.name for v in self.model.levels)]
+        meant = "".join(f", did you mean {near!r}?" for near in get_close_matches(name, known, 1))
+        raise ParameterError(f"the cube has no variable {name!r}{meant}", where=where, do=f"it has {', '.join(known)}")
 
     def _chosen(self, where: Where) -> list[NDArray[np.bool_]]:
         """Which codes of each axis count."""
@@ -127,15 +142,20 @@ class Cube:
             if isinstance(wanted, str) or not all(isinstance(code, str) for code in wanted):
                 raise ParameterError(f"{name} is not a list of codes", where="where", do='write {"name": ["code"]}')
             if strange := next((code for code in wanted if code not in texts), None):
+                more = " …" if len(texts) > SHOWN else ""
                 raise ParameterError(
-                    f"{strange!r} is no code of {name!r}", where="where", do=f"it has {', '.join(list(texts)[:5])} …"
+                    f"{strange!r} is no code of {name!r}",
+                    where="where",
+                    do=f"it has {', '.join(list(texts)[:SHOWN])}{more}",
                 )
             chosen[place] &= np.isin(groups, [texts[code] for code in wanted])
         return chosen
 
-    def _rows(self, margin: Margin, codes: list[list[tuple[str, ...]]]) -> tuple[tuple[str, ...], ...]:
-        """The codes of every row, column by column."""
-        numbers, found = np.arange(margin.cells), list[tuple[str, ...]]()
+    def _rows(
+        self, margin: Margin, codes: list[list[tuple[str, ...]]], numbers: Numbers
+    ) -> tuple[tuple[str, ...], ...]:
+        """The codes of these rows, column by column."""
+        found = list[tuple[str, ...]]()
         for i, columns in enumerate(codes):
             places = numbers // prod(margin.sizes[i + 1 :]) % margin.sizes[i]
             found += [tuple(np.array(column, object)[places]) for column in columns]
@@ -145,18 +165,29 @@ class Cube:
 
     def _sums(self, margin: Margin, values: Floats, chosen: list[NDArray[np.bool_]]) -> Floats:
         if self.cells is None:
-            cube = values.reshape(self.model.shape)
-            left = [np.flatnonzero(keep) for keep in chosen]
-            some = tuple(len(keep) for keep in left)
-            part = cube if some == cube.shape else cube[np.ix_(*left)]
-            axes = tuple(Axis(a.place, a.groups[left[a.place]], a.size) for a in margin.axes)
-            return Margin(margin.name, some, axes).add_up(np.ascontiguousarray(part))
+            cube, some = values.reshape(self.model.shape), _within(margin, chosen)
+            part = cube if some.shape == cube.shape else cube[np.ix_(*chosen)]
+            return some.add_up(np.ascontiguousarray(part))
         kept = np.ones(len(values), np.bool_)
         for place, keep in enumerate(chosen):
             if not keep.all():
                 stride = prod(self.model.shape[place + 1 :])
                 kept &= keep[self.cells // stride % self.model.shape[place]]
         return margin.add_up(values[kept], self.cells[kept])
+
+    def _carried(self, margin: Margin, chosen: list[NDArray[np.bool_]]) -> Floats:
+        """What calibration adds to a table of a sparse cube."""
+        found, some = np.zeros(margin.cells), _within(margin, chosen)
+        for control, steps in zip(self.model.controls, self.steps, strict=True):
+            found += carried(steps, _within(self._control(control.by), chosen), some)
+        return found
+
+    def _control(self, by: Sequence[str]) -> Margin:
+        axes = list[Axis]()
+        for name in by:
+            place, groups, _, listed = self._variable(name, "controls")
+            axes.append(Axis(place, groups, len(listed)))
+        return Margin(" × ".join(by), self.model.shape, tuple(axes))
 
     def _sizes(self, margin: Margin, axes: list[Axis], chosen: list[NDArray[np.bool_]]) -> NDArray[np.int64]:
         """How many codes of each axis a row is made of: (rows, axes)."""
@@ -176,15 +207,18 @@ class Cube:
         known = tuple(Known(c.axes, c.variance) for c in self.model.controls if c.axes is not None)
         return Perturbation(self.model.shape, self.model.variance, known)
 
-    def _perturbation(self, sizes: NDArray[np.int64]) -> Floats:
+    def _perturbation(self, sizes: NDArray[np.int64], estimate: Floats) -> Floats:
         variance: Floats = np.maximum(self.perturbation.of(sizes), 0.0)
         calibration = self.model.calibration
-        if calibration is None or not calibration.factors:
+        if calibration is None or not calibration.raked:
             return variance
         dimension = (sizes < np.array(self.model.shape)).sum(axis=1)
-        return np.asarray(variance * np.array(calibration.factors)[dimension])
+        times, share = np.array([(raked.times, raked.share) for raked in calibration.raked])[dimension].T
+        return np.asarray(np.where(variance > 0, times * variance + share * estimate**2, 0.0))
 
-    def _sampling(self, margin: Margin, chosen: list[NDArray[np.bool_]], number: Numbers) -> Gvf | Floats | None:
+    def _sampling(
+        self, margin: Margin, chosen: list[NDArray[np.bool_]], number: Numbers, rows: Numbers
+    ) -> Gvf | Floats | None:
         model = self.model.sampling
         if model is None:
             return None
@@ -194,5 +228,11 @@ class Cube:
             raise ParameterError(
                 "the deviations of replicates are not loaded", where=model.table, do="open the release"
             )
-        sums = np.stack([self._sums(margin, column, chosen) for column in self.deviations.T], axis=-1)
+        sums = np.stack([self._sums(margin, column, chosen)[rows] for column in self.deviations.T], axis=-1)
         return replicate_variance(sums, factor=model.factor, noise=model.noise * number)
+
+
+def _within(margin: Margin, chosen: list[NDArray[np.bool_]]) -> Margin:
+    """The same table of the cube that has these codes alone."""
+    axes = tuple(Axis(axis.place, axis.groups[chosen[axis.place]], axis.size) for axis in margin.axes)
+    return Margin(margin.name, tuple(int(keep.sum()) for keep in chosen), axes)

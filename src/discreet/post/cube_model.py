@@ -22,12 +22,9 @@ class AxisModel(_Frozen):
     codes: tuple[tuple[str, ...], ...]
 
 
-class LevelModel(_Frozen):
+class LevelModel(AxisModel):
     """A coarser variable: the axis that it groups, and the group of each of its codes."""
 
-    name: str
-    columns: tuple[str, ...]
-    codes: tuple[tuple[str, ...], ...]
     axis: int
     groups: tuple[int, ...]
 
@@ -42,6 +39,13 @@ class ControlModel(_Frozen):
     variance: float  # of the noise in each of its totals
 
 
+class RakedModel(_Frozen):
+    """The variance of a query is times·(what least squares would leave) + share·(the estimate)²: simulated."""
+
+    times: float
+    share: float
+
+
 class CalibrationModel(_Frozen):
     """How the cube was calibrated: what was asked for, what was done, and how well."""
 
@@ -51,7 +55,7 @@ class CalibrationModel(_Frozen):
     cycles: int
     largest_gap: float
     problems: tuple[str, ...]
-    factors: tuple[float, ...]  # variance of queries of 0, 1, … variables over what least squares would have
+    raked: tuple[RakedModel, ...] = ()  # the variance of queries of 0, 1, … variables, where it was raked
 
 
 class SamplingModel(_Frozen):
@@ -70,6 +74,19 @@ class SamplingModel(_Frozen):
     table: str = ""  # of the deviations
 
 
+class NoiseModel(_Frozen):
+    """Variance and fourth cumulant of the noise in one cell."""
+
+    variance: float
+    fourth: float
+
+
+class WholeModel(_Frozen):
+    """Whole numbers beside the estimates: the sums that they could not keep."""
+
+    problems: tuple[str, ...]
+
+
 class CubeModel(_Frozen):
     """Everything about a cube but its cells."""
 
@@ -83,9 +100,11 @@ class CubeModel(_Frozen):
     levels: tuple[LevelModel, ...]
     variance: float  # of the noise in one cell of the measure, before calibration
     fourth: float  # its fourth cumulant
+    unit: float  # one step of it
+    counts: NoiseModel | None = None  # of counts beside totals
     controls: tuple[ControlModel, ...] = ()
     calibration: CalibrationModel | None = None
-    whole: bool = False
+    whole: WholeModel | None = None
     sampling: SamplingModel | None = None
 
     @property

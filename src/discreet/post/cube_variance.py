@@ -112,7 +112,7 @@ class Perturbation:
 
 
 def by_effects(noise: Perturbation, missing: Floats) -> Floats:
-    """Multipliers λ of `regression.fit`, in closed form: from t − M x̃ of all controls, one after the other.
+    """The steps σ²λ of `regression.fit`, in closed form: from t − M x̃ of all controls, one after the other.
 
     Effect E of the cube moves by Σ_C g_C·P_E M_C'(t_C − M_C x̃)(n_C/N) / (1 + Σ_C g_C), over the controls C ⊇ E, g_C
     being their gain; by the mean over the exact ones, if there are any. One control that contains E carries it.
@@ -133,7 +133,7 @@ def by_effects(noise: Perturbation, missing: Floats) -> Floats:
         found = sum(weight * _projected(wide[j], effect) for j, weight in zip(controls, weights, strict=True) if weight)
         moved[controls[0]] += found / (sum(weights) + (not exact))
     back = [_narrowed(table, control) for table, control in zip(moved, noise.controls, strict=True)]
-    return np.concatenate(back) / noise.variance
+    return np.concatenate(back)
 
 
 def _within(control: Known) -> list[Effect]:

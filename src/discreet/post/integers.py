@@ -25,7 +25,7 @@ Int64s = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 TOLERANCE = 1e-6  # a sum that is this near to a whole number is taken for it
-LARGEST_TOTAL = 2**52  # up to which sums of whole numbers are exact in double precision
+LARGEST_TOTAL = 10.0**11  # up to which the rounding errors of sums are far from one half
 CYCLES = 100  # of raking, where negative cells have to be made good
 
 __all__ = ["Whole", "decomposable", "whole"]
@@ -94,7 +94,7 @@ def _checked(
         if cells.shape != flat.shape or not inside:
             raise ParameterError("not ascending numbers of cells, one a value", where="cells", do="sort them")
     if not np.isfinite(flat).all() or np.abs(flat).sum() > LARGEST_TOTAL:
-        raise ParameterError("not finite numbers of a total below 2^52", where="values", do="count in larger units")
+        raise ParameterError("not finite numbers of a total below 10^11", where="values", do="count in larger units")
     if words.dtype != np.uint64 or words.ndim != 1 or not len(words):
         raise ParameterError("no uint64 words", where="words", do="give at least one")
     seed = np.uint64(0)

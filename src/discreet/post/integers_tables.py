@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
-from discreet.post.contradictions import by_place
 from discreet.post.margins import Axis, Margin, Problem
+from discreet.post.overlap import by_place
 
 Int64s = NDArray[np.int64]
 Levels = tuple[int, ...]  # of each of the cube's axes: 0 its codes together, 1 its coarsest groups, … its codes

@@ -9,24 +9,26 @@ there are totals. Raking (002, §3.3) meets noisy totals as if they were exact, 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import inf, prod
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
 from discreet.noise.jit import compiled
-from discreet.post.contradictions import Overlap, arranged, by_place, check, counts, disagreements, multiplied, others
+from discreet.post.contradictions import check, disagreements
 from discreet.post.cube_variance import Known, Perturbation, by_effects
 from discreet.post.margins import Floats, Margin, Problem
+from discreet.post.overlap import Overlap, arranged, by_place, counts, multiplied, others
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-MET = 1e-10  # relative to the largest total: the gap up to which a hard control is met
+MET = 1e-10  # relative to the largest total: the gap up to which nothing more is done about a hard control
+AGREED = 1e-6  # relative to the largest total: public totals that differ by less do not contradict each other
+EPSILON = float(np.finfo(np.float64).eps)
 CLOSE = 1e-14  # relative residual at which the iteration stops
 SOLVED = 1e-10  # relative residual of the normal equations up to which they are solved
 RESTARTS = 4  # each from the true residual, which takes away what rounding has left
@@ -37,9 +39,14 @@ ROW = 512  # cells of the cube, at least, that are worked on at once
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A calibrated cube: as many values, in the same order, as went in."""
+    """A calibrated cube: as many values, in the same order, as went in; and what was added to its cells.
+
+    `steps` has a table for each control: every cell of the cube moves by the sum of the numbers of the totals that it
+    is part of. A sparse cube has moved everywhere, so its `values` are those that went in, and the steps come on top.
+    """
 
     values: Floats
+    steps: tuple[Floats, ...]
     largest_gap: float  # over the hard controls
     converged: bool  # the equations are solved and the hard controls are met
     problems: tuple[Problem, ...]  # why not
@@ -56,30 +63,41 @@ def fit(
 ) -> Fitted:
     """The cube y nearest to the perturbed one and to its controls, each weighed by its noise variance.
 
-    `variance` is σ², that of every cell of the cube. With `cells` the cube is sparse and zero elsewhere. Zeros then
-    stay: Σ (y − x̃)²/w is minimised instead, with w = σ²·N·|x̃|/Σ|x̃|, so that the cube's total keeps its variance σ²N.
+    `variance` is σ², that of every cell of the cube. With `cells` the values are of these, and 0 in all others.
     """
     _check(values, margins, targets, variances, variance, cells)
     if not margins:
-        return Fitted(np.array(values, np.float64, order="C"), 0.0, True, ())
-    space: _Space = _Dense(margins, variance) if cells is None else _Sparse(margins, values, variance, cells)
+        return Fitted(np.array(values, np.float64, order="C"), (), 0.0, True, ())
+    space, totals = _Space(margins), np.concatenate(targets)
     noise = np.repeat(np.array(variances, np.float64), [margin.cells for margin in margins])
-    totals = np.concatenate(targets)
-    missing = totals - space.add_up(values)
-    known = None if cells is not None else _known(margins, variances, variance)
-    multipliers, solved = _solve(space, noise, missing) if known is None else (by_effects(known, missing), True)
-    fitted = space.spread(values, multipliers)
-    gaps = np.where(noise == 0, np.abs(space.add_up(fitted) - totals), 0.0)
-    largest = float(gaps.max(initial=0.0))
-    allowed = MET * max(1.0, float(np.abs(totals[noise == 0]).max(initial=0.0)))
-    met = largest <= allowed
-    if not met and noise.any():  # noise of very different sizes: whatever rounding has left, exact totals come last
-        hard = [(margin, t, 0.0) for margin, t, v in zip(margins, targets, variances, strict=True) if v == 0]
-        last = fit(fitted, *zip(*hard, strict=True), variance=variance, cells=cells)
-        return replace(last, converged=solved and last.converged)
-    missed = np.where(gaps > allowed, gaps, 0.0)
-    problems = [] if met else _problems(margins, targets, missed, missed * (space.diagonal() == 0), solved)
-    return Fitted(fitted, largest, solved and met, tuple(problems))
+    missing = totals - space.add_up(values, cells)
+    steps, solved = _steps(space, variances, variance, missing)
+    hard, scale = noise == 0, max(1.0, float(np.abs(totals[noise == 0]).max(initial=0.0)))
+    rounding = 4 * EPSILON * float(np.abs(values).sum())
+    left = missing - space.product(steps)
+    if hard.any() and not hard.all() and np.abs(left[hard]).max() > MET * scale + rounding:
+        # Noise of very different sizes: whatever rounding has left, exact totals come last.
+        exact = [margin for margin, v in zip(margins, variances, strict=True) if v == 0]
+        more, met = _steps(_Space(exact), [0.0] * len(exact), variance, left[hard])
+        steps[hard] += more
+        solved &= met
+    fitted = values if cells is not None else space.spread(values, steps)
+    left = missing - space.product(steps) if cells is not None else totals - space.add_up(fitted, None)
+    gaps = np.where(hard, np.abs(left), 0.0)
+    missed = np.where(gaps > AGREED * scale + rounding, gaps, 0.0)
+    problems = _problems(margins, targets, missed, missed * (space.diagonal() == 0), solved) if missed.any() else []
+    parts = tuple(np.split(steps, space.splits))
+    return Fitted(fitted, parts, float(gaps.max(initial=0.0)), solved and not missed.any(), tuple(problems))
+
+
+def _steps(space: _Space, variances: Sequence[float], variance: float, missing: Floats) -> tuple[Floats, bool]:
+    """σ²λ from t − M x̃, in closed form where there is one; and whether the equations are solved."""
+    known = _known(space.margins, variances, variance)
+    if known is not None:
+        return by_effects(known, missing), True
+    noise = np.repeat(np.array(variances, np.float64), [margin.cells for margin in space.margins])
+    multipliers, solved = _solve(space, variance, noise, missing)
+    return variance * multipliers, solved
 
 
 def _known(margins: Sequence[Margin], variances: Sequence[float], variance: float) -> Perturbation | None:
@@ -97,13 +115,13 @@ def _problems(
     margins: Sequence[Margin], targets: Sequence[Floats], missed: Floats, unreachable: Floats, solved: bool
 ) -> list[Problem]:
     """Totals of no cells, and pairs of hard controls that contradict each other; else every one that is missed."""
-    nothing = _worst(margins, unreachable, "no cells", "no cell of the cube that is not zero is in it")
-    pairs = disagreements(margins, targets, MET)
+    nothing = _worst(margins, unreachable, "no cells", "no cell of the cube is in it")
+    pairs = disagreements(margins, targets, AGREED)
     if nothing or pairs:
         return nothing + pairs
     if not solved:
         return _worst(margins, missed, "not met", "the iteration has ended before")
-    return _worst(margins, missed, "contradiction", "it cannot be met together with the others and the cube's zeros")
+    return _worst(margins, missed, "contradiction", "it cannot be met together with the others")
 
 
 def _worst(margins: Sequence[Margin], missed: Floats, kind: str, why: str) -> list[Problem]:
@@ -116,34 +134,18 @@ def _worst(margins: Sequence[Margin], missed: Floats, kind: str, why: str) -> li
     ]
 
 
-class _Space(Protocol):
-    """A cube as its controls see it."""
-
-    def add_up(self, values: Floats) -> Floats:
-        """M x: all margins, one after the other."""
-
-    def product(self, multipliers: Floats) -> Floats:
-        """M W M' λ, W the variances of the cells."""
-
-    def diagonal(self) -> Floats:
-        """Of M W M'."""
-
-    def spread(self, values: Floats, multipliers: Floats) -> Floats:
-        """x + W M' λ."""
-
-
-def _solve(space: _Space, noise: Floats, right: Floats) -> tuple[Floats, bool]:
-    """λ with (M W M' + V) λ = right, in the sense of least squares where hard controls contradict each other.
+def _solve(space: _Space, variance: float, noise: Floats, right: Floats) -> tuple[Floats, bool]:
+    """λ with (σ² M M' + V) λ = right, in the sense of least squares where hard controls contradict each other.
 
     Conjugate residuals (Stiefel 1955) on the system scaled to a diagonal of ones. Redundant controls make it singular.
     A residual that the matrix maps to 0 changes no step, and M' maps what it adds to λ to 0 (regression.md).
     """
-    diagonal = space.diagonal() + noise
+    diagonal = variance * space.diagonal() + noise
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
 
     def product(vector: Floats) -> Floats:
         unscaled = scale * vector
-        result: Floats = scale * (space.product(unscaled) + noise * unscaled)
+        result: Floats = scale * (variance * space.product(unscaled) + noise * unscaled)
         return result
 
     target = scale * right
@@ -179,36 +181,43 @@ def _conjugate_residuals(product: Callable[[Floats], Floats], right: Floats, eno
     return solution
 
 
-class _Dense:
-    """Every cell with the same variance. M_i M_j' is a Kronecker product over the cube's axes of small matrices: how
-    many codes lie in group g of i and in group h of j. So a product costs no more than the controls have cells."""
+class _Space:
+    """A cube as its controls see it. M_i M_j' is a Kronecker product over the cube's axes of small matrices: how many
+    codes lie in group g of i and in group h of j. So a product costs no more than the controls have cells."""
 
-    def __init__(self, margins: Sequence[Margin], variance: float) -> None:
-        self._variance = variance
+    def __init__(self, margins: Sequence[Margin]) -> None:
+        self.margins = margins
         self._axes = [by_place(margin) for margin in margins]
         self._shape = margins[0].shape
         sizes = [margin.cells for margin in margins]
-        starts = np.cumsum([0, *sizes[:-1]])
+        self._starts = np.cumsum([0, *sizes[:-1]])
         numbers = [
             start + arranged(margin, np.arange(margin.cells, dtype=np.float64)).reshape(-1)
-            for margin, start in zip(margins, starts, strict=True)
+            for margin, start in zip(margins, self._starts, strict=True)
         ]
         self._order = np.concatenate(numbers).astype(np.int64)  # of the totals, if axes are in the cube's order
-        self._splits = starts[1:]
-        self._rows = _Rows.of(margins, starts)
+        self.splits = self._starts[1:]
         self._cells = sum(sizes)
+
+    @cached_property
+    def _rows(self) -> _Rows:
+        return _Rows.of(self.margins, self._starts)
 
     @cached_property
     def _overlaps(self) -> list[list[Overlap]]:
         return [[Overlap.of(self._shape, a, b) for b in self._axes] for a in self._axes]
 
-    def add_up(self, values: Floats) -> Floats:
+    def add_up(self, values: Floats, cells: Ints | None) -> Floats:
+        """M x: all margins, one after the other."""
+        if cells is not None:
+            return np.concatenate([margin.add_up(values, cells) for margin in self.margins])
         sums = np.zeros(self._cells)
         _add_rows(values.reshape(-1), self._rows.heads, self._rows.tails, self._rows.flat, sums)
         return sums
 
-    def product(self, multipliers: Floats) -> Floats:
-        parts = np.split(multipliers[self._order], self._splits)
+    def product(self, steps: Floats) -> Floats:
+        """M M' s."""
+        parts = np.split(steps[self._order], self.splits)
         tables = [part.reshape([axis.size for axis in axes]) for part, axes in zip(parts, self._axes, strict=True)]
         left: dict[tuple[int, tuple[int, ...]], Floats] = {}  # what each table is, added up to the axes that it shares
         found = [np.zeros_like(table) for table in tables]
@@ -217,20 +226,20 @@ class _Dense:
                 if (j, overlap.shared) not in left:
                     left[j, overlap.shared] = overlap.added_up(tables[j])
                 found[i] += overlap.spread(left[j, overlap.shared])
-        result = np.empty_like(multipliers)
-        result[self._order] = self._variance * np.concatenate([table.reshape(-1) for table in found])
+        result = np.empty_like(steps)
+        result[self._order] = np.concatenate([table.reshape(-1) for table in found])
         return result
 
     def diagonal(self) -> Floats:
-        """How many cells of the cube each total adds up, times their variance."""
+        """How many cells of the cube each total adds up."""
         result = np.empty(self._cells)
         own = [multiplied([counts(axis) for axis in axes]) * others(self._shape, axes) for axes in self._axes]
-        result[self._order] = self._variance * np.concatenate([table.reshape(-1) for table in own])
+        result[self._order] = np.concatenate([table.reshape(-1) for table in own])
         return result
 
-    def spread(self, values: Floats, multipliers: Floats) -> Floats:
+    def spread(self, values: Floats, steps: Floats) -> Floats:
+        """x + M' s."""
         found = np.array(values, np.float64, order="C")
-        steps = self._variance * multipliers
         _spread_rows(found.reshape(-1), self._rows.heads, self._rows.tails, self._rows.flat, steps)
         return found
 
@@ -286,51 +295,6 @@ def _spread_rows(values: Floats, heads: Ints, tails: Ints, flat: Flags, steps: F
                 part[column] += steps[heads[j, row] + tails[j, column]]
         for column in range(width):
             part[column] += whole
-
-
-class _Sparse:
-    """Some cells, each with a variance in proportion to its absolute value; the others are zero and stay so."""
-
-    def __init__(self, margins: Sequence[Margin], values: Floats, variance: float, cells: Ints) -> None:
-        size = np.abs(values)
-        total = float(size.sum()) or 1.0
-        self._weights = size * (variance * prod(margins[0].shape) / total)
-        starts = np.cumsum([0, *(margin.cells for margin in margins)])
-        self._parents = np.empty((len(margins), len(cells)), np.int64)
-        for j, margin in enumerate(margins):
-            self._parents[j] = starts[j] + margin.parents(cells)
-        self._cells = int(starts[-1])
-
-    def add_up(self, values: Floats) -> Floats:
-        sums = np.zeros(self._cells)
-        for parents in self._parents:
-            sums += np.bincount(parents, weights=values, minlength=self._cells)
-        return sums
-
-    def product(self, multipliers: Floats) -> Floats:
-        result = np.zeros_like(multipliers)
-        _through_rows(self._parents, self._weights, multipliers, result)
-        return result
-
-    def diagonal(self) -> Floats:
-        return self.add_up(self._weights)
-
-    def spread(self, values: Floats, multipliers: Floats) -> Floats:
-        found = np.array(values, np.float64, order="C")
-        for parents in self._parents:
-            found += self._weights * multipliers[parents]
-        return found
-
-
-@compiled
-def _through_rows(parents: Ints, weights: Floats, multipliers: Floats, result: Floats) -> None:
-    """M W M' λ, cell by cell."""
-    for cell in range(len(weights)):
-        step = 0.0
-        for j in range(len(parents)):
-            step += multipliers[parents[j, cell]]
-        for j in range(len(parents)):
-            result[parents[j, cell]] += weights[cell] * step
 
 
 def _check(

@@ -207,6 +207,24 @@ def interval(x: ArrayLike, se: ArrayLike, level: Fraction, fourth: ArrayLike = 0
     return centre - half, centre + half
 
 
+def tail(variance: Floats, fourth: Floats | None) -> Floats:
+    """The fourth cumulant to reckon with, of a sum of noise with this variance: what it is known to be, or that of
+    Laplace noise; and never more than that."""
+    most: Floats = LAPLACE_EXCESS * variance**2
+    return most if fourth is None else np.minimum(fourth, most)
+
+
+def outward(x: ArrayLike, low: Floats, high: Floats, unit: float) -> tuple[Floats, Floats]:
+    """An interval about x̃ whose ends are whole units of noise away, cut at 0: no count and no total is negative.
+
+    Noise of few steps is no normal law: of 100 cells at ε = 7 the sum is right with probability 0.84, and ± 0.7 at 9 in
+    10 would say no more than ± 0. Rounded outwards every level holds (sampling.md).
+    """
+    centre = np.asarray(x, np.float64)
+    below, above = (np.ceil((part / unit) * (1 - 1e-12)) * unit for part in (centre - low, high - centre))
+    return np.maximum(centre - below, 0.0), np.maximum(centre + above, 0.0)
+
+
 class Reliability(IntEnum):
     """How an estimate may be used."""
 
@@ -234,14 +252,17 @@ def reliability(x: ArrayLike, se: ArrayLike, *, caution: float, withhold: float)
 def _deviations(variance: Floats, level: Fraction, fourth: ArrayLike, unsure: ArrayLike = 0.0) -> Floats:
     """How many standard deviations wide: z + e·κ₄/variance² + (z³ + z)·u/8.
 
-    The second term is for the tails of the noise, with the excess of Laplace noise at most. The third is the first of
+    The second term is for the tails of the noise, with the excess of Laplace noise at most; below 11 in 12, where it
+    would make the interval narrower, it is left out. The third is the first of
     Student's law with 2/u degrees of freedom, u the squared relative error of the variance (Satterthwaite 1946).
     """
     check_level(level)
     z, e = expansion(level)
     with np.errstate(divide="ignore", invalid="ignore"):
         excess = np.nan_to_num(np.asarray(fourth, np.float64) / variance**2, nan=0.0, posinf=LAPLACE_EXCESS)
-    wide: Floats = z + e * np.clip(excess, 0.0, LAPLACE_EXCESS) + (z**3 + z) / 8 * np.asarray(unsure, np.float64)
+    wide: Floats = (
+        z + max(e, 0.0) * np.clip(excess, 0.0, LAPLACE_EXCESS) + (z**3 + z) / 8 * np.asarray(unsure, np.float64)
+    )
     return wide
 
 
@@ -326,12 +347,13 @@ def _bound(x: Floats, v: Floats, s2: Floats, spread: Floats, total: float) -> Gv
 
 
 def _pairs(*columns: ArrayLike) -> list[Floats]:
-    """Columns of one length; all but the first two are of noise, and not negative."""
+    """Columns of one length; the third and fourth are variances."""
     try:
         found = np.broadcast_arrays(*(np.asarray(column, np.float64).reshape(-1) for column in columns))
     except ValueError as error:
         raise ParameterError("pairs are not one of each a cell", where="pairs", do="give equal lengths") from error
-    if not all((np.abs(part) < LARGEST**2).all() for part in found) or any((part < 0).any() for part in found[2:]):
+    variances = found[2:4]  # a fourth cumulant may be negative
+    if not all((np.abs(part) < LARGEST**2).all() for part in found) or any((part < 0).any() for part in variances):
         raise ParameterError("a pair is not finite, or a variance of noise negative", where="pairs", do="leave it out")
     return [np.ascontiguousarray(part) for part in found]
 

@@ -90,7 +90,13 @@ def expansion(level: Fraction) -> tuple[float, float]:
 
 def check_level(level: Fraction) -> None:
     """A level is an exact fraction strictly between 0 and 1."""
-    if type(level) is not Fraction or not 0 < level < 1:
+    if type(level) is not Fraction:
+        raise ParameterError(
+            f"a level is an exact fraction, found a {type(level).__name__}",
+            where="level",
+            do="write Fraction(19, 20) for 0.95",
+        )
+    if not 0 < level < 1:
         raise ParameterError("a level lies strictly between 0 and 1", where="level", do="try Fraction(9, 10)")
 
 

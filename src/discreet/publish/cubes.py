@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from math import prod
 from pathlib import Path
@@ -17,41 +17,69 @@ from pydantic import ValidationError
 from discreet.domain import Numbers
 from discreet.errors import PublishError
 from discreet.post.cube import Cube
-from discreet.post.cube_model import CubeModel
+from discreet.post.cube_model import AxisModel, CubeModel
 from discreet.publish.manifest import Manifest, TableEntry, read
 from discreet.publish.place import Place, place_at
 from discreet.publish.tables import stem
 
 
-def open_cube(folder: str | Path, name: str | None = None) -> Cube:
+def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = False) -> Cube:
     """A cube of a published release; the only one, if no name is given. Files that are not what the manifest lists are
-    refused."""
+    refused. With `counts` queries are about numbers of records, where the release has them beside weighted totals."""
     where = str(folder)
     manifest, place = read(where), place_at(where)
     table = _entry(manifest, name, where)
     model = _model(manifest, place, table.name)
-    files = [file for file in table.files if file.endswith(".parquet")]
+    if counts:
+        model = _of_counts(model)
+    files = _parquet(table.files)
     if not files:
         raise PublishError("has no Parquet file", where=f"cube {table.name}", do="publish it with `formats: [parquet]`")
-    cells, (values,) = _columns(manifest, place, files, model, [model.estimate])
-    dense = model.form == "dense"
+    dense, what = model.form == "dense", f"cube {table.name}"
+    cells, (values,) = _columns(manifest, place, files, model.axes, [model.estimate], what, every=dense)
     deviations = None
     if model.sampling is not None and model.sampling.kind == "replicates":
         listed = next(t.files for t in manifest.tables if t.name == model.sampling.table)
         columns = [f"d{i}" for i in range(1, model.sampling.replicates + 1)]
-        _, found = _columns(manifest, place, [f for f in listed if f.endswith(".parquet")], model, columns)
+        _, found = _columns(manifest, place, _parquet(listed), model.axes, columns, what)
         deviations = np.stack(found, axis=-1)
-    return Cube(model, values, None if dense else cells, deviations)
+    steps = () if dense else tuple(_steps(manifest, place, model))
+    return Cube(model, values, None if dense else cells, deviations, steps)
+
+
+def _of_counts(model: CubeModel) -> CubeModel:
+    if model.measure == "count":
+        return model
+    if model.counts is None:
+        raise PublishError("has no counts", where=f"cube {model.cube}", do="publish them with `epsilon`")
+    own = {"variance": model.counts.variance, "fourth": model.counts.fourth, "unit": 1.0}
+    none = {"controls": (), "calibration": None, "sampling": None}
+    return model.model_copy(update={"measure": "count", "estimate": "count", **own, **none})
+
+
+def _steps(manifest: Manifest, place: Place, model: CubeModel) -> Iterator[NDArray[np.float64]]:
+    """What calibration adds to the cells of each control."""
+    axes: dict[str, AxisModel] = {axis.name: axis for axis in (*model.axes, *model.levels)}
+    for control in model.controls:
+        files = next(t.files for t in manifest.tables if t.name == control.name)
+        by = [axes[name] for name in control.by]
+        yield _columns(manifest, place, _parquet(files), by, ["step"], f"control {control.name}")[1][0]
 
 
 def open_counts(folder: str | Path, name: str) -> NDArray[np.float64] | None:
     """The protected unweighted counts of a cube's cells, in the order of `open_cube`; None if it has none."""
     manifest, place = read(str(folder)), place_at(str(folder))
     table = _entry(manifest, name, str(folder))
-    files = [file for file in table.files if file.endswith(".parquet")]
+    files = _parquet(table.files)
     if "count" not in pq.read_schema(pa.BufferReader(_content(manifest, place, files[0]))).names:
         return None
-    return _columns(manifest, place, files, _model(manifest, place, name), ["count"])[1][0]
+    model = _model(manifest, place, name)
+    every = model.form == "dense"
+    return _columns(manifest, place, files, model.axes, ["count"], f"cube {name}", every=every)[1][0]
+
+
+def _parquet(files: Sequence[str]) -> list[str]:
+    return [file for file in files if file.endswith(".parquet")]
 
 
 def _entry(manifest: Manifest, name: str | None, where: str) -> TableEntry:
@@ -89,33 +117,39 @@ def _model(manifest: Manifest, place: Place, name: str) -> CubeModel:
 
 
 def _columns(
-    manifest: Manifest, place: Place, files: list[str], model: CubeModel, names: list[str]
+    manifest: Manifest,
+    place: Place,
+    files: list[str],
+    axes: Sequence[AxisModel],
+    names: list[str],
+    what: str,
+    *,
+    every: bool = True,
 ) -> tuple[Numbers, list[NDArray[np.float64]]]:
-    """The cell of every row, and these numbers of it."""
-    pieces = list(_pieces(manifest, place, sorted(files), model, names))
+    """The cell of every row, and these numbers of it, in order."""
+    pieces = list(_pieces(manifest, place, sorted(files), axes, names))
     cells, *columns = (np.concatenate(column) for column in zip(*pieces, strict=True))
     order = np.argsort(cells, kind="stable")
-    whole = model.form == "sparse" or len(cells) == prod(model.shape)
+    whole = not every or len(cells) == prod(len(axis.codes) for axis in axes)
     if not whole or (len(cells) and (np.diff(cells[order]) <= 0).any()):
-        raise PublishError("does not list every cell once", where=f"cube {model.cube}", do="restore it from a copy")
+        raise PublishError("does not list every cell once", where=what, do="restore it from a copy")
     return cells[order].astype(np.int64), [column[order].astype(np.float64) for column in columns]
 
 
 def _pieces(
-    manifest: Manifest, place: Place, files: list[str], model: CubeModel, names: list[str]
+    manifest: Manifest, place: Place, files: list[str], axes: Sequence[AxisModel], names: list[str]
 ) -> Iterator[list[NDArray[Any]]]:
-    codes = [column for axis in model.axes for column in axis.columns]
+    codes = [column for axis in axes for column in axis.columns]
     for file in files:
         table = pq.read_table(pa.BufferReader(_content(manifest, place, file)), columns=[*codes, *names])
-        yield [_numbers(table, model), *(table.column(name).to_numpy() for name in names)]
+        yield [_numbers(table, axes), *(table.column(name).to_numpy() for name in names)]
 
 
-def _numbers(table: pa.Table, model: CubeModel) -> NDArray[np.int64]:
+def _numbers(table: pa.Table, axes: Sequence[AxisModel]) -> NDArray[np.int64]:
     """The number of each row's cell."""
     found = np.zeros(table.num_rows, np.int64)
-    for place, axis in enumerate(model.axes):
-        stride = prod(model.shape[place + 1 :])
-        found += stride * _places(table, axis.columns, axis.codes)
+    for axis in axes:
+        found = found * len(axis.codes) + _places(table, axis.columns, axis.codes)
     return found
 
 

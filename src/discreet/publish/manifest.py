@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.place import place_at
+from discreet.words import as_path, is_uri
 
 FILE = "manifest.json"
 COMPARATOR = "discreet-comparator/1"  # the format of what is only there to be compared, and is no release
@@ -84,6 +85,8 @@ class Manifest(_Part):
 
 def read(where: str | Path) -> Manifest:
     """The manifest of a release; a folder without one is refused."""
+    if not is_uri(str(where)) and Path(as_path(str(where))).is_file():
+        raise PublishError("is a file", where=str(where), do="name the folder of a release")
     try:
         text = place_at(str(where)).read(FILE)
         if COMPARATOR.encode() in text and b'"discreet-manifest/' not in text:
@@ -92,10 +95,12 @@ def read(where: str | Path) -> Manifest:
             )
         return Manifest.model_validate_json(text)
     except FileNotFoundError:
+        there = is_uri(str(where)) or Path(as_path(str(where))).exists()
+        what = "it is not a release, or not a finished one" if there else "there is no such folder"
         raise PublishError(
-            "has no manifest: it is not a release, or not a finished one",
+            f"has no manifest: {what}",
             where=str(where),
-            do="run `discreet resume` if a run was interrupted",
+            do="name the folder of a release; run `discreet resume` if a run was interrupted",
         ) from None
     except (ValidationError, OSError):
         raise PublishError(

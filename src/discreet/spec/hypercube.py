@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from discreet.privacy.events import Name
 from discreet.privacy.exact import Positive, written
-from discreet.spec.strict import ColumnName, Strict, within
+from discreet.spec.strict import ColumnName, Strict, unknown, within
 
 LARGEST = 2**31  # grid steps of a weight: two thousand million records of this weight still add up
+FINE, FINER = 10**4, 10**6  # steps of the largest weight, at least, where no grid is declared; and if it is squared
 Cap = Annotated[int, Field(ge=1, le=2**29)]
 Weight = Annotated[Positive, AfterValidator(within(Fraction(1, 10**9), 10**12))]
 
@@ -39,13 +40,33 @@ def _average(data: Any) -> Any:
     return data
 
 
-class Weights(Strict):
-    """How many each record stands for: multiples of `grid`, at most `max`. With `noise: largest` a weighted total costs
-    `epsilon`; with `average` it takes the noise of the count, and nothing is promised."""
+def fine(most: Fraction, steps: int = FINE) -> Fraction:
+    """The largest power of ten that is at most max/steps and of which max is a multiple, if there is one: a finer grid
+    costs nothing, for noise has the scale of max.
 
+    >>> written(fine(Fraction(200))), written(fine(Fraction(10**4))), written(fine(Fraction("123.456")))
+    ('0.01', '1', '0.001')
+    """
+    step = Fraction(10**12)
+    while step > most / steps:
+        step /= 10
+    finer = step
+    while (most / finer).denominator > 1 and most / finer <= LARGEST:
+        finer /= 10
+    return finer if most / finer <= LARGEST else step
+
+
+class Weights(Strict):
+    """How many each record stands for: rounded to multiples of `grid`, at most `max`. With `noise: largest` a weighted
+    total costs `epsilon`; with `average` it takes the noise of the count, and nothing is promised."""
+
+    needs: ClassVar = {
+        "column": "the column of weights",
+        "max": "the largest weight, a public number; noise is in proportion to it, and larger weights count as it",
+    }
     column: ColumnName
     max: Weight
-    grid: Weight = Fraction(1)
+    grid: Annotated[Weight, Field(default_factory=lambda known: fine(known["max"]))]
     above: Literal["clamp", "drop"] = "clamp"
     noise: Annotated[Literal["largest"] | Average, BeforeValidator(_average)] = "largest"
     epsilon: Positive | None = None
@@ -56,7 +77,10 @@ class Weights(Strict):
         if not 1 <= self.max / self.grid <= LARGEST:
             raise ValueError(f"max {written(self.max)} is not between 1 and 2^31 steps of the grid")
         if (self.max / self.grid).denominator > 1:
-            raise ValueError(f"max {written(self.max)} is no multiple of the grid {written(self.grid)}")
+            raise ValueError(
+                f"max {written(self.max)} is no multiple of the grid {written(self.grid)}: "
+                "declare a `grid` that divides it"
+            )
         if isinstance(self.noise, Average):
             if self.epsilon is not None or self.cap is not None:
                 raise ValueError("with `noise: average` totals take the noise of the counts: leave epsilon and cap out")
@@ -78,6 +102,7 @@ class Control(Strict):
     """A lower-dimensional table that the cube is made to add up to: measured with its own epsilon, taken from a public
     file, or exact, which is not private."""
 
+    needs: ClassVar = {"by": "variables of the cube, or coarser ones; `[]` for the total of all"}
     name: Name
     by: list[str]
     epsilon: Positive | None = None
@@ -99,6 +124,8 @@ class Control(Strict):
             raise ValueError("cap bounds the noise of a control that is measured, with `epsilon`")
         if self.file is None and {"value", "provenance"} & self.model_fields_set:
             raise ValueError("value and provenance belong to a `file`")
+        if self.file is not None and not self.provenance.strip():
+            raise ValueError("key 'provenance' is missing: where the totals of the `file` come from; it is published")
         return self
 
 
@@ -120,14 +147,39 @@ class Rake(Strict):
 
 def _calibration(data: Any) -> Any:
     """`calibration: rake` for {by: rake}."""
-    return {"by": data} if isinstance(data, str) else data
+    if isinstance(data, str | dict):
+        found = {"by": data} if isinstance(data, str) else data
+        if "by" not in found:
+            raise ValueError("key 'by' is missing: `regression` or `rake`")
+        if found["by"] not in ("regression", "rake"):
+            raise ValueError(unknown(str(found["by"]), ["regression", "rake"], "calibration"))
+        return found
+    if isinstance(data, Regression | Rake):
+        return data
+    raise ValueError("expected `regression`, `rake`, or keys and values")
 
 
 class Numbered(Strict):
     """Columns prefix1 … prefixN."""
 
+    needs: ClassVar = {"prefix": "`{prefix: rep_, count: 20}` is rep_1 … rep_20", "count": "how many columns there are"}
     prefix: ColumnName
     count: Annotated[int, Field(ge=2, le=1000)]
+
+
+def _columns(data: Any) -> Any:
+    """A list of 2 … 1,000 columns, each once; or a prefix and a count."""
+    if isinstance(data, list):
+        if not 2 <= len(data) <= 1000:
+            raise ValueError(f"replicates are 2 to 1,000 columns, found {len(data)}")
+        if double := next((name for name in data if data.count(name) > 1), None):
+            raise ValueError(f"names column {double!r} twice")
+        return data
+    if isinstance(data, dict):
+        return Numbered.model_validate(data)
+    if isinstance(data, Numbered):
+        return data
+    raise ValueError("expected a list of columns, or `{prefix: rep_, count: 20}`")
 
 
 class Replicates(Strict):
@@ -135,7 +187,12 @@ class Replicates(Strict):
     an epsilon of its own: deviations of the cube itself, or of some small tables, through which a variance function is
     fitted."""
 
-    columns: Annotated[list[ColumnName], Field(min_length=2, max_length=1000)] | Numbered
+    needs: ClassVar = {
+        "columns": "the replicate weights, a list of columns or `{prefix: rep_, count: 20}`",
+        "epsilon": "what measuring sampling variances costs",
+        "bound": "how far a replicate weight may lie from the weight, a public number; noise is in proportion to it",
+    }
+    columns: Annotated[list[ColumnName] | Numbered, BeforeValidator(_columns)]
     epsilon: Positive
     bound: Weight
     factor: Positive = Fraction(4)
@@ -152,9 +209,14 @@ class Squares(Strict):
     """Sampling variances without replicates: sums of squared weights of some small tables, measured, times a design
     effect that is public. A variance function is fitted through them."""
 
+    needs: ClassVar = {
+        "epsilon": "what measuring sampling variances costs",
+        "tables": "small ones, `[[strength], [outdoors]]`; a variance function is fitted through their cells",
+        "effect": "the design effect: 1 for a simple random sample; clustered surveys have more, 1.5 to 3 often",
+    }
     epsilon: Positive
     tables: Annotated[list[Annotated[list[str], Field(min_length=1)]], Field(min_length=1)]
-    effect: Weight = Fraction(1)
+    effect: Weight
 
 
 class Hypercube(Strict):
@@ -175,6 +237,14 @@ class Hypercube(Strict):
     )
     whole: bool = False
     formats: Annotated[list[Literal["parquet", "csv"]], Field(min_length=1, max_length=2)] = ["parquet"]
+
+    @model_validator(mode="after")
+    def _finer(self) -> Hypercube:
+        """w²/max, in steps, is little for weights far below max."""
+        if self.squares is not None and self.weights is not None and "grid" not in self.weights.model_fields_set:
+            finer = self.weights.model_copy(update={"grid": fine(self.weights.max, FINER)})
+            object.__setattr__(self, "weights", finer)
+        return self
 
     @model_validator(mode="after")
     def _costs(self) -> Hypercube:
@@ -203,6 +273,10 @@ class Hypercube(Strict):
             )
         if self.whole:
             raise ValueError("whole numbers are made of a dense cube: leave `whole` out")
+        if isinstance(self.calibration, Rake):
+            raise ValueError(
+                "raking multiplies, so the cells without a row stay 0: leave `calibration` out, least squares adds"
+            )
         if self.replicates is not None and not self.replicates.tables:
             raise ValueError("replicates of a sparse cube would have noise in every cell: name small `tables`")
         return self
@@ -211,6 +285,8 @@ class Hypercube(Strict):
     def _coherent(self) -> Hypercube:
         if self.replicates is not None and self.weights is None:
             raise ValueError("replicates are weights: declare `weights` as well")
+        if self.replicates and self.weights and self.replicates.bound / self.weights.grid > LARGEST:
+            raise ValueError("the `bound` of replicates is more than 2^31 steps of the grid: lower it")
         if self.squares is not None and (self.weights is None or self.replicates is not None):
             raise ValueError("squares are of `weights`, and take the place of `replicates`")
         if "calibration" in self.model_fields_set and not self.controls:
@@ -220,6 +296,8 @@ class Hypercube(Strict):
             raise ValueError(f"two controls are called {double!r}")
         if len(set(self.formats)) < len(self.formats):
             raise ValueError("formats names one twice")
+        if "parquet" not in self.formats:
+            raise ValueError("parquet is needed to query the cube; csv comes beside: write `formats: [parquet, csv]`")
         return self
 
     @property

@@ -89,8 +89,9 @@ class Release(Strict):
                 found[attribute.name] = attribute
         return found
 
-    def domain(self, by: Sequence[str], where: str, places: Sequence[str] = ()) -> Domain:
-        """The cells that these attributes span; `places` are where they are named, if not in `by`."""
+    def domain(self, by: Sequence[str], where: str, places: Sequence[str] = (), do: str = "") -> Domain:
+        """The cells that these attributes span; `places` are where they are named, if not in `by`; `do` says which
+        could be meant."""
         for i, name in enumerate(by):
             place = places[i] if places else f"{where}.by[{i}]"
             if isinstance(nested := self.domains.get(name), HierarchyDomain) and name not in self.attributes:
@@ -105,7 +106,7 @@ class Release(Strict):
                 raise SpecError(
                     unknown(name, list(self.attributes), "attribute"),
                     where=place,
-                    do=hint or "declare it under `domains`",
+                    do=hint or do or "write it as it is declared under `domains`, or declare it there",
                 )
         return Domain(tuple(self.attributes[name] for name in by))
 
@@ -147,15 +148,16 @@ class Release(Strict):
         """The cells of a cube, of its controls, of the tables whose deviations are measured, and its strata."""
         where = f"tables.{table.name}"
         found = {table.name: self.domain(table.by, where)}
+        do = f"name variables of the cube ({', '.join(table.by)}), or coarser levels of them"
         for control in table.controls:
-            found[f"{table.name}_{control.name}"] = self.domain(control.by, f"{where}.controls.{control.name}")
+            found[f"{table.name}_{control.name}"] = self.domain(control.by, f"{where}.controls.{control.name}", do=do)
         key = "squares" if table.replicates is None else "replicates"
         for i, by in enumerate([] if table.varied is None else table.varied.tables):
             places = [f"{where}.{key}.tables[{i}][{j}]" for j in range(len(by))]
-            found[f"{table.name}~varied{i}"] = self.domain(by, where, places)
+            found[f"{table.name}~varied{i}"] = self.domain(by, where, places, do)
         if table.weights is not None and isinstance(average := table.weights.noise, Average):
             places = [f"{where}.weights.noise.average.strata[{i}]" for i in range(len(average.strata))]
-            found[f"{table.name}~strata"] = self.domain(average.strata, where, places)
+            found[f"{table.name}~strata"] = self.domain(average.strata, where, places, do)
         return found
 
     def _flows(self, table: Flows) -> dict[str, Domain]:

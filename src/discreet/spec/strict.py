@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
@@ -16,9 +16,11 @@ ColumnName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Strict(BaseModel):
-    """Unknown keys are refused, with the nearest known one; values are what they look like."""
+    """Unknown keys are refused, with the nearest known one; values are what they look like. `needs` says what a missing
+    key is for."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    needs: ClassVar[Mapping[str, str]] = {}
 
     @model_validator(mode="before")
     @classmethod
@@ -28,6 +30,9 @@ class Strict(BaseModel):
                 if key not in cls.model_fields:
                     text = unknown(str(key), [name for name in cls.model_fields if name != "base"])
                     raise PydanticCustomError("unknown_key", "{text}", {"text": text, "key": str(key)})
+            for key, why in cls.needs.items():
+                if key not in data:
+                    raise ValueError(f"key {key!r} is missing: {why}")
         return data
 
 

@@ -26,7 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except DiscreetError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2
-    sys.stdout.writelines(f"{path}\n" for path in vars(written).values())
+    for path in vars(written).values():
+        sys.stdout.writelines(f"{one}\n" for one in (path if isinstance(path, tuple) else (path,)))
     return 0
 
 
@@ -90,6 +91,9 @@ def _progress(given: argparse.Namespace) -> Progress | None:
 
 
 def _show(done: int, total: int) -> None:
+    """One line that is written over; where nobody can, only the last."""
+    if done < total and not sys.stderr.isatty():
+        return
     end = "\n" if done == total else "\r"
     sys.stderr.write(f"{done:,} of {total:,} records{end}")
     sys.stderr.flush()

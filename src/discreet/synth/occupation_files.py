@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,8 @@ class OccupationFiles:
     survey: Path
     occupations: Path
     major_groups: Path
-    requirements: Path  # the folder of lists is that of the other two; this one names them
+    requirements: Path  # which there are
+    lists: tuple[Path, ...]  # of the codes of each
 
 
 def write_occupations(
@@ -39,17 +40,22 @@ def write_occupations(
     """Write `occupations(rows, seed, …)` into `folder`, some quotes at a time."""
     design = Design(rows, seed, requirements, replicates, occupations)
     public = public_folder(folder)
-    _, *names = (field.name for field in fields(OccupationFiles))
-    paths = OccupationFiles(folder / "survey.parquet", *(public / f"{name}.csv" for name in names))
+    paths = OccupationFiles(
+        folder / "survey.parquet",
+        public / "occupations.csv",
+        public / "major_groups.csv",
+        public / "requirements.csv",
+        tuple(public / f"{one.name}.csv" for one in requirements),
+    )
     listed = design.listed
     of = ((code, GROUPS[group].code, label) for code, group, label in zip(*listed.public, strict=True))
     write_csv(paths.occupations, ("occupation", "major_group", "label"), of)
     write_csv(paths.major_groups, ("major_group", "label"), (group[:2] for group in GROUPS))
     write_csv(paths.requirements, ("requirement", "label"), ((one.name, one.label) for one in requirements))
-    for one in requirements:
-        write_csv(public / f"{one.name}.csv", (one.name, "label"), zip(one.codes, one.labels, strict=True))
+    for one, path in zip(requirements, paths.lists, strict=True):
+        write_csv(path, (one.name, "label"), zip(one.codes, one.labels, strict=True))
     unfinished, done = paths.survey.with_suffix(".parquet.part"), 0  # a killed run leaves nothing that looks whole
-    lists = (listed.codes, *(one.codes for one in requirements))
+    codes = (listed.codes, *(one.codes for one in requirements))
     # The Arrow schema is left out, so codes read back as plain strings.
     with pq.ParquetWriter(
         unfinished, _schema(design), compression="snappy", use_dictionary=list(design.names), store_schema=False
@@ -57,7 +63,7 @@ def write_occupations(
         for block in sample(design, draw):
             quote = np.arange(done, done + len(block.weight))
             columns = [pa.array(block.establishment), pa.array(quote)]
-            columns += [coded(codes, of) for codes, of in zip(block.codes, lists, strict=True)]
+            columns += [coded(found, of) for found, of in zip(block.codes, codes, strict=True)]
             columns += [pa.array(weight) for weight in (block.weight, *replicated(design, block))]
             writer.write_table(pa.Table.from_arrays(columns, schema=writer.schema), row_group_size=BLOCK)
             done += len(quote)

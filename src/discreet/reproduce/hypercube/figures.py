@@ -1,4 +1,4 @@
-"""Pictures of Table 4: variances by dimension, and convergence by tolerance."""
+"""Pictures of Table 4: variances by dimension, what is left of them, and convergence by tolerance."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 
 from discreet.evaluate.plots import COLOURS
 from discreet.evaluate.tradeoff_plots import decades, ends
+from discreet.post.margins import Floats
 from discreet.reproduce.hypercube import printed
-from discreet.reproduce.hypercube.explained import as_in_the_paper
-from discreet.reproduce.hypercube.simulation import SHARE, Estimated
+from discreet.reproduce.hypercube.explained import BEFORE, as_in_the_paper
+from discreet.reproduce.hypercube.simulation import SHARE
 from discreet.reproduce.hypercube.study import Study
 from discreet.reproduce.hypercube.tables import NOTHING
 
@@ -26,13 +27,26 @@ SHADES = (
     "#56B4E9",
     "#999999",
 )  # told apart by all eyes
+WITHOUT, RAKED, BEST = "without calibration, converged runs", "raked, converged runs", "least squares, the same runs"
+PAPER_WITHOUT, PAPER_WITH = "paper, without", "paper, with"
+LOOKS: dict[str, tuple[str, float, list[int], str]] = {  # colour, width of a line, dash, mark
+    WITHOUT: ("#9ecae1", 7, [1, 0], "circle"),
+    RAKED: (COLOURS[1], 3, [1, 0], "square"),
+    BEST: (COLOURS[2], 1.5, [5, 3], "triangle-up"),
+    PAPER_WITHOUT: ("#000000", 0, [1, 0], "circle"),
+    PAPER_WITH: ("#000000", 0, [1, 0], "diamond"),
+}
 FINEST, COARSEST, A_DECADE = -8, 0, 8  # of tolerances
 Row = dict[str, Any]
 
 
 def figures(study: Study) -> dict[str, Any]:
     """Every chart by the name of its file."""
-    charts = {"variance-by-dimension": _variances(study), "convergence": _convergence(study)}
+    charts = {
+        "variance-by-dimension": _variances(study),
+        "variance-left": _left(study),
+        "convergence": _convergence(study),
+    }
     for chart in charts.values():
         chart.config.aria = False  # a description of every point would be most of the file
     return charts
@@ -40,27 +54,45 @@ def figures(study: Study) -> dict[str, Any]:
 
 def data(study: Study) -> dict[str, tuple[tuple[str, ...], list[Sequence[object]]]]:
     """What each figure shows, for programs: columns and rows by the name of the file."""
-    found = {"variance-by-dimension": variance_rows(study), "convergence": share_rows(study)}
+    found = {
+        "variance-by-dimension": variance_rows(study),
+        "variance-left": left_rows(study),
+        "convergence": share_rows(study),
+    }
     return {name: (tuple(rows[0]), [tuple(row.values()) for row in rows]) for name, rows in found.items()}
 
 
 def variance_rows(study: Study) -> list[Row]:
-    """By dimension, ours and theirs."""
-    made = study.simulated
-    raked = as_in_the_paper(made.raked)
-    lines = {
-        "without calibration, all runs": Estimated.of(made.raked.before).mean,
-        "raked, converged runs": raked.after.mean,
-        "least squares, all runs": Estimated.of(made.least_squares).mean,
-        "paper, without": np.array(printed.WITHOUT, np.float64),
-        "paper, with": np.array(printed.WITH, np.float64),
-    }
+    """By dimension, ours and theirs: all over converged runs."""
     return [
         {"series": name, "dimension": d, "variance": float(value)}
-        for name, values in lines.items()
+        for name, values in _series(study).items()
         for d, value in enumerate(values, 1)
         if value > NOTHING
     ]
+
+
+def left_rows(study: Study) -> list[Row]:
+    """With calibration, of what there is without; the paper's where three digits are printed."""
+    found = _series(study)
+    pairs = {RAKED: WITHOUT, BEST: WITHOUT, PAPER_WITH: PAPER_WITHOUT}
+    return [
+        {"series": name, "dimension": d, "left": float(after / before)}
+        for name, base in pairs.items()
+        for d, (after, before) in enumerate(zip(found[name], found[base], strict=True), 1)
+        if before > NOTHING and (name != PAPER_WITH or d <= BEFORE.stop)
+    ]
+
+
+def _series(study: Study) -> dict[str, Floats]:
+    raked = as_in_the_paper(study.simulated.raked)
+    return {
+        WITHOUT: raked.before.mean,
+        RAKED: raked.after.mean,
+        BEST: study.simulated.least_squares_where(raked.tolerance).mean,
+        PAPER_WITHOUT: np.array(printed.WITHOUT, np.float64),
+        PAPER_WITH: np.array(printed.WITH, np.float64),
+    }
 
 
 def share_rows(study: Study) -> list[Row]:
@@ -75,30 +107,41 @@ def share_rows(study: Study) -> list[Row]:
 
 def _variances(study: Study) -> Any:
     rows = variance_rows(study)
-    names = list(dict.fromkeys(row["series"] for row in rows))
     low, high = ends([row["variance"] for row in rows])
-    ours = [row for row in rows if not row["series"].startswith("paper")]
-    theirs = [row for row in rows if row["series"].startswith("paper")]
-    x = alt.X("dimension:Q", title="variables of the table", axis=alt.Axis(values=list(range(1, 11)), grid=False))
     y = alt.Y(
         "variance:Q",
         title="variance of noise (log scale)",
         scale=alt.Scale(type="log", domain=[low, high], nice=False, padding=6),
         axis=alt.Axis(values=decades(low, high), format="~g"),
     )
-    shades = [*SHADES[:3], "#000000", "#000000"]
-    colour = alt.Color("series:N", scale=alt.Scale(domain=names, range=shades), sort=None)
-    marks = ["stroke", "stroke", "stroke", "circle", "diamond"]
-    shape = alt.Shape("series:N", scale=alt.Scale(domain=names, range=marks), sort=None)
-    lines = alt.Chart(alt.InlineData(values=ours)).mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)
-    points = alt.Chart(alt.InlineData(values=theirs)).mark_point(size=55, strokeWidth=1.5)
-    points = points.encode(x=x, y=y, color=colour, shape=shape)
     subtitle = [
-        f"Noise in all cells of all tables of a dimension, pooled; {study.runs:,} runs. With exact one-way controls",
-        "nothing is left at dimension 1, which a log scale cannot show.",
+        f"Noise in all cells of all tables of a dimension, pooled; {study.runs:,} runs, of which those that converge",
+        "count. With exact one-way controls nothing is left at dimension 1, which a log scale cannot show.",
     ]
-    title = "Table 4. What calibration to one-way tables does to noise"
-    return _framed(alt.layer(lines, points), title, subtitle, 2)
+    return _framed(_by_dimension(rows, y), "Table 4. What calibration to one-way tables does to noise", subtitle, 2)
+
+
+def _left(study: Study) -> Any:
+    y = alt.Y("left:Q", title="variance with / without calibration", axis=alt.Axis(format=".0%"))
+    subtitle = ["1 − reduction, over the same converged runs. Above 100%: calibration adds noise."]
+    return _framed(_by_dimension(left_rows(study), y), "Table 4. What calibration leaves of the noise", subtitle, 2)
+
+
+def _by_dimension(rows: list[Row], y: alt.Y) -> Any:
+    """Lines of ours, wide ones below, so that they are seen where they coincide; points of the paper."""
+    names = list(dict.fromkeys(row["series"] for row in rows))
+    shades, widths, dashes, marks = zip(*(LOOKS[name] for name in names), strict=True)
+    x = alt.X("dimension:Q", title="variables of the table", axis=alt.Axis(values=list(range(1, 11)), grid=False))
+    colour = alt.Color("series:N", scale=alt.Scale(domain=names, range=list(shades)), sort=None)
+    shape = alt.Shape("series:N", scale=alt.Scale(domain=names, range=list(marks)), sort=None)
+    layers = []
+    for name, width, dash in zip(names, widths, dashes, strict=True):
+        mine = alt.Chart(alt.InlineData(values=[row for row in rows if row["series"] == name]))
+        if width:
+            layers.append(mine.mark_line(strokeWidth=width, strokeDash=dash).encode(x=x, y=y, color=colour))
+        points = mine.mark_point(size=55, strokeWidth=1.5, filled=bool(width), opacity=1)
+        layers.append(points.encode(x=x, y=y, color=colour, shape=shape))
+    return alt.layer(*layers)
 
 
 def _convergence(study: Study) -> Any:

@@ -120,6 +120,10 @@ class Simulated:
         """Cases in the smallest cell of the true margins."""
         return int(min(margin.add_up(self.cube).min() for margin in MARGINS))
 
+    def least_squares_where(self, tolerance: float) -> Estimated:
+        """Least squares over the runs whose raking meets a tolerance: they have less noise than others."""
+        return Estimated.of(self.least_squares, self.raked.converged(tolerance))
+
 
 def simulate(cube: Floats, runs: int, seed: int, observe: Observer) -> Simulated:
     """All calibrations of the same noise."""
