@@ -256,3 +256,9 @@ def test_a_module_fits_in_a_head(file: Path) -> None:
     lines = file.read_text(encoding="utf-8").splitlines()
     assert len(lines) < 400
     assert not lines or lines[0].startswith(('"""', "#", "from __future__"))
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    """pytest imports them by name: the second would not be collected, and a run of one folder does not show it."""
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))

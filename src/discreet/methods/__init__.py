@@ -54,6 +54,15 @@ class ExpectedError:
 
 
 @dataclass(frozen=True)
+class Additive:
+    """A column with independent noise of one law in every cell: sums of it have a known error."""
+
+    column: str
+    variance: float
+    fourth: float  # cumulant
+
+
+@dataclass(frozen=True)
 class Published:
     """One published table, as `plan`, the codebook and the manifest describe it."""
 
@@ -70,6 +79,7 @@ class Published:
     form: str = "dense"
     sum_of: str = ""  # the table whose protected numbers it adds up, at no cost
     part_of: str = ""  # the table whose cost includes its own
+    additive: Additive | None = None  # what may be added up
     unpaid: str = ""  # why it has no epsilon of its own, if it has none
     parts: int = 1  # the files that it is cut into
     kinds: Kinds = KINDS

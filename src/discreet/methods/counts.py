@@ -23,7 +23,7 @@ from discreet.engine.spans import Progress, Span, Spans
 from discreet.engine.tabulate import Rows, count_cells
 from discreet.engine.values import Binned, Observed
 from discreet.errors import DomainError, GuaranteeError, ParameterError
-from discreet.methods import Column, ExpectedError, Grain, Measurement, Published, code_columns
+from discreet.methods import Additive, Column, ExpectedError, Grain, Measurement, Published, code_columns
 from discreet.methods.cells import Int64s, dense, merge, ranges
 from discreet.methods.units import refuse_unless_records
 from discreet.methods.writing import Made, Places, write_parts
@@ -108,6 +108,7 @@ class CountsMethod:
                 columns=tuple(self.columns()),
                 form=self.spec.form,
                 parts=len(self.spans[0]),
+                additive=Additive("count", self.law.variance(), self.law.fourth_cumulant()),
             )
         ]
 

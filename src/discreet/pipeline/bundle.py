@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from discreet.engine import Engine
 from discreet.engine.fingerprint import Bound
@@ -151,7 +151,9 @@ def _doc(table: Published, simulated: bool) -> codebook.TableDoc:
     columns = tuple((c.name, c.type, c.meaning) for c in table.columns)
     names = tuple(file_names(table.name, simulated, table.parts, table.kinds))
     about = " ".join(text for text in (table.about, f"Noise: {table.noise}." if table.noise else "") if text)
-    return codebook.TableDoc(table.name, names, about, columns, (*table.domain.attributes, *table.further))
+    attributes = (*table.domain.attributes, *table.further)
+    additive = None if table.additive is None else asdict(table.additive)
+    return codebook.TableDoc(table.name, names, about, columns, attributes, additive)
 
 
 @dataclass(frozen=True)

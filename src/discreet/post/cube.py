@@ -21,7 +21,7 @@ from discreet.domain import Numbers
 from discreet.errors import ParameterError
 from discreet.post.cube_model import CubeModel
 from discreet.post.cube_variance import Known, Perturbation
-from discreet.post.margins import Axis, Floats, Margin
+from discreet.post.margins import Axis, Floats, Margin, reduced
 from discreet.post.overlap import carried
 from discreet.post.sampling import Gvf, interval, outward, replicate_variance, standard_error, tail
 
@@ -167,7 +167,10 @@ class Cube:
         if self.cells is None:
             cube, some = values.reshape(self.model.shape), _within(margin, chosen)
             part = cube if some.shape == cube.shape else cube[np.ix_(*chosen)]
-            return some.add_up(np.ascontiguousarray(part))
+            places = sorted(axis.place for axis in some.axes)
+            left = reduced(np.ascontiguousarray(part), places)
+            axes = tuple(Axis(places.index(axis.place), axis.groups, axis.size) for axis in some.axes)
+            return Margin(some.name, left.shape, axes).add_up(left)
         kept = np.ones(len(values), np.bool_)
         for place, keep in enumerate(chosen):
             if not keep.all():

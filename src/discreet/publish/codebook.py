@@ -22,6 +22,7 @@ class TableDoc:
     about: str
     columns: tuple[tuple[str, str, str], ...]  # name, type, meaning
     attributes: tuple[Attribute, ...]
+    additive: Mapping[str, object] | None = None  # the column that adds up, variance and fourth cumulant of its noise
 
 
 def as_json(
@@ -50,7 +51,8 @@ def _lines(value: object, depth: int, margin: str = "") -> str:
 
 def _table(table: TableDoc) -> dict[str, object]:
     columns = [{"name": name, "type": kind, "meaning": meaning} for name, kind, meaning in table.columns]
-    return {"files": list(table.files), "about": table.about, "columns": columns}
+    found: dict[str, object] = {"files": list(table.files), "about": table.about, "columns": columns}
+    return found if table.additive is None else {**found, "additive": table.additive}
 
 
 def _attribute(attribute: Attribute) -> dict[str, object]:

@@ -47,6 +47,16 @@ def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = Fal
     return Cube(model, values, None if dense else cells, deviations, steps)
 
 
+def open_additive(folder: str | Path, model: CubeModel) -> Cube:
+    """A table of counts whose noise the codebook states, as a cube that answers queries."""
+    manifest, place = read(str(folder)), place_at(str(folder))
+    table = next(t for t in manifest.tables if t.name == model.cube)
+    dense, what = model.form == "dense", f"table {table.name}"
+    files = _parquet(table.files)
+    cells, (values,) = _columns(manifest, place, files, model.axes, [model.estimate], what, every=dense)
+    return Cube(model, values, None if dense else cells)
+
+
 def _of_counts(model: CubeModel) -> CubeModel:
     if model.measure == "count":
         return model

@@ -1,0 +1,183 @@
+"""Published releases, opened to be asked: every file verified, nothing else in the folder, no manifest no release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from discreet.errors import PublishError
+from discreet.post.cube import Cube
+from discreet.post.cube_model import AxisModel, CubeModel
+from discreet.publish.cubes import open_additive, open_cube
+from discreet.publish.manifest import FILE, Manifest, TableEntry, read
+from discreet.publish.place import sha256 as digest_of
+from discreet.publish.tables import stem
+from discreet.serve.asking import About, AskedWrongly, Measure, Table, Variable
+from discreet.serve.cube_table import CubeTable
+from discreet.serve.stored_table import StoredTable
+
+CODEBOOK = "codebook.json"
+ERRORS = ("_se", "_moe90", "_low90", "_high90", "_width")
+
+
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """All tables that are served, and what they were made of."""
+
+    tables: Mapping[str, Table]
+    simulation: bool
+    digest: str  # of all manifests: what is published, and so what every answer depends on
+
+    @classmethod
+    def of(cls, folders: Sequence[str | Path]) -> Catalogue:
+        """Open releases. A folder with a file that its manifest does not list, or without a manifest, is refused."""
+        if not folders:
+            raise PublishError("nothing to serve", where="folders", do="name the folder of a release")
+        found: dict[str, Table] = {}
+        simulated, digest = False, sha256()
+        for folder in folders:
+            release = _Release.of(Path(folder))
+            simulated |= release.manifest.simulation
+            digest.update((release.path / FILE).read_bytes())
+            for table in release.tables():
+                if table.about.id in found:
+                    raise PublishError(
+                        f"has a table {table.about.id!r}, as another one has", where=str(folder), do="serve them apart"
+                    )
+                found[table.about.id] = table
+        return cls(found, simulated, digest.hexdigest())
+
+    def table(self, name: str) -> Table:
+        found = self.tables.get(name)
+        if found is None:
+            raise AskedWrongly(f"no table {name[:60]!r}", where="tables", do="the catalogue lists what there is")
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Release:
+    path: Path
+    manifest: Manifest
+    codebook: dict[str, Any]
+
+    @classmethod
+    def of(cls, path: Path) -> _Release:
+        manifest = read(path)
+        there = {str(file.relative_to(path)) for file in path.rglob("*") if not file.is_dir()}
+        if strange := sorted(there - {FILE, *manifest.files}):
+            raise PublishError(
+                "is not in the manifest", where=f"{path}: {strange[0]}", do="serve the release as it was published"
+            )
+        if any(file.is_symlink() for file in path.rglob("*")):
+            raise PublishError("has a symbolic link", where=str(path), do="serve the release as it was published")
+        for name, expected in manifest.files.items():
+            if name not in there or digest_of(path / name) != expected:
+                raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
+        if CODEBOOK not in manifest.files:
+            raise PublishError("has no codebook", where=str(path), do="publish it again with this version")
+        return cls(path, manifest, json.loads((path / CODEBOOK).read_text()))
+
+    def tables(self) -> list[Table]:
+        return [self._table(entry) for entry in self.manifest.tables if _parquet(entry)]
+
+    def _table(self, entry: TableEntry) -> Table:
+        document = self.codebook["tables"][entry.name]
+        about = self._about(entry, document)
+        if f"{stem(entry.name, self.manifest.simulation)}.model.json" in self.manifest.files:
+            return self._cube(about, open_cube(self.path, entry.name))
+        if document.get("additive"):
+            return self._cube(about, open_additive(self.path, self._additive(entry, document["additive"])))
+        return self._stored(about, entry, document)
+
+    def _about(self, entry: TableEntry, document: Mapping[str, Any]) -> About:
+        return About(
+            id=entry.name,
+            title=entry.name.replace("_", " ").capitalize(),
+            release=self.manifest.release,
+            method=entry.method,
+            guarantee=entry.guarantee_in_words,
+            caveats=tuple(entry.guarantee.caveats),
+            noise=entry.noise,
+            notes=tuple(text for text in (self.manifest.notice, document.get("about", "")) if text),
+            updated=self.manifest.reserved.isoformat(),
+            simulation=self.manifest.simulation,
+        )
+
+    def _cube(self, about: About, cube: Cube) -> CubeTable:
+        known = self.codebook["attributes"]
+        axes = (*cube.model.axes, *cube.model.levels)
+        labels = {a.name: known[a.name]["labels"] for a in axes if a.name in known and known[a.name]["labels"]}
+        return CubeTable(about, cube, labels, {a.name: _words(a.name) for a in axes})
+
+    def _additive(self, entry: TableEntry, noise: Mapping[str, Any]) -> CubeModel:
+        known = self.codebook["attributes"]
+        axes = tuple(
+            AxisModel(
+                name=name,
+                columns=tuple(known[name]["columns"]),
+                codes=tuple(tuple(code) for code in known[name]["codes"]),
+            )
+            for name in entry.by
+        )
+        return CubeModel(
+            cube=entry.name,
+            simulation=self.manifest.simulation,
+            form="sparse" if entry.form == "sparse" else "dense",
+            measure="count",
+            estimate=noise["column"],
+            axes=axes,
+            levels=(),
+            variance=noise["variance"],
+            fourth=noise["fourth"],
+            unit=1.0,
+        )
+
+    def _stored(self, about: About, entry: TableEntry, document: Mapping[str, Any]) -> StoredTable:
+        columns = document["columns"]
+        codes = [column["name"] for column in columns if column["type"] == "code"]
+        numbers = [c for c in columns if c["type"] in ("integer", "number") and c["name"] != "status"]
+        names = [c["name"] for c in numbers]
+        measures = tuple(
+            Measure(c["name"], _words(c["name"]), 0 if c["type"] == "integer" else 3, _about_what(c["name"], names))
+            for c in numbers
+        )
+        flag = "status" if any(c["name"] == "status" for c in columns) else ""
+        files = tuple(self.path / name for name in _parquet(entry))
+        return StoredTable(about, files, tuple(self._variables(codes)), measures, flag)
+
+    def _variables(self, columns: Sequence[str]) -> list[Variable]:
+        """A variable for each column of codes; its codes are those that any attribute has for it."""
+        found = []
+        for column in columns:
+            codes: dict[str, str] = {}
+            for attribute in self.codebook["attributes"].values():
+                if column in attribute["columns"]:
+                    place, alone = attribute["columns"].index(column), len(attribute["columns"]) == 1
+                    labels = attribute["labels"] if alone and attribute["labels"] else [None] * len(attribute["codes"])
+                    for code, label in zip(attribute["codes"], labels, strict=True):
+                        if label or code[place] not in codes:
+                            codes[code[place]] = label or code[place]
+            found.append(Variable(column, _words(column), tuple(codes), tuple(codes.values())))
+        return found
+
+
+def _parquet(entry: TableEntry) -> list[str]:
+    return [name for name in entry.files if name.endswith(".parquet")]
+
+
+def _about_what(name: str, names: Sequence[str]) -> str:
+    """The measure whose error a column tells, by its name."""
+    if name == "moe90":
+        return "count" if "count" in names else ""
+    for ending in ERRORS:
+        if name.endswith(ending) and name.removesuffix(ending) in names:
+            return name.removesuffix(ending)
+    return ""
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ").capitalize()

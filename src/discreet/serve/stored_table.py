@@ -1,0 +1,126 @@
+"""A published table on the web as it is: its cells are looked up, not added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pyarrow.dataset import dataset
+
+from discreet.serve.asking import (
+    About,
+    Answer,
+    AskedWrongly,
+    Floats,
+    Measure,
+    Question,
+    Status,
+    Variable,
+    at_most,
+    checked,
+)
+from discreet.serve.cube_table import CAUTION, WITHHOLD
+
+Flags = NDArray[np.bool_]
+NORMAL90 = 1.6448536269514722
+FINE = 1  # the status of a number that may be used; others are withheld by a published rule
+
+
+@dataclass(frozen=True, eq=False)
+class StoredTable:
+    """Rows of Parquet files, found by their codes."""
+
+    about: About
+    files: tuple[Path, ...]
+    variables: tuple[Variable, ...]  # one for each column of codes
+    measures: tuple[Measure, ...]
+    flag: str = ""  # the column that says which numbers are withheld
+    additive = False
+
+    def cells(self, question: Question) -> int:
+        shown, _, measures = checked(self, question)
+        return prod(len(v) for v in shown) * len(measures)
+
+    def answer(self, question: Question, most: int) -> Answer:
+        shown, limited, measures = checked(self, question)
+        at_most(self, shown, len(measures), most)
+        self._complete(shown, limited)
+        rows = self._rows(shown, limited, measures)
+        size = prod(len(v) for v in shown)
+        place = np.zeros(rows.num_rows, np.int64)
+        for v in shown:
+            codes = pc.index_in(rows[v.id].cast(pa.string()), pa.array(v.codes, pa.string()))
+            place = place * len(v) + codes.to_numpy()
+        numbers: dict[str, Floats] = {}
+        for name in dict.fromkeys([*(m.id for m in measures), *self._errors]):
+            numbers[name] = np.full(size, np.nan)
+            numbers[name][place] = rows[name].cast(pa.float64()).to_numpy()
+        there = np.zeros(size, np.bool_)
+        there[place] = True
+        withheld = np.zeros(size, np.bool_)
+        if self.flag:
+            withheld[place] = rows[self.flag].fill_null(FINE).to_numpy() != FINE
+        status = self._status(numbers, measures, there, withheld)
+        kept = {m.id: numbers[m.id] for m in measures}
+        within = tuple((v, v.codes) for v in limited)
+        return Answer(self.about.title, shown, measures, kept, status, self.about.notes, within)
+
+    def _complete(self, shown: Sequence[Variable], limited: Sequence[Variable]) -> None:
+        """Cells are not added up, so each variable must be shown or limited to one code."""
+        for v in limited:
+            if len(v) != 1 and v.id not in {s.id for s in shown}:
+                raise AskedWrongly(f"{v.id} is limited to several codes", where="where", do="name one, or show them")
+        known = {v.id for v in (*shown, *limited)}
+        if missing := next((v for v in self.variables if v.id not in known), None):
+            raise AskedWrongly(
+                f"{missing.id} is neither shown nor limited to one code",
+                where="by",
+                do="the cells of this table do not add up: show it, or choose one code",
+            )
+
+    def _rows(self, shown: Sequence[Variable], limited: Sequence[Variable], measures: Sequence[Measure]) -> pa.Table:
+        """The rows with these codes. What users say is compared as a value, never read as a program."""
+        names = dict.fromkeys([*(v.id for v in shown), *(m.id for m in measures), *self._errors])
+        wanted = pc.scalar(True)
+        for v in (*shown, *limited):
+            wanted &= pc.field(v.id).cast(pa.string()).isin(pa.array(v.codes, pa.string()))
+        found = dataset([str(path) for path in self.files], format="parquet")
+        return found.to_table(columns=[*names, *([self.flag] if self.flag else [])], filter=wanted)
+
+    @cached_property
+    def _errors(self) -> tuple[str, ...]:
+        return tuple(m.id for m in self.measures if m.about)
+
+    def _status(
+        self, numbers: dict[str, Floats], measures: Sequence[Measure], there: Flags, withheld: Flags
+    ) -> list[Status]:
+        """By the first measure with an error: its coefficient of variation."""
+        found = np.full(len(there), Status.RELIABLE, object)
+        for measure in measures:
+            error, value = None if measure.about else self._error(measure.id, numbers), numbers[measure.id]
+            if error is not None:
+                with np.errstate(invalid="ignore"):
+                    found[error > CAUTION * value] = Status.CAUTION
+                    found[(error > WITHHOLD * value) | (value <= 0)] = Status.UNRELIABLE
+                break
+        missing = np.all([np.isnan(numbers[m.id]) for m in measures if not m.about] or [~there], axis=0)
+        found[missing | withheld] = Status.SUPPRESSED
+        found[~there] = Status.ABSENT
+        return list(found)
+
+    def _error(self, name: str, numbers: dict[str, Floats]) -> Floats | None:
+        """The standard error of a measure, from what is published of it."""
+        own = {m.id for m in self.measures if m.about == name}
+        for ending, scale in (("_se", 1.0), ("_moe90", 1 / NORMAL90), ("moe90", 1 / NORMAL90)):
+            for column in own:
+                if column.endswith(ending):
+                    return numbers[column] * scale
+        low, high = (next((c for c in own if c.endswith(end)), None) for end in ("_low90", "_high90"))
+        return None if low is None or high is None else (numbers[high] - numbers[low]) / (2 * NORMAL90)

@@ -1,0 +1,22 @@
+"""Tables of a cube: added up over any axes, in any order."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from discreet.post.margins import Margin, reduced
+
+laws = settings(max_examples=150, deadline=None, derandomize=True)
+shapes = st.lists(st.integers(1, 4), min_size=1, max_size=5)
+
+
+@laws
+@given(shapes, st.data())
+def test_added_up_over_all_axes_but_some(shape: list[int], data: st.DataObject) -> None:
+    kept = data.draw(st.sets(st.integers(0, len(shape) - 1)))
+    cube = np.random.default_rng(len(shape)).integers(-50, 50, shape).astype(float)
+    found = reduced(cube, kept)
+    assert np.array_equal(found, cube.sum(axis=tuple(i for i in range(len(shape)) if i not in kept)))
+    assert np.array_equal(found.reshape(-1), Margin.over(shape, sorted(kept)).add_up(cube))

@@ -1,0 +1,201 @@
+"""Releases opened to be asked: verified whole, refused otherwise; answers are those of the published files."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.errors import DiscreetError, PublishError
+from discreet.noise.discrete import DiscreteLaplace
+from discreet.publish.cubes import open_cube
+from discreet.serve.asking import AskedWrongly, Question, Status, TooMuch
+from discreet.serve.catalogue import Catalogue
+from discreet.serve.cube_table import CubeTable
+from surveyors import CONTROLS, OCCUPATIONS, STRENGTH, WEIGHTS, Survey
+
+MOST = 10_000
+COUNTS: dict[str, Any] = {"name": "counts", "method": "counts", "by": ["strength", "outdoors"], "epsilon": "1"}
+SPARSE: dict[str, Any] = {**COUNTS, "name": "few", "form": "sparse", "by": ["occupation", "strength"]}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("served")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DISCREET_KEYS", str(home / "keys"))
+        patch.setenv("DISCREET_TMP", str(home / "tmp"))
+        survey = Survey(home / "survey")
+        cube = survey.spec(weights=WEIGHTS, controls=CONTROLS)["tables"][0]
+        survey.more["tables"] = [cube, COUNTS, SPARSE]
+        return survey.run()
+
+
+@pytest.fixture(scope="module")
+def catalogue(folder: Path) -> Catalogue:
+    return Catalogue.of([folder])
+
+
+def copied(folder: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "copy"))
+
+
+# --- what is served -----------------------------------------------------------------------------------------------
+
+
+def test_every_table_is_there_with_its_guarantee_and_the_simulation_is_told(catalogue: Catalogue) -> None:
+    assert set(catalogue.tables) == {"cube", "cube_occupations", "cube_all", "counts", "few"}
+    assert catalogue.simulation
+    for table in catalogue.tables.values():
+        assert table.about.guarantee
+        assert table.about.simulation
+
+
+def test_a_cube_answers_as_it_does_elsewhere(folder: Path, catalogue: Catalogue) -> None:
+    table, cube = catalogue.table("cube"), open_cube(folder, "cube")
+    found = table.answer(Question(by=(("strength", ("heavy", "light")), ("major", ()))), MOST)
+    expected = cube.table(["strength", "major"])
+    where = dict(zip(zip(*expected.codes, strict=True), range(6), strict=True))
+    places = [where[s, m] for s in ("heavy", "light") for m in ("11", "13")]
+    for name, column in (("estimate", expected.estimate), ("se", expected.se), ("high90", expected.high)):
+        assert np.array_equal(found.numbers[name], column[places])
+    assert found.shape == (2, 2)
+    assert table.variables[-1].of == "occupation"
+    assert table.variables[-1].groups == tuple(["11", "13"].index(major) for major in OCCUPATIONS.values())
+
+
+def test_what_is_limited_is_added_up_and_what_has_no_cell_is_absent(catalogue: Catalogue) -> None:
+    table = catalogue.table("cube")
+    one = table.answer(Question(where=(("strength", ("light", "heavy")),)), MOST)
+    each = table.answer(Question(by=(("strength", ("light", "heavy")),)), MOST)
+    assert one.numbers["estimate"].sum() == pytest.approx(each.numbers["estimate"].sum())
+    assert one.shape == ()
+    found = table.answer(Question(by=(("major", ()),), where=(("occupation", ("13-1011",)),)), MOST)
+    assert found.status[0] == Status.ABSENT
+    assert np.isnan(found.numbers["estimate"][0])
+    assert not np.isnan(found.numbers["estimate"][1])
+
+
+@pytest.mark.parametrize("name", ["counts", "few"])
+def test_counts_add_up_with_the_error_of_their_noise(folder: Path, catalogue: Catalogue, name: str) -> None:
+    table = catalogue.table(name)
+    assert isinstance(table, CubeTable)
+    rows = pq.read_table(folder / f"{name}.simulation.parquet").to_pylist()
+    found = table.answer(Question(by=(("strength", ()),)), MOST)
+    for strength, estimate in zip(STRENGTH, found.numbers["estimate"], strict=True):
+        assert estimate == sum(row["count"] for row in rows if row["strength"] == strength)
+    cells = 2 if name == "counts" else 5
+    assert found.numbers["se"] == pytest.approx([(cells * DiscreteLaplace(Fraction(1)).variance()) ** 0.5] * 3)
+
+
+def test_other_tables_are_looked_up_and_never_added(folder: Path, catalogue: Catalogue) -> None:
+    table = catalogue.table("cube_occupations")
+    assert not table.additive
+    rows = {
+        r["occupation"]: r["total"] for r in pq.read_table(folder / "cube_occupations.simulation.parquet").to_pylist()
+    }
+    asked = ("13-2021", "11-1011")
+    found = table.answer(Question(by=(("occupation", asked),)), MOST)
+    assert found.numbers["total"].tolist() == [rows[code] for code in asked]
+    one = table.answer(Question(where=(("occupation", asked[:1]),)), MOST)
+    assert one.numbers["total"].tolist() == [rows["13-2021"]]
+    with pytest.raises(AskedWrongly, match="neither shown nor limited"):
+        table.answer(Question(), MOST)
+    with pytest.raises(AskedWrongly, match="limited to several codes"):
+        table.answer(Question(where=(("occupation", asked),)), MOST)
+
+
+# --- what cannot be asked -----------------------------------------------------------------------------------------
+
+HOSTILE = "'; DROP TABLE cube; --"
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        (Question(by=(("color", ()),)), "no variable 'color'"),
+        (Question(by=((HOSTILE, ()),)), "no variable"),
+        (Question(by=(("strength", ("lihgt",)),)), "no code 'lihgt' of strength. It has light"),
+        (Question(where=(("strength", (HOSTILE,)),)), "no code"),
+        (Question(by=(("strength", ("light", "light")),)), "named twice"),
+        (Question(by=(("occupation", ()), ("major", ()))), "asked for twice"),
+        (Question(measures=("truth",)), "no measure 'truth'"),
+        (Question(where=(("major", ("11",)), ("occupation", ("13-1011",)))), "no cell of the cube is chosen"),
+    ],
+)
+def test_wrong_questions_are_told_what_to_ask(catalogue: Catalogue, question: Question, said: str) -> None:
+    with pytest.raises(AskedWrongly, match=said):
+        catalogue.table("cube").answer(question, MOST)
+
+
+def test_too_much_is_offered_with_less(catalogue: Catalogue) -> None:
+    question = Question(by=(("strength", ()), ("occupation", ()), ("outdoors", ())))
+    assert catalogue.table("cube").cells(question) == 120
+    with pytest.raises(TooMuch, match="120 numbers are more than the 100 of one answer") as error:
+        catalogue.table("cube").answer(question, 100)
+    assert error.value.offers[0] == "occupation"
+
+
+# --- what is refused ----------------------------------------------------------------------------------------------
+
+
+def test_a_folder_without_a_manifest(folder: Path, tmp_path: Path) -> None:
+    copy = copied(folder, tmp_path)
+    (copy / "manifest.json").unlink()
+    with pytest.raises(PublishError, match="manifest"):
+        Catalogue.of([copy])
+    with pytest.raises(PublishError, match="nothing to serve"):
+        Catalogue.of([])
+
+
+@pytest.mark.parametrize("name", ["records.parquet", ".hidden", "cube.simulation.parquet/part.parquet~"])
+def test_a_file_that_the_manifest_does_not_list(folder: Path, tmp_path: Path, name: str) -> None:
+    copy = copied(folder, tmp_path)
+    path = copy / name.replace("cube.simulation.parquet/", "more/")
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"x")
+    with pytest.raises(PublishError, match="is not in the manifest"):
+        Catalogue.of([copy])
+
+
+def test_a_changed_file_a_missing_one_and_a_link(folder: Path, tmp_path: Path) -> None:
+    copy = copied(folder, tmp_path)
+    path = copy / "counts.simulation.parquet"
+    content = path.read_bytes()
+    path.write_bytes(content[:-9] + b"x" + content[-8:])
+    with pytest.raises(PublishError, match="is not what the manifest lists"):
+        Catalogue.of([copy])
+    path.unlink()
+    with pytest.raises(PublishError, match="is not what the manifest lists"):
+        Catalogue.of([copy])
+    (tmp_path / "elsewhere").write_bytes(content)
+    path.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DiscreetError, match="symbolic link"):
+        Catalogue.of([copy])
+
+
+def test_two_releases_with_tables_of_one_name(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(PublishError, match="as another one has"):
+        Catalogue.of([folder, copied(folder, tmp_path)])
+
+
+def test_nothing_that_reads_confidential_data_is_loaded(folder: Path) -> None:
+    """In a process of its own: no engine, no method, no key, no noise."""
+    program = (
+        "import json, sys; from discreet.serve.catalogue import Catalogue; from discreet.serve.asking import Question;"
+        f"Catalogue.of([{str(folder)!r}]).table('cube').answer(Question(), 10); print(json.dumps(sorted(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = json.loads(found.stdout)
+    packages = ("api", "engine", "methods", "noise", "pipeline", "mechanisms", "spec", "synth", "evaluate")
+    assert "discreet.serve.catalogue" in loaded
+    assert not [m for m in loaded if m.startswith(tuple(f"discreet.{p}" for p in packages))]
+    assert not {"cryptography", "numba", "ibis", "pyspark", "discreet.privacy.confidential"} & set(loaded)
