@@ -101,7 +101,7 @@ def reduced(cube: Floats, kept: Collection[int]) -> Floats:
     products with a vector of ones, which the processor does as fast as it can read.
     """
     sizes = [n if place in kept else -n for place, n in enumerate(cube.shape)]
-    runs = [(keep, prod(map(abs, run))) for keep, run in groupby(sizes, key=lambda n: n > 0) for run in [list(run)]]
+    runs = [(keep, prod(map(abs, run))) for keep, run in groupby(sizes, key=lambda n: n > 0)]
     table, before = cube.reshape(-1), 1
     for place, (keep, size) in enumerate(runs):
         after = prod(n for _, n in runs[place + 1 :])
