@@ -40,6 +40,7 @@ bench: setup
 	$(BIN)/python -m benchmarks.sensitivity --json
 	$(BIN)/python -m benchmarks.rake --json
 	$(BIN)/python -m benchmarks.hypercube --json
+	$(BIN)/python -m benchmarks.serve --json
 	$(BIN)/python -m benchmarks.scale --json
 
 lint: setup

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from discreet import cli_cubes, cli_estimates
+from discreet import cli_cubes, cli_estimates, cli_serve
 from discreet.errors import DiscreetError
 from discreet.version import __version__
 from discreet.words import plural
@@ -25,6 +25,7 @@ ledger_app = typer.Typer(help="What has been spent on which asset.", no_args_is_
 app.add_typer(ledger_app, name="ledger")
 cli_estimates.add(app)
 cli_cubes.add(app)
+cli_serve.add(app)
 
 Spec = Annotated[Path, typer.Argument(help="The release, a YAML file.", metavar="RELEASE.YAML")]
 LedgerPlace = Annotated[Optional[str], typer.Option("--ledger", help="The ledger; default: the spec's.")]  # noqa: UP045

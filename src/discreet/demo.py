@@ -163,6 +163,8 @@ def demo(folder: Path, rows: int) -> None:
     _print("\n".join(table_lines(open_cube(survey / "out").table(["strength"], {"outdoors": ["3"]}).arrow())))
     places = ", ".join(f"{where}/out" for where in (folder, jobs, children, survey))
     _say(f"Look around in {places}: manifest.json, codebook.md, the tables as Parquet and CSV")
+    folders = " ".join(f"{where}/out" for where in (folder, jobs, children, survey))
+    _say(f"Or open them in a browser: discreet serve {folders}")
 
 
 def _released(

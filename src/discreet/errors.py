@@ -5,6 +5,9 @@ A message never contains a confidential value: no cell of a table, no field of a
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 
 class DiscreetError(Exception):
     """Any refusal. `what` happened, `where` (a spec path, a file, a ledger entry), what to `do`."""
@@ -76,3 +79,33 @@ class PublishError(DiscreetError):
 
 class StoreUnavailable(PublishError):
     """An object store that refuses, or is out of reach just now."""
+
+
+class AskedWrongly(DiscreetError):
+    """A question that a published table cannot answer."""
+
+
+class Missing(AskedWrongly):
+    """A table or a list of codes that is not there."""
+
+
+class TooMuch(AskedWrongly):
+    """A question with more cells than one answer may have. `offers` are variables to leave out, best first."""
+
+    def __init__(self, what: str, *, where: str, do: str, offers: Sequence[str] = ()) -> None:
+        super().__init__(what, where=where, do=do)
+        self.offers = tuple(offers)
+
+
+class Refused(DiscreetError):
+    """A query server has no answer: its `status`, and the `problem` in its words, such as what to ask instead."""
+
+    def __init__(
+        self, what: str, *, where: str, do: str = "", status: int = 0, problem: Mapping[str, Any] | None = None
+    ) -> None:
+        super().__init__(what, where=where, do=do)
+        self.status, self.problem = status, dict(problem or {})
+
+
+class Unreachable(DiscreetError):
+    """A query server from which no answer came, or none that can be read."""

@@ -14,10 +14,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import DiscreetError, PublishError
+from discreet.errors import AskedWrongly, DiscreetError, PublishError, TooMuch
 from discreet.noise.discrete import DiscreteLaplace
 from discreet.publish.cubes import open_cube
-from discreet.serve.asking import AskedWrongly, Question, Status, TooMuch
+from discreet.serve.asking import Question, Status
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.cube_table import CubeTable
 from surveyors import CONTROLS, OCCUPATIONS, STRENGTH, WEIGHTS, Survey

@@ -29,6 +29,7 @@ LEVEL = Fraction(9, 10)
 MOST_CELLS = 1 << 26  # of one table
 SHOWN = 5  # codes that an error names
 Where = Mapping[str, Sequence[str]]
+Codes = list[list[tuple[str, ...]]]  # of each axis, of each of its columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,22 +74,22 @@ class Cube:
         """Estimates by some variables, coarser ones included, of the cells that `where` chooses (codes by variable)."""
         axes, columns, codes = self._axes(by)
         chosen = self._chosen(where or {})
+        if not all(keep.any() for keep in chosen):
+            raise ParameterError("no cell of the cube is chosen", where="where", do="choose codes that go together")
+        axes, codes = _present(axes, codes, chosen)  # what `where` leaves out is not zero: it is not told
         margin = Margin(" × ".join(by), self.model.shape, tuple(axes))
         if margin.cells > MOST_CELLS:
             raise ParameterError(
                 f"{margin.cells:,} rows are more than {MOST_CELLS:,}", where="by", do="ask for less detail"
             )
         sizes = self._sizes(margin, axes, chosen)
-        rows = np.flatnonzero(sizes.all(axis=1))  # what `where` leaves out is not zero: it is not told
-        if not len(rows):
-            raise ParameterError("no cell of the cube is chosen", where="where", do="choose codes that go together")
-        estimate = self._sums(margin, self.values, chosen)[rows]
+        estimate = self._sums(margin, self.values, chosen)
         if self.steps:
-            estimate = estimate + self._carried(margin, chosen)[rows]
-        number = sizes[rows].prod(axis=1)
-        moved = self._perturbation(sizes[rows], estimate)
+            estimate = estimate + self._carried(margin, chosen)
+        number = sizes.prod(axis=1)
+        moved = self._perturbation(sizes, estimate)
         fourth = tail(moved, None if self.model.controls else self.model.fourth * number)
-        sampled = self._sampling(margin, chosen, number, rows)
+        sampled = self._sampling(margin, chosen, number)
         error = np.sqrt(moved) if sampled is None else standard_error(estimate, sampled, moved)
         if isinstance(sampled, Gvf):
             low, high = sampled.interval(estimate, moved, level, fourth)
@@ -97,16 +98,16 @@ class Cube:
         low, high = outward(estimate, low, high, self.model.unit)
         shown = sampled.variance(estimate) if isinstance(sampled, Gvf) else sampled
         deviation = None if shown is None else np.sqrt(np.maximum(shown, 0.0))
-        named = self._rows(margin, codes, rows)
+        named = self._rows(margin, codes)
         return CubeTable(columns, named, estimate, error, deviation, np.sqrt(moved), low, high, number, level)
 
     # --- what is asked for ------------------------------------------------------------------------------------------
 
-    def _axes(self, by: Sequence[str]) -> tuple[list[Axis], tuple[str, ...], list[list[tuple[str, ...]]]]:
+    def _axes(self, by: Sequence[str]) -> tuple[list[Axis], tuple[str, ...], Codes]:
         if isinstance(by, str):
             raise ParameterError(f"{by!r} is not a list of variables", where="by", do=f'write ["{by}"]')
         axes, columns = list[Axis](), list[str]()
-        codes = list[list[tuple[str, ...]]]()
+        codes: Codes = []
         for name in by:
             place, groups, own, listed = self._variable(name, "by")
             if place in (axis.place for axis in axes):
@@ -151,11 +152,9 @@ class Cube:
             chosen[place] &= np.isin(groups, [texts[code] for code in wanted])
         return chosen
 
-    def _rows(
-        self, margin: Margin, codes: list[list[tuple[str, ...]]], numbers: Numbers
-    ) -> tuple[tuple[str, ...], ...]:
-        """The codes of these rows, column by column."""
-        found = list[tuple[str, ...]]()
+    def _rows(self, margin: Margin, codes: Codes) -> tuple[tuple[str, ...], ...]:
+        """The codes of every row, column by column."""
+        numbers, found = np.arange(margin.cells), list[tuple[str, ...]]()
         for i, columns in enumerate(codes):
             places = numbers // prod(margin.sizes[i + 1 :]) % margin.sizes[i]
             found += [tuple(np.array(column, object)[places]) for column in columns]
@@ -165,8 +164,10 @@ class Cube:
 
     def _sums(self, margin: Margin, values: Floats, chosen: list[NDArray[np.bool_]]) -> Floats:
         if self.cells is None:
-            cube, some = values.reshape(self.model.shape), _within(margin, chosen)
-            part = cube if some.shape == cube.shape else cube[np.ix_(*chosen)]
+            part, some = values.reshape(self.model.shape), _within(margin, chosen)
+            for place, keep in enumerate(chosen):
+                if not keep.all():
+                    part = np.compress(keep, part, axis=place)
             places = sorted(axis.place for axis in some.axes)
             left = reduced(np.ascontiguousarray(part), places)
             axes = tuple(Axis(places.index(axis.place), axis.groups, axis.size) for axis in some.axes)
@@ -219,9 +220,7 @@ class Cube:
         times, share = np.array([(raked.times, raked.share) for raked in calibration.raked])[dimension].T
         return np.asarray(np.where(variance > 0, times * variance + share * estimate**2, 0.0))
 
-    def _sampling(
-        self, margin: Margin, chosen: list[NDArray[np.bool_]], number: Numbers, rows: Numbers
-    ) -> Gvf | Floats | None:
+    def _sampling(self, margin: Margin, chosen: list[NDArray[np.bool_]], number: Numbers) -> Gvf | Floats | None:
         model = self.model.sampling
         if model is None:
             return None
@@ -231,8 +230,20 @@ class Cube:
             raise ParameterError(
                 "the deviations of replicates are not loaded", where=model.table, do="open the release"
             )
-        sums = np.stack([self._sums(margin, column, chosen)[rows] for column in self.deviations.T], axis=-1)
+        sums = np.stack([self._sums(margin, column, chosen) for column in self.deviations.T], axis=-1)
         return replicate_variance(sums, factor=model.factor, noise=model.noise * number)
+
+
+def _present(axes: list[Axis], codes: Codes, chosen: list[NDArray[np.bool_]]) -> tuple[list[Axis], Codes]:
+    """The axes of a table with those of their groups alone that have a chosen code."""
+    some, named = list[Axis](), Codes()
+    for axis, columns in zip(axes, codes, strict=True):
+        there = np.unique(axis.groups[chosen[axis.place]])
+        numbers = np.zeros(axis.size, np.int64)
+        numbers[there] = np.arange(len(there))
+        some.append(Axis(axis.place, numbers[axis.groups], len(there)))
+        named.append([tuple(column[i] for i in there) for column in columns])
+    return some, named
 
 
 def _within(margin: Margin, chosen: list[NDArray[np.bool_]]) -> Margin:

@@ -11,21 +11,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import DiscreetError
+from discreet.errors import AskedWrongly, TooMuch
 
 Floats = NDArray[np.float64]
-
-
-class AskedWrongly(DiscreetError):
-    """A question that the table cannot answer: what, where, and what to ask instead."""
-
-
-class TooMuch(AskedWrongly):
-    """A question with more cells than one answer may have. `offers` are variables to leave out, best first."""
-
-    def __init__(self, what: str, *, where: str, do: str, offers: Sequence[str] = ()) -> None:
-        super().__init__(what, where=where, do=do)
-        self.offers = tuple(offers)
 
 
 class Status(StrEnum):
@@ -164,7 +152,8 @@ def chosen(table: Table, name: str, codes: Sequence[str], where: str) -> Variabl
     if not codes:
         return found
     known = set(found.codes)
-    if strange := next((code for code in codes if code not in known), None):
+    strange = next((code for code in codes if code not in known), None)
+    if strange is not None:
         some = ", ".join(found.codes[:5]) + (" …" if len(found) > 5 else "")
         raise AskedWrongly(f"no code {strange[:40]!r} of {name}", where=where, do=f"it has {some}")
     if len(set(codes)) < len(codes):

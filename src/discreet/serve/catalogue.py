@@ -6,21 +6,26 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from math import ceil, log10
 from pathlib import Path
 from typing import Any
 
-from discreet.errors import PublishError
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from discreet.errors import Missing, PublishError
 from discreet.post.cube import Cube
 from discreet.post.cube_model import AxisModel, CubeModel
 from discreet.publish.cubes import open_additive, open_cube
 from discreet.publish.manifest import FILE, Manifest, TableEntry, read
 from discreet.publish.place import sha256 as digest_of
 from discreet.publish.tables import stem
-from discreet.serve.asking import About, AskedWrongly, Measure, Table, Variable
+from discreet.serve.asking import About, Measure, Table, Variable
 from discreet.serve.cube_table import CubeTable
 from discreet.serve.stored_table import StoredTable
 
 CODEBOOK = "codebook.json"
+OF_ESTIMATE = ("se", "se_sampling", "se_noise_sd", "noise_sd", "low90", "high90", "low95", "high95")
 ERRORS = ("_se", "_moe90", "_low90", "_high90", "_width")
 
 
@@ -54,7 +59,7 @@ class Catalogue:
     def table(self, name: str) -> Table:
         found = self.tables.get(name)
         if found is None:
-            raise AskedWrongly(f"no table {name[:60]!r}", where="tables", do="the catalogue lists what there is")
+            raise Missing(f"no table {name[:60]!r}", where="tables", do="the catalogue lists what there is")
         return found
 
 
@@ -141,12 +146,17 @@ class _Release:
         codes = [column["name"] for column in columns if column["type"] == "code"]
         numbers = [c for c in columns if c["type"] in ("integer", "number") and c["name"] != "status"]
         names = [c["name"] for c in numbers]
+        files = tuple(self.path / name for name in _parquet(entry))
         measures = tuple(
-            Measure(c["name"], _words(c["name"]), 0 if c["type"] == "integer" else 3, _about_what(c["name"], names))
+            Measure(
+                c["name"],
+                _words(c["name"]),
+                0 if c["type"] == "integer" else _decimals(files, c["name"]),
+                _about_what(c["name"], names),
+            )
             for c in numbers
         )
         flag = "status" if any(c["name"] == "status" for c in columns) else ""
-        files = tuple(self.path / name for name in _parquet(entry))
         return StoredTable(about, files, tuple(self._variables(codes)), measures, flag)
 
     def _variables(self, columns: Sequence[str]) -> list[Variable]:
@@ -169,10 +179,21 @@ def _parquet(entry: TableEntry) -> list[str]:
     return [name for name in entry.files if name.endswith(".parquet")]
 
 
+def _decimals(files: Sequence[Path], column: str) -> int:
+    """As many as show six digits of the largest number."""
+    largest = 0.0
+    for file in files:
+        found = pc.min_max(pq.read_table(file, columns=[column])[column]).as_py()
+        largest = max(largest, abs(found["min"] or 0.0), abs(found["max"] or 0.0))
+    return 3 if largest == 0 else min(max(6 - ceil(log10(largest)), 0), 9)
+
+
 def _about_what(name: str, names: Sequence[str]) -> str:
     """The measure whose error a column tells, by its name."""
     if name == "moe90":
-        return "count" if "count" in names else ""
+        return next((main for main in ("count", "measured") if main in names), "")
+    if name in OF_ESTIMATE:
+        return "estimate" if "estimate" in names else ""
     for ending in ERRORS:
         if name.endswith(ending) and name.removesuffix(ending) in names:
             return name.removesuffix(ending)

@@ -10,21 +10,10 @@ from math import prod
 
 import numpy as np
 
-from discreet.errors import ParameterError
+from discreet.errors import AskedWrongly, ParameterError
 from discreet.post.cube import Cube
 from discreet.post.sampling import Reliability, reliability
-from discreet.serve.asking import (
-    About,
-    Answer,
-    AskedWrongly,
-    Floats,
-    Measure,
-    Question,
-    Status,
-    Variable,
-    at_most,
-    checked,
-)
+from discreet.serve.asking import About, Answer, Floats, Measure, Question, Status, Variable, at_most, checked
 
 LEVEL = Fraction(9, 10)
 CAUTION, WITHHOLD = 0.15, 0.3  # coefficients of variation
@@ -96,7 +85,9 @@ class CubeTable:
             MARKS[Reliability(m)] for m in reliability(found.estimate, found.se, caution=CAUTION, withhold=WITHHOLD)
         ]
         within = tuple((v, v.codes) for v in limited)
-        return Answer(self.about.title, shown, measures, numbers, status.tolist(), self.about.notes, within)
+        return Answer(
+            self.about.title, shown, measures, numbers, [Status(mark) for mark in status], self.about.notes, within
+        )
 
     def _places(
         self, shown: tuple[Variable, ...], codes: tuple[tuple[str, ...], ...]

@@ -14,18 +14,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow.dataset import dataset
 
-from discreet.serve.asking import (
-    About,
-    Answer,
-    AskedWrongly,
-    Floats,
-    Measure,
-    Question,
-    Status,
-    Variable,
-    at_most,
-    checked,
-)
+from discreet.errors import AskedWrongly
+from discreet.serve.asking import About, Answer, Floats, Measure, Question, Status, Variable, at_most, checked
 from discreet.serve.cube_table import CAUTION, WITHHOLD
 
 Flags = NDArray[np.bool_]
@@ -101,26 +91,26 @@ class StoredTable:
     def _status(
         self, numbers: dict[str, Floats], measures: Sequence[Measure], there: Flags, withheld: Flags
     ) -> list[Status]:
-        """By the first measure with an error: its coefficient of variation."""
+        """The worst of the measures that are asked for, each by its own coefficient of variation."""
         found = np.full(len(there), Status.RELIABLE, object)
         for measure in measures:
             error, value = None if measure.about else self._error(measure.id, numbers), numbers[measure.id]
             if error is not None:
                 with np.errstate(invalid="ignore"):
-                    found[error > CAUTION * value] = Status.CAUTION
+                    found[(error > CAUTION * value) & (found == Status.RELIABLE)] = Status.CAUTION
                     found[(error > WITHHOLD * value) | (value <= 0)] = Status.UNRELIABLE
-                break
         missing = np.all([np.isnan(numbers[m.id]) for m in measures if not m.about] or [~there], axis=0)
         found[missing | withheld] = Status.SUPPRESSED
         found[~there] = Status.ABSENT
-        return list(found)
+        return [Status(mark) for mark in found]
 
     def _error(self, name: str, numbers: dict[str, Floats]) -> Floats | None:
         """The standard error of a measure, from what is published of it."""
         own = {m.id for m in self.measures if m.about == name}
-        for ending, scale in (("_se", 1.0), ("_moe90", 1 / NORMAL90), ("moe90", 1 / NORMAL90)):
-            for column in own:
-                if column.endswith(ending):
-                    return numbers[column] * scale
+        for column in own:
+            if column == "se" or column.endswith("_se"):
+                return numbers[column]
+            if column.endswith("moe90"):
+                return numbers[column] / NORMAL90
         low, high = (next((c for c in own if c.endswith(end)), None) for end in ("_low90", "_high90"))
         return None if low is None or high is None else (numbers[high] - numbers[low]) / (2 * NORMAL90)

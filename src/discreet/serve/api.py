@@ -1,0 +1,345 @@
+"""The API for programs, in the shape of PxWeb API v2: tables, metadata, data, code lists, configuration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from itertools import islice
+from typing import Annotated, Any, Literal
+from urllib.parse import quote, urlencode
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from pydantic import BaseModel, ValidationError
+
+from discreet.errors import AskedWrongly, Missing, TooMuch
+from discreet.serve.asked import ALL, CONTENTS, asked, codelist, escaped, less, link, question
+from discreet.serve.asking import Question, Table, Variable
+from discreet.serve.config import Served
+from discreet.serve.formats import FORMATS, jsonstat
+from discreet.serve.models import (
+    CodeListInformation,
+    CodeListResponse,
+    ConfigResponse,
+    Dataset,
+    Feature,
+    Language,
+    Link,
+    Page,
+    TableResponse,
+    TablesResponse,
+    Value,
+    VariablesSelection,
+)
+from discreet.serve.openapi import DATA, LIMITS, QUESTION
+from discreet.serve.problems import documented, problem
+from discreet.version import __version__, code_version
+
+VERSION = "2.0.0"
+DEFAULT = "json-stat2"
+JSON = "application/json"
+AGE = 300  # seconds that an answer may be kept without asking again
+OTHERS = ("outputFormat", "lang")
+
+Name = Annotated[str, Path(min_length=1, max_length=300)]
+
+
+def _english(lang: Annotated[Literal["en"], Query(description="English is all there is.")] = "en") -> str:
+    return lang
+
+
+async def _body(request: Request) -> bytes:
+    return await request.body()
+
+
+def _query(request: Request) -> bytes:
+    found: bytes = request.scope.get("query_string", b"")
+    return found
+
+
+Body = Annotated[bytes, Depends(_body)]
+
+
+def router(served: Served) -> APIRouter:
+    """All routes under /api/v2."""
+    api = APIRouter(prefix="/api/v2", tags=["PxWeb API v2"], dependencies=[Depends(_english)])
+    own = _Api(served)
+
+    @api.get("/tables", response_model=TablesResponse, responses=documented(400, 404, *LIMITS))
+    def list_all_tables(
+        request: Request,
+        query: Annotated[str, Query(max_length=300, description="Words of the title or the variables.")] = "",
+        pageNumber: Annotated[int, Query(ge=1, le=1_000_000)] = 1,  # noqa: N803 - PxWeb's name
+        pageSize: Annotated[int, Query(ge=1, le=1_000)] = 20,  # noqa: N803
+    ) -> Response:
+        """The catalogue, by pages."""
+        return own.tables(request, query, pageNumber, pageSize)
+
+    @api.get("/tables/{id}", response_model=TableResponse, responses=documented(400, 404, *LIMITS))
+    def get_table_by_id(request: Request, id: Name) -> Response:
+        """One table, briefly."""
+        table = own.served.catalogue.table(id)
+        return own.kept(request, ["table", id], lambda: own.brief(table))
+
+    @api.get(
+        "/tables/{id}/metadata",
+        response_model=Dataset,
+        response_model_exclude_none=True,
+        responses=documented(400, 404, *LIMITS),
+    )
+    def get_metadata_by_id(request: Request, id: Name) -> Response:
+        """All variables of a table with their codes, as JSON-stat 2 without values."""
+        table = own.served.catalogue.table(id)
+        return own.kept(request, ["metadata", id], lambda: own.metadata(table))
+
+    @api.get("/tables/{id}/data", responses=DATA, openapi_extra=QUESTION, response_class=Response)
+    def get_table_data(request: Request, id: Name) -> Response:
+        """Numbers of a table. Variables that are not named are added up, if the table adds up."""
+        table = own.served.catalogue.table(id)
+        found = asked(table, _query(request), OTHERS)
+        return own.data(request, table, found.question, found.others)
+
+    @api.post(
+        "/tables/{id}/data",
+        responses=DATA,
+        openapi_extra={
+            "parameters": QUESTION["parameters"][-1:],
+            "requestBody": {
+                "required": True,
+                "content": {JSON: {"schema": {"$ref": "#/components/schemas/VariablesSelection"}}},
+            },
+        },
+        response_class=Response,
+    )
+    def get_table_data_by_post(request: Request, id: Name, body: Body) -> Response:
+        """The same, for questions that are too long for a link."""
+        table = own.served.catalogue.table(id)
+        others = asked(table, _query(request), OTHERS)
+        if others.question != Question():
+            raise AskedWrongly("is in the body and in the link", where="question", do="ask in the body alone")
+        return own.data(request, table, selected(table, body), others.others)
+
+    @api.get("/codelists/{id}", response_model=CodeListResponse, responses=documented(400, 404, *LIMITS))
+    def get_code_list_by_id(request: Request, id: Name) -> Response:
+        """A coarser variable: its codes, and the finer ones in each."""
+        table, coarser = own.coarser(id)
+        return own.kept(request, ["codelist", id], lambda: own.codelist(table, coarser))
+
+    @api.get("/config", response_model=ConfigResponse, responses=documented(400, *LIMITS))
+    def get_api_configuration(request: Request) -> Response:
+        """What the server allows."""
+        return own.kept(request, ["config"], own.config)
+
+    return api
+
+
+class _Api:
+    """What the routes answer."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self._root = f"{served.config.prefix}/api/v2"
+        self._etag = sha256(f"{served.catalogue.digest} {code_version()} {served.config}".encode()).hexdigest()
+        self._lists = {
+            codelist(table, v): (table, v)
+            for table in served.catalogue.tables.values()
+            for v in table.variables
+            if v.of
+        }
+
+    # --- what is there ----------------------------------------------------------------------------------------------
+
+    def tables(self, request: Request, query: str, number: int, size: int) -> Response:
+        words = query.casefold().split()
+        found = [t for t in self.served.catalogue.tables.values() if all(word in _searched(t) for word in words)]
+        pages = max(1, -(-len(found) // size))
+        if number > pages:
+            return problem(404, f"There are {pages} pages.")
+        there = {"self": number, "first": 1, "last": pages}
+        there |= {"next": number + 1} if number < pages else {}
+        there |= {"previous": number - 1} if number > 1 else {}
+
+        def make() -> TablesResponse:
+            shown = islice(found, (number - 1) * size, number * size)
+            page = Page(page_number=number, page_size=size, total_elements=len(found), total_pages=pages)
+            links = [Link(rel=rel, href=self._page(query, n, size)) for rel, n in there.items()]
+            return TablesResponse(tables=[self.brief(table) for table in shown], page=page, links=links)
+
+        return self.kept(request, ["tables", query, str(number), str(size)], make)
+
+    def _page(self, query: str, number: int, size: int) -> str:
+        named: dict[str, str | int] = {"query": query} if query else {}
+        return f"{self._root}/tables?{urlencode({**named, 'pageNumber': number, 'pageSize': size})}"
+
+    def brief(self, table: Table) -> TableResponse:
+        about = table.about
+        return TableResponse(
+            id=about.id,
+            label=about.title,
+            description=about.guarantee,
+            updated=about.updated,
+            source=about.release,
+            variable_names=[v.label for v in table.variables if not v.of],
+            simulation=about.simulation,
+            links=[
+                Link(rel="self", href=self._href(table)),
+                Link(rel="metadata", href=f"{self._href(table)}/metadata"),
+                Link(rel="data", href=f"{self._href(table)}/data"),
+            ],
+        )
+
+    def _href(self, table: Table) -> str:
+        return f"{self._root}/tables/{quote(table.about.id, safe='')}"
+
+    def metadata(self, table: Table) -> Dataset:
+        about, own = table.about, [v for v in table.variables if not v.of]
+        measures = jsonstat.measured(table.measures)
+        measures["extension"] |= {"elimination": False}
+        return Dataset.model_validate(
+            {
+                "label": about.title,
+                "source": about.release,
+                "updated": about.updated,
+                "note": [text for text in (*about.notes, about.guarantee, *about.caveats) if text],
+                "role": {"metric": [CONTENTS]},
+                "id": [*(v.id for v in own), CONTENTS],
+                "size": [*(len(v) for v in own), len(table.measures)],
+                "dimension": {**{v.id: self._dimension(table, v) for v in own}, CONTENTS: measures},
+                "link": {"describes": [{"href": f"{self._href(table)}/data"}]},
+                "extension": jsonstat.extension(about) | {"aggregationAllowed": table.additive},
+            }
+        )
+
+    def _dimension(self, table: Table, v: Variable) -> dict[str, Any]:
+        coarser = [
+            CodeListInformation(id=codelist(table, c), label=c.label, links=[self._codelist_link(table, c)])
+            for c in table.variables
+            if c.of == v.id
+        ]
+        return jsonstat.dimension(v) | {"extension": {"elimination": table.additive, "codelists": coarser}}
+
+    def _codelist_link(self, table: Table, v: Variable) -> Link:
+        return Link(rel="metadata", href=f"{self._root}/codelists/{quote(codelist(table, v), safe='')}")
+
+    def coarser(self, name: str) -> tuple[Table, Variable]:
+        """The variable that a code list stands for."""
+        if name not in self._lists:
+            raise Missing(f"no code list {name[:60]!r}", where="codelists", do="the metadata of a table names them")
+        return self._lists[name]
+
+    def codelist(self, table: Table, v: Variable) -> CodeListResponse:
+        finer = next(f for f in table.variables if f.id == v.of)
+        within: list[list[str]] = [[] for _ in v.codes]
+        for code, group in zip(finer.codes, v.groups, strict=True):
+            within[group].append(code)
+        values = [Value(code=c, label=t, value_map=w) for c, t, w in zip(v.codes, v.labels, within, strict=True)]
+        links = [self._codelist_link(table, v).model_copy(update={"rel": "self"})]
+        name = codelist(table, v)
+        return CodeListResponse(id=name, label=v.label, elimination=table.additive, values=values, links=links)
+
+    def config(self) -> ConfigResponse:
+        own = self.served.config
+        return ConfigResponse(
+            api_version=VERSION,
+            app_version=__version__,
+            languages=[Language()],
+            max_data_cells=own.max_cells,
+            max_calls_per_time_window=own.max_calls,
+            time_window=own.window,
+            default_data_format=DEFAULT,
+            data_formats=list(FORMATS),
+            features=[Feature(id="CORS", params=[{"key": "enabled", "value": "True"}])],
+        )
+
+    # --- numbers ----------------------------------------------------------------------------------------------------
+
+    def data(self, request: Request, table: Table, found: Question, others: Mapping[str, str]) -> Response:
+        name = others.get("outputFormat", DEFAULT)
+        if name not in FORMATS:
+            raise AskedWrongly(f"no format {name[:40]!r}", where="outputFormat", do=f"there are {', '.join(FORMATS)}")
+        most, form = self.served.config.max_cells, FORMATS[name]
+        try:
+            table.cells(found)  # a link that asks wrongly is told so, whatever it already has
+            tag = self._tag(["data", table.about.id, link(found), name])
+            if _has(request, tag):
+                return _unchanged(tag)
+            content = form.write(table.answer(found, most), table.about)
+        except TooMuch as error:
+            return self._too_much(table, found, name, error)
+        headers = _cached(tag) if request.method == "GET" else {"Cache-Control": "no-store"}
+        if name != DEFAULT:
+            stem = _file(table.about.id) + (".simulation" if table.about.simulation else "")
+            headers["Content-Disposition"] = f'attachment; filename="{stem}.{form.extension}"'
+        return Response(content, headers=headers, media_type=form.media_type)
+
+    def _too_much(self, table: Table, found: Question, name: str, error: TooMuch) -> Response:
+        """403, as PxWeb has it, with a link that asks for less."""
+        smaller = less(table, found, self.served.config.max_cells)
+        others = [] if name == DEFAULT else [("outputFormat", name)]
+        instead = None if smaller is None else f"{self._href(table)}/data?{link(smaller, others)}"
+        return problem(403, str(error), offers=list(error.offers), instead=instead)
+
+    # --- caches -----------------------------------------------------------------------------------------------------
+
+    def kept(self, request: Request, key: list[str], make: Callable[[], BaseModel]) -> Response:
+        """JSON that a client may keep, and ask whether it changed."""
+        tag = self._tag(key)
+        if _has(request, tag):
+            return _unchanged(tag)
+        return Response(make().model_dump_json(by_alias=True, exclude_none=True), headers=_cached(tag), media_type=JSON)
+
+    def _tag(self, key: list[str]) -> str:
+        """Of all that the answer depends on: what is published, the code, and the question."""
+        return f'"{sha256(json.dumps([self._etag, *key]).encode()).hexdigest()[:32]}"'
+
+
+def selected(table: Table, body: bytes) -> Question:
+    """The question in a body."""
+    try:
+        found = VariablesSelection.model_validate_json(body)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(str(part)[:40] for part in first["loc"][:4])
+        raise AskedWrongly(
+            f"is no question: {ascii(first['msg'][:200])[1:-1]}",
+            where=f"body.{ascii(place)[1:-1]}" if place else "body",
+            do='write {"selection": [{"variableCode": "…", "valueCodes": ["…"]}]}',
+        ) from None
+    shown, limits, lists = dict[str, list[str]](), dict[str, list[str]](), dict[str, list[str]]()
+    for one in found.selection:
+        _once(shown, one.variable_code, one.value_codes)
+        if one.codelist is not None:
+            lists[one.variable_code] = [one.codelist]
+    for limit in found.where:
+        _once(limits, limit.variable_code, limit.value_codes)
+    return question(table, shown, limits, lists)
+
+
+def _once(into: dict[str, list[str]], name: str, codes: list[str]) -> None:
+    if name in into:
+        raise AskedWrongly(f"{name[:40]!r} is there twice", where="body", do="name all of its codes at once")
+    into[name] = [code if code == ALL else escaped(code) for code in codes]
+
+
+def _searched(table: Table) -> str:
+    about = table.about
+    return " ".join([about.id, about.title, about.release, *(v.label for v in table.variables)]).casefold()
+
+
+def _cached(tag: str) -> dict[str, str]:
+    return {"ETag": tag, "Cache-Control": f"public, max-age={AGE}"}
+
+
+def _has(request: Request, tag: str) -> bool:
+    """Whether the client has this one already."""
+    said = request.headers.get("if-none-match", "")
+    known = {one.strip().removeprefix("W/") for one in said.split(",")}
+    return request.method == "GET" and bool(known & {tag, "*"})
+
+
+def _unchanged(tag: str) -> Response:
+    return Response(status_code=304, headers=_cached(tag))
+
+
+def _file(name: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)

@@ -1,0 +1,95 @@
+"""Colours and textures that stay apart for colour-blind eyes and in grey, and stand out from white paper."""
+
+from __future__ import annotations
+
+from discreet.serve.charts.svg import INK, short, tag, title
+
+PAPER = "#ffffff"
+MAIN, LIGHT, GRID = "#0b5c8f", "#a9cde6", "#d5d5d5"
+SERIES = (MAIN, "#da790c", "#101010", "#0d8068", "#6b1146", "#a066cc")
+CLASSES = ("#e8f1fa", "#b3d1ea", "#74abd8", "#2f75b5", "#0b3c6f")  # of numbers, from low to high
+ON_CLASSES = (INK, INK, INK, PAPER, PAPER)  # text on them
+EDGE = "#5a5a5a"
+DASHES = (None, "7 3", "2 3", "9 3 2 3", "12 4", "4 2")  # of lines, so that colour is never alone
+PALE = 0.3  # opacity of what is not reliable
+
+# White strokes on the bars of each series.
+TEXTURES = (
+    "",
+    "M-2 2L2 -2M0 8L8 0M6 10L10 6",
+    "",
+    "M0 2H8M0 6H8",
+    "M-2 6L2 10M0 0L8 8M6 -2L10 2",
+    "M2 0V8M6 0V8",
+)
+
+PLUS = ((-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4))
+SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
+    (),  # a circle
+    ((-1, -1), (1, -1), (1, 1), (-1, 1)),
+    ((0, -1.2), (1.2, 1), (-1.2, 1)),
+    ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
+    ((0, 1.2), (1.2, -1), (-1.2, -1)),
+    (*PLUS, *((-x, -y) for x, y in PLUS)),
+)
+
+
+def textures(key: str, series: int) -> str:
+    """The patterns of a picture: one for numbers that are not there, and one of each series."""
+    hatch = tag(
+        "pattern",
+        tag("rect", width=6, height=6, fill=PAPER),
+        tag("path", d="M-1 1L1 -1M0 6L6 0M5 7L7 5", stroke=EDGE, stroke_width=1.2, fill="none"),
+        id=f"{key}-hatch",
+        width=6,
+        height=6,
+        patternUnits="userSpaceOnUse",
+    )
+    return hatch + "".join(
+        tag(
+            "pattern",
+            tag("rect", width=8, height=8, fill=SERIES[i]),
+            tag("path", d=TEXTURES[i], stroke=PAPER, stroke_width=1, fill="none"),
+            id=f"{key}-series-{i}",
+            width=8,
+            height=8,
+            patternUnits="userSpaceOnUse",
+        )
+        for i in range(series)
+        if TEXTURES[i]
+    )
+
+
+def fill_of(key: str, series: int) -> str:
+    return f"url(#{key}-series-{series})" if TEXTURES[series] else SERIES[series]
+
+
+def stub(key: str, x: float, y: float, width: float, height: float, about: str) -> str:
+    """In place of a number that is not there."""
+    return tag(
+        "rect",
+        title(about),
+        class_="chart-missing",
+        x=x,
+        y=y,
+        width=width,
+        height=height,
+        fill=f"url(#{key}-hatch)",
+        stroke=EDGE,
+        stroke_dasharray="3 2",
+    )
+
+
+def marker(series: int, x: float, y: float, about: str = "", *, hollow: bool = False, size: float = 4) -> str:
+    """The sign of a series: each has a shape of its own."""
+    look: dict[str, str | float | None] = {
+        "class_": f"chart-point chart-series-{series + 1}",
+        "fill": PAPER if hollow else SERIES[series],
+        "stroke": SERIES[series],
+        "stroke_width": 1.5,
+    }
+    inside = (title(about),) if about else ()
+    if not SHAPES[series]:
+        return tag("circle", *inside, cx=x, cy=y, r=size, **look)
+    places = " L".join(f"{short(x + right * size)} {short(y + down * size)}" for right, down in SHAPES[series])
+    return tag("path", *inside, d=f"M{places}Z", **look)

@@ -1,0 +1,242 @@
+"""Lines over years, quarters or other ordered numbers, with bands for their intervals."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+
+from discreet.serve.asking import Variable
+from discreet.serve.charts.colours import DASHES, GRID, PAPER, SERIES, marker, stub
+from discreet.serve.charts.frame import INSIDE, MARGIN, WIDTH, Picture, key_of, legend, summary
+from discreet.serve.charts.reading import Reading, label_of
+from discreet.serve.charts.scale import TICK, Scale, scale
+from discreet.serve.charts.svg import FONT, INK, SOFT, cut, line, path, tag, title, width_of, words, wrap, write
+
+YEAR = re.compile(r"^(?:1[89]|20|21)\d\d$")
+PART = re.compile(r"^(?P<year>(?:1[89]|20|21)\d\d)(?P<unit> ?-?[QqMm]|-)(?P<part>\d{1,2})$")
+PLAIN = re.compile(r"^-?(0|[1-9]\d*)(\.\d+)?$")  # a zero before it makes a code of a number
+COUNTED = re.compile(
+    r"year|\bage|month|quarter|week|day|hour|period|time|date|cohort|size|durat|after|percentile|decile|rank|score",
+    re.IGNORECASE,
+)
+MOST, HIGH = 6, 260.0
+DOTS = 40  # beyond so many points they would hide the line
+STRIP = 18.0
+
+
+def order(variable: Variable) -> list[float] | None:
+    """The place in time, or the size, of each code."""
+    codes = [code.strip() for code in variable.codes]
+    if all(YEAR.match(code) for code in codes) or (all(PLAIN.match(code) for code in codes) and _counted(variable)):
+        found = [float(code) for code in codes]
+    else:
+        found = _parts_of_years([match for code in codes if (match := PART.match(code))])
+    fine = len(set(found)) == len(codes) > 1 and max(map(abs, found)) < 1e9
+    return found if fine else None
+
+
+def _parts_of_years(matches: list[re.Match[str]]) -> list[float]:
+    """Of 2020Q3, 2020-07 or 2020M07; a year such as 2020-21 begins in the first."""
+    parts = [(float(m["year"]), m["unit"].strip(" -").upper(), int(m["part"])) for m in matches]
+    if all(not unit and (year + 1) % 100 == part for year, unit, part in parts):
+        return [year for year, _, _ in parts]
+    if any(not 1 <= part <= (4 if unit == "Q" else 12) for _, unit, part in parts):
+        return []
+    return [year + (part - 1) / (4 if unit == "Q" else 12) for year, unit, part in parts]
+
+
+def _counted(variable: Variable) -> bool:
+    """Whether numbers are quantities, not names: the variable says so, and labels do not say otherwise."""
+    plain = all(
+        a.strip() == b.strip() or re.search(r"\d", b) for a, b in zip(variable.codes, variable.labels, strict=True)
+    )
+    return plain and COUNTED.search(f"{variable.id} {variable.label}".replace("_", " ")) is not None
+
+
+def time_axis(reading: Reading) -> int | None:
+    """The variable that goes from left to right, if what is left makes few lines."""
+    shape = reading.answer.shape
+    for a in reading.axes:
+        if order(reading.variable(a)) and prod(shape[b] for b in reading.axes if b != a) <= MOST:
+            return a
+    return None
+
+
+def lines(reading: Reading) -> Picture:
+    across = time_axis(reading)
+    if across is None:
+        return Picture("Nothing to show.")
+    variable, shape, key = reading.variable(across), reading.answer.shape, key_of(reading.answer, "lines")
+    at_x = order(variable) or []
+    ranks = sorted(range(len(at_x)), key=lambda i: at_x[i])
+    steps = [prod(shape[i + 1 :]) for i in range(len(shape))]
+    others = [a for a in reading.axes if a != across]
+    starts = [0]
+    for a in others:
+        starts = [c + steps[a] * i for c in starts for i in range(shape[a])]
+    series = [[start + steps[across] * i for i in ranks] for start in starts]
+    names = [reading.label(start, others) for start in starts] if others else []
+    cells = [c for row in series for c in row]
+    picture = Picture(summary(reading, "Lines", cells), series=len(names))
+    picture.parts, top = legend(names, key, signs=True)
+    for text in wrap(reading.main.label, INSIDE, TICK, 1):
+        top += 14
+        picture.parts.append(write(text, MARGIN, top, TICK, class_="chart-axis"))
+    top += 10
+    y = scale(reading.numbers_of(cells), top + HIGH, top, zero=False, whole=reading.main.decimals == 0, down=True)
+    left = MARGIN + max(width_of(text, TICK) for text in y.labels) + 8
+    x = _across([at_x[i] for i in ranks], left + 14, WIDTH - MARGIN - 20)
+    picture.parts += _axes(y, left, [label_of(variable, i) for i in ranks], x)
+    for i, row in enumerate(series):
+        picture.parts += _band(reading, row, i, x, y)
+    for i, row in enumerate(series):
+        picture.parts += _line(reading, row, i, x, y)
+    if len(ranks) <= DOTS:
+        there = [(c, place) for row in series for c, place in zip(row, x, strict=True) if reading.there(c)]
+        picture.parts += [_mark(reading.mark(c), place, y(float(reading.value[c]))) for c, place in there]
+    bottom = top + HIGH + 26
+    bottom = _gaps(picture, reading, series, names, key, x, bottom)
+    picture.height = bottom
+    picture.marks = {reading.mark(c) for c in cells}
+    picture.notes = [_words(reading, cells, y)]
+    return picture
+
+
+def _across(places: list[float], start: float, end: float) -> list[float]:
+    span = places[-1] - places[0]
+    return [start + (p - places[0]) / span * (end - start) for p in places]
+
+
+def _axes(y: Scale, left: float, labels: list[str], x: list[float]) -> list[str]:
+    parts = []
+    for tick, text in zip(y.ticks, y.labels, strict=True):
+        zero = tick == 0
+        look = ("chart-zero", INK, 1.2) if zero else ("chart-grid", GRID, 1.0)
+        parts.append(line(left, y(tick), WIDTH - MARGIN, y(tick), *look))
+        parts.append(write(text, left - 6, y(tick) + 4, TICK, "end", fill=SOFT, class_="chart-tick"))
+    last = -1e9
+    for place, label in zip(x, labels, strict=True):
+        text = cut(label, 90, TICK)
+        half = width_of(text, TICK) / 2
+        middle = min(max(place, half + 2), WIDTH - half - 2)
+        if middle - half < last + 8:
+            continue
+        last = middle + half
+        parts.append(line(place, y.start, place, y.start + 4, "chart-grid", SOFT))
+        parts.append(write(text, middle, y.start + 18, TICK, "middle", fill=SOFT, class_="chart-tick"))
+    return parts
+
+
+def _runs(there: list[bool]) -> list[list[int]]:
+    """Neighbouring points without a gap."""
+    found: list[list[int]] = []
+    for i, yes in enumerate(there):
+        if yes and i and there[i - 1]:
+            found[-1].append(i)
+        elif yes:
+            found.append([i])
+    return found
+
+
+def _band(reading: Reading, row: list[int], i: int, x: list[float], y: Scale) -> list[str]:
+    ends = [reading.ends(c) for c in row]
+    parts = []
+    for run in _runs([e is not None for e in ends]):
+        low = [(x[j], y(e[0])) for j in run if (e := ends[j])]
+        high = [(x[j], y(e[1])) for j in run if (e := ends[j])]
+        if len(run) == 1:
+            parts.append(line(*low[0], *high[0], "chart-error", SERIES[i], 1.4))
+            continue
+        parts.append(
+            path(
+                low + high[::-1],
+                closed=True,
+                class_=f"chart-band chart-series-{i + 1}",
+                fill=SERIES[i],
+                fill_opacity=0.16,
+                stroke=SERIES[i],
+                stroke_opacity=0.5,
+                stroke_width=0.7,
+            )
+        )
+    return parts
+
+
+def _line(reading: Reading, row: list[int], i: int, x: list[float], y: Scale) -> list[str]:
+    parts = []
+    places = [y(float(reading.value[c])) if reading.there(c) else 0.0 for c in row]
+    for run in _runs([reading.there(c) for c in row]):
+        if len(run) > 1:
+            points = [(x[j], places[j]) for j in run]
+            look = f"chart-line chart-series-{i + 1}"
+            parts.append(
+                path(points, class_=look, fill="none", stroke=SERIES[i], stroke_width=2.2, stroke_dasharray=DASHES[i])
+            )
+        parts += [
+            marker(i, x[j], places[j], reading.about(row[j]), hollow=reading.pale(row[j]))
+            for j in run
+            if len(row) <= DOTS or len(run) == 1
+        ]
+    return parts
+
+
+def _mark(mark: str, x: float, y: float) -> str:
+    """Beside a point, light around so that it is seen on lines."""
+    if not mark:
+        return ""
+    return tag(
+        "text",
+        words(mark),
+        class_="chart-mark",
+        x=min(x + 5, WIDTH - 10),
+        y=y - 6,
+        font_family=FONT,
+        font_size=12,
+        fill=INK,
+        stroke=PAPER,
+        stroke_width=3,
+        paint_order="stroke",
+    )
+
+
+def _gaps(
+    picture: Picture,
+    reading: Reading,
+    series: list[list[int]],
+    names: list[str],
+    key: str,
+    x: list[float],
+    bottom: float,
+) -> float:
+    """Under the axis, a strip for each line that has no number somewhere."""
+    for i, row in enumerate(series):
+        gaps = [j for j, c in enumerate(row) if not reading.there(c)]
+        if not gaps:
+            continue
+        if names:
+            picture.parts.append(marker(i, MARGIN + 4, bottom + 7))
+        last = -1e9
+        for j in gaps:
+            if x[j] - last < 16:
+                continue
+            last = x[j]
+            picture.parts.append(stub(key, x[j] - 7, bottom, 14, 13, reading.about(row[j])))
+            back = tag(
+                "rect", title(reading.about(row[j])), x=x[j] - 4, y=bottom + 1, width=8, height=11, fill="#ffffff"
+            )
+            picture.parts += [back, write(reading.mark(row[j]), x[j], bottom + 10, 11, "middle")]
+        bottom += STRIP
+    return bottom
+
+
+def _words(reading: Reading, cells: list[int], y: Scale) -> str:
+    found = []
+    if any(reading.ends(c) for c in cells):
+        found.append(f"Bands: {reading.level}.")
+    if any(reading.pale(c) for c in cells):
+        found.append("Hollow points: not reliable.")
+    if any(not reading.there(c) for c in cells):
+        found.append("Hatched, under the axis: no number.")
+    if not y.has_zero:
+        found.append("The axis does not start at zero.")
+    return " ".join(found)

@@ -1,0 +1,178 @@
+"""Flows from origins to destinations, as wide as they are large."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from discreet.serve.asking import Floats
+from discreet.serve.charts.colours import MAIN
+from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, summary
+from discreet.serve.charts.reading import Reading, label_of
+from discreet.serve.charts.scale import number
+from discreet.serve.charts.svg import SOFT, clean, short, tag, title, wrap, write
+
+MOST = 12
+HIGH, GAP, TOP = 380.0, 8.0, 22.0
+TEXT, LINE = 13, 15.0
+NODE, ROOM = 12.0, 165.0
+DARK = "#0a3d5e"
+
+
+@dataclass(frozen=True)
+class Side:
+    """Nodes of one side from the top: labels, totals, where they start and how high they are."""
+
+    labels: list[str]
+    lines: list[list[str]]
+    totals: list[float]
+    tops: list[float]
+    heights: list[float]
+    bottom: float
+
+
+def sankey(reading: Reading, origin: int, destination: int) -> Picture:
+    flow, left_out = _matrix(reading, origin, destination)
+    froms, kept_from = _grouped(reading, origin, flow.sum(1))
+    tos, kept_to = _grouped(reading, destination, flow.sum(0))
+    small = _added(_added(flow, kept_from, len(froms)).T, kept_to, len(tos)).T
+    cells = list(range(len(reading.answer)))
+    picture = Picture(summary(reading, "Flows", cells))
+    total = float(small.sum())
+    if total <= 0:
+        picture.parts.append(write("No flow is positive.", MARGIN, 30, 14))
+        picture.height = 44
+        picture.notes = [_words(reading, left_out)]
+        return picture
+    unit = HIGH / total
+    left, right = _side(froms, small.sum(1), unit), _side(tos, small.sum(0), unit)
+    start, end = MARGIN + ROOM, WIDTH - MARGIN - ROOM
+    names = [clean(reading.variable(a).label) or reading.variable(a).id for a in (origin, destination)]
+    head = [(f"From: {names[0]}", start + NODE, "end"), (f"To: {names[1]}", end - NODE, "start")]
+    picture.parts += [
+        write(wrap(text, ROOM + NODE, 12, 1)[0], x, 12, 12, a, bold=False, fill=SOFT) for text, x, a in head
+    ]
+    bottom = max(left.bottom, right.bottom)
+    left, right = _moved(left, bottom), _moved(right, bottom)
+    picture.parts += _ribbons(reading, small, left, right, start, end, unit)
+    for side, x, at, anchor in ((left, start, start - 6, "end"), (right, end - NODE, end + 6, "start")):
+        picture.parts += _nodes(reading, side, x, at, anchor)
+    picture.height = bottom + 8
+    few = max(len(froms), len(tos)) > MOST
+    picture.notes = [*(["The smaller ones are added up as other."] if few else []), _words(reading, left_out)]
+    picture.marks = set()
+    return picture
+
+
+def _matrix(reading: Reading, origin: int, destination: int) -> tuple[Floats, tuple[int, int]]:
+    """Flows by origin and destination, and how many are left out: not positive, without a number."""
+    value = reading.value.reshape([len(reading.variable(a)) for a in sorted((origin, destination))])
+    value = value if origin < destination else value.T
+    there = np.isfinite(value)
+    positive = there & (np.nan_to_num(value) > 0)
+    flow = np.where(positive, np.nan_to_num(value), 0.0)
+    return flow, (int((there & ~positive).sum()), int((~there).sum()))
+
+
+def _grouped(reading: Reading, axis: int, totals: Floats) -> tuple[list[str], list[int]]:
+    """The largest nodes in the order of the answer, others as one; and the node of each code."""
+    variable = reading.variable(axis)
+    order = sorted(range(len(variable)), key=lambda i: (-totals[i], i))
+    positive = [i for i in order if totals[i] > 0]
+    chosen = sorted(positive[:MOST])
+    place = {code: i for i, code in enumerate(chosen)}
+    labels = [label_of(variable, i) for i in chosen]
+    rest = len(positive) - len(chosen)
+    if rest:
+        labels.append(f"Other ({number(rest)})")
+    return labels, [place.get(i, len(chosen) if rest else -1) for i in range(len(variable))]
+
+
+def _added(flow: Floats, node: list[int], nodes: int) -> Floats:
+    found = np.zeros((nodes, flow.shape[1]))
+    for i, place in enumerate(node):
+        if place >= 0:
+            found[place] += flow[i]
+    return found
+
+
+def _side(labels: list[str], totals: Floats, unit: float) -> Side:
+    """Each node has a slot that its label fits in."""
+    lines = [wrap(label, ROOM - 10, TEXT, 2) for label in labels]
+    tops, heights, y = list[float](), list[float](), TOP
+    for total, texts in zip(totals.tolist(), lines, strict=True):
+        height = max(1.0, total * unit)
+        slot = max(height, LINE * (len(texts) + 1))
+        tops.append(y + (slot - height) / 2)
+        heights.append(height)
+        y += slot + GAP
+    return Side(labels, lines, totals.tolist(), tops, heights, y - GAP)
+
+
+def _moved(side: Side, bottom: float) -> Side:
+    """Its middle where that of the longer side is."""
+    return replace(side, tops=[top + (bottom - side.bottom) / 2 for top in side.tops], bottom=bottom)
+
+
+def _ribbons(
+    reading: Reading, flow: Floats, left: Side, right: Side, start: float, end: float, unit: float
+) -> list[str]:
+    a, b = list(left.tops), list(right.tops)
+    x1, x2 = start + NODE, end - NODE
+    bend = (x1 + x2) / 2
+    found: list[tuple[float, str]] = []
+    for i, j in np.argwhere(flow > 0).tolist():
+        high = float(flow[i, j]) * unit
+        words = f"{left.labels[i]} to {right.labels[j]}: {number(float(flow[i, j]), reading.decimals)}"
+        curve = f"C{short(bend)} {short(a[i])} {short(bend)} {short(b[j])} {short(x2)} {short(b[j])}"
+        back = (
+            f"C{short(bend)} {short(b[j] + high)} {short(bend)} {short(a[i] + high)} {short(x1)} {short(a[i] + high)}"
+        )
+        d = f"M{short(x1)} {short(a[i])}{curve}V{short(b[j] + high)}{back}Z"
+        ribbon = tag(
+            "path",
+            title(words),
+            d=d,
+            class_="chart-flow",
+            fill=MAIN,
+            fill_opacity=0.32,
+            stroke=MAIN,
+            stroke_width=0.5,
+        )
+        found.append((-high, ribbon))
+        a[i] += high
+        b[j] += high
+    return [ribbon for _, ribbon in sorted(found, key=lambda f: f[0])]
+
+
+def _nodes(reading: Reading, side: Side, x: float, at: float, anchor: str) -> list[str]:
+    parts, nodes = [], (side.labels, side.lines, side.totals, side.tops, side.heights)
+    for text, lines, total, top, high in zip(*nodes, strict=True):
+        words = number(total, reading.decimals)
+        box = tag(
+            "rect", title(f"{text}: {words}"), class_="chart-node", x=x, y=top, width=NODE, height=high, fill=DARK
+        )
+        first = top + high / 2 + TEXT * 0.36 - LINE * len(lines) / 2
+        label = tag(
+            "g",
+            title(text),
+            *(write(part, at, first + LINE * i, TEXT, anchor, class_="chart-label") for i, part in enumerate(lines)),
+            write(words, at, first + LINE * len(lines), 12, anchor, fill=SOFT, class_="chart-value"),
+        )
+        parts += [box, label]
+    return parts
+
+
+def _words(reading: Reading, left_out: tuple[int, int]) -> str:
+    found = ["Widths are flows; totals are sums of the flows shown."]
+    if left_out[0]:
+        found.append(f"Left out: {number(left_out[0])} {'flow' if left_out[0] == 1 else 'flows'} not above zero.")
+    if left_out[1]:
+        found.append(f"Without a number: {number(left_out[1])}.")
+    doubtful = sum(reading.pale(c) and reading.there(c) for c in range(len(reading.answer)))
+    if doubtful:
+        found.append(f"{number(doubtful)} of the flows are not reliable.")
+    if reading.interval is not None:
+        found.append("Intervals are in the table.")
+    return " ".join(found)

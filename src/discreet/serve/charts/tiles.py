@@ -1,0 +1,156 @@
+"""The states as tiles, each about where it is on a map."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from discreet.serve.asking import Variable
+from discreet.serve.charts.colours import CLASSES, EDGE, ON_CLASSES, stub
+from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, key_of, summary
+from discreet.serve.charts.reading import Reading
+from discreet.serve.charts.scale import brief, number
+from discreet.serve.charts.svg import INK, cut, tag, title, width_of, write
+
+MAP = (
+    "AK .. .. .. .. .. .. .. .. .. ME",
+    ".. .. .. .. .. .. .. .. .. VT NH",
+    "WA ID MT ND MN WI .. MI NY MA RI",
+    "OR NV WY SD IA IL IN OH PA NJ CT",
+    "CA UT CO NE MO KY WV VA MD DE ..",
+    ".. AZ NM KS AR TN NC SC DC .. ..",
+    ".. .. .. OK LA MS AL GA .. .. ..",
+    "HI .. .. TX .. .. .. .. FL .. ..",
+)
+PLACES = {s: (row, i) for row, names in enumerate(MAP) for i, s in enumerate(names.split()) if s != ".."}
+NUMBERED = (
+    "01AL 02AK 04AZ 05AR 06CA 08CO 09CT 10DE 11DC 12FL 13GA 15HI 16ID 17IL 18IN 19IA 20KS 21KY 22LA 23ME 24MD 25MA "
+    "26MI 27MN 28MS 29MO 30MT 31NE 32NV 33NH 34NJ 35NM 36NY 37NC 38ND 39OH 40OK 41OR 42PA 44RI 45SC 46SD 47TN 48TX "
+    "49UT 50VT 51VA 53WA 54WV 55WI 56WY"
+)
+FIPS = {word[:2]: word[2:] for word in NUMBERED.split()}
+TERRITORIES = {"60": "AS", "66": "GU", "69": "MP", "72": "PR", "78": "VI"}
+MANY, MOSTLY = 26, 0.8  # so many states, so much of the codes
+ALL = 50  # so many, and nothing else, if no word says that numbers are states
+ACROSS, TILE, SPACE = 11, 53.0, 3.2
+ROW = TILE + SPACE
+
+
+def states(variable: Variable) -> dict[int, str]:
+    """The postal code of each code that is a state's or territory's, if most of them are."""
+    postal = {i: c for i, c in enumerate(variable.codes) if c in PLACES or c in TERRITORIES.values()}
+    numbered = {i: FIPS.get(c) or TERRITORIES[c] for i, c in enumerate(variable.codes) if c in FIPS or c in TERRITORIES}
+    known = re.search(r"state|fips|geo", f"{variable.id} {variable.label}", re.IGNORECASE)
+    for found, sure in ((postal, True), (numbered, known is not None)):
+        there, strange = sum(s in PLACES for s in found.values()), len(variable) - len(found)
+        mostly = there >= MANY and len(found) >= MOSTLY * len(variable) and strange <= ACROSS - len(TERRITORIES)
+        if mostly and (sure or (there >= ALL and not strange)):
+            return found
+    return {}
+
+
+def tiles(reading: Reading) -> Picture:
+    variable = reading.variable(reading.axes[0])
+    key, known = key_of(reading.answer, "tiles"), states(variable)
+    cells = list(range(len(variable)))
+    values = [float(reading.value[c]) for c in cells if reading.there(c)]
+    borders = classes(values)
+    picture = Picture(summary(reading, "Map of tiles", cells))
+    others = [c for c in cells if known.get(c) not in PLACES]
+    bottom = len(MAP)
+    for cell in cells:
+        name = known.get(cell, variable.codes[cell])
+        row, i = PLACES.get(name) or (bottom, others.index(cell))
+        x, y = MARGIN + i * ROW, row * ROW
+        picture.parts.append(_tile(reading, key, cell, name, x, y, borders))
+    y = (bottom + (1 if others else 0)) * ROW + 4
+    picture.parts += _legend(reading, values, borders, y)
+    picture.height = y + 36
+    picture.marks = {reading.mark(c) for c in cells}
+    picture.notes = [_notes(reading, cells)]
+    return picture
+
+
+def classes(values: list[float]) -> list[float]:
+    """The lowest number of each class but the first: about as many numbers in each."""
+    if not values:
+        return []
+    ordered = np.sort(np.array(values))
+    places = [len(values) * i // len(CLASSES) for i in range(1, len(CLASSES))]
+    return sorted({float(ordered[p]) for p in places} - {float(ordered[0])})
+
+
+def class_of(value: float, borders: list[float]) -> int:
+    """Of the colours, spread over all of them if there are fewer classes."""
+    place = sum(value >= b for b in borders)
+    return place if len(borders) == len(CLASSES) - 1 else place * (len(CLASSES) - 1) // max(1, len(borders))
+
+
+def _tile(reading: Reading, key: str, cell: int, name: str, x: float, y: float, borders: list[float]) -> str:
+    if not reading.there(cell):
+        box = stub(key, x, y, TILE, TILE, reading.about(cell))
+        plate = tag("rect", x=x + 9, y=y + 9, width=TILE - 18, height=TILE - 18, fill="#ffffff")
+        return tag("g", box, plate, *_words(name, reading.mark(cell), x, y, INK), class_="chart-tile")
+    place = class_of(float(reading.value[cell]), borders)
+    doubtful = bool(reading.mark(cell))
+    box = tag(
+        "rect",
+        class_=f"chart-class-{place + 1}",
+        x=x,
+        y=y,
+        width=TILE,
+        height=TILE,
+        fill=CLASSES[place],
+        stroke=INK if doubtful else EDGE,
+        stroke_width=1.6 if doubtful else 1,
+        stroke_dasharray="4 2" if doubtful else None,
+    )
+    text = f"{brief(float(reading.value[cell]), reading.decimals)} {reading.mark(cell)}".rstrip()
+    inside = _words(name, text, x, y, ON_CLASSES[place])
+    return tag("g", title(reading.about(cell)), box, *inside, class_="chart-tile")
+
+
+def _words(name: str, text: str, x: float, y: float, fill: str) -> list[str]:
+    room = TILE - 4
+    return [
+        write(cut(name, room, 14, bold=True), x + TILE / 2, y + 24, 14, "middle", bold=True, fill=fill),
+        write(cut(text, room, 11), x + TILE / 2, y + 40, 11, "middle", fill=fill, class_="chart-value"),
+    ]
+
+
+def _legend(reading: Reading, values: list[float], borders: list[float], y: float) -> list[str]:
+    """From which number to which a colour is: those that occur."""
+    found: dict[int, list[float]] = {}
+    for value in sorted(values):
+        found.setdefault(class_of(value, borders), []).append(value)
+    room = (WIDTH - 2 * MARGIN) / len(CLASSES)
+    full = [_span(members, partial(number, decimals=reading.decimals)) for _, members in sorted(found.items())]
+    fits = all(width_of(text, 11) <= room - 4 for text in full)
+    short = [_span(members, partial(brief, decimals=reading.decimals)) for _, members in sorted(found.items())]
+    parts = []
+    for i, (place, text) in enumerate(zip(sorted(found), full if fits else short, strict=True)):
+        x, look = MARGIN + i * room, f"chart-class-{place + 1}"
+        parts += [
+            tag("rect", x=x, y=y, width=room - 4, height=12, fill=CLASSES[place], stroke=EDGE, class_=look),
+            write(cut(text, room - 4, 11), x, y + 26, 11, class_="chart-legend"),
+        ]
+    return parts
+
+
+def _span(members: list[float], written: Callable[[float], str]) -> str:
+    low, high = written(members[0]), written(members[-1])
+    return low if low == high else f"{low} to {high}"
+
+
+def _notes(reading: Reading, cells: list[int]) -> str:
+    found = ["Darker is more; each colour has about as many states."]
+    if any(not reading.there(c) for c in cells):
+        found.append("Hatched: no number.")
+    if any(reading.there(c) and reading.mark(c) for c in cells):
+        found.append("Dashed border: see its mark.")
+    if reading.interval is not None:
+        found.append("Intervals are in the table.")
+    return " ".join(found)

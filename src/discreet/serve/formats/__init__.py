@@ -1,0 +1,38 @@
+"""An answer as a file, in each of the formats that can be asked for. Equal answers give equal bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from discreet.serve.asking import About, Answer
+from discreet.serve.formats import excel, jsonstat, parquet, sdmx, text
+
+
+@dataclass(frozen=True)
+class Format:
+    """How an answer is written, and what the file is called: `extension` is without a dot."""
+
+    id: str
+    media_type: str
+    extension: str
+    write: Callable[[Answer, About], bytes]
+    label: str
+
+
+FORMATS: dict[str, Format] = {
+    found.id: found
+    for found in (
+        Format("json-stat2", "application/json", "json", jsonstat.write, "JSON-stat 2"),
+        Format("csv", "text/csv; charset=utf-8", "csv", text.write, "CSV"),
+        Format(
+            "xlsx",
+            "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+            "xlsx",
+            excel.write,
+            "Excel",
+        ),
+        Format("parquet", "application/vnd.apache.parquet", "parquet", parquet.write, "Parquet"),
+        Format("sdmx-csv", "application/vnd.sdmx.data+csv; version=2.0.0", "sdmx.csv", sdmx.write, "SDMX-CSV"),
+    )
+}

@@ -1,0 +1,86 @@
+"""An Excel workbook: the numbers on one sheet, all that should be known about them on another. No formulas."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from io import BytesIO
+from math import isnan
+from typing import Any
+
+from discreet.errors import TooMuch
+from discreet.serve.asking import About, Answer
+from discreet.serve.formats.columns import headings, marks, meanings, places, remarks, rounded
+
+ROWS = 1_048_575  # of a sheet, without the header
+TEXT = 32_767  # characters of a cell
+EARLIEST = datetime(1980, 1, 1)  # what a ZIP archive can say
+WIDTHS = (8, 40)
+OPTIONS = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+
+
+def write(answer: Answer, about: About) -> bytes:
+    import xlsxwriter
+
+    if len(answer) > ROWS:
+        raise TooMuch(
+            f"{len(answer):,} rows are more than an Excel sheet has", where=about.id, do="take CSV or Parquet"
+        )
+    file = BytesIO()
+    with xlsxwriter.Workbook(file, OPTIONS) as book:
+        book.set_properties(
+            {"title": answer.title, "subject": about.release, "created": _day(about.updated), "author": "discreet"}
+        )
+        _data(book, answer, about)
+        _notes(book, answer, about)
+    return file.getvalue()
+
+
+def _data(book: Any, answer: Answer, about: About) -> None:
+    sheet = book.add_worksheet("Data (simulation)" if about.simulation else "Data")
+    bold = book.add_format({"bold": True, "bottom": 1})
+    names = headings(answer)
+    for column, name in enumerate(names):
+        sheet.write_string(0, column, name[:TEXT], bold)
+        sheet.set_column(column, column, min(max(len(name) + 2, WIDTHS[0]), WIDTHS[1]))
+    column = 0
+    for k, v in enumerate(answer.variables):
+        at = places(answer, k).tolist()
+        for texts in (v.codes, v.labels):
+            cut = [text[:TEXT] for text in texts]
+            for row, i in enumerate(at, 1):
+                sheet.write_string(row, column, cut[i])
+            column += 1
+    for m in answer.measures:
+        shape = book.add_format({"num_format": "#,##0" + ("." + "0" * m.decimals if m.decimals > 0 else "")})
+        for row, x in enumerate(rounded(answer, m).tolist(), 1):
+            if isnan(x):
+                sheet.write_blank(row, column, None, shape)
+            else:
+                sheet.write_number(row, column, x, shape)
+        column += 1
+    for row, mark in enumerate(marks(answer), 1):
+        if mark:
+            sheet.write_string(row, column, mark)
+    sheet.freeze_panes(1, 0)
+
+
+def _notes(book: Any, answer: Answer, about: About) -> None:
+    sheet = book.add_worksheet("Notes")
+    bold, wrap = book.add_format({"bold": True, "valign": "top"}), book.add_format({"text_wrap": True})
+    sheet.set_column(0, 0, 24)
+    sheet.set_column(1, 1, 100)
+    rows = remarks(answer, about)
+    rows += [(m.id, m.label) for m in answer.measures]
+    rows += [(f"status {mark}", words) for mark, words in meanings().items()]
+    rows.append(("status empty", "reliable"))
+    for row, (heading, text) in enumerate(rows):
+        sheet.write_string(row, 0, heading[:TEXT], bold)
+        sheet.write_string(row, 1, text[:TEXT], wrap)
+
+
+def _day(updated: str) -> datetime:
+    """The date of the release, so that a workbook made later is the same."""
+    try:
+        return max(datetime.fromisoformat(updated).replace(tzinfo=None), EARLIEST)
+    except ValueError:
+        return EARLIEST

@@ -1,0 +1,60 @@
+"""The chart of an answer, if it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from markupsafe import Markup
+
+from discreet.errors import DiscreetError
+from discreet.serve.asking import Table
+from discreet.serve.pages.asked import Asked
+from discreet.serve.pages.view import View
+
+MEDIAN = "p50"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A chart on a page, and links to the other kinds there are."""
+
+    kind: str
+    svg: Markup  # drawn here, from numbers and escaped labels
+    alt: str
+    kinds: tuple[tuple[str, str, bool], ...]  # name, link, whether it is this one
+    query: str
+
+
+def drawn(laid: View, asked: Asked, table: Table, link: Callable[[Asked], str]) -> Drawn | None:
+    """The chart that fits, or of the kind asked for."""
+    try:
+        from discreet.serve.charts import chart, kinds
+    except ImportError:  # pages work without
+        return None
+    answer = laid.chart
+    known = kinds(answer, table.about)
+    wanted = asked.chart if asked.chart in known else next(iter(known), None)
+    drawn_of = MEDIAN if wanted == "ranges" and MEDIAN in laid.marks else next(iter(laid.marks))
+    answer = replace(answer, status=laid.marks[drawn_of])  # an answer has the worst mark of its measures
+    found = chart(answer, wanted, about=table.about, simulation=table.about.simulation)
+    if found is None:
+        return None
+    links = tuple((name, f"{link(replace(asked, chart=name))}#chart", name == found.kind) for name in known)
+    query = replace(asked, chart=found.kind).query()
+    return Drawn(found.kind, Markup(found.svg), found.alt, links, query)  # noqa: S704 - labels are escaped there
+
+
+def file_of(laid: View, asked: Asked, table: Table, kind: str) -> bytes | None:
+    """The same as a file, SVG or PNG."""
+    found = drawn(laid, asked, table, lambda _: "")
+    if found is None:
+        return None
+    if kind == "svg":
+        return str(found.svg).encode()
+    from discreet.serve.charts import png
+
+    try:
+        return png(str(found.svg))
+    except DiscreetError:
+        return None

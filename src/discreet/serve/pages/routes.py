@@ -1,0 +1,183 @@
+"""The addresses of the pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from discreet.errors import AskedWrongly, TooMuch
+from discreet.serve.asking import MEANING, Status, Table
+from discreet.serve.config import Served
+from discreet.serve.pages import words
+from discreet.serve.pages.asked import Asked, filled, plain, question, read
+from discreet.serve.pages.drawn import drawn, file_of
+from discreet.serve.pages.form import downloads, form, offers
+from discreet.serve.pages.grid import grid
+from discreet.serve.pages.static import all_of
+from discreet.serve.pages.view import view
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'"
+)
+METHODS = ["GET", "HEAD"]
+
+
+def router(served: Served) -> APIRouter:
+    """All pages of one server."""
+    found = APIRouter(include_in_schema=False, default_response_class=Response)
+    pages = _Pages(served)
+    found.add_api_route("/", pages.catalogue, methods=METHODS)
+    found.add_api_route("/about", pages.about, methods=METHODS)
+    found.add_api_route("/tables/{name}", pages.table, methods=METHODS)
+    found.add_api_route("/tables/{name}/chart.{kind}", pages.chart, methods=METHODS)
+    found.add_api_route("/static/{name}", pages.static, methods=METHODS)
+    return found
+
+
+class _Pages:
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.files = all_of()
+        self.by_name = {file.name: file for file in self.files.values()}
+        folder = Path(__file__).parent / "templates"
+        self.templates = Environment(
+            loader=FileSystemLoader(folder),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            auto_reload=False,
+        )
+
+    def catalogue(self, request: Request, q: str = "") -> Response:
+        """All tables, or those in which every word of a search occurs."""
+        wanted = q[:200].casefold().split()
+        releases: dict[str, list[Table]] = {}
+        for table in self.served.catalogue.tables.values():
+            if all(word in _searched(table) for word in wanted):
+                releases.setdefault(table.about.release, []).append(table)
+        count = sum(map(len, releases.values()))
+        return self._page(request, "catalogue.html", q=q[:200], releases=releases, count=count)
+
+    def about(self, request: Request) -> Response:
+        """What marks, noise and the promise mean."""
+        return self._page(request, "about.html", meaning=[(m.value, MEANING[m]) for m in Status if m.value])
+
+    def table(self, request: Request, name: str) -> Response:
+        """The builder, with what it was asked for."""
+        table = self.served.catalogue.tables.get(name)
+        if table is None:
+            return self._page(request, "missing.html", 404, name=name[:60])
+        here = f"{request.scope.get('root_path', '')}/tables/{quote(table.about.id)}"
+        asked, wrong = plain(table), ""
+        more: dict[str, Any] = {"view": None, "offers": [], "files": [], "chart": None, "too_much": ""}
+
+        def link(other: Asked) -> str:
+            return f"{here}?{other.query()}"
+
+        try:
+            asked = read(request.query_params.multi_items(), table)
+            asked = filled(asked, table)
+            found = grid(asked, table, self.served.config.max_cells)
+            more["view"] = laid = view(found, asked, table, lambda other: f"{link(other)}#result")
+            more["files"] = downloads(
+                found.question, table.about.id, request.scope.get("root_path", ""), table.about.simulation
+            )
+            more["chart"] = drawn(laid, asked, table, link)
+        except TooMuch as error:
+            more["too_much"] = error.what
+            more["offers"] = offers(asked, table, error.offers, self.served.config.max_cells, link)
+        except AskedWrongly as error:
+            wrong = f"{error.what[0].upper()}{error.what[1:]} ({error.where}). {error.do[0].upper()}{error.do[1:]}."
+        query = asked.query()
+        return self._page(
+            request,
+            "table.html",
+            400 if wrong else 200,
+            table=table,
+            asked=asked,
+            form=form(asked, table),
+            wrong=wrong,
+            here=here,
+            query=query,
+            swapped=_swapped(asked, link),
+            share=f"{request.url.scheme}://{request.url.netloc}{here}?{query}",
+            **more,
+        )
+
+    def chart(self, request: Request, name: str, kind: str) -> Response:
+        """The chart of an answer as a file; a page that says why, if there is none."""
+        table = self.served.catalogue.tables.get(name)
+        if table is None or kind not in ("svg", "png"):
+            return self._page(request, "missing.html", 404, name=name[:60])
+        try:
+            asked = filled(read(request.query_params.multi_items(), table), table)
+            question(asked, table)
+            found = grid(asked, table, self.served.config.max_cells)
+            body = file_of(view(found, asked, table, lambda _: ""), asked, table, kind)
+        except AskedWrongly:
+            return self.table(request, name)
+        if body is None:
+            return self._page(request, "missing.html", 404, name=f"{name[:60]} as a chart")
+        ending = f".simulation.{kind}" if table.about.simulation else f".{kind}"
+        headers = {"Content-Disposition": f'attachment; filename="{_safe(name)}{ending}"'}
+        media = "image/svg+xml" if kind == "svg" else "image/png"
+        return self._tagged(request, body, media, 200, headers)
+
+    def static(self, request: Request, name: str) -> Response:
+        file = self.by_name.get(name)
+        if file is None:
+            return self._page(request, "missing.html", 404, name=name[:60])
+        return self._tagged(
+            request, file.body, file.type, 200, {"Cache-Control": "public, max-age=31536000, immutable"}
+        )
+
+    def _page(self, request: Request, template: str, code: int = 200, **given: Any) -> Response:
+        root = request.scope.get("root_path", "")
+        text = self.templates.get_template(template).render(
+            root=root,
+            files_of={name: f"{root}/static/{file.name}" for name, file in self.files.items()},
+            site=self.served.config.title,
+            simulation=self.served.catalogue.simulation,
+            today=datetime.now(UTC).date().isoformat(),
+            words=words,
+            config=self.served.config,
+            **given,
+        )
+        return self._tagged(request, text.encode(), "text/html; charset=utf-8", code, {"Cache-Control": "no-cache"})
+
+    def _tagged(self, request: Request, body: bytes, media: str, code: int, more: Mapping[str, str]) -> Response:
+        tag = f'"{sha256(body).hexdigest()[:24]}"'
+        headers = {"ETag": tag, "Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", **more}
+        known = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
+        if code == 200 and tag in known:
+            return Response(status_code=304, headers=headers)
+        return Response(body, code, headers, media)
+
+
+def _swapped(asked: Asked, link: Any) -> str:
+    """Rows as columns, where that can be."""
+    if len(asked.rows) != 1 or not asked.columns:
+        return ""
+    other = {"rows": (asked.columns,), "columns": asked.rows[0], "key": "", "page": 1, "sort": "", "top": 0}
+    share = {"rows": "columns", "columns": "rows"}.get(asked.share, asked.share)
+    return str(link(Asked(**{**vars(asked), **other, "share": share}))) + "#result"
+
+
+def _searched(table: Table) -> str:
+    about = table.about
+    names = [name for v in table.variables for name in (v.id, v.label)]
+    measures = [m.label for m in table.measures]
+    return " ".join([about.id, about.title, about.release, words.about_what(table), *names, *measures]).casefold()
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)

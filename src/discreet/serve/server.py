@@ -1,0 +1,124 @@
+"""`discreet serve`: verify what is published, bind, answer, and finish what runs before leaving."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fastapi import FastAPI
+
+from discreet.errors import DiscreetError, ParameterError, PublishError
+from discreet.serve.app import create_app
+from discreet.serve.catalogue import Catalogue
+from discreet.serve.config import Config, Served
+from discreet.words import plural
+
+CONNECTIONS = 1_000  # of one worker
+BACKLOG = 2_048
+UNABLE = 3  # uvicorn's word for a worker that should not be started again
+GRACE = 5  # seconds beyond the time of an answer
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is served, where, and by how many."""
+
+    folders: tuple[str, ...]
+    config: Config
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    trust_proxy: bool = False
+
+
+def prefix_of(text: str) -> str:
+    """A path such as /statistics; nothing for the root."""
+    found = text.strip("/")
+    if not found:
+        return ""
+    if not all(part and part not in (".", "..") and _plain(part) for part in found.split("/")):
+        raise ParameterError(f"{text!r} is no path", where="--prefix", do="write /statistics")
+    return f"/{found}"
+
+
+def _plain(part: str) -> bool:
+    return all(c.isascii() and (c.isalnum() or c in "-_.~") for c in part)
+
+
+def serve(plan: Plan, say: Callable[[str], object]) -> None:
+    """Until a signal comes. Everything is opened and verified before the port is bound."""
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    catalogue = Catalogue.of(plan.folders)
+    if not catalogue.tables:
+        raise PublishError("have no table to serve", where="folders", do="publish one with `formats: [parquet]`")
+    bound = bind(plan.host, plan.port)
+    settings: dict[str, Any] = {
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,  # the guard does it, if it is told to
+        "ws": "none",
+        "limit_concurrency": CONNECTIONS,
+        "backlog": BACKLOG,
+        "timeout_graceful_shutdown": round(plan.config.timeout) + GRACE,
+    }
+    if catalogue.simulation:
+        say("SIMULATION: drawn with a fixed test key. It protects nobody.")
+    say(f"{plural(len(catalogue.tables), 'table')} at {address(plan, bound)}")
+    with bound, suppress(KeyboardInterrupt):  # uvicorn raises the signal again once all is done
+        if plan.workers == 1:
+            app = create_app(Served(catalogue, plan.config), trust_proxy=plan.trust_proxy)
+            uvicorn.Server(uvicorn.Config(app, **settings)).run(sockets=[bound])
+        else:
+            config = uvicorn.Config(partial(worker, plan), factory=True, workers=plan.workers, **settings)
+            supervisor = Multiprocess(config, sockets=[bound])
+            supervisor.run()
+            if any(process.exitcode == UNABLE for process in supervisor.processes):
+                raise PublishError("could not be opened again", where="a worker", do="see the line above")
+
+
+def worker(plan: Plan) -> FastAPI:
+    """The application of one of several processes, which opens and verifies everything by itself.
+
+    If the release is not what it was, all of them stop: a supervisor would start this one again and again.
+    """
+    try:
+        catalogue = Catalogue.of(plan.folders)
+    except DiscreetError as error:
+        sys.stderr.write(f"discreet: {error}\n")
+        sys.exit(UNABLE)
+    return create_app(Served(catalogue, plan.config), trust_proxy=plan.trust_proxy)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A listening socket; a refusal says which address."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        bound = socket.create_server((host, port), family=family, backlog=BACKLOG)
+        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else a body waits 40 ms for its headers
+        return bound
+    except (OSError, OverflowError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ParameterError(f"cannot be bound: {reason}", where=f"{host}:{port}", do="choose another --port") from None
+
+
+def address(plan: Plan, bound: socket.socket) -> str:
+    """Where people find it on this machine."""
+    port = bound.getsockname()[1]
+    host = f"[{plan.host}]" if ":" in plan.host else plan.host
+    return f"http://{host}:{port}{plan.config.prefix}/"
+
+
+def planned(
+    folders: Sequence[str], *, host: str, port: int, prefix: str, workers: int, max_cells: int, trust_proxy: bool
+) -> Plan:
+    """Of what the command was given."""
+    config = Config(prefix=prefix_of(prefix), max_cells=max_cells)
+    return Plan(tuple(folders), config, host, port, workers, trust_proxy)

@@ -1,0 +1,102 @@
+"""Answers made by hand, and drawn at random, for tests of what is done with them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from discreet.serve.asking import About, Answer, Measure, Status, Variable
+
+ABOUT = About(
+    id="jobs by place",
+    title="Jobs by place",
+    release="jobs-2024",
+    method="counts",
+    guarantee="Whatever is published changes its probability by a factor of at most e^1.",
+    caveats=("Firms are hidden one establishment at a time.",),
+    noise="two-sided geometric, P(k) ∝ exp(−|k|)",
+    notes=("Protected statistics.",),
+    updated="2024-05-01",
+    simulation=False,
+)
+PLACE = Variable("place", "Place", ("US-CA", "US-NV"), ("California", "Nevada"))
+SEX = Variable("sex", "Sex", ("f", "m", "x"), ("Women", "Men", "Women"))  # one label twice
+COUNT = Measure("estimate", "Jobs", 0)
+ERROR = Measure("se", "Standard error", 1, "estimate")
+NAN = float("nan")
+
+NASTY = [
+    "=1+1",
+    "+2",
+    "-3",
+    "-a",
+    "@x",
+    "\tq",
+    "\rq",
+    '"',
+    'a"b',
+    "a,b",
+    "x\ny",
+    "x\r\ny",
+    "Zürich",
+    "",
+    "😀",
+    "_x0041_",
+]
+NASTY += ["'=1", "\x00", "\x1f", " ", "a/b", "a_b", "<b>&amp;", "null", "\ufffe", "\u2028", "=cmd|' /C calc'!A0"]
+
+
+def jobs() -> Answer:
+    """Two places by three codes of sex, one cell suppressed and one absent."""
+    return Answer(
+        title="Jobs by place",
+        variables=(PLACE, SEX),
+        measures=(COUNT, ERROR),
+        numbers={
+            "estimate": np.array([1200.0, -3.0, 0.4, NAN, NAN, 7.0]),
+            "se": np.array([14.14, 2.25, -0.01, NAN, NAN, NAN]),
+        },
+        status=[
+            Status.RELIABLE,
+            Status.UNRELIABLE,
+            Status.CAUTION,
+            Status.SUPPRESSED,
+            Status.ABSENT,
+            Status.RELIABLE,
+        ],
+        notes=ABOUT.notes,
+        limited=((Variable("sector", "Sector", ("11", "=21"), ("Farming", "Mining")), ("11", "=21")),),
+    )
+
+
+@dataclass(frozen=True)
+class Names:
+    """Where a name may stand that means something to a format."""
+
+    variables = ("sex", "age group", "ContentsCode", "status", "estimate", "2020", "größe", "AGE_GROUP", "OBS_VALUE")
+    measures = ("estimate", "se", "p50", "status", "größe")
+
+
+@st.composite
+def answers(draw: Any) -> Answer:
+    """Up to three variables, any texts, any numbers that a table has, and gaps."""
+    texts = st.sampled_from(NASTY) | st.text(max_size=6)
+    ids = draw(st.lists(st.sampled_from(Names.variables), max_size=3, unique=True))
+    variables = []
+    for name in ids:
+        codes = draw(st.lists(texts, min_size=1, max_size=4, unique=True))
+        labels = [draw(texts) for _ in codes]
+        variables.append(Variable(name, draw(texts), tuple(codes), tuple(labels)))
+    measures = tuple(
+        Measure(name, draw(texts), draw(st.integers(0, 3)))
+        for name in draw(st.lists(st.sampled_from(Names.measures), min_size=1, max_size=3, unique=True))
+    )
+    size = prod(len(v) for v in variables)
+    number = st.floats(-1e11, 1e11) | st.integers(-50, 50).map(float) | st.just(NAN) | st.just(-0.0)
+    numbers = {m.id: np.array(draw(st.lists(number, min_size=size, max_size=size))) for m in measures}
+    status = draw(st.lists(st.sampled_from(list(Status)), min_size=size, max_size=size))
+    return Answer(draw(texts), tuple(variables), measures, numbers, status, tuple(draw(st.lists(texts, max_size=2))))

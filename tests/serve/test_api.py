@@ -1,0 +1,289 @@
+"""The API: PxWeb's shape, numbers of the published cube, caches, and refusals that help."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from fastapi import FastAPI
+from web import Client, is_problem, opened, released
+
+from discreet.publish.cubes import open_cube
+from discreet.serve.config import Config
+from surveyors import OCCUPATIONS, OUTDOORS, STRENGTH
+
+TABLES = "/api/v2/tables"
+DATA = f"{TABLES}/cube/data"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return released(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="module")
+def app(folder: Path) -> FastAPI:
+    return opened(folder)
+
+
+@pytest.fixture(scope="module")
+def web(app: FastAPI) -> Iterator[Client]:
+    client = Client(app)
+    yield client
+    client.close()
+
+
+# --- what is there ------------------------------------------------------------------------------------------------
+
+
+def test_the_catalogue_has_pages_and_links_to_walk_them(web: Client) -> None:
+    first = web.get(f"{TABLES}?pageSize=2").json()
+    assert first["page"] == {"pageNumber": 1, "pageSize": 2, "totalElements": 5, "totalPages": 3}
+    seen, found = [], first
+    while True:
+        seen += [table["id"] for table in found["tables"]]
+        rel = {one["rel"]: one["href"] for one in found["links"]}
+        assert ("next" in rel, "previous" in rel) == (len(seen) < 5, len(seen) > 2)
+        if "next" not in rel:
+            break
+        found = web.get(rel["next"]).json()
+    assert seen == ["cube", "cube_occupations", "cube_all", "counts", "few"]
+    assert web.get(f"{TABLES}?pageNumber=4&pageSize=2").status_code == 404
+    assert web.get(f"{TABLES}?pageSize=0").status_code == 400
+
+
+@pytest.mark.parametrize(("words", "found"), [("counts", 1), ("OUTDOORS cube", 1), ("strength", 3), ("nothing", 0)])
+def test_the_catalogue_is_searched(web: Client, words: str, found: int) -> None:
+    response = web.get(TABLES, params={"query": words})
+    assert response.json()["page"]["totalElements"] == found
+    assert response.status_code == 200
+
+
+def test_a_table_says_its_guarantee_and_where_its_data_are(web: Client) -> None:
+    found = web.get(f"{TABLES}/cube").json()
+    assert "factor of at most" in found["description"]
+    assert found["variableNames"] == ["Occupation", "Strength", "Outdoors"]
+    assert found["simulation"] is True
+    for one in found["links"]:
+        assert web.get(one["href"]).status_code == 200
+
+
+def test_metadata_has_all_codes_and_says_what_may_be_left_out(web: Client) -> None:
+    cube = web.get(f"{TABLES}/cube/metadata").json()
+    assert cube["id"] == ["occupation", "strength", "outdoors", "ContentsCode"]
+    assert cube["size"] == [5, 3, 2, 4]
+    assert list(cube["dimension"]["strength"]["category"]["index"]) == STRENGTH
+    assert cube["dimension"]["strength"]["extension"] == {"elimination": True, "codelists": []}
+    assert cube["dimension"]["ContentsCode"]["extension"]["elimination"] is False
+    assert cube["dimension"]["ContentsCode"]["category"]["unit"]["se"]["decimals"] == 1
+    assert cube["extension"]["guarantee"]
+    (coarser,) = cube["dimension"]["occupation"]["extension"]["codelists"]
+    assert coarser["id"] == "cube_major"
+    stored = web.get(f"{TABLES}/cube_occupations/metadata").json()
+    assert stored["dimension"]["occupation"]["extension"]["elimination"] is False
+
+
+def test_a_code_list_groups_finer_codes_and_can_be_asked_for(web: Client) -> None:
+    found = web.get("/api/v2/codelists/cube_major").json()
+    groups = {value["code"]: value["valueMap"] for value in found["values"]}
+    assert groups == {m: [o for o, of in OCCUPATIONS.items() if of == m] for m in ("11", "13")}
+    by_list = web.get(f"{DATA}?valueCodes[occupation]=*&codelist[occupation]=cube_major")
+    assert by_list.json()["value"] == web.get(f"{DATA}?valueCodes[major]=*").json()["value"]
+    assert is_problem(web.get("/api/v2/codelists/cube_strength"))
+
+
+def test_the_configuration_says_what_is_allowed(web: Client) -> None:
+    found = web.get("/api/v2/config").json()
+    assert found["maxDataCells"] == 100_000
+    assert found["maxCallsPerTimeWindow"] == 1_000_000
+    assert found["timeWindow"] == 10
+    assert found["dataFormats"] == ["json-stat2", "csv", "xlsx", "parquet", "sdmx-csv"]
+    assert found["defaultDataFormat"] == "json-stat2"
+    for name in found["dataFormats"]:
+        response = web.get(f"{DATA}?outputFormat={name}")
+        assert response.status_code == 200
+        assert ("content-disposition" in response.headers) == (name != "json-stat2")
+
+
+# --- numbers ------------------------------------------------------------------------------------------------------
+
+
+def test_numbers_are_those_of_the_cube(web: Client, folder: Path) -> None:
+    found = web.get(f"{DATA}?valueCodes[strength]=*&valueCodes[outdoors]=no&where[major]=11").json()
+    table = open_cube(folder, "cube").table(["strength", "outdoors"], {"major": ["11"], "outdoors": ["no"]})
+    assert found["size"] == [3, 1, 4]
+    values = np.array(found["value"]).reshape(3, 4)
+    assert np.allclose(values[:, 0], table.estimate, atol=0.051)
+    assert np.allclose(values[:, 1], table.se, atol=0.051)
+
+
+def test_codes_come_in_the_order_asked_for_and_only_these_measures(web: Client) -> None:
+    path = f"{DATA}?valueCodes[strength]=heavy,light&valueCodes[ContentsCode]=se&outputFormat=csv"
+    rows = list(csv.DictReader(io.StringIO(web.get(path).text.lstrip("\ufeff"))))
+    assert [row["strength"] for row in rows] == ["heavy", "light"]
+    assert "estimate" not in rows[0]
+    every = list(csv.DictReader(io.StringIO(web.get(f"{DATA}?valueCodes[strength]=*&outputFormat=csv").text)))
+    assert {row["strength"]: row["se"] for row in rows}["heavy"] == every[2]["se"]
+
+
+def test_a_post_asks_the_same(web: Client) -> None:
+    body = {
+        "selection": [
+            {"variableCode": "occupation", "valueCodes": ["*"], "codelist": "cube_major"},
+            {"variableCode": "outdoors", "valueCodes": OUTDOORS},
+            {"variableCode": "ContentsCode", "valueCodes": ["estimate"]},
+            {"variableCode": "strength", "valueCodes": []},
+        ],
+        "where": [{"variableCode": "strength", "valueCodes": ["light"]}],
+    }
+    posted = web.post(DATA, json=body)
+    asked = f"{DATA}?valueCodes[major]=*&valueCodes[outdoors]=yes,no&valueCodes[ContentsCode]=estimate"
+    assert posted.status_code == 200
+    assert posted.content == web.get(f"{asked}&where[strength]=light").content
+    csv_too = web.post(f"{DATA}?outputFormat=csv", json=body)
+    assert csv_too.headers["content-type"].startswith("text/csv")
+
+
+def test_a_posted_question_is_always_answered(web: Client) -> None:
+    posted = web.post(DATA, json={"selection": []}, headers={"If-None-Match": "*"})
+    assert posted.status_code == 200
+    assert posted.headers["cache-control"] == "no-store"
+    assert "etag" not in posted.headers
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b'{"selection": 1}',
+        b'{"selection": [{"variableCode": ""}]}',
+        b'{"selection": [{"variableCode": "strength", "valueCodes": [""]}]}',
+        b'{"selection": [{"variableCode": "strength", "valueCodes": ["\\ud800"]}]}',
+        b'{"selection": [], "more": 1}',
+        b'{"selection": [{"variableCode": "strength"}, {"variableCode": "strength"}]}',
+        b'{"selection":' + b"[" * 30_000,
+        b"\xff\xfe",
+    ],
+)
+def test_a_body_that_is_no_question_is_refused(web: Client, body: bytes) -> None:
+    response = web.post(DATA, content=body)
+    assert response.status_code == 400
+    assert is_problem(response)
+
+
+def test_a_question_is_in_the_link_or_in_the_body(web: Client) -> None:
+    assert web.post(f"{DATA}?valueCodes[strength]=*", json={"selection": []}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "said"),
+    [
+        ("nothing/data", 404, "no table"),
+        ("nothing/metadata", 404, "no table"),
+        ("cube/data?valueCodes[nothing]=*", 400, "the table has occupation, strength"),
+        ("cube/data?valueCodes[strength]=none", 400, "it has light, medium, heavy"),
+        ("cube/data?valueCodes[strength]=light,light", 400, "twice"),
+        ("cube/data?valueCodes[major]=*&valueCodes[occupation]=*", 400, "twice"),
+        ("cube/data?valueCodes[ContentsCode]=none", 400, "the table has estimate, se"),
+        ("cube/data?outputFormat=pdf", 400, "json-stat2, csv"),
+        ("cube/data?where[strength]=light&where[major]=11&where[occupation]=13-1011", 400, "go together"),
+        ("cube/data?lang=sv", 400, "lang"),
+        ("cube_occupations/data", 400, "do not add up"),
+    ],
+)
+def test_what_cannot_be_answered_is_told_with_what_to_do(web: Client, path: str, status: int, said: str) -> None:
+    response = web.get(f"{TABLES}/{path}")
+    assert response.status_code == status
+    assert is_problem(response)
+    assert said.lower() in response.json()["detail"].lower()
+
+
+def test_who_asks_for_too_much_is_offered_less(folder: Path) -> None:
+    web = Client(opened(folder, Config(max_cells=40, prefix="/here")))
+    path = f"/here{DATA}?valueCodes[occupation]=*&valueCodes[strength]=*&valueCodes[outdoors]=no&outputFormat=csv"
+    refused = web.get(path)
+    assert refused.status_code == 403
+    assert is_problem(refused)
+    assert refused.json()["offers"] == ["occupation", "strength", "outdoors"]
+    instead = refused.json()["instead"]
+    assert instead.startswith("/here/api/v2/tables/cube/data?valueCodes%5Bmajor%5D=*")
+    assert "outputFormat=csv" in instead
+    assert web.get(instead).status_code == 200
+    assert web.post(f"/here{DATA}", json={"selection": []}).status_code == 200
+    web.close()
+
+
+# --- caches -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "path",
+    [TABLES, f"{TABLES}/cube", f"{TABLES}/cube/metadata", DATA, "/api/v2/config", "/api/v2/codelists/cube_major"],
+)
+def test_what_a_client_has_is_not_sent_again(web: Client, path: str) -> None:
+    first = web.get(path)
+    tag = first.headers["etag"]
+    assert first.headers["cache-control"].startswith("public, max-age=")
+    for said in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+        again = web.get(path, headers={"If-None-Match": said})
+        assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    assert web.get(path, headers={"If-None-Match": '"other"'}).content == first.content
+
+
+def test_a_tag_is_of_the_question_the_format_and_the_release(web: Client, folder: Path) -> None:
+    def tag(path: str, client: Client = web) -> str:
+        return client.get(path).headers["etag"]
+
+    other = Client(opened(folder, Config(max_cells=99)))
+    different = [DATA, f"{DATA}?outputFormat=csv", f"{DATA}?where[major]=11", f"{TABLES}/counts/data", TABLES]
+    assert len({tag(path) for path in different}) == len(different)
+    assert tag(f"{DATA}?where[major]=11&where[strength]=light") == tag(f"{DATA}?where[strength]=light&where[major]=11")
+    assert tag(DATA) == tag(f"{DATA}?outputFormat=json-stat2")
+    assert tag(DATA) != tag(DATA, other)
+    assert web.get(f"{DATA}?where[none]=1", headers={"If-None-Match": "*"}).status_code == 400
+    other.close()
+
+
+def test_head_says_what_get_would(web: Client) -> None:
+    for path in (DATA, TABLES, "/health", f"{TABLES}/nothing"):
+        head, get = web("HEAD", path), web.get(path)
+        assert head.content == b""
+        assert head.status_code == get.status_code
+        if path != "/health":
+            assert head.headers == get.headers
+
+
+def test_links_hold_under_a_prefix_which_the_proxy_removes_or_not(folder: Path) -> None:
+    web = Client(opened(folder, Config(prefix="/statistics")))
+    for path in (f"/statistics{TABLES}", TABLES):
+        found = web.get(path).json()
+        hrefs = [one["href"] for one in (*found["links"], *found["tables"][0]["links"])]
+        assert all(href.startswith("/statistics/api/v2/tables") for href in hrefs)
+        assert all(web.get(href).status_code == 200 for href in hrefs)
+    assert web.get("/statistics/api/v2/openapi.json").json()["servers"] == [{"url": "/statistics"}]
+    assert web.get("/statisticsapi/v2/tables").status_code == 404
+    web.close()
+
+
+def test_a_hostile_host_is_in_no_link(web: Client) -> None:
+    assert "evil" not in web.get(TABLES, headers={"Host": "evil.example"}).text
+
+
+def test_table_names_are_quoted_in_links(web: Client) -> None:
+    assert is_problem(web.get(f"{TABLES}/{quote('../../manifest.json', safe='')}"))
+    assert is_problem(web.get(f"{TABLES}/%00"))
+
+
+def test_a_slash_at_the_end_is_no_redirect(web: Client) -> None:
+    assert web.get(f"{TABLES}/").content == web.get(TABLES).content
+    for path in (f"{TABLES}/cube/", f"{DATA}//", "/health/", "//evil.example/", "/api/v2/"):
+        response = web.get(path, headers={"Host": "evil.example"})
+        assert response.status_code in (200, 404)
+        assert "location" not in response.headers

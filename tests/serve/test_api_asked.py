@@ -1,0 +1,162 @@
+"""Questions as links: what is written is what is read, and hostile links are refused in a sentence."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from discreet.errors import AskedWrongly
+from discreet.serve.asked import MOST_PARAMETERS, asked, canonical, less, link
+from discreet.serve.asking import Measure, Question, Table, Variable, checked
+
+MAJOR = Variable("major", "Major", ("11", "13"), ("A", "B"), "occupation", (0, 0, 1))
+VARIABLES = (
+    Variable("occupation", "Occupation", ("111", "112", "131"), ("a", "b", "c")),
+    Variable("strength", "Strength", tuple("abcdefgh"), tuple("abcdefgh")),
+    Variable("outdoors", "Outdoors", ("yes", "no"), ("Yes", "No")),
+    MAJOR,
+)
+
+
+def table(additive: bool = True) -> Table:
+    found: Any = SimpleNamespace(
+        about=SimpleNamespace(id="cube"), variables=VARIABLES, measures=(Measure("estimate", "x"),), additive=additive
+    )
+
+    def cells(question: Question) -> int:
+        shown, _, measures = checked(found, question)
+        size = len(measures)
+        for v in shown:
+            size *= len(v)
+        return size
+
+    found.cells = cells
+    return cast(Table, found)
+
+
+TABLE = table()
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(lambda n: n != "ContentsCode")
+CODES = st.lists(st.one_of(st.sampled_from(["*", ",", "\\", "a,b", "\\,", "é", "]"]), NAMES), min_size=1, max_size=4)
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> Question:
+    def some(all_too: bool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        names = draw(st.lists(NAMES, unique=True, max_size=4))
+        return tuple((n, () if all_too and draw(st.booleans()) else tuple(draw(CODES))) for n in names)
+
+    return Question(some(True), some(False), tuple(draw(st.one_of(st.just([]), CODES))))
+
+
+@given(questions())
+def test_a_link_reads_as_the_question_that_it_was_made_of(question: Question) -> None:
+    text = link(question)
+    assert asked(TABLE, text).question == canonical(question)
+    assert asked(TABLE, text.encode()).question == canonical(question)
+    assert link(asked(TABLE, text).question) == text
+    assert text.isascii()
+    assert not set(text) & set(" []\"'<>\\\n")
+
+
+def test_limits_are_sorted_and_what_is_shown_keeps_its_order() -> None:
+    one = Question((("b", ("2", "1")), ("a", ())), (("z", ("2", "1")), ("y", ("1",))))
+    other = Question((("b", ("2", "1")), ("a", ())), (("y", ("1",)), ("z", ("1", "2"))))
+    assert link(one) == link(other)
+    assert link(one) == "valueCodes%5Bb%5D=2,1&valueCodes%5Ba%5D=*&where%5By%5D=1&where%5Bz%5D=1,2"
+    assert link(Question((("a", ()), ("b", ("2", "1"))), one.where)) != link(one)
+
+
+@pytest.mark.parametrize(
+    ("query", "question"),
+    [
+        ("", Question()),
+        ("valueCodes[a]=1,2", Question((("a", ("1", "2")),))),
+        ("valueCodes[a]=1&valueCodes[a]=2", Question((("a", ("1", "2")),))),
+        ("valueCodes%5Ba%5D=*", Question((("a", ()),))),
+        ("valueCodes[a]=", Question()),
+        ("where[a]=", Question()),
+        ("where[a]=*", Question()),
+        (r"valueCodes[a]=\*", Question((("a", ("*",)),))),
+        (r"valueCodes[a]=x\,y,z", Question((("a", ("x,y", "z")),))),
+        ("valueCodes[ContentsCode]=se,estimate", Question(measures=("se", "estimate"))),
+        ("valueCodes[ContentsCode]=*", Question()),
+        ("valueCodes[a][b]=1", Question((("a][b", ("1",)),))),
+        ("valueCodes[%C3%A9]=%E2%82%AC+1", Question((("é", ("€ 1",)),))),
+        ("valueCodes[occupation]=*&codelist[occupation]=cube_major", Question((("major", ()),))),
+    ],
+)
+def test_links_are_read(query: str, question: Question) -> None:
+    assert asked(TABLE, query).question == question
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (b"valueCodes[a]=%ff", "UTF-8"),
+        (b"\xff=1", "UTF-8"),
+        (b"valueCodes[a]=1,*", "all codes, and some"),
+        (b"valueCodes[a]=1,,2", "empty code"),
+        (b"valueCodes[a]=,", "empty code"),
+        (b"valueCodes[a]=1\\", "backslash"),
+        (b"valueCodes[]=1", "no parameter"),
+        (b"valuecodes[a]=1", "no parameter"),
+        (b"valueCodes=1", "no parameter"),
+        (b"a[b]=1", "no parameter"),
+        (b"lang=en&lang=en", "twice"),
+        (b"codelist[a]=x", "not shown"),
+        (b"valueCodes[occupation]=*&codelist[occupation]=cube_strength", "no such code list"),
+        (b"&".join(b"where[a]=1" for _ in range(MOST_PARAMETERS + 1)), "more than"),
+    ],
+)
+def test_hostile_links_are_refused_in_a_sentence(query: bytes, said: str) -> None:
+    with pytest.raises(AskedWrongly, match=said) as refusal:
+        asked(TABLE, query, ["lang"])
+    assert len(str(refusal.value)) < 400
+
+
+def test_an_unpaired_bracket_is_part_of_the_name_and_a_long_name_is_cut() -> None:
+    with pytest.raises(AskedWrongly) as refusal:
+        asked(TABLE, "x" * 60_000)
+    assert len(str(refusal.value)) < 300
+
+
+@given(st.binary(max_size=60))
+def test_whatever_comes_is_read_or_refused(query: bytes) -> None:
+    try:
+        found = asked(TABLE, query, ["lang"])
+    except AskedWrongly:
+        return
+    assert asked(TABLE, link(found.question)).question == found.question
+
+
+@given(st.sampled_from([1, 2, 3, 5, 16, 24]), st.booleans(), st.data())
+def test_less_detail_fits_and_keeps_what_was_chosen(most: int, additive: bool, data: st.DataObject) -> None:
+    own = VARIABLES[:3]
+    chosen = {v.id: tuple(data.draw(st.lists(st.sampled_from(v.codes), unique=True))) for v in own}
+    question = Question(tuple(chosen.items()))
+    found = less(table(additive), question, most)
+    assert found is not None
+    assert table(additive).cells(found) <= most
+    limits = dict(found.where)
+    for name, codes in chosen.items():
+        kept = name in found.shown or (name == "occupation" and "major" in found.shown)
+        if not additive:
+            assert kept or len(limits[name]) == 1
+        elif codes and not kept:
+            assert set(limits[name]) == set(codes)
+
+
+def test_less_detail_is_a_coarser_variable_first() -> None:
+    wide = Question((("occupation", ()), ("outdoors", ())))
+    assert less(TABLE, wide, 6) == wide
+    assert less(TABLE, wide, 5) == Question((("major", ()), ("outdoors", ())))
+    assert less(TABLE, wide, 0) is None
+
+
+def test_quoted_text_of_others_is_in_the_link() -> None:
+    assert link(Question(), [("outputFormat", "a b&c")]) == f"outputFormat={quote('a b&c', safe='')}"

@@ -1,0 +1,340 @@
+"""Pages: what each shows, says and links to; nothing inline, everything escaped."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html import unescape
+from urllib.parse import parse_qsl, urlsplit
+
+import httpx
+import numpy as np
+import pytest
+from fastapi import FastAPI
+
+from browsing import HIGH, Seen, both, pay
+from discreet.errors import TooMuch
+from discreet.serve.asking import Question
+from discreet.serve.catalogue import Catalogue
+from discreet.serve.config import Config, Served
+from discreet.serve.pages import router
+
+Get = Callable[..., httpx.Response]
+
+
+def site(catalogue: Catalogue, config: Config | None = None, root: str = "") -> Get:
+    app = FastAPI()
+    app.include_router(router(Served(catalogue, config or Config())))
+    transport = httpx.ASGITransport(app=app, root_path=root)
+
+    async def ask(path: str, **headers: str) -> httpx.Response:
+        async with httpx.AsyncClient(transport=transport, base_url="https://numbers.example") as client:
+            return await client.get(root + path, headers=headers)
+
+    return lambda path, **headers: asyncio.run(ask(path, **headers))
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
+    return both(tmp_path_factory.mktemp("pages"))
+
+
+@pytest.fixture(scope="module")
+def get(catalogue: Catalogue) -> Get:
+    return site(catalogue)
+
+
+PAGES = [
+    "/",
+    "/?q=cube",
+    "/?q=nothing+like+this",
+    "/about",
+    "/tables/cube",
+    "/tables/cube?rows=occupation&columns=strength&totals=1&share=columns",
+    "/tables/cube?rows=",
+    "/tables/cube_all",
+    "/tables/counts?rows=strength&error=se",
+    "/tables/pay",
+    "/tables/pay?rows=school&columns=year&error=se",
+    "/tables/counts?rows=strength&rows=outdoors&sort=-value",
+]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_is_whole_and_has_nothing_inline(get: Get, page: str) -> None:
+    answer = get(page)
+    assert answer.status_code == 200
+    text = answer.text
+    assert text.startswith("<!doctype html>")
+    assert '<html lang="en">' in text
+    assert text.count("<h1>") == 1
+    assert "Skip to content" in text
+    assert not re.search(r"\sstyle=|<style|\son[a-z]+=|javascript:", text)
+    assert re.findall(r"<script[^>]*>(.*?)</script>", text, re.S) == [""]
+    assert "http://" not in text.replace("http://www.w3.org/", "")
+    seen = Seen(text)
+    assert len(set(seen.ids)) == len(seen.ids)
+    assert {urlsplit(link).netloc for link in seen.links} == {""}
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert "set-cookie" not in answer.headers
+
+
+def test_catalogue_groups_by_release_and_is_searched(get: Get) -> None:
+    text = get("/").text
+    assert re.findall(r"<h2[^>]*>(\S+)", text) == ["survey1", "pay-2021"]
+    assert "e^1.5 is about 4.5." in text
+    assert "Schools are public." in text
+    found = get("/?q=SCHOOL+median").text
+    assert "/tables/pay" in found
+    assert "/tables/cube" not in found
+    assert "1 table with" in found
+    assert "&lt;script&gt;" in get("/?q=<script>").text
+
+
+def test_first_look_shows_groups_and_links_to_their_codes(get: Get, catalogue: Catalogue) -> None:
+    seen = Seen(get("/tables/cube").text)
+    assert [row[0] for row in seen.rows] == ["Major", "11", "13"]
+    down = next(link for link in seen.links if "only.major=13" in link)
+    below = Seen(get(down).text)
+    assert [row[0] for row in below.rows] == ["Occupation", "13-1011", "13-2011", "13-2021"]
+    answer = catalogue.table("cube").answer(Question((("occupation", ("13-1011",)),)), 100)
+    assert below.rows[1][1].split()[0].replace("−", "-").replace(",", "") == f"{answer.numbers['estimate'][0]:.1f}"
+    assert "by occupation; major: 13" in get(down).text
+    up = next(link for link in below.links if "rows=major" in link)
+    assert [row[0] for row in Seen(get(up).text).rows] == ["Major", "11", "13"]
+
+
+def test_totals_are_asked_for_and_not_added_up(get: Get, catalogue: Catalogue) -> None:
+    seen = Seen(
+        get("/tables/cube?rows=strength&columns=outdoors&totals=1&only.strength=light&only.strength=heavy").text
+    )
+    assert [row[0] for row in seen.rows] == ["Strength", "yes", "light", "heavy", "Total"]
+    table = catalogue.table("cube")
+    limit = (("strength", ("light", "heavy")),)
+    across = table.answer(Question((("outdoors", ()),), limit), 100).numbers["estimate"]
+    every = table.answer(Question((), limit), 100).numbers["estimate"][0]
+    wanted = [f"{value:,.1f}".replace("-", "−") for value in (*across, every)]
+    assert [cell.split()[0] for cell in seen.rows[-1][1:]] == wanted
+    assert Seen(get("/tables/pay?rows=school&totals=1").text).rows[-1][0] != "Total"
+
+
+@pytest.mark.parametrize(("share", "place"), [("rows", (0, -1)), ("columns", (-1, 0)), ("all", (-1, -1))])
+def test_percentages_divide_by_the_margin_asked_for(get: Get, share: str, place: tuple[int, int]) -> None:
+    address = "/tables/counts?rows=strength&columns=outdoors&totals=1&error=none"
+    numbers, shares = (Seen(get(f"{address}{more}").text).rows[2:] for more in ("", f"&share={share}"))
+    values = np.array([[_number(cell) for cell in row[1:]] for row in numbers])
+    base = {"rows": values[:, -1:], "columns": values[-1:, :], "all": values[-1:, -1:]}[share]
+    shown = np.array([[_number(cell.replace("%", "")) for cell in row[1:]] for row in shares])
+    assert np.abs(shown - 100 * values / base).max() <= 0.0501
+    assert shown[place] == 100
+
+
+def test_percentages_say_whether_they_have_an_error(get: Get) -> None:
+    counts = unescape(get("/tables/counts?rows=strength&share=all").text)
+    assert "Errors of percentages are first-order" in counts
+    assert re.search(r"% ?<.*± \d", counts)
+    cube = unescape(get("/tables/cube?rows=strength&share=all").text)
+    assert "Percentages are without an error" in cube
+    assert "need a variable in the columns" in get("/tables/cube?rows=strength&share=rows").text
+
+
+def test_rows_are_sorted_and_ranked(get: Get) -> None:
+    seen = Seen(get("/tables/pay?rows=school&at.degree=1&at.year=2020&measure=count&sort=-value").text)
+    assert [row[:2] for row in seen.rows] == [["Rank", "School"], ["1", "High & dry"], ["2", "Middle"], ["3", HIGH]]
+    upward = next(link for link in seen.links if "sort=value" in link)
+    assert [row[1] for row in Seen(get(upward).text).rows[1:]] == [HIGH, "Middle", "High & dry"]
+    assert [row[1] for row in Seen(get(f"{upward.partition('#')[0]}&top=1").text).rows[1:]] == [HIGH]
+    by_label = Seen(get("/tables/pay?rows=school&sort=-label").text)
+    assert [row[0] for row in by_label.rows[1:]] == ["Middle", "High & dry", HIGH]
+    by_column = Seen(get("/tables/pay?rows=school&columns=year&at.degree=2&sort=-value&key=2021&what=p50").text)
+    assert [row[1] for row in by_column.rows[3:]] == [HIGH, "Middle", "High & dry"]
+    assert by_column.rows[-1][0] == ""  # no number, no rank
+
+
+def test_withheld_and_missing_cells_are_shown_and_explained(get: Get) -> None:
+    text = get("/tables/pay?rows=school&rows=degree&columns=year").text
+    rows = {tuple(row[:2]): row[2:] for row in Seen(text).rows[3:]}
+    assert rows[HIGH, "1"] == ["100 ± 10", "30,000 29,500 to 32,500", "110 u ± 30", "withheld s"]
+    assert rows["High & dry", "2"][2:] == [":", ":"]
+    assert "withheld by a rule of the release" in text
+    assert "the release has no such combination" in text
+    assert "use with caution: the standard error" in text
+    assert "not reliable: the standard error" in text
+
+
+def test_labels_are_escaped(get: Get) -> None:
+    text = get("/tables/pay?rows=school").text
+    assert HIGH not in text
+    assert "&lt;b&gt;North&lt;/b&gt;" in text
+
+
+def test_headings_have_scopes_and_tables_captions(get: Get) -> None:
+    text = get("/tables/pay?rows=school&columns=year&at.degree=2").text
+    assert "<caption" in text
+    assert "Count and median by school and year; degree: 2" in text
+    scopes = Seen(text).scopes
+    assert scopes == ["col", "colgroup", "colgroup", "colgroup", *["col"] * 4, *["row"] * 3]
+
+
+def test_what_is_not_shown_of_a_table_that_does_not_add_up_has_one_code(get: Get) -> None:
+    text = get("/tables/pay?rows=school").text
+    assert "degree: 1; year: 2020" in text
+    assert '<select name="at.degree"' in text
+    assert "do not add up" in text
+    assert 'name="totals"' not in text
+
+
+def test_a_wrong_question_keeps_the_form(get: Get) -> None:
+    for query, said in {
+        "rows=nonsense": "No variable",
+        "rows=school&only.school=z": "No code",
+        "rows=school&at.degree=9": "No code",
+        "rows=school&measure=mean": "No measure",
+        "rows=school&sort=random": "is unknown",
+        "rows=school&page=x": "is not a number",
+        "rows=school&rows=degree&rows=year": "more than two variables",
+        "rows=school&columns=school": "asked for twice",
+        "rows=school&only.sex=1": "No variable",
+        "rows=school&at.sex=1": "No variable",
+    }.items():
+        answer = get(f"/tables/pay?{query}")
+        assert answer.status_code == 400, query
+        assert said.casefold() in unescape(answer.text).casefold(), query
+        assert "Show table" in answer.text
+        assert "<table" not in answer.text
+    assert get("/tables/cube?rows=occupation&columns=major").status_code == 400
+
+
+def test_too_large_a_table_is_offered_with_less_detail(catalogue: Catalogue) -> None:
+    config = Config(max_cells=40)
+    get = site(catalogue, config)
+    asked = "/tables/cube?rows=occupation&columns=strength"
+    with pytest.raises(TooMuch):
+        catalogue.table("cube").answer(Question((("occupation", ()), ("strength", ()))), config.max_cells)
+    answer = get(asked)
+    assert answer.status_code == 200
+    offers = Seen(answer.text.partition('class="offers"')[2].partition("</ul>")[0]).links
+    assert len(offers) >= 3
+    assert any("rows=major" in link for link in offers)
+    for link in offers:
+        found = get(link)
+        assert found.status_code == 200
+        assert "<table" in found.text
+    small = get("/tables/pay?rows=school&rows=degree&columns=year")
+    assert 'class="offers"' in small.text
+
+
+def test_long_tables_come_in_pages(get: Get, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("discreet.serve.pages.view.PAGE_ROWS", 10)
+    address = "/tables/cube?rows=occupation&rows=strength&totals=1"
+    first = get(address)
+    seen = Seen(first.text)
+    assert len(seen.rows) == 12  # headings, ten rows, total
+    assert "Rows 1 to 10 of 15" in " ".join(first.text.split())
+    rest = Seen(get(next(link for link in seen.links if "page=2" in link)).text)
+    assert len(rest.rows) == 7
+    assert Seen(get(f"{address}&page=99").text).rows == rest.rows
+
+
+def test_files_of_the_same_answer_are_linked(get: Get) -> None:
+    text = get("/tables/cube?rows=strength&only.strength=light&only.major=11").text
+    links = {
+        dict(parse_qsl(urlsplit(link).query))["outputFormat"]: link for link in Seen(text).links if "/api/" in link
+    }
+    assert list(links) == ["csv", "xlsx", "parquet", "json-stat2", "sdmx-csv"]
+    assert dict(parse_qsl(urlsplit(links["csv"]).query)) == {
+        "valueCodes[strength]": "light",
+        "where[major]": "11",
+        "valueCodes[ContentsCode]": "estimate,se,low90,high90",
+        "outputFormat": "csv",
+    }
+    assert 'download="cube.simulation.csv"' in text
+    assert 'download="pay.csv"' in get("/tables/pay").text
+
+
+def test_link_and_citation_lead_back_to_the_same_table(get: Get) -> None:
+    text = get("/tables/cube?rows=strength&columns=&share=&sort=-value&totals=1&utm_source=x").text
+    address = unescape(re.search(r'id="link"[^>]*value="([^"]+)"', text)[1])  # type: ignore[index]
+    assert address == "https://numbers.example/tables/cube?rows=strength&totals=1&sort=-value"
+    again = get(address.removeprefix("https://numbers.example"))
+    assert Seen(again.text).rows == Seen(text).rows
+    citation = unescape(re.search(r'id="cite"[^>]*>([^<]+)<', text)[1])  # type: ignore[index]
+    assert address in citation
+    assert "a simulation" in citation
+    assert "survey1" in citation
+
+
+def test_simulation_is_said_on_every_page(get: Get, catalogue: Catalogue, tmp_path: object) -> None:
+    real = site(replace(catalogue, tables={"pay": catalogue.table("pay")}, simulation=False))
+    for page in ["/", "/about", "/tables/pay", "/tables/pay?rows=no", "/tables/none"]:
+        assert 'class="banner"' in get(page).text
+        assert 'class="banner"' not in real(page).text
+
+
+def test_unknown_tables_and_files_are_not_found(get: Get) -> None:
+    for page in [
+        "/tables/none",
+        "/tables/none/chart.svg",
+        "/tables/pay/chart.gif",
+        "/static/none.css",
+        "/static/site.css",
+    ]:
+        assert get(page).status_code == 404
+    assert "&lt;i&gt;" in get("/tables/<i>").text
+
+
+def test_static_files_are_kept_for_ever_and_pages_asked_again(get: Get) -> None:
+    page = get("/about")
+    names = re.findall(r'"(/static/[^"]+)"', page.text)
+    assert len(names) == 3
+    for name in names:
+        answer = get(name)
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["cache-control"]
+    again = get("/about", **{"if-none-match": page.headers["etag"]})
+    assert again.status_code == 304
+    assert again.content == b""
+    assert page.headers["cache-control"] == "no-cache"
+
+
+def test_links_have_the_prefix(catalogue: Catalogue) -> None:
+    get = site(catalogue, root="/statistics")
+    for page in ["/", "/about", "/tables/cube", "/tables/pay?rows=school&sort=-value"]:
+        text = get(page).text
+        links = [*Seen(text).links, *re.findall(r'(?:src|action|href)="([^"]+)"', text)]
+        assert {link.split("/", 2)[1] for link in links if not link.startswith("#")} == {"statistics"}
+    assert "https://numbers.example/statistics/tables/cube?" in get("/tables/cube").text
+
+
+def test_charts_are_drawn_and_can_be_taken(get: Get) -> None:
+    text = get("/tables/cube?rows=strength").text
+    assert "<svg" in text
+    svg = next(link for link in Seen(text).links if "chart.svg" in link)
+    answer = get(svg)
+    assert answer.headers["content-type"] == "image/svg+xml"
+    assert answer.headers["content-disposition"] == 'attachment; filename="cube.simulation.svg"'
+    assert answer.text.startswith("<svg")
+    picture = get(svg.replace("chart.svg", "chart.png"))
+    assert picture.content.startswith(b"\x89PNG")
+    assert get("/tables/pay/chart.svg?rows=nonsense").status_code == 400
+
+
+def test_pages_work_without_charts(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "discreet.serve.charts", None)
+    get = site(catalogue)
+    answer = get("/tables/cube?rows=strength")
+    assert answer.status_code == 200
+    assert "<svg" not in answer.text
+    assert get("/tables/cube/chart.svg").status_code == 404
+
+
+def test_simulated_stored_table_has_its_name_on_files(tmp_path: object, catalogue: Catalogue) -> None:
+    table = pay(tmp_path, simulation=True)  # type: ignore[arg-type]
+    get = site(Catalogue({"pay": table}, True, "0"))
+    assert 'download="pay.simulation.xlsx"' in get("/tables/pay").text
+
+
+def _number(text: str) -> float:
+    return float(text.split(maxsplit=1)[0].replace(",", "").replace("−", "-"))

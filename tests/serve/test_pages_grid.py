@@ -1,0 +1,176 @@
+"""Numbers of pages: margins of error, percentages and their errors, ranks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from browsing import cubes, pay
+from discreet.serve.asking import Measure, Status, Table
+from discreet.serve.catalogue import Catalogue
+from discreet.serve.pages import words
+from discreet.serve.pages.asked import Asked, filled, question, read
+from discreet.serve.pages.drawn import drawn
+from discreet.serve.pages.grid import Layer, _layer, _shares, grid
+from discreet.serve.pages.view import view
+
+COUNT = Measure("estimate", "Count")
+LOW, HIGH, SE = (Measure(name, name, about="estimate") for name in ("low90", "high90", "se"))
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    return Catalogue.of([cubes(tmp_path_factory.mktemp("grid"))]).table("cube")
+
+
+def layer(value: list[float], wanted: str = "", **errors: list[float]) -> Layer:
+    numbers = {"estimate": np.array([value], float), **{name: np.array([own], float) for name, own in errors.items()}}
+    about = [m for m in (LOW, HIGH, SE) if m.id in errors]
+    return _layer(COUNT, about, numbers, np.full((1, len(value)), "", object), wanted)
+
+
+def test_symmetric_intervals_are_margins_even_where_they_end_at_zero() -> None:
+    found = layer([50, 3], low90=[40, 0], high90=[60, 13])
+    assert found.kind == "margin"
+    assert found.error.tolist() == [[10, 10]]
+
+
+def test_other_intervals_are_shown_by_their_ends() -> None:
+    assert layer([50, 3], low90=[45, 0], high90=[60, 13]).kind == "interval"
+
+
+def test_standard_errors_are_shown_if_wanted_and_published() -> None:
+    errors = {"low90": [40.0], "high90": [60.0]}
+    assert layer([50], "se", se=[6], **errors).kind == "se"
+    assert layer([50], "se", **errors).kind == "margin"
+    assert layer([50], "none", **errors).kind == ""
+    assert layer([50], se=[6]).kind == "se"
+
+
+@pytest.mark.parametrize("share", ["rows", "columns", "all"])
+def test_errors_of_percentages_are_those_of_independent_noise(share: str) -> None:
+    """Against noise drawn many times; an error that takes part and whole for independent would be refused."""
+    rng, sd = np.random.default_rng(3), 9.0
+    cells = np.array([[800.0, 150.0, 60.0], [300.0, 500.0, 90.0]])
+
+    def wide(inner: np.ndarray) -> np.ndarray:
+        rows = np.concatenate([inner, inner.sum(-1, keepdims=True)], -1)
+        return np.concatenate([rows, rows.sum(-2, keepdims=True)], -2)
+
+    se = np.sqrt(wide(np.full(cells.shape, sd**2)))
+    status, nothing = np.full(se.shape, Status.RELIABLE, object), np.full(se.shape, np.nan)
+
+    def shares(value: np.ndarray) -> Layer:
+        one = Layer(COUNT, value, "margin", nothing, nothing, nothing, status)
+        return _shares(one, share, True, "se", {"estimate": value, "se": se})
+
+    drawn = np.array([shares(wide(cells + rng.normal(0, sd, cells.shape))).value for _ in range(4000)])
+    told = shares(wide(cells)).error
+    there = ~np.isnan(told)
+    assert there[:2, :3].all()
+    assert np.abs(drawn.std(0)[there] / told[there] - 1).max() < 0.06
+
+
+def test_percentages_of_unreliable_wholes_are_not_given() -> None:
+    value, nothing = np.array([[5.0, 3.0, 8.0]]), np.full((1, 3), np.nan)
+    status = np.array([["", "", Status.UNRELIABLE]], object)
+    found = _shares(Layer(COUNT, value, "", nothing, nothing, nothing, status), "rows", False, "", {})
+    assert np.isnan(found.value).all()
+
+
+def test_numbers_beside_withheld_ones_are_marked_by_their_own_errors() -> None:
+    numbers = {"estimate": np.array([[100.0, 100.0, 100.0, np.nan]]), "se": np.array([[5.0, 20.0, 40.0, np.nan]])}
+    found = _layer(COUNT, [SE], numbers, np.full((1, 4), Status.SUPPRESSED, object), "")
+    assert found.status.tolist() == [["", "u", "x", "s"]]
+
+
+def test_equal_numbers_share_a_rank(table: Table) -> None:
+    asked = Asked(rows=("strength",), sort="-value")
+    found = grid(asked, table, 1000)
+    same = replace(found.layers[0], value=np.array([[7.0], [9.0], [7.0]]))
+    laid = view(replace(found, layers=(same,)), asked, table, lambda _: "")
+    assert [row.rank for row in laid.rows] == ["1", "2", "2"]
+
+
+def test_charts_have_the_order_of_the_rows(table: Table) -> None:
+    asked = Asked(rows=("strength",), columns="outdoors", sort="-label", top=2)
+    found = grid(asked, table, 1000)
+    chart = view(found, asked, table, lambda _: "").chart
+    assert chart.variables[0].codes == ("medium", "light")
+    before = found.answer.numbers["estimate"].reshape(3, 2)
+    assert chart.numbers["estimate"].reshape(2, 2).tolist() == before[[1, 0]].tolist()
+
+
+def test_a_question_and_its_address_are_the_same(table: Table) -> None:
+    from urllib.parse import parse_qsl
+
+    for asked in [
+        Asked(),
+        Asked(rows=("major", "strength"), columns="outdoors", only={"outdoors": ("yes",)}, totals=True, share="all"),
+        Asked(rows=("strength",), sort="-value", key="yes", top=5, page=3, error="se", chart="bars"),
+    ]:
+        assert read(parse_qsl(asked.query(), keep_blank_values=True), table) == asked
+
+
+def test_groups_chosen_limit_the_codes_shown(table: Table) -> None:
+    asked = filled(Asked(rows=("occupation",), only={"major": ("11",)}), table)
+    assert question(asked, table).by == (("occupation", ("11-1011", "11-1021")),)
+    assert question(asked, table).where == ()
+    other = Asked(rows=("strength",), only={"major": ("11",)})
+    assert question(other, table).where == (("major", ("11",)),)
+
+
+def test_words() -> None:
+    assert words.number(-1234.5, 1) == "−1,234.5"
+    assert words.number(-0.04, 1) == "0.0"
+    assert words.margin(0.01, 1) == "<0.1"
+    assert words.margin(0, 1) == "0.0"
+    assert words.listed(["a", "b", "c"]) == "a, b and c"
+    assert words.listed([]) == ""
+
+
+def test_factor_is_a_number_in_words(table: Table) -> None:
+    def told(power: str) -> str:
+        return words.factor(replace(table.about, guarantee=f"a factor of at most e^{power} when"))
+
+    assert told("0.5") == "e^0.5 is about 1.6."
+    assert told("4") == "e^4 is about 55."
+    assert told("24") == "e^24 is more than 10¹⁰."
+    assert words.factor(replace(table.about, guarantee="nothing")) == ""
+
+
+def test_nothing_of_the_engine_is_loaded(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, discreet.serve.pages, discreet.serve.pages.drawn\n"
+        "bad = ('discreet.engine', 'discreet.methods', 'discreet.noise', 'discreet.pipeline', 'discreet.spec')\n"
+        "sys.exit(str([m for m in sys.modules if m.startswith(bad)] or '') or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_charts_of_percentiles_have_the_marks_of_the_median(tmp_path: Path) -> None:
+    table = pay(tmp_path)
+    rows = pq.read_table(table.files[0])
+    for name, factor in (("p25", 0.5), ("p75", 1.5)):
+        rows = rows.append_column(name, pc.multiply(rows["p50"], factor))
+    pq.write_table(rows, table.files[0])
+    table = replace(table, measures=(*table.measures, Measure("p25", "Lower"), Measure("p75", "Upper")))
+    asked = filled(Asked(rows=("school",), at={"degree": "2", "year": "2021"}), table)
+    laid = view(grid(asked, table, 1000), asked, table, lambda _: "")
+    assert [mark.value for mark in laid.marks["p50"]] == ["", "", ":"]
+    found = drawn(laid, asked, table, lambda _: "")
+    assert found is not None
+    assert found.kind == "ranges"
+    assert "use with caution" not in found.svg  # as of the first measure, the count
+    bars = drawn(laid, replace(asked, chart="bars"), table, lambda _: "")
+    assert bars is not None
+    assert "use with caution" in bars.svg
