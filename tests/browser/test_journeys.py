@@ -239,3 +239,25 @@ def test_codes_can_be_searched(browser: Browser, monkeypatch: pytest.MonkeyPatch
     ]
     browser.one(".find").send_keys(Keys.ENTER)  # does not send the form
     assert browser.one(".find").get_attribute("value") == "code 1"
+
+
+def test_print_has_the_numbers_and_nothing_to_press(browser: Browser) -> None:
+    browser.open(WHOLE)
+    size = "return parseFloat(getComputedStyle(document.querySelector('table.numbers')).fontSize)"
+    before = browser.driver.execute_script(size)
+    browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert browser.one("table.numbers").is_displayed()
+        assert not any(one.is_displayed() for one in browser.all("form, .jump, button"))
+        assert browser.one(".builder").value_of_css_property("display") == "block"
+        assert {one.value_of_css_property("overflow-x") for one in browser.all(".scroll")} == {"visible"}
+        assert browser.driver.execute_script(size) < before
+    finally:
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_a_wrong_address_has_a_way_back(browser: Browser) -> None:
+    browser.open("/nothing/here")
+    assert browser.one("h1").text == "Not found"
+    browser.follow(browser.link("All tables"))
+    assert browser.all(".cards h3 a")

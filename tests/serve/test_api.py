@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from datetime import date, datetime, timedelta, tzinfo
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pytest
 from fastapi import FastAPI
+from looked_up import with_stored
 from web import Client, is_problem, opened, released
 
 from discreet.publish.cubes import open_cube
@@ -28,7 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def app(folder: Path) -> FastAPI:
-    return opened(folder)
+    return with_stored(folder)
 
 
 @pytest.fixture(scope="module")
@@ -43,30 +45,55 @@ def web(app: FastAPI) -> Iterator[Client]:
 
 def test_the_catalogue_has_pages_and_links_to_walk_them(web: Client) -> None:
     first = web.get(f"{TABLES}?pageSize=2").json()
-    assert first["page"] == {"pageNumber": 1, "pageSize": 2, "totalElements": 5, "totalPages": 3}
+    assert first["page"] == {"pageNumber": 1, "pageSize": 2, "totalElements": 4, "totalPages": 2}
     seen, found = [], first
     while True:
         seen += [table["id"] for table in found["tables"]]
         rel = {one["rel"]: one["href"] for one in found["links"]}
-        assert ("next" in rel, "previous" in rel) == (len(seen) < 5, len(seen) > 2)
+        assert ("next" in rel, "previous" in rel) == (len(seen) < 4, len(seen) > 2)
         if "next" not in rel:
             break
         found = web.get(rel["next"]).json()
-    assert seen == ["cube", "cube_occupations", "cube_all", "counts", "few"]
-    assert web.get(f"{TABLES}?pageNumber=4&pageSize=2").status_code == 404
+    assert seen == ["cube", "counts", "few", "firms"]
+    for path, said in (
+        ("pageNumber=4&pageSize=2", "There are 2 pages, and no"),
+        ("pageNumber=2", "There is 1 page, and"),
+    ):
+        beyond = web.get(f"{TABLES}?{path}")
+        assert (beyond.status_code, is_problem(beyond)) == (404, True)
+        assert said in beyond.json()["detail"]
     assert web.get(f"{TABLES}?pageSize=0").status_code == 400
 
 
-@pytest.mark.parametrize(("words", "found"), [("counts", 1), ("OUTDOORS cube", 1), ("strength", 3), ("nothing", 0)])
-def test_the_catalogue_is_searched(web: Client, words: str, found: int) -> None:
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("", ["cube", "counts", "few", "firms"]),
+        ("OUTDOORS cube", ["cube"]),
+        ("strength", ["cube", "counts", "few", "firms"]),
+        ("calibrated", ["cube"]),  # of the notes
+        ("bayfield", ["firms"]),  # of the labels of codes
+        ("WAGES heavy", ["firms"]),  # of measures, and of codes
+        ("nothing", []),
+        ("wages cube", []),
+    ],
+)
+def test_the_catalogue_is_searched(web: Client, words: str, found: list[str]) -> None:
     response = web.get(TABLES, params={"query": words})
-    assert response.json()["page"]["totalElements"] == found
+    assert [table["id"] for table in response.json()["tables"]] == found
     assert response.status_code == 200
 
 
 def test_a_table_says_its_guarantee_and_where_its_data_are(web: Client) -> None:
     found = web.get(f"{TABLES}/cube").json()
-    assert "factor of at most" in found["description"]
+    assert "factor of at most" in found["extension"]["guarantee"]
+    assert "factor of at most" not in found["description"]
+    assert (
+        found["description"]
+        == f"{found['label']}. Every table is a sum of its cells: the same cells have the same value in all of them."
+    )
+    assert web.get(f"{TABLES}/firms").json()["description"] == "Firms. Firms of one county each."
+    assert web.get(f"{TABLES}/counts").json()["description"] == "Counts."
     assert found["variableNames"] == ["Occupation", "Strength", "Outdoors"]
     assert found["simulation"] is True
     for one in found["links"]:
@@ -84,8 +111,8 @@ def test_metadata_has_all_codes_and_says_what_may_be_left_out(web: Client) -> No
     assert cube["extension"]["guarantee"]
     (coarser,) = cube["dimension"]["occupation"]["extension"]["codelists"]
     assert coarser["id"] == "cube_major"
-    stored = web.get(f"{TABLES}/cube_occupations/metadata").json()
-    assert stored["dimension"]["occupation"]["extension"]["elimination"] is False
+    stored = web.get(f"{TABLES}/firms/metadata").json()
+    assert stored["dimension"]["county"]["extension"]["elimination"] is False
 
 
 def test_a_code_list_groups_finer_codes_and_can_be_asked_for(web: Client) -> None:
@@ -195,7 +222,11 @@ def test_a_question_is_in_the_link_or_in_the_body(web: Client) -> None:
         ("cube/data?outputFormat=pdf", 400, "json-stat2, csv"),
         ("cube/data?where[strength]=light&where[major]=11&where[occupation]=13-1011", 400, "go together"),
         ("cube/data?lang=sv", 400, "lang"),
-        ("cube_occupations/data", 400, "do not add up"),
+        ("firms/data", 400, "firms: county, strength are neither shown"),
+        ("firms/data?where[strength]=light", 400, "county is neither shown"),
+        ("firms/data?where[strength]=light,heavy", 400, "several codes"),
+        ("firms/data?where[nothing]=light", 400, "the table has county, strength"),
+        ("cube/data?LANG=sv", 400, "lang"),
     ],
 )
 def test_what_cannot_be_answered_is_told_with_what_to_do(web: Client, path: str, status: int, said: str) -> None:
@@ -215,9 +246,75 @@ def test_who_asks_for_too_much_is_offered_less(folder: Path) -> None:
     instead = refused.json()["instead"]
     assert instead.startswith("/here/api/v2/tables/cube/data?valueCodes%5Bmajor%5D=*")
     assert "outputFormat=csv" in instead
+    assert "major instead of occupation" in refused.json()["detail"]
     assert web.get(instead).status_code == 200
     assert web.post(f"/here{DATA}", json={"selection": []}).status_code == 200
     web.close()
+
+
+def test_all_that_a_question_lacks_is_named_at_once_with_a_link_that_has_it(web: Client, folder: Path) -> None:
+    refused = web.get(f"{TABLES}/firms/data?outputFormat=csv").json()
+    assert "valueCodes[county]=*" in refused["detail"]
+    answered = web.get(refused["instead"])
+    assert answered.status_code == 200
+    assert answered.headers["content-type"].startswith("text/csv")
+    small = Client(with_stored(folder, Config(max_cells=4)))
+    example = small.get(f"{TABLES}/firms/data").json()["instead"]
+    assert small.get(example).json()["size"] == [2, 2]
+    wide = small.get(f"{TABLES}/firms/data?valueCodes[county]=*&valueCodes[strength]=*").json()
+    assert "county limited to 01" in wide["detail"]
+    assert wide["instead"] == example
+    small.close()
+
+
+def test_expressions_choose_codes_in_links_and_bodies(web: Client) -> None:
+    first, last = min(OCCUPATIONS), max(OCCUPATIONS)
+    plain = web.get(f"{DATA}?valueCodes[occupation]={','.join(OCCUPATIONS)}&valueCodes[strength]={STRENGTH[0]}").content
+    for written in (f"range({first},{last})", f"from({first})", f"to({last})", "top(5)", "bottom(5)", "1*", "11*,13*"):
+        asked = web.get(f"{DATA}?valuecodes[occupation]={written}&valuecodes[strength]=top(1)&stub=strength")
+        assert (asked.status_code, asked.content) == (200, plain)
+        codes = written.split(",1") if written == "11*,13*" else [written]
+        body = {
+            "selection": [
+                {"variableCode": "occupation", "valueCodes": [codes[0], *("1" + code for code in codes[1:])]},
+                {"variableCode": "strength", "valueCodes": ["top(1)"]},
+            ],
+            "placement": {"heading": ["strength"], "stub": ["occupation"]},
+        }
+        assert web.post(DATA, json=body).content == plain
+
+
+def test_a_body_names_code_lists_either_way(web: Client) -> None:
+    def posted(**more: str) -> bytes:
+        return web.post(
+            DATA, json={"selection": [{"variableCode": "occupation", "valueCodes": ["11"], **more}]}
+        ).content
+
+    assert (
+        posted(codeList="cube_major")
+        == posted(codelist="cube_major")
+        == web.get(f"{DATA}?valueCodes[major]=11").content
+    )
+    finer = ",".join(code for code, major in OCCUPATIONS.items() if major == "11")
+    single = posted(codeList="cube_major", outputValues="single")
+    assert single == web.get(f"{DATA}?valueCodes[occupation]={finer}").content
+    assert b"no such code list" in posted(codeList="cube_major", codelist="other")
+
+
+def test_recent_tables_are_those_of_the_last_days(web: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    day = date.fromisoformat(web.get(f"{TABLES}/cube").json()["updated"][:10])
+
+    class Later(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Later:
+            return cls(day.year, day.month, day.day, tzinfo=tz) + timedelta(days=3)
+
+    monkeypatch.setattr("discreet.serve.api.datetime", Later)
+    found = {days: web.get(f"{TABLES}?pastDays={days}&pageSize=2") for days in (2, 3)}
+    assert [one.json()["page"]["totalElements"] for one in found.values()] == [0, 3]
+    assert all("pastDays=3" in one["href"] for one in found[3].json()["links"])
+    for wrong in ("0", "-1", "x", "1e9", "9999999999"):
+        assert is_problem(web.get(f"{TABLES}?pastDays={wrong}"))
 
 
 # --- caches -------------------------------------------------------------------------------------------------------

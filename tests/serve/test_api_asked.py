@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from types import SimpleNamespace
 from typing import Any, cast
 from urllib.parse import quote
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import AskedWrongly
-from discreet.serve.asked import MOST_PARAMETERS, asked, canonical, less, link
+from discreet.serve.asked import MOST_PARAMETERS, asked, canonical, less, link, told
 from discreet.serve.asking import Measure, Question, Table, Variable, checked
 
 MAJOR = Variable("major", "Major", ("11", "13"), ("A", "B"), "occupation", (0, 0, 1))
@@ -41,7 +42,14 @@ def table(additive: bool = True) -> Table:
 
 TABLE = table()
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(lambda n: n != "ContentsCode")
-CODES = st.lists(st.one_of(st.sampled_from(["*", ",", "\\", "a,b", "\\,", "é", "]"]), NAMES), min_size=1, max_size=4)
+CODES = st.lists(
+    st.one_of(
+        st.sampled_from(["*", ",", "\\", "a,b", "\\,", "é", "]", "6*", "?", "top(1)", "[to(a)]", "range(a", "b)"]),
+        NAMES,
+    ),
+    min_size=1,
+    max_size=4,
+)
 
 
 @st.composite
@@ -104,7 +112,25 @@ def test_links_are_read(query: str, question: Question) -> None:
         (b"valueCodes[a]=,", "empty code"),
         (b"valueCodes[a]=1\\", "backslash"),
         (b"valueCodes[]=1", "no parameter"),
-        (b"valuecodes[a]=1", "no parameter"),
+        (b"valuecode[a]=1", "no parameter"),
+        (b"LANG=en&lang=en", "twice"),
+        (b"outputFormatParams=UseColours", "UseCodes, UseTexts"),
+        (b"outputFormatParams=", "UseCodes, UseTexts"),
+        (b"outputValues[occupation]=both", "aggregated, single"),
+        (b"outputValues=both", "aggregated, single"),
+        (b"valueCodes[a]=1*", "no variable"),
+        (b"valueCodes[strength]=x*", "no code fits"),
+        (b"valueCodes[strength]=range(d,b)", "no code fits"),
+        (b"valueCodes[strength]=range(b,x)", "no code 'x'"),
+        (b"valueCodes[strength]=range(b)", "names two codes"),
+        (b"valueCodes[strength]=from(a,b)", "names one code"),
+        (b"valueCodes[strength]=from(x)", "no code 'x'"),
+        (b"valueCodes[strength]=top(0)", "counts codes"),
+        (b"valueCodes[strength]=top(-1)", "counts codes"),
+        (b"valueCodes[strength]=bottom(" + b"9" * 5_000 + b")", "counts codes"),
+        (b"valueCodes[strength]=top()", "counts codes"),
+        (b"valueCodes[strength]=*,a*", "all codes, and some"),
+        (b"valueCodes[strength]=" + b",".join([b"?"] * 51), "more than 50 expressions"),
         (b"valueCodes=1", "no parameter"),
         (b"a[b]=1", "no parameter"),
         (b"lang=en&lang=en", "twice"),
@@ -117,6 +143,80 @@ def test_hostile_links_are_refused_in_a_sentence(query: bytes, said: str) -> Non
     with pytest.raises(AskedWrongly, match=said) as refusal:
         asked(TABLE, query, ["lang"])
     assert len(str(refusal.value)) < 400
+
+
+STRANGE = ("6", "61", "611", "6*", "a?", "top(1)", "range(a", "b)", "a,b", "*", "\\", "[x]")
+
+
+@pytest.mark.parametrize(
+    ("written", "codes"),
+    [
+        ("61*", ["61", "611"]),
+        ("?1", ["61"]),
+        ("6?", ["61", "6*"]),
+        ("*1*", ["61", "611", "top(1)"]),
+        ("6*", ["6*"]),  # a code already
+        (r"6\*", ["6*"]),
+        (r"a\?", ["a?"]),
+        (r"?\*", ["6*"]),
+        ("[*", ["[x]"]),
+        ("top(2)", ["6", "61"]),
+        ("TOP(2,1)", ["61", "611"]),
+        ("top(99)", list(STRANGE)),
+        ("bottom(2)", ["\\", "[x]"]),
+        ("bottom(1,1)", ["\\"]),
+        ("top(1)", ["top(1)"]),
+        (r"\top(1)", ["top(1)"]),
+        ("range(61,a?)", ["61", "611", "6*", "a?"]),
+        ("[range(61,611)]", ["61", "611"]),
+        (r"range(a\,b,\*)", ["a,b", "*"]),
+        ("to(61)", ["6", "61"]),
+        ("from([x])", ["[x]"]),
+        ("611,to(61)", ["611", "6", "61"]),
+        ("to(61),61*,6", ["6", "61", "611"]),
+        (r"\range(a,b)", ["range(a", "b)"]),
+    ],
+)
+def test_codes_are_chosen_by_expressions_and_literally_if_they_are_codes(written: str, codes: list[str]) -> None:
+    own: Any = SimpleNamespace(**vars(TABLE) | {"variables": (Variable("a", "A", STRANGE, STRANGE),)})
+    for kind in ("valueCodes", "where"):
+        found = asked(own, f"{kind}[a]={quote(written)}").question
+        assert dict(found.by if kind == "valueCodes" else found.where) == {
+            "a": tuple(codes if kind == "valueCodes" else sorted(codes))
+        }
+        assert asked(own, link(found)).question == found
+
+
+def test_a_wildcard_that_would_go_back_forever_does_not() -> None:
+    code = "a" * 2_000
+    own: Any = SimpleNamespace(**vars(TABLE) | {"variables": (Variable("a", "A", (code,) * 50, (code,) * 50),)})
+    start = time.perf_counter()
+    with pytest.raises(AskedWrongly, match="no code fits"):
+        asked(own, "where[a]=" + "*a" * 30 + "*b")
+    assert time.perf_counter() - start < 2
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "VALUECODES[occupation]=131,112&CodeList[strength]=&valuecodes[strength]=",
+        "valueCodes[occupation]=131,112&heading=occupation&stub=strength,outdoors&placement=x",
+        "valueCodes[occupation]=131,112&outputFormatParams=useCodes,SeparatorTab&outputFormatParams=includetitle",
+        "valueCodes[occupation]=131,112&outputValues[occupation]=single&outputvalues=Aggregated",
+    ],
+)
+def test_what_pxweb_clients_also_write_is_understood(query: str) -> None:
+    query = query.replace("&CodeList[strength]=", "")
+    assert asked(TABLE, query).question == Question((("occupation", ("131", "112")),))
+
+
+def test_a_code_list_shows_its_own_codes_or_the_finer_ones_in_them() -> None:
+    start = "valueCodes[occupation]=11&codeList[occupation]=cube_major&outputValues[occupation]="
+    assert asked(TABLE, f"{start}aggregated").question == Question((("major", ("11",)),))
+    assert asked(TABLE, f"{start}single").question == Question((("occupation", ("111", "112")),))
+    assert asked(TABLE, start.replace("=11", "=?3") + "single").question == Question((("occupation", ("131",)),))
+    with pytest.raises(AskedWrongly, match="no code '12' of major"):
+        asked(TABLE, start.replace("=11", "=12") + "single")
 
 
 def test_an_unpaired_bracket_is_part_of_the_name_and_a_long_name_is_cut() -> None:
@@ -156,6 +256,20 @@ def test_less_detail_is_a_coarser_variable_first() -> None:
     assert less(TABLE, wide, 6) == wide
     assert less(TABLE, wide, 5) == Question((("major", ()), ("outdoors", ())))
     assert less(TABLE, wide, 0) is None
+
+
+def test_what_was_left_out_is_told() -> None:
+    wide = Question((("occupation", ()), ("strength", ("a", "b")), ("outdoors", ())))
+    for most, said in [
+        (8, "major instead of occupation"),
+        (2, "occupation added up; strength added up, over the codes that you chose"),
+    ]:
+        smaller = less(TABLE, wide, most)
+        assert smaller is not None
+        assert said in told(TABLE, wide, smaller)
+    stored = less(table(additive=False), wide, 4)
+    assert stored is not None
+    assert told(table(additive=False), wide, stored) == "occupation limited to 111"
 
 
 def test_quoted_text_of_others_is_in_the_link() -> None:

@@ -115,7 +115,18 @@ def test_the_document_is_whole(folder: Path) -> None:
     document = web.get(DOCUMENT).json()
     assert {path: list(methods) for path, methods in document["paths"].items()} == PATHS
     data = document["paths"]["/api/v2/tables/{id}/data"]["get"]
-    assert {p["name"] for p in data["parameters"]} == {"id", "valueCodes", "where", "codelist", "outputFormat", "lang"}
+    assert {p["name"] for p in data["parameters"]} == {
+        "id",
+        "valueCodes",
+        "where",
+        "codelist",
+        "outputValues",
+        "heading",
+        "stub",
+        "outputFormatParams",
+        "outputFormat",
+        "lang",
+    }
     assert {"application/json", "text/csv", "application/vnd.apache.parquet"} <= set(
         data["responses"]["200"]["content"]
     )

@@ -11,15 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import AskedWrongly, DiscreetError, PublishError, TooMuch
 from discreet.noise.discrete import DiscreteLaplace
 from discreet.publish.cubes import open_cube
-from discreet.serve.asking import Question, Status
+from discreet.serve.asking import Measure, Question, Status, Variable
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.cube_table import CubeTable
+from discreet.serve.stored_table import StoredTable
 from surveyors import CONTROLS, OCCUPATIONS, STRENGTH, WEIGHTS, Survey
 
 MOST = 10_000
@@ -52,7 +54,7 @@ def copied(folder: Path, tmp_path: Path) -> Path:
 
 
 def test_every_table_is_there_with_its_guarantee_and_the_simulation_is_told(catalogue: Catalogue) -> None:
-    assert set(catalogue.tables) == {"cube", "cube_occupations", "cube_all", "counts", "few"}
+    assert set(catalogue.tables) == {"cube", "counts", "few"}  # a cube answers for its controls
     assert catalogue.simulation
     for table in catalogue.tables.values():
         assert table.about.guarantee
@@ -72,16 +74,12 @@ def test_a_cube_answers_as_it_does_elsewhere(folder: Path, catalogue: Catalogue)
     assert table.variables[-1].groups == tuple(["11", "13"].index(major) for major in OCCUPATIONS.values())
 
 
-def test_what_is_limited_is_added_up_and_what_has_no_cell_is_absent(catalogue: Catalogue) -> None:
+def test_what_is_limited_is_added_up(catalogue: Catalogue) -> None:
     table = catalogue.table("cube")
     one = table.answer(Question(where=(("strength", ("light", "heavy")),)), MOST)
     each = table.answer(Question(by=(("strength", ("light", "heavy")),)), MOST)
     assert one.numbers["estimate"].sum() == pytest.approx(each.numbers["estimate"].sum())
     assert one.shape == ()
-    found = table.answer(Question(by=(("major", ()),), where=(("occupation", ("13-1011",)),)), MOST)
-    assert found.status[0] == Status.ABSENT
-    assert np.isnan(found.numbers["estimate"][0])
-    assert not np.isnan(found.numbers["estimate"][1])
 
 
 @pytest.mark.parametrize("name", ["counts", "few"])
@@ -96,21 +94,60 @@ def test_counts_add_up_with_the_error_of_their_noise(folder: Path, catalogue: Ca
     assert found.numbers["se"] == pytest.approx([(cells * DiscreteLaplace(Fraction(1)).variance()) ** 0.5] * 3)
 
 
-def test_other_tables_are_looked_up_and_never_added(folder: Path, catalogue: Catalogue) -> None:
-    table = catalogue.table("cube_occupations")
+def stored(catalogue: Catalogue) -> StoredTable:
+    """Counts without an error, and medians with one; of four rows one is withheld, and one code has none."""
+    rows = pa.table(
+        {
+            "place": pa.array(["a", "b", "c", "d"]).dictionary_encode(),
+            "status": [1, 1, 5, 1],
+            "count": [40, -3, None, 12],
+            "p50": [100.0, 100.0, None, 100.0],
+            "p50_low90": [95.0, 60.0, None, None],
+            "p50_high90": [105.0, 140.0, None, None],
+        }
+    )
+    place = Variable("place", "Place", tuple("abcde"), tuple("ABCDE"))
+    measures = (Measure("count", "Count"), Measure("p50", "Median", 2))
+    errors = (Measure("p50_low90", "low", 2, "p50"), Measure("p50_high90", "high", 2, "p50"))
+    return StoredTable(catalogue.table("cube").about, rows, (place,), (*measures, *errors), "status")
+
+
+def test_other_tables_are_looked_up_and_never_added(catalogue: Catalogue) -> None:
+    table = stored(catalogue)
     assert not table.additive
-    rows = {
-        r["occupation"]: r["total"] for r in pq.read_table(folder / "cube_occupations.simulation.parquet").to_pylist()
-    }
-    asked = ("13-2021", "11-1011")
-    found = table.answer(Question(by=(("occupation", asked),)), MOST)
-    assert found.numbers["total"].tolist() == [rows[code] for code in asked]
-    one = table.answer(Question(where=(("occupation", asked[:1]),)), MOST)
-    assert one.numbers["total"].tolist() == [rows["13-2021"]]
+    found = table.answer(Question(by=(("place", ("d", "a")),)), MOST)
+    assert found.numbers["count"].tolist() == [12, 40]
+    one = table.answer(Question(where=(("place", ("a",)),), measures=("p50",)), MOST)
+    assert one.numbers["p50"].tolist() == [100.0]
     with pytest.raises(AskedWrongly, match="neither shown nor limited"):
         table.answer(Question(), MOST)
+    with pytest.raises(AskedWrongly, match="neither shown nor limited"):
+        table.cells(Question())
     with pytest.raises(AskedWrongly, match="limited to several codes"):
-        table.answer(Question(where=(("occupation", asked),)), MOST)
+        table.answer(Question(where=(("place", ("a", "b")),)), MOST)
+
+
+def test_every_measure_has_marks_of_its_own(catalogue: Catalogue) -> None:
+    found = stored(catalogue).answer(Question(by=(("place", ()),)), MOST)
+    count, median, low, _ = found.measures
+    assert found.marked(count) == ["", "x", "s", "", ":"]  # no error is published: not positive, at least
+    assert found.marked(median) == ["", "u", "s", "", ":"]
+    assert found.marked(low) == found.marked(median)
+    assert found.status == ["", "x", "s", "", ":"]
+    alone = stored(catalogue).answer(Question(by=(("place", ()),), measures=("p50",)), MOST)
+    assert alone.marked(median) == found.marked(median)  # whatever else is asked for
+
+
+def test_codes_that_a_limit_leaves_out_are_not_shown(catalogue: Catalogue) -> None:
+    table = catalogue.table("cube")
+    same = table.answer(Question(by=(("strength", ()),), where=(("strength", ("heavy",)),)), MOST)
+    assert same.variables[0].codes == ("heavy",)
+    finer = table.answer(Question(by=(("occupation", ()),), where=(("major", ("11",)),)), MOST)
+    assert finer.variables[0].codes == ("11-1011", "11-1021")
+    assert Status.ABSENT not in finer.status
+    question = Question(by=(("major", ()),), where=(("occupation", ("13-1011",)),))
+    assert table.answer(question, MOST).variables[0].codes == ("13",)
+    assert table.cells(question) == 4
 
 
 # --- what cannot be asked -----------------------------------------------------------------------------------------
@@ -128,6 +165,9 @@ HOSTILE = "'; DROP TABLE cube; --"
         (Question(by=(("strength", ("light", "light")),)), "named twice"),
         (Question(by=(("occupation", ()), ("major", ()))), "asked for twice"),
         (Question(measures=("truth",)), "no measure 'truth'"),
+        (Question(measures=("se", "se")), "a measure is named twice"),
+        (Question(by=(("strength", ("",)),)), "no code '' of strength"),
+        (Question(by=(("strength", ("light",)),), where=(("strength", ("heavy",)),)), "no code of strength is left"),
         (Question(where=(("major", ("11",)), ("occupation", ("13-1011",)))), "no cell of the cube is chosen"),
     ],
 )
@@ -179,6 +219,18 @@ def test_a_changed_file_a_missing_one_and_a_link(folder: Path, tmp_path: Path) -
     (tmp_path / "elsewhere").write_bytes(content)
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(DiscreetError, match="symbolic link"):
+        Catalogue.of([copy])
+
+
+def test_a_manifest_that_names_files_elsewhere(folder: Path, tmp_path: Path) -> None:
+    copy = copied(folder, tmp_path)
+    elsewhere = tmp_path / "elsewhere.parquet"
+    shutil.copy(folder / "counts.simulation.parquet", elsewhere)
+    manifest = json.loads((copy / "manifest.json").read_text())
+    for table in manifest["tables"]:
+        table["files"] = [str(elsewhere)]
+    (copy / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(PublishError, match="is not what the manifest lists"):
         Catalogue.of([copy])
 
 

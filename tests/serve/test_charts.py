@@ -619,3 +619,22 @@ def test_it_stands_alone_and_is_safe(given: Answer, kind: str) -> None:
         assert element.get("fill")
     other = picture(charts.chart(given, kind, about=about()))
     assert other == drawn  # the same question, the same picture
+
+
+def test_legends_and_axes_name_their_variables() -> None:
+    sexes = Variable("sex", "Sex of the person", ("F", "M"), ("F", "M"))
+    drawn = charts.chart(answer([LETTERS, sexes], range(1, 11)), "bars")
+    assert [i.text for i in items(drawn, "chart-legend-name")] == ["Sex of the person"]
+    assert LETTERS.label in [i.text for i in items(drawn, "chart-axis")]
+    over = charts.chart(answer([YEARS, sexes], range(1, 2 * len(YEARS) + 1)), "lines")
+    assert [i.text for i in items(over, "chart-legend-name")] == ["Sex of the person"]
+    assert YEARS.label in [i.text for i in items(over, "chart-axis")]
+    inside(over)
+    alone = charts.chart(answer([LETTERS], range(5)), "bars")
+    assert not items(alone, "chart-legend-name")
+
+
+def test_titles_say_which_of_all_rows_are_drawn() -> None:
+    drawn = picture(charts.chart(answer([LETTERS], range(5)), "bars", which="5 largest of 59"))
+    assert ", 5 largest of 59" in drawn.alt
+    assert "5 largest of 59</title>" in drawn.svg

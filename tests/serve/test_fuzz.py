@@ -15,14 +15,15 @@ import pytest
 from fastapi import FastAPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from web import Client, is_problem, opened, released
+from looked_up import with_stored
+from web import Client, is_problem, released
 
 from surveyors import OCCUPATIONS, OUTDOORS, STRENGTH
 
 DATA = "/api/v2/tables/cube/data"
-STORED = "/api/v2/tables/cube_occupations/data"
+STORED = "/api/v2/tables/firms/data"
 SECONDS = 1.0
-PROBES = [f"{DATA}?valueCodes[strength]=*&where[major]=11", f"{STORED}?valueCodes[occupation]=*"]
+PROBES = [f"{DATA}?valueCodes[strength]=*&where[major]=11", f"{STORED}?valueCodes[county]=*&where[strength]=light"]
 HOSTILE: list[bytes] = [
     b"' OR 1=1 --",
     b"'; DROP TABLE cube; --",
@@ -65,12 +66,16 @@ HOSTILE: list[bytes] = [
     b"__proto__",
     b"__class__",
     b"None",
+    b"top(99999999999999999999)",
+    b"range(light,",
+    b"top(" * 5_000,
+    b"?x" * 5_000,
 ]
 
 
 @pytest.fixture(scope="module")
 def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
-    return opened(released(tmp_path_factory.mktemp("served")))
+    return with_stored(released(tmp_path_factory.mktemp("served")))
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from web import Client, is_problem, opened, released
 
 from discreet.serve.config import Config
 from discreet.serve.guard import POLICY, Counts, Guard, route_path
-from discreet.serve.rate import MOST_CLIENTS, Rate, client_of
+from discreet.serve.rate import MOST_CLIENTS, Rate, Turns, client_of
 
 SECRET = "what-people-ask"
 
@@ -357,7 +357,7 @@ def test_health_counts_by_class(tmp_path: Path, real: Client) -> None:
     real.get("/api/v2/tables")
     after = real.get("/health").json()
     assert after["status"] == "ok"
-    assert after["tables"] == 5
+    assert after["tables"] == 3
     assert after["requests"]["4xx"] == before.get("4xx", 0) + 1
     assert after["requests"]["2xx"] == before.get("2xx", 0) + 2
     assert SECRET not in str(after)
@@ -397,3 +397,51 @@ def test_the_client_of_these_tests_raises_what_the_guard_lets_through() -> None:
     with pytest.raises(RuntimeError):
         web.get("/fails")
     web.close()
+
+
+# --- one client beside others -------------------------------------------------------------------------------------
+
+
+def test_one_client_takes_no_more_than_its_turns() -> None:
+    async def run() -> list[str]:
+        turns, seen = Turns(2), list[str]()
+        for _ in range(2):
+            await turns.take("greedy")
+        assert turns.full("greedy")
+        third = asyncio.create_task(turns.take("greedy"))
+        await asyncio.wait_for(turns.take("other"), 1)
+        seen.append("other")
+        await asyncio.sleep(0)
+        assert not third.done()
+        turns.give("greedy")
+        await asyncio.wait_for(third, 1)
+        for client in ("greedy", "greedy", "other"):
+            turns.give(client)
+        assert not turns.full("greedy")
+        assert turns._known == {}  # nobody is remembered
+        return seen
+
+    assert asyncio.run(run()) == ["other"]
+
+
+def test_a_turn_that_is_given_up_is_not_kept() -> None:
+    async def run() -> None:
+        turns = Turns(1)
+        await turns.take("a")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await turns.take("a")
+        turns.give("a")
+        assert turns._known == {}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("address", "client"),
+    [("::ffff:203.0.113.9", "203.0.113.9"), ("2001:db8::1", "2001:db8::/64"), ("203.0.113.9", "203.0.113.9")],
+)
+def test_clients_are_told_apart_by_address(address: str, client: str) -> None:
+    scope = {"client": ("192.0.2.1", 1), "headers": [(b"x-forwarded-for", address.encode())]}
+    assert client_of(scope, trust_proxy=True) == client
+    assert client_of(scope, trust_proxy=False) == "192.0.2.1"

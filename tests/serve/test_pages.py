@@ -54,7 +54,6 @@ PAGES = [
     "/tables/cube",
     "/tables/cube?rows=occupation&columns=strength&totals=1&share=columns",
     "/tables/cube?rows=",
-    "/tables/cube_all",
     "/tables/counts?rows=strength&error=se",
     "/tables/pay",
     "/tables/pay?rows=school&columns=year&error=se",
@@ -338,3 +337,97 @@ def test_simulated_stored_table_has_its_name_on_files(tmp_path: object, catalogu
 
 def _number(text: str) -> float:
     return float(text.split(maxsplit=1)[0].replace(",", "").replace("−", "-"))
+
+
+def test_some_of_all_rows_are_said_to_be_some(get: Get) -> None:
+    text = unescape(get("/tables/cube?rows=occupation&totals=1&share=columns&sort=-value&top=2").text)
+    seen = Seen(text)
+    assert [row[1] for row in seen.rows][-1:] != ["Total"]
+    assert seen.rows[-1][1] == "Total of all 5 rows"
+    caption = re.search(r"<caption[^>]*><span>(.*?)</span>", text)[1]  # type: ignore[index]
+    assert caption.endswith("by occupation, percent of each column, 2 largest of 5")
+    assert f"{caption}. " in text.partition('id="cite"')[2]
+    assert "by Occupation, 2 largest of 5" in re.search(r"<svg.*?<title[^>]*>(.*?)</title>", text, re.S)[1]  # type: ignore[index]
+    assert "Percentages are of all 5 rows" in text
+    for sort, kind in {"value": "smallest", "label": "first", "": "first"}.items():
+        assert f"2 {kind} of 5" in get(f"/tables/cube?rows=occupation&sort={sort}&top=2").text
+    whole = get("/tables/cube?rows=occupation&totals=1&top=5").text
+    assert " of 5" not in Seen(whole).rows[-1][0]
+    assert "largest of" not in whole.partition("</table>")[0].partition("<caption")[2]
+
+
+@pytest.mark.parametrize(("share", "said"), [("rows", "of each row"), ("columns", "of each column"), ("all", "of all")])
+def test_captions_say_of_what_percentages_are(get: Get, share: str, said: str) -> None:
+    text = get(f"/tables/counts?rows=strength&columns=outdoors&share={share}").text
+    assert f"by strength and outdoors, percent {said}</span>" in text
+    dashes = any("–" in cell for row in Seen(text).rows for cell in row)
+    assert ("stands where the whole is not reliable" in text) == dashes
+
+
+def test_what_columns_are_is_told(catalogue: Catalogue) -> None:
+    table = catalogue.table("pay")
+    first = replace(table.measures[0], meaning="How many <people>.")
+    told = replace(table, measures=(first, *table.measures[1:]))  # type: ignore[type-var]
+    get = site(replace(catalogue, tables={"pay": told}))
+    text = get("/tables/pay?rows=school").text
+    assert "What the columns are" in text
+    assert "<dt>Count</dt><dd>How many &lt;people&gt;.</dd>" in text
+    assert 'title="How many &lt;people&gt;."' in text
+    assert "What the columns are" not in get("/tables/pay?rows=school&measure=p50").text
+    assert "/tables/pay" in get("/?q=people").text
+
+
+def test_search_looks_into_codes_and_notes(get: Get) -> None:
+    for q in ("dry", "suppressed"):
+        assert "1 table with" in get(f"/?q={q}").text, q
+    assert "0 tables with" in get("/?q=dryest").text
+
+
+def test_files_have_codes_with_commas_and_strange_names(catalogue: Catalogue) -> None:
+    from discreet.serve.asked import asked as read_link
+    from discreet.serve.pages.form import downloads
+
+    table = catalogue.table("pay")
+    school = replace(table.variables[0], codes=("a,b", "*", "\\"))
+    odd = replace(table, variables=(school, *table.variables[1:]))  # type: ignore[type-var]
+    asking = Question((("school", ("a,b", "*")),), (("degree", ("1",)), ("year", ("2020",))), ("count",))
+    label, address, name = downloads(asking, "pay/2 &", "/root", True)[0]
+    assert label == "CSV"
+    assert address.startswith("/root/api/v2/tables/pay%2F2%20%26/data?")
+    assert name == "pay_2__.simulation.csv"
+    assert read_link(odd, urlsplit(address).query, ["outputFormat"]).question == asking
+
+
+def test_people_get_pages_even_where_nothing_is(get: Get) -> None:
+    for path in ("/nothing", "/tables", "/tables/pay/more", "/tables/", "/apis"):
+        answer = get(path)
+        assert answer.status_code == 404
+        assert answer.headers["content-type"].startswith("text/html")
+        assert "All tables" in answer.text
+    for path in ("/api", "/api/v2/nothing"):
+        assert get(path).headers["content-type"] == "application/json"
+
+
+def test_wrong_questions_are_worded_with_labels(get: Get) -> None:
+    text = unescape(get("/tables/pay?rows=school&only.school=z").text)
+    assert f"No code 'z' of School (limits). It has {HIGH}, Middle, High & dry." in text
+    assert "The table has Count and Median." in get("/tables/pay?rows=school&measure=mean").text
+    assert "The table has School, Degree and Year." in get("/tables/pay?rows=x").text
+
+
+def test_kinds_of_charts_that_are_not_drawn_are_told(get: Get) -> None:
+    assert "“pie” is not a kind of chart." in get("/tables/cube?rows=strength&chart=pie").text
+    assert "“tiles” does not fit this table. There are: bars." in get("/tables/cube?rows=strength&chart=tiles").text
+    assert "kind of chart." not in get("/tables/cube?rows=strength&chart=bars").text
+
+
+def test_cards_have_the_promise_folded(get: Get, catalogue: Catalogue) -> None:
+    text = get("/").text
+    folded = " ".join(re.findall(r"<details>(.*?)</details>", text, re.S))
+    assert "e^1.5 is about 4.5." in folded
+    assert "Schools are public." in folded
+    assert "What is promised, and 1 caveat<" in folded
+    table = catalogue.table("pay")
+    about = replace(table.about, method="sensitivity")
+    chi = replace(table, about=about, measures=(replace(table.measures[0], id="chi"),))  # type: ignore[type-var]
+    assert "What scales the noise of other tables, by school" in site(replace(catalogue, tables={"pay": chi}))("/").text

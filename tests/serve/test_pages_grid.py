@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 from browsing import cubes, pay
@@ -159,11 +159,10 @@ def test_nothing_of_the_engine_is_loaded(tmp_path: Path) -> None:
 
 def test_charts_of_percentiles_have_the_marks_of_the_median(tmp_path: Path) -> None:
     table = pay(tmp_path)
-    rows = pq.read_table(table.files[0])
+    rows = table.rows
     for name, factor in (("p25", 0.5), ("p75", 1.5)):
         rows = rows.append_column(name, pc.multiply(rows["p50"], factor))
-    pq.write_table(rows, table.files[0])
-    table = replace(table, measures=(*table.measures, Measure("p25", "Lower"), Measure("p75", "Upper")))
+    table = replace(table, rows=rows, measures=(*table.measures, Measure("p25", "Lower"), Measure("p75", "Upper")))
     asked = filled(Asked(rows=("school",), at={"degree": "2", "year": "2021"}), table)
     laid = view(grid(asked, table, 1000), asked, table, lambda _: "")
     assert [mark.value for mark in laid.marks["p50"]] == ["", "", ":"]
@@ -174,3 +173,62 @@ def test_charts_of_percentiles_have_the_marks_of_the_median(tmp_path: Path) -> N
     bars = drawn(laid, replace(asked, chart="bars"), table, lambda _: "")
     assert bars is not None
     assert "use with caution" in bars.svg
+
+
+def test_first_codes_are_those_with_most_numbers(tmp_path: Path) -> None:
+    table = pay(tmp_path)
+    rows = table.rows.filter(pc.not_equal(table.rows["degree"].cast("string"), "1"))
+    sparse = replace(table, rows=rows)
+    assert filled(Asked(rows=("school",)), table).at == {"degree": "1", "year": "2020"}
+    assert filled(Asked(rows=("school",)), sparse).at == {"degree": "2", "year": "2020"}
+    assert filled(Asked(rows=("school",), at={"degree": "1"}), sparse).at["degree"] == "1"  # what is said, holds
+
+
+def test_a_table_without_a_number_says_so_and_has_no_chart(tmp_path: Path) -> None:
+    table = pay(tmp_path)
+    empty = replace(table, rows=table.rows.filter(pc.equal(table.rows["degree"].cast("string"), "2")))
+    asked = filled(Asked(rows=("school",), at={"degree": "1", "year": "2020"}), empty)
+    laid = view(grid(asked, empty, 1000), asked, empty, lambda _: "")
+    assert any(note.startswith("None of 3 has a number: 0 withheld, 3 not in the release.") for note in laid.notes)
+    assert drawn(laid, asked, empty, lambda _: "") is None
+
+
+def test_labels_that_are_not_unique_have_their_codes(tmp_path: Path) -> None:
+    table = pay(tmp_path)
+    school = replace(table.variables[0], labels=("Same", "Same", "Other"))
+    table = replace(table, variables=(school, *table.variables[1:]))
+    asked = filled(Asked(rows=("school",), only={"school": ("a", "c")}), table)
+    laid = view(grid(asked, table, 1000), asked, table, lambda _: "")
+    assert [row.heads[0].label for row in laid.rows] == ["Same (a)", "Other"]
+    assert laid.chart.variables[0].labels == ("Same (a)", "Other")
+    across = filled(Asked(rows=("year",), columns="school"), table)
+    groups = view(grid(across, table, 1000), across, table, lambda _: "").groups
+    assert [head.label for head in groups] == ["Same (a)", "Same (b)", "Other"]
+
+
+def test_only_the_measure_sorted_by_has_an_arrow(tmp_path: Path) -> None:
+    table = pay(tmp_path)
+
+    def orders(**more: Any) -> list[str]:
+        asked = filled(replace(Asked(rows=("school",), sort="-value"), **more), table)
+        return [head.order for head in view(grid(asked, table, 1000), asked, table, lambda _: "").columns]
+
+    assert orders() == ["descending", ""]
+    assert orders(what="p50") == ["", "descending"]
+    assert orders(what="nonsense") == ["descending", ""]
+    assert orders(columns="year", key="2021", what="p50") == ["", "", "", "descending"]
+
+
+def test_estimates_below_zero_are_explained_where_they_are_shown(table: Table) -> None:
+    asked = Asked(rows=("strength",))
+    found = grid(asked, table, 1000)
+    status = np.full((3, 1), Status.RELIABLE, object)
+
+    def told(value: list[float], low: list[float], high: list[float]) -> tuple[list[str], bool]:
+        arrays = [np.array(numbers).reshape(3, 1) for numbers in (value, low, high)]
+        one = Layer(COUNT, arrays[0], "margin", arrays[2] - arrays[0], arrays[1], arrays[2], status)
+        laid = view(replace(found, layers=(one,)), asked, table, lambda _: "")
+        return [row.cells[0].error for row in laid.rows], any("below 0 counts as 0" in note for note in laid.notes)
+
+    assert told([5, -2, 9], [0, 0, 4], [10, 5, 14]) == (["± 5", "0 to 5", "± 5"], True)
+    assert told([5, 2, 9], [0, 0, 4], [10, 7, 14]) == (["± 5", "± 5", "± 5"], False)

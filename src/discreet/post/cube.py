@@ -91,11 +91,12 @@ class Cube:
         fourth = tail(moved, None if self.model.controls else self.model.fourth * number)
         sampled = self._sampling(margin, chosen, number)
         error = np.sqrt(moved) if sampled is None else standard_error(estimate, sampled, moved)
+        seen = np.maximum(estimate, 0.0)  # no such number is negative: below 0 counts as 0, which only widens
         if isinstance(sampled, Gvf):
             low, high = sampled.interval(estimate, moved, level, fourth)
         else:
-            low, high = interval(estimate, error, level, fourth)
-        low, high = outward(estimate, low, high, self.model.unit)
+            low, high = interval(seen, error, level, fourth)
+        low, high = outward(seen, low, high, self.model.unit)
         shown = sampled.variance(estimate) if isinstance(sampled, Gvf) else sampled
         deviation = None if shown is None else np.sqrt(np.maximum(shown, 0.0))
         named = self._rows(margin, codes)

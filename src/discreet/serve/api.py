@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
 from hashlib import sha256
 from itertools import islice
 from typing import Annotated, Any, Literal
@@ -13,8 +14,8 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ValidationError
 
 from discreet.errors import AskedWrongly, Missing, TooMuch
-from discreet.serve.asked import ALL, CONTENTS, asked, codelist, escaped, less, link, question
-from discreet.serve.asking import Question, Table, Variable
+from discreet.serve.asked import CONTENTS, asked, codelist, less, link, question, told
+from discreet.serve.asking import Question, Table, Variable, checked
 from discreet.serve.config import Served
 from discreet.serve.formats import FORMATS, jsonstat
 from discreet.serve.models import (
@@ -33,6 +34,7 @@ from discreet.serve.models import (
 )
 from discreet.serve.openapi import DATA, LIMITS, QUESTION
 from discreet.serve.problems import documented, problem
+from discreet.serve.search import found as fits
 from discreet.version import __version__, code_version
 
 VERSION = "2.0.0"
@@ -68,12 +70,15 @@ def router(served: Served) -> APIRouter:
     @api.get("/tables", response_model=TablesResponse, responses=documented(400, 404, *LIMITS))
     def list_all_tables(
         request: Request,
-        query: Annotated[str, Query(max_length=300, description="Words of the title or the variables.")] = "",
-        pageNumber: Annotated[int, Query(ge=1, le=1_000_000)] = 1,  # noqa: N803 - PxWeb's name
+        query: Annotated[str, Query(max_length=300, description="Words of titles, variables, codes or notes.")] = "",
+        pastDays: Annotated[  # noqa: N803 - PxWeb's name
+            int | None, Query(ge=1, le=100_000, description="Only tables of releases of so many days ago or fewer.")
+        ] = None,
+        pageNumber: Annotated[int, Query(ge=1, le=1_000_000)] = 1,  # noqa: N803
         pageSize: Annotated[int, Query(ge=1, le=1_000)] = 20,  # noqa: N803
     ) -> Response:
         """The catalogue, by pages."""
-        return own.tables(request, query, pageNumber, pageSize)
+        return own.tables(request, query, pastDays, pageNumber, pageSize)
 
     @api.get("/tables/{id}", response_model=TableResponse, responses=documented(400, 404, *LIMITS))
     def get_table_by_id(request: Request, id: Name) -> Response:
@@ -149,34 +154,35 @@ class _Api:
 
     # --- what is there ----------------------------------------------------------------------------------------------
 
-    def tables(self, request: Request, query: str, number: int, size: int) -> Response:
-        words = query.casefold().split()
-        found = [t for t in self.served.catalogue.tables.values() if all(word in _searched(t) for word in words)]
+    def tables(self, request: Request, query: str, days: int | None, number: int, size: int) -> Response:
+        found = [t for t in self.served.catalogue.tables.values() if fits(t, query) and _recent(t, days)]
         pages = max(1, -(-len(found) // size))
         if number > pages:
-            return problem(404, f"There are {pages} pages.")
+            there_are = "There is 1 page" if pages == 1 else f"There are {pages} pages"
+            return problem(404, f"{there_are}, and no page {number}.")
         there = {"self": number, "first": 1, "last": pages}
         there |= {"next": number + 1} if number < pages else {}
         there |= {"previous": number - 1} if number > 1 else {}
+        asked = ({"query": query} if query else {}) | ({"pastDays": str(days)} if days else {})
 
         def make() -> TablesResponse:
             shown = islice(found, (number - 1) * size, number * size)
             page = Page(page_number=number, page_size=size, total_elements=len(found), total_pages=pages)
-            links = [Link(rel=rel, href=self._page(query, n, size)) for rel, n in there.items()]
+            links = [Link(rel=rel, href=self._page(asked, n, size)) for rel, n in there.items()]
             return TablesResponse(tables=[self.brief(table) for table in shown], page=page, links=links)
 
-        return self.kept(request, ["tables", query, str(number), str(size)], make)
+        ids = [table.about.id for table in found]  # of the last days: another list tomorrow
+        return self.kept(request, ["tables", query, str(days), str(number), str(size), *ids], make)
 
-    def _page(self, query: str, number: int, size: int) -> str:
-        named: dict[str, str | int] = {"query": query} if query else {}
-        return f"{self._root}/tables?{urlencode({**named, 'pageNumber': number, 'pageSize': size})}"
+    def _page(self, asked: Mapping[str, str], number: int, size: int) -> str:
+        return f"{self._root}/tables?{urlencode({**asked, 'pageNumber': number, 'pageSize': size})}"
 
     def brief(self, table: Table) -> TableResponse:
         about = table.about
         return TableResponse(
             id=about.id,
             label=about.title,
-            description=about.guarantee,
+            description=_described(table),
             updated=about.updated,
             source=about.release,
             variable_names=[v.label for v in table.variables if not v.of],
@@ -186,6 +192,7 @@ class _Api:
                 Link(rel="metadata", href=f"{self._href(table)}/metadata"),
                 Link(rel="data", href=f"{self._href(table)}/data"),
             ],
+            extension={"method": about.method, "guarantee": about.guarantee, "caveats": list(about.caveats)},
         )
 
     def _href(self, table: Table) -> str:
@@ -257,7 +264,12 @@ class _Api:
         name = others.get("outputFormat", DEFAULT)
         if name not in FORMATS:
             raise AskedWrongly(f"no format {name[:40]!r}", where="outputFormat", do=f"there are {', '.join(FORMATS)}")
+        if others.get("lang", "en") != "en":
+            raise AskedWrongly("English is all there is", where="lang", do="write en, or leave it out")
         most, form = self.served.config.max_cells, FORMATS[name]
+        checked(table, found)
+        if missing := _missing(table, found):
+            return self._incomplete(table, found, name, missing)
         try:
             table.cells(found)  # a link that asks wrongly is told so, whatever it already has
             tag = self._tag(["data", table.about.id, link(found), name])
@@ -275,9 +287,27 @@ class _Api:
     def _too_much(self, table: Table, found: Question, name: str, error: TooMuch) -> Response:
         """403, as PxWeb has it, with a link that asks for less."""
         smaller = less(table, found, self.served.config.max_cells)
-        others = [] if name == DEFAULT else [("outputFormat", name)]
-        instead = None if smaller is None else f"{self._href(table)}/data?{link(smaller, others)}"
-        return problem(403, str(error), offers=list(error.offers), instead=instead)
+        offers = list(error.offers)
+        if smaller is None:
+            return problem(403, str(error), offers=offers)
+        said = f"{error} The link in `instead` asks for less: {told(table, found, smaller)}."
+        return problem(403, said, offers=offers, instead=self._link(table, smaller, name))
+
+    def _incomplete(self, table: Table, found: Question, name: str, missing: list[str]) -> Response:
+        """400, with all that is missing, and a link that has it."""
+        whole = Question((*found.by, *((one, ()) for one in missing)), found.where, found.measures)
+        example = less(table, whole, self.served.config.max_cells)
+        neither = f"{missing[0]} is" if len(missing) == 1 else f"{', '.join(missing)} are"
+        said = (
+            f"{table.about.id}: {neither} neither shown nor limited to one code. The cells of this table do not add up:"
+            f" show each (valueCodes[{missing[0]}]=*), or choose one code (where[{missing[0]}]=…)"
+        )
+        if example is None:
+            return problem(400, f"{said}.")
+        return problem(400, f"{said}, such as in the link in `instead`.", instead=self._link(table, example, name))
+
+    def _link(self, table: Table, found: Question, name: str) -> str:
+        return f"{self._href(table)}/data?{link(found, [] if name == DEFAULT else [('outputFormat', name)])}"
 
     # --- caches -----------------------------------------------------------------------------------------------------
 
@@ -305,25 +335,47 @@ def selected(table: Table, body: bytes) -> Question:
             where=f"body.{ascii(place)[1:-1]}" if place else "body",
             do='write {"selection": [{"variableCode": "…", "valueCodes": ["…"]}]}',
         ) from None
-    shown, limits, lists = dict[str, list[str]](), dict[str, list[str]](), dict[str, list[str]]()
+    shown, limits, lists, values = (dict[str, list[str]]() for _ in range(4))
     for one in found.selection:
         _once(shown, one.variable_code, one.value_codes)
-        if one.codelist is not None:
-            lists[one.variable_code] = [one.codelist]
+        named = {text for text in (one.codelist, one.code_list) if text is not None}
+        if named:
+            lists[one.variable_code] = sorted(named)
+        if one.output_values is not None:
+            values[one.variable_code] = [one.output_values]
     for limit in found.where:
         _once(limits, limit.variable_code, limit.value_codes)
-    return question(table, shown, limits, lists)
+    return question(table, shown, limits, lists, values)
 
 
 def _once(into: dict[str, list[str]], name: str, codes: list[str]) -> None:
     if name in into:
         raise AskedWrongly(f"{name[:40]!r} is there twice", where="body", do="name all of its codes at once")
-    into[name] = [code if code == ALL else escaped(code) for code in codes]
+    into[name] = [code.replace("\\", "\\\\") for code in codes]  # nothing is escaped in a body
 
 
-def _searched(table: Table) -> str:
+def _missing(table: Table, found: Question) -> list[str]:
+    """What a question lacks, of a table that does not add up."""
+    named = {*found.shown, *(name for name, _ in found.where)}
+    return [] if table.additive else [v.id for v in table.variables if not v.of and v.id not in named]
+
+
+def _recent(table: Table, days: int | None) -> bool:
+    """Whether its release is of the last days. One without a date is not."""
+    if days is None:
+        return True
+    try:
+        return date.fromisoformat(table.about.updated[:10]) >= datetime.now(UTC).date() - timedelta(days=days)
+    except ValueError:
+        return False
+
+
+def _described(table: Table) -> str:
+    """Its title, and the first sentence of its notes that is not about noise."""
     about = table.about
-    return " ".join([about.id, about.title, about.release, *(v.label for v in table.variables)]).casefold()
+    sentences = (text.strip() for note in about.notes for text in note.split(". "))
+    first = next((text for text in sentences if not text.startswith("Noise:")), "")
+    return " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in (about.title, first) if text)
 
 
 def _cached(tag: str) -> dict[str, str]:

@@ -27,7 +27,7 @@ class Status(StrEnum):
 
 
 MEANING = {
-    Status.RELIABLE: "reliable",
+    Status.RELIABLE: "reliable, or published without an error",
     Status.CAUTION: "use with caution: the standard error is more than 15% of the estimate",
     Status.UNRELIABLE: "not reliable: the standard error is more than 30% of the estimate, or that is not positive",
     Status.SUPPRESSED: "withheld by a rule of the release, which its notes state",
@@ -63,6 +63,7 @@ class Measure:
     label: str
     decimals: int = 0
     about: str = ""
+    meaning: str = ""  # in the words of the codebook
 
 
 @dataclass(frozen=True)
@@ -86,9 +87,14 @@ class Answer:
     variables: tuple[Variable, ...]
     measures: tuple[Measure, ...]
     numbers: Mapping[str, Floats]
-    status: Sequence[Status]
+    status: Sequence[Status]  # of each cell: the worst of its measures
     notes: tuple[str, ...] = ()
     limited: tuple[tuple[Variable, tuple[str, ...]], ...] = ()  # what `where` has left of others
+    marks: Mapping[str, Sequence[Status]] = field(default_factory=dict)  # of single measures, where they differ
+
+    def marked(self, measure: Measure) -> Sequence[Status]:
+        """The marks of one measure: its own, or those of the number whose error it tells."""
+        return self.marks.get(measure.about or measure.id, self.status)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -169,10 +175,21 @@ def checked(table: Table, question: Question) -> tuple[tuple[Variable, ...], tup
         places = [v.of or v.id for v in asked] if where == "by" else [v.id for v in asked]
         if twice := next((place for place in places if places.count(place) > 1), None):
             raise AskedWrongly(f"{twice} is asked for twice", where=where, do="ask for the finer one alone")
+    if any(question.measures.count(name) > 1 for name in question.measures):
+        raise AskedWrongly("a measure is named twice", where="measures", do="name it once")
+    shown = tuple(_left(v, limited) for v in shown)
     measures = {measure.id: measure for measure in table.measures}
     if strange := next((name for name in question.measures if name not in measures), None):
         raise AskedWrongly(f"no measure {strange[:40]!r}", where="measures", do=f"the table has {', '.join(measures)}")
     return shown, limited, tuple(measures[name] for name in question.measures) or table.measures
+
+
+def _left(shown: Variable, limited: Sequence[Variable]) -> Variable:
+    """A shown variable without the codes that a limit of itself leaves out."""
+    codes = [code for code in shown.codes if all(v.id != shown.id or code in v.codes for v in limited)]
+    if not codes:
+        raise AskedWrongly(f"no code of {shown.id} is left", where="where", do="choose codes that go together")
+    return shown if len(codes) == len(shown) else shown.chosen(codes)
 
 
 def at_most(table: Table, shown: Sequence[Variable], measures: int, most: int) -> None:

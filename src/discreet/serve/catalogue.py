@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
-from math import ceil, log10
+from math import ceil, inf, log10
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
@@ -25,6 +26,7 @@ from discreet.serve.cube_table import CubeTable
 from discreet.serve.stored_table import StoredTable
 
 CODEBOOK = "codebook.json"
+BOUND = "It was calibrated to totals of coarser groups as well: standard errors of tables by these are upper bounds."
 OF_ESTIMATE = ("se", "se_sampling", "se_noise_sd", "noise_sd", "low90", "high90", "low95", "high95")
 ERRORS = ("_se", "_moe90", "_low90", "_high90", "_width")
 
@@ -87,7 +89,16 @@ class _Release:
         return cls(path, manifest, json.loads((path / CODEBOOK).read_text()))
 
     def tables(self) -> list[Table]:
-        return [self._table(entry) for entry in self.manifest.tables if _parquet(entry)]
+        """All but what cubes are made of: a cube answers for its controls, and better."""
+        parts = {name for entry in self.manifest.tables for name in self._parts_of(entry)}
+        return [self._table(entry) for entry in self.manifest.tables if _parquet(entry) and entry.name not in parts]
+
+    def _parts_of(self, entry: TableEntry) -> set[str]:
+        model = f"{stem(entry.name, self.manifest.simulation)}.model.json"
+        if model not in self.manifest.files:
+            return set()
+        found = CubeModel.model_validate_json((self.path / model).read_bytes())
+        return {control.name for control in found.controls} | ({found.sampling.table} if found.sampling else set())
 
     def _table(self, entry: TableEntry) -> Table:
         document = self.codebook["tables"][entry.name]
@@ -107,7 +118,7 @@ class _Release:
             guarantee=entry.guarantee_in_words,
             caveats=tuple(entry.guarantee.caveats),
             noise=entry.noise,
-            notes=tuple(text for text in (self.manifest.notice, document.get("about", "")) if text),
+            notes=tuple(text for text in (document.get("about", ""), *_rules(document), *_bare(document)) if text),
             updated=self.manifest.reserved.isoformat(),
             simulation=self.manifest.simulation,
         )
@@ -116,6 +127,8 @@ class _Release:
         known = self.codebook["attributes"]
         axes = (*cube.model.axes, *cube.model.levels)
         labels = {a.name: known[a.name]["labels"] for a in axes if a.name in known and known[a.name]["labels"]}
+        if any(control.axes is None for control in cube.model.controls):
+            about = replace(about, notes=(*about.notes, BOUND))
         return CubeTable(about, cube, labels, {a.name: _words(a.name) for a in axes})
 
     def _additive(self, entry: TableEntry, noise: Mapping[str, Any]) -> CubeModel:
@@ -146,18 +159,26 @@ class _Release:
         codes = [column["name"] for column in columns if column["type"] == "code"]
         numbers = [c for c in columns if c["type"] in ("integer", "number") and c["name"] != "status"]
         names = [c["name"] for c in numbers]
-        files = tuple(self.path / name for name in _parquet(entry))
+        rows = pa.concat_tables([self._verified(name) for name in _parquet(entry)])
         measures = tuple(
             Measure(
                 c["name"],
                 _words(c["name"]),
-                0 if c["type"] == "integer" else _decimals(files, c["name"]),
+                0 if c["type"] == "integer" else _decimals(rows[c["name"]]),
                 _about_what(c["name"], names),
+                c["meaning"],
             )
             for c in numbers
         )
         flag = "status" if any(c["name"] == "status" for c in columns) else ""
-        return StoredTable(about, files, tuple(self._variables(codes)), measures, flag)
+        return StoredTable(about, rows, tuple(self._variables(codes)), measures, flag)
+
+    def _verified(self, name: str) -> pa.Table:
+        """A file of the manifest, made of the bytes that were hashed: nothing is read again later."""
+        content = (self.path / name).read_bytes() if name in self.manifest.files else b""
+        if sha256(content).hexdigest() != self.manifest.files.get(name):
+            raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
+        return pq.read_table(pa.BufferReader(content))
 
     def _variables(self, columns: Sequence[str]) -> list[Variable]:
         """A variable for each column of codes; its codes are those that any attribute has for it."""
@@ -175,17 +196,30 @@ class _Release:
         return found
 
 
+def _rules(document: Mapping[str, Any]) -> list[str]:
+    """Why numbers are withheld."""
+    return [f"Status: {c['meaning']}." for c in document["columns"] if c["name"] == "status"]
+
+
+def _bare(document: Mapping[str, Any]) -> list[str]:
+    """Numbers whose error is not published are named."""
+    names = [c["name"] for c in document["columns"] if c["type"] in ("integer", "number") and c["name"] != "status"]
+    told = {_about_what(name, names) for name in names} | {document.get("additive", {}).get("column", "")}
+    bare = [name for name in names if not _about_what(name, names) and name not in told and not name.startswith("bin_")]
+    if "calibrated" in names or not bare:
+        return []
+    return [f"No margin of error is published of {', '.join(bare)}: noise may be in it nevertheless."]
+
+
 def _parquet(entry: TableEntry) -> list[str]:
     return [name for name in entry.files if name.endswith(".parquet")]
 
 
-def _decimals(files: Sequence[Path], column: str) -> int:
+def _decimals(column: pa.ChunkedArray) -> int:
     """As many as show six digits of the largest number."""
-    largest = 0.0
-    for file in files:
-        found = pc.min_max(pq.read_table(file, columns=[column])[column]).as_py()
-        largest = max(largest, abs(found["min"] or 0.0), abs(found["max"] or 0.0))
-    return 3 if largest == 0 else min(max(6 - ceil(log10(largest)), 0), 9)
+    found = pc.min_max(column).as_py()
+    largest = max(abs(found["min"] or 0.0), abs(found["max"] or 0.0))
+    return 3 if not 0 < largest < inf else min(max(6 - ceil(log10(largest)), 0), 9)
 
 
 def _about_what(name: str, names: Sequence[str]) -> str:

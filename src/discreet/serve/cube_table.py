@@ -63,11 +63,29 @@ class CubeTable:
         )
 
     def cells(self, question: Question) -> int:
-        shown, _, measures = checked(self, question)
+        shown, _, measures = self._checked(question)
         return prod(len(v) for v in shown) * len(measures)
 
-    def answer(self, question: Question, most: int) -> Answer:
+    def _checked(self, question: Question) -> tuple[tuple[Variable, ...], tuple[Variable, ...], tuple[Measure, ...]]:
+        """Codes that a limit of a coarser or a finer variable leaves out are not shown."""
         shown, limited, measures = checked(self, question)
+        return tuple(self._within(v, limited) for v in shown), limited, measures
+
+    def _within(self, shown: Variable, limited: Sequence[Variable]) -> Variable:
+        whole = {v.id: v for v in self.variables}
+        axis = whole[shown.of or shown.id]
+        left = np.ones(len(axis), np.bool_)
+        for v in limited:
+            if (v.of or v.id) == axis.id and v.id != shown.id:
+                left &= np.isin(_groups(whole[v.id]), [whole[v.id].codes.index(code) for code in v.codes])
+        there = {whole[shown.id].codes[i] for i in np.unique(_groups(whole[shown.id])[left])}
+        codes = [code for code in shown.codes if code in there]
+        if not codes:
+            raise AskedWrongly("no cell of the cube is chosen", where="where", do="choose codes that go together")
+        return shown if len(codes) == len(shown) else shown.chosen(codes)
+
+    def answer(self, question: Question, most: int) -> Answer:
+        shown, limited, measures = self._checked(question)
         at_most(self, shown, len(measures), most)
         try:
             found = self.cube.table(question.shown, _where(question), level=LEVEL)
@@ -102,6 +120,11 @@ class CubeTable:
             texts = parts[0] if len(parts) == 1 else ["/".join(code) for code in zip(*parts, strict=True)]
             found = found * len(v) + np.array([order[text] for text in texts], np.int64)
         return found
+
+
+def _groups(v: Variable) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The group of each code of the axis that a variable is of."""
+    return np.array(v.groups, np.int64) if v.of else np.arange(len(v))
 
 
 def _where(question: Question) -> dict[str, list[str]]:

@@ -20,11 +20,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from discreet.serve.config import Config
 from discreet.serve.problems import problem
-from discreet.serve.rate import Rate, client_of
+from discreet.serve.rate import Rate, Turns, client_of
 
 API, HEALTH, STATIC = "/api/v2", "/health", "/static/"
 READ = "GET, HEAD, OPTIONS"
 WAITING = 2  # times as many may wait as are answered at once
+SHARE = 4  # of the places one part is what a client may have at once
 REFUSED = 400
 POLICY = "; ".join(
     (
@@ -77,6 +78,7 @@ class Guard:
         self._rate = Rate(config.max_calls, config.window)
         self._free = asyncio.Semaphore(config.concurrency)
         self._waiting = 0
+        self._turns = Turns(max(config.concurrency // SHARE, 2))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -86,7 +88,10 @@ class Guard:
             path = path.rstrip("/") if path.startswith(f"{API}/") else path
             out = _Out(send, scope["method"] == "HEAD", _headers(path), self._counts)
             prefix = self._config.prefix
-            await self._http({**scope, "root_path": prefix, "path": prefix + path}, receive, out, path)
+            scheme = self._scheme(scope)
+            await self._http(
+                {**scope, "root_path": prefix, "path": prefix + path, "scheme": scheme}, receive, out, path
+            )
         else:
             await send({"type": "websocket.close", "code": 1008})
 
@@ -105,12 +110,19 @@ class Guard:
             return
         if scope["method"] == "HEAD":
             scope = {**scope, "method": "GET"}
-        if path == HEALTH:
+        if path == HEALTH or path.startswith(STATIC):
             await self._app(scope, receive, out)
-        elif await self._entered():
-            await self._answered(scope, _replayed(body, receive), out)
+            return
+        client = client_of(scope, trust_proxy=self._trust)
+        if await self._entered(client):
+            await self._answered(scope, _replayed(body, receive), out, client)
         else:
             await self._busy(503, "All answers are taken just now.")(scope, receive, out)
+
+    def _scheme(self, scope: Scope) -> str:
+        """http, or what the trusted proxy in front says."""
+        said = dict(scope["headers"]).get(b"x-forwarded-proto", b"").decode("latin-1") if self._trust else ""
+        return said if said in ("http", "https") else str(scope.get("scheme", "http"))
 
     # --- before anything is read ------------------------------------------------------------------------------------
 
@@ -154,23 +166,33 @@ class Guard:
 
     # --- at once, and in time ---------------------------------------------------------------------------------------
 
-    async def _entered(self) -> bool:
-        """Whether a place became free soon enough."""
-        if self._free.locked() and self._waiting >= WAITING * self._config.concurrency:
+    async def _entered(self, client: str) -> bool:
+        """Whether the client's turn came, and a place became free, soon enough."""
+        taken = self._free.locked() or self._turns.full(client)
+        if taken and self._waiting >= WAITING * self._config.concurrency:
             return False
         self._waiting += 1
         try:
             async with asyncio.timeout(self._config.timeout / 2):
-                await self._free.acquire()
+                await self._turns.take(client)
+                try:
+                    await self._free.acquire()
+                except BaseException:
+                    self._turns.give(client)
+                    raise
         except TimeoutError:
             return False
         finally:
             self._waiting -= 1
         return True
 
-    async def _answered(self, scope: Scope, receive: Receive, out: _Out) -> None:
+    def _left(self, client: str) -> None:
+        self._free.release()
+        self._turns.give(client)
+
+    async def _answered(self, scope: Scope, receive: Receive, out: _Out, client: str) -> None:
         """Run the route. A thread that is too slow keeps its place until it ends; its client does not wait."""
-        out.on_start = self._free.release
+        out.on_start = partial(self._left, client)
         task = asyncio.create_task(_run(self._app, scope, receive, out))
         task.add_done_callback(partial(_ended, out))
         await asyncio.wait({task}, timeout=self._config.timeout)
@@ -211,8 +233,8 @@ class _Out:
         found = [
             (n.lower(), v) for n, v in message.get("headers", ()) if n.lower() not in ours | dict.fromkeys(DROPPED)
         ]
-        if message["status"] >= REFUSED and not any(name == b"cache-control" for name, _ in found):
-            found.append((b"cache-control", b"no-store"))
+        if message["status"] >= REFUSED:
+            found = [*((n, v) for n, v in found if n != b"cache-control"), (b"cache-control", b"no-store")]
         return [*found, *ours.items()]
 
     def leave(self) -> None:

@@ -31,7 +31,7 @@ class TableResponse(_Camel):
     language: str = "en"
     id: str
     label: str
-    description: str
+    description: str = Field(description="The title, and the first sentence of what its notes say.")
     updated: str
     source: str = Field(description="The release that published it.")
     category: Literal["public"] = "public"
@@ -39,6 +39,7 @@ class TableResponse(_Camel):
     discontinued: bool = False
     simulation: bool = Field(description="Made with a fixed test key: it protects nobody and means nothing.")
     links: list[Link]
+    extension: dict[str, Any] = Field(description="How it is protected: its method, guarantee and caveats.")
 
 
 class Page(_Camel):
@@ -160,6 +161,10 @@ class VariableSelection(_Camel):
     variable_code: Text
     value_codes: list[Text] = []
     codelist: Text | None = None
+    code_list: Text | None = Field(None, description="The same, as some clients write it.")
+    output_values: Literal["aggregated", "single"] | None = Field(
+        None, description="Whether a code list shows its own codes, or the finer ones in them."
+    )
 
 
 class VariableLimit(_Camel):
@@ -170,12 +175,21 @@ class VariableLimit(_Camel):
     value_codes: list[Text]
 
 
+class Placement(_Camel):
+    """PxWeb's layout of pages. It changes nothing: an answer has the order that it was asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+    heading: list[Text] = []
+    stub: list[Text] = []
+
+
 class VariablesSelection(_Camel):
     """A question."""
 
     model_config = ConfigDict(extra="forbid")
     selection: list[VariableSelection] = []
     where: list[VariableLimit] = []
+    placement: Placement | None = None
 
 
 class Health(_Camel):

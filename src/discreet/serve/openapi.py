@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from discreet.serve.asked import FORMAT_PARAMETERS, OUTPUT_VALUES
 from discreet.serve.formats import FORMATS
 from discreet.serve.models import DataResponse, VariablesSelection
 from discreet.serve.problems import Problem, documented
@@ -14,6 +15,13 @@ from discreet.serve.problems import Problem, documented
 REF = "#/components/schemas/{model}"
 LIMITS = (405, 414, 429, 500, 503)
 _LIST = {"type": "array", "items": {"type": "string"}}
+_CHOICES = "Also `61*`, `?1`, `top(n)`, `bottom(n)`, `range(a,b)`, `from(a)`, `to(b)`, by the order of codes."
+_IGNORED = "PxWeb's, for pages. It is accepted and changes nothing."
+
+
+def _ignored(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    schema = {"type": "array", "items": values, "minItems": 1}
+    return {"name": name, "in": "query", "style": "form", "explode": False, "description": _IGNORED, "schema": schema}
 
 
 def _codes(name: str, about: str, value: dict[str, Any]) -> dict[str, Any]:
@@ -31,9 +39,21 @@ def _codes(name: str, about: str, value: dict[str, Any]) -> dict[str, Any]:
 
 QUESTION: dict[str, Any] = {
     "parameters": [
-        _codes("valueCodes", "`valueCodes[VARIABLE]=a,b` shows a variable with these codes, `*` with all.", _LIST),
+        _codes(
+            "valueCodes",
+            "`valueCodes[VARIABLE]=a,b` shows a variable with these codes, `*` with all. " + _CHOICES,
+            _LIST,
+        ),
         _codes("where", "`where[VARIABLE]=a,b` limits everything to these codes.", _LIST),
         _codes("codelist", "`codelist[VARIABLE]=TABLE_COARSER`: the codes are those of the list.", {"type": "string"}),
+        _codes(
+            "outputValues",
+            "`single` shows the finer codes in those of a code list, `aggregated` these themselves.",
+            {"type": "string", "enum": [*OUTPUT_VALUES]},
+        ),
+        _ignored("heading", {"type": "string"}),
+        _ignored("stub", {"type": "string"}),
+        _ignored("outputFormatParams", {"type": "string", "enum": [*FORMAT_PARAMETERS]}),
         {"name": "outputFormat", "in": "query", "required": False, "schema": {"type": "string", "enum": [*FORMATS]}},
     ]
 }

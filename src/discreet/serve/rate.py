@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import time
 from collections.abc import Callable, Mapping
@@ -47,6 +48,37 @@ def client_of(scope: Mapping[str, Any], *, trust_proxy: bool) -> str:
         found = ipaddress.ip_address(address)
     except ValueError:
         return address if not trust_proxy else ""
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        return str(found.ipv4_mapped)
     if isinstance(found, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((found, NETWORK), strict=False))
     return address
+
+
+class Turns:
+    """Answers of one client at once: so many, the others wait, so that no client takes all of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._known: dict[str, tuple[asyncio.Semaphore, int]] = {}  # and how many have a turn, or wait for one
+
+    def full(self, client: str) -> bool:
+        return client in self._known and self._known[client][0].locked()
+
+    async def take(self, client: str) -> None:
+        turn, number = self._known.get(client, (asyncio.Semaphore(self._most), 0))
+        self._known[client] = (turn, number + 1)
+        try:
+            await turn.acquire()
+        except BaseException:
+            self._leave(client)
+            raise
+
+    def give(self, client: str) -> None:
+        self._known[client][0].release()
+        self._leave(client)
+
+    def _leave(self, client: str) -> None:
+        turn, number = self._known.pop(client)
+        if number > 1:
+            self._known[client] = (turn, number - 1)

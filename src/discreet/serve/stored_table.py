@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow.dataset import dataset
 
 from discreet.errors import AskedWrongly
 from discreet.serve.asking import About, Answer, Floats, Measure, Question, Status, Variable, at_most, checked
@@ -25,17 +23,18 @@ FINE = 1  # the status of a number that may be used; others are withheld by a pu
 
 @dataclass(frozen=True, eq=False)
 class StoredTable:
-    """Rows of Parquet files, found by their codes."""
+    """Rows of Parquet files, found by their codes. They are in memory, from the very bytes that were verified."""
 
     about: About
-    files: tuple[Path, ...]
+    rows: pa.Table
     variables: tuple[Variable, ...]  # one for each column of codes
     measures: tuple[Measure, ...]
     flag: str = ""  # the column that says which numbers are withheld
     additive = False
 
     def cells(self, question: Question) -> int:
-        shown, _, measures = checked(self, question)
+        shown, limited, measures = checked(self, question)
+        self._complete(shown, limited)
         return prod(len(v) for v in shown) * len(measures)
 
     def answer(self, question: Question, most: int) -> Answer:
@@ -57,10 +56,11 @@ class StoredTable:
         withheld = np.zeros(size, np.bool_)
         if self.flag:
             withheld[place] = rows[self.flag].fill_null(FINE).to_numpy() != FINE
-        status = self._status(numbers, measures, there, withheld)
+        marks = {m.id: self._marks(m, numbers, there, withheld) for m in measures if not m.about}
+        status = _worst(list(marks.values()), there)
         kept = {m.id: numbers[m.id] for m in measures}
         within = tuple((v, v.codes) for v in limited)
-        return Answer(self.about.title, shown, measures, kept, status, self.about.notes, within)
+        return Answer(self.about.title, shown, measures, kept, status, self.about.notes, within, marks)
 
     def _complete(self, shown: Sequence[Variable], limited: Sequence[Variable]) -> None:
         """Cells are not added up, so each variable must be shown or limited to one code."""
@@ -81,32 +81,30 @@ class StoredTable:
         wanted = pc.scalar(True)
         for v in (*shown, *limited):
             wanted &= pc.field(v.id).cast(pa.string()).isin(pa.array(v.codes, pa.string()))
-        found = dataset([str(path) for path in self.files], format="parquet")
-        return found.to_table(columns=[*names, *([self.flag] if self.flag else [])], filter=wanted)
+        columns = [*names, *(v.id for v in limited if v.id not in names), *([self.flag] if self.flag else [])]
+        return self.rows.select(columns).filter(wanted)
 
     @cached_property
     def _errors(self) -> tuple[str, ...]:
         return tuple(m.id for m in self.measures if m.about)
 
-    def _status(
-        self, numbers: dict[str, Floats], measures: Sequence[Measure], there: Flags, withheld: Flags
-    ) -> list[Status]:
-        """The worst of the measures that are asked for, each by its own coefficient of variation."""
+    def _marks(self, measure: Measure, numbers: dict[str, Floats], there: Flags, withheld: Flags) -> list[Status]:
+        """By the coefficient of variation; without an error a count that is not positive is told at least."""
         found = np.full(len(there), Status.RELIABLE, object)
-        for measure in measures:
-            error, value = None if measure.about else self._error(measure.id, numbers), numbers[measure.id]
+        error, value = self._error(measure.id, numbers), numbers[measure.id]
+        with np.errstate(invalid="ignore"):
             if error is not None:
-                with np.errstate(invalid="ignore"):
-                    found[(error > CAUTION * value) & (found == Status.RELIABLE)] = Status.CAUTION
-                    found[(error > WITHHOLD * value) | (value <= 0)] = Status.UNRELIABLE
-        missing = np.all([np.isnan(numbers[m.id]) for m in measures if not m.about] or [~there], axis=0)
-        found[missing | withheld] = Status.SUPPRESSED
+                found[error > CAUTION * value] = Status.CAUTION
+                found[error > WITHHOLD * value] = Status.UNRELIABLE
+            if error is not None or measure.decimals == 0:
+                found[value <= 0] = Status.UNRELIABLE
+        found[np.isnan(value) | withheld] = Status.SUPPRESSED
         found[~there] = Status.ABSENT
         return [Status(mark) for mark in found]
 
     def _error(self, name: str, numbers: dict[str, Floats]) -> Floats | None:
         """The standard error of a measure, from what is published of it."""
-        own = {m.id for m in self.measures if m.about == name}
+        own = [m.id for m in self.measures if m.about == name]
         for column in own:
             if column == "se" or column.endswith("_se"):
                 return numbers[column]
@@ -114,3 +112,11 @@ class StoredTable:
                 return numbers[column] / NORMAL90
         low, high = (next((c for c in own if c.endswith(end)), None) for end in ("_low90", "_high90"))
         return None if low is None or high is None else (numbers[high] - numbers[low]) / (2 * NORMAL90)
+
+
+def _worst(marks: Sequence[Sequence[Status]], there: Flags) -> list[Status]:
+    """Of all measures of a cell. One that is withheld while others are told does not withhold these."""
+    order = [Status.SUPPRESSED, Status.RELIABLE, Status.CAUTION, Status.UNRELIABLE, Status.ABSENT]
+    if not marks:
+        return [Status.RELIABLE if here else Status.ABSENT for here in there]
+    return [max(each, key=order.index) for each in zip(*marks, strict=True)]

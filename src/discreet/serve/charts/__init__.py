@@ -59,8 +59,12 @@ def chart(
     about: About | None = None,
     measure: str = "",
     simulation: bool = False,
+    which: str = "",
 ) -> Chart | None:
-    """The picture that fits best, or one of a kind; None if none fits. Any two variables can be asked for as flows."""
+    """The picture that fits best, or one of a kind; None if none fits. Any two variables can be asked for as flows.
+
+    `which` says in the title which of all rows these are.
+    """
     if kind is not None and kind not in KINDS:
         raise AskedWrongly(f"no chart {kind[:40]!r}", where="chart", do=f"there are {', '.join(KINDS)}")
     fitting, reading = kinds(answer, about), read(answer, measure)
@@ -69,10 +73,12 @@ def chart(
     kind = kind or fitting[0]
     if kind == "sankey":
         ends = _ends(reading, about) or (reading.axes if len(reading.axes) == 2 else None)
-        return None if ends is None else framed(reading, kind, sankey(reading, *ends), about, simulation=simulation)
+        if ends is None:
+            return None
+        return framed(reading, kind, sankey(reading, *ends), about, simulation=simulation, which=which)
     if kind not in fitting:
         return None
-    return framed(reading, kind, DRAW[kind](reading), about, simulation=simulation)
+    return framed(reading, kind, DRAW[kind](reading), about, simulation=simulation, which=which)
 
 
 def png(svg: str) -> bytes:

@@ -9,7 +9,7 @@ from discreet.serve.charts.colours import PALE, SERIES, fill_of, stub
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, axis_across, error_bar, key_of, largest, legend, summary
 from discreet.serve.charts.reading import Reading, label_of
 from discreet.serve.charts.scale import Scale, number, scale
-from discreet.serve.charts.svg import tag, title, width_of, wrap, write
+from discreet.serve.charts.svg import cut, tag, title, width_of, wrap, write
 
 MOST, GROUPS = 60, 6
 LABEL, SMALL = 13, 12
@@ -27,6 +27,8 @@ class Rows:
     cells: list[list[int]]
     series: list[str]
     note: str
+    name: str  # what the rows are
+    within: str  # what the bars of each are
 
 
 def rows(reading: Reading, *, grouped: bool = True) -> Rows:
@@ -44,8 +46,9 @@ def rows(reading: Reading, *, grouped: bool = True) -> Rows:
     cells = [[c + (steps[inner] * i if inner is not None else 0) for i in range(max(1, len(series)))] for c in starts]
     chosen = [cells[i] for i in largest(reading, cells, MOST // max(1, len(series)))]
     labels = [reading.label(row[0], outer) or reading.main.label for row in chosen]
+    name, within = reading.named(outer), "" if inner is None else reading.named([inner])
     few = f"Only the {number(len(chosen))} largest of {number(len(cells))} rows are shown."
-    return Rows(labels, chosen, series, few if len(chosen) < len(cells) else "")
+    return Rows(labels, chosen, series, few if len(chosen) < len(cells) else "", name, within)
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,14 @@ def label(lines: list[str], whole: str, right: float, middle: float) -> str:
     return tag("g", title(whole), *texts)
 
 
+def name_of_rows(name: str, right: float, y: float) -> list[str]:
+    """The variable above the labels of rows, as far as there is room; the title has it whole."""
+    text = cut(name, max(right - MARGIN, 60), SMALL) if name else ""
+    if not text:
+        return []
+    return [write(text, max(right, MARGIN + width_of(text, SMALL)), y, SMALL, "end", class_="chart-axis")]
+
+
 def bars(reading: Reading) -> Picture:
     key = key_of(reading.answer, "bars")
     shown = rows(reading)
@@ -83,11 +94,12 @@ def bars(reading: Reading) -> Picture:
     whole = reading.main.decimals == 0
     at = scale(reading.numbers_of(cells), place.plot, place.end, whole=whole)
     picture = Picture(summary(reading, "Bars", cells), series=len(shown.series))
-    picture.parts, top = legend(shown.series, key, signs=False)
+    picture.parts, top = legend(shown.series, key, signs=False, name=shown.within)
     high = 15.0 if each > 1 else 16.0
     tall = [max(high * each + 10, 16.0 * len(lines) + 8) for lines in place.labels]
     both = sum(tall) > 500
-    top += 18 if both else 0
+    top += 18
+    picture.parts += name_of_rows(shown.name, place.plot - GAP, top - 5)
     bottom = top + sum(tall)
     picture.parts += axis_across(at, top, bottom, label=reading.main.label, both=both)
     y = top

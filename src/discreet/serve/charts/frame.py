@@ -56,11 +56,13 @@ def key_of(answer: Answer, kind: str) -> str:
     return f"chart-{digest.hexdigest()[:10]}"
 
 
-def framed(reading: Reading, kind: str, picture: Picture, about: About | None, *, simulation: bool) -> Chart:
+def framed(
+    reading: Reading, kind: str, picture: Picture, about: About | None, *, simulation: bool, which: str = ""
+) -> Chart:
     """The whole picture."""
     answer, key = reading.answer, key_of(reading.answer, kind)
     simulated = simulation or is_simulation(answer, about)
-    heading = _heading(reading, picture)
+    heading = _heading(reading, picture) + (f", {clean(which)}" if which else "")
     desc = " ".join([*([SIMULATION] if simulated else []), picture.summary, *picture.notes])
     parts: list[str] = []
     y = MARGIN
@@ -168,9 +170,12 @@ def summary(reading: Reading, what: str, cells: Sequence[int]) -> str:
     return " ".join(found)
 
 
-def legend(labels: Sequence[str], key: str, *, signs: bool) -> tuple[list[str], float]:
-    """The sign and the label of every series, in as many lines as needed."""
+def legend(labels: Sequence[str], key: str, *, signs: bool, name: str = "") -> tuple[list[str], float]:
+    """What the series are, then the sign and the label of each, in as many lines as needed."""
     parts, x, y = list[str](), MARGIN, 0.0
+    if name and labels:
+        parts.append(write(wrap(name, INSIDE, SUB, 1)[0], x, 13, SUB, fill=SOFT, class_="chart-legend-name"))
+        y = 20.0
     for i, label in enumerate(labels):
         text = wrap(label, INSIDE - 40, SUB, 1)[0] if label else ""
         room = 38 + width_of(text, SUB)

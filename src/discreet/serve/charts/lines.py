@@ -78,7 +78,7 @@ def lines(reading: Reading) -> Picture:
     names = [reading.label(start, others) for start in starts] if others else []
     cells = [c for row in series for c in row]
     picture = Picture(summary(reading, "Lines", cells), series=len(names))
-    picture.parts, top = legend(names, key, signs=True)
+    picture.parts, top = legend(names, key, signs=True, name=reading.named(others))
     for text in wrap(reading.main.label, INSIDE, TICK, 1):
         top += 14
         picture.parts.append(write(text, MARGIN, top, TICK, class_="chart-axis"))
@@ -95,6 +95,11 @@ def lines(reading: Reading) -> Picture:
         there = [(c, place) for row in series for c, place in zip(row, x, strict=True) if reading.there(c)]
         picture.parts += [_mark(reading.mark(c), place, y(float(reading.value[c]))) for c, place in there]
     bottom = top + HIGH + 26
+    for text in wrap(reading.named([across]), INSIDE, TICK, 1):
+        half = width_of(text, TICK) / 2
+        middle = min(max((left + WIDTH - MARGIN) / 2, half), WIDTH - half)
+        picture.parts.append(write(text, middle, bottom + 8, TICK, "middle", class_="chart-axis"))
+        bottom += 16
     bottom = _gaps(picture, reading, series, names, key, x, bottom)
     picture.height = bottom
     picture.marks = {reading.mark(c) for c in cells}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from discreet.serve.charts.bars import GAP, STUB, columns, label, rows
+from discreet.serve.charts.bars import GAP, STUB, columns, label, name_of_rows, rows
 from discreet.serve.charts.colours import LIGHT, MAIN, PAPER, stub
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, axis_across, error_bar, key_of, summary
 from discreet.serve.charts.reading import Reading, percentiles, read
@@ -37,6 +37,7 @@ def ranges(reading: Reading) -> Picture:
     top = 18.0
     bottom = top + sum(tall)
     picture.parts.append(write("median", WIDTH - MARGIN, top - 5, 12, "end", class_="chart-axis"))
+    picture.parts += name_of_rows(shown.name, place.plot - GAP, top - 5)
     picture.parts += axis_across(at, top, bottom, both=both)
     y = top
     for cell, lines, text, room in zip(cells, place.labels, shown.labels, tall, strict=True):

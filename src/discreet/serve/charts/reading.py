@@ -53,6 +53,10 @@ class Reading:
     def variable(self, axis: int) -> Variable:
         return self.answer.variables[axis]
 
+    def named(self, axes: Sequence[int]) -> str:
+        """The variables' names."""
+        return " · ".join(clean(self.variable(a).label) or clean(self.variable(a).id) for a in axes)
+
     def mark(self, cell: int) -> str:
         status = self.status[cell]
         return status.value if status in HIDDEN or self.there(cell) else NOTHING

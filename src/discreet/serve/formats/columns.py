@@ -23,9 +23,9 @@ def rounded(answer: Answer, measure: Measure) -> Floats:
     return np.where(small, np.round(np.where(small, known, 0.0), measure.decimals) + 0.0, known)
 
 
-def marks(answer: Answer) -> list[str]:
-    """The mark of each cell, empty where it is reliable."""
-    return [str(mark) for mark in answer.status]
+def marks(answer: Answer, measure: Measure | None = None) -> list[str]:
+    """The mark of each number of a measure; or of each cell, the worst. Empty where it is reliable."""
+    return [str(mark) for mark in (answer.status if measure is None else answer.marked(measure))]
 
 
 def places(answer: Answer, variable: int) -> NDArray[np.int32]:

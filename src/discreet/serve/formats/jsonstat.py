@@ -23,7 +23,7 @@ def write(answer: Answer, about: About) -> bytes:
     for j, measure in enumerate(answer.measures):
         values[j::width] = _numbers(rounded(answer, measure), measure.decimals)
     head = _json(described(answer, about)).removesuffix("}")
-    return f'{head},"value":{_json(values)},"status":{_status(marks(answer), width)}}}'.encode()
+    return f'{head},"value":{_json(values)},"status":{_status([marks(answer, m) for m in answer.measures])}}}'.encode()
 
 
 def described(answer: Answer, about: About) -> dict[str, Any]:
@@ -104,10 +104,11 @@ def _numbers(column: Floats, decimals: int) -> list[Any]:
     return found
 
 
-def _status(status: Sequence[str], width: int) -> str:
+def _status(columns: Sequence[Sequence[str]]) -> str:
     """The marks by position, the reliable left out. Written here: an object of so many keys is slow to make twice."""
-    tail = {mark: f'":{_json(mark)}' for mark in set(status)}
-    found = [f'"{i * width + j}{tail[mark]}' for i, mark in enumerate(status) if mark for j in range(width)]
+    flat = [mark for cell in zip(*columns, strict=True) for mark in cell]
+    tail = {mark: f'":{_json(mark)}' for mark in set(flat)}
+    found = [f'"{i}{tail[mark]}' for i, mark in enumerate(flat) if mark]
     return f"{{{','.join(found)}}}"
 
 

@@ -33,13 +33,13 @@ def write(answer: Answer, about: About) -> bytes:
         valid = codes(v.codes)
         columns.append([valid[i] for i in np.repeat(places(answer, k), width).tolist()])
     measures = distinct(identifier(m.id) for m in answer.measures)
-    status, numbers = marks(answer), [rounded(answer, m) for m in answer.measures]
+    status, numbers = [marks(answer, m) for m in answer.measures], [rounded(answer, m) for m in answer.measures]
     columns += [
         measures * len(answer),
         _woven([decimal(n, m.decimals) for n, m in zip(numbers, answer.measures, strict=True)]),
-        _woven([_status(n, status) for n in numbers]),
+        _woven([_status(n, s) for n, s in zip(numbers, status, strict=True)]),
         [str(max(m.decimals, 0)) for m in answer.measures] * len(answer),
-        [mark for mark in status for _ in answer.measures],
+        _woven(status),
     ]
     if within:
         columns.append([guarded(within)] * (len(answer) * width))

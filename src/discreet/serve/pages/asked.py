@@ -8,7 +8,9 @@ from typing import Literal, cast, get_args
 from urllib.parse import urlencode
 
 from discreet.errors import AskedWrongly
-from discreet.serve.asking import Measure, Question, Table, Variable, chosen, variable
+from discreet.serve.asking import Measure, Question, Table, Variable
+from discreet.serve.pages.first import first_codes
+from discreet.serve.pages.words import listed
 
 Share = Literal["", "rows", "columns", "all"]
 Error = Literal["", "se", "none"]
@@ -104,7 +106,9 @@ def filled(asked: Asked, table: Table) -> Asked:
         return replace(asked, at={})
     known = {v.id for v in table.variables}
     kept = {name: codes for name, codes in asked.only.items() if name in asked.shown or name not in known}
-    at = {v.id: asked.at.get(v.id, v.codes[0]) for v in table.variables if v.id not in asked.shown}
+    missing = [v for v in table.variables if v.id not in asked.shown and v.id not in asked.at]
+    first = first_codes(table, _first_look(table).rows, FIRST_MEASURES) if missing else {}
+    at = {v.id: asked.at.get(v.id, first.get(v.id, v.codes[0])) for v in table.variables if v.id not in asked.shown}
     strange = {name: code for name, code in asked.at.items() if name not in known}
     return replace(asked, only=kept, at={**at, **strange}, totals=False, share="")
 
@@ -115,14 +119,18 @@ def question(asked: Asked, table: Table) -> Question:
         raise AskedWrongly("more than two variables in the rows", where="rows", do="choose at most two")
     if len(set(asked.shown)) < len(asked.shown):
         raise AskedWrongly("a variable is asked for twice", where="rows or columns", do="choose it once")
-    picked = {name: _picked(asked, table, variable(table, name, "rows or columns")) for name in asked.shown}
+    shown = [_variable(table, name, "rows or columns") for name in asked.shown]
+    if len({v.of or v.id for v in shown}) < len(shown):
+        both = " and ".join(v.label for v in shown)
+        raise AskedWrongly(f"{both}: one groups another", where="rows or columns", do="choose one of them")
+    picked = {v.id: _picked(asked, table, v) for v in shown}
     others: dict[str, tuple[str, ...]] = {}
     for name, codes in asked.only.items():
-        found = chosen(table, name, codes, "limits")
+        found = _chosen(table, name, codes)
         if name not in picked and found.of not in picked:
             others[name] = codes
     for name, code in asked.at.items():
-        chosen(table, name, (code,), "limits")
+        _chosen(table, name, (code,))
         others[name] = (code,)
     measures = tuple(m.id for main in main_measures(asked, table) for m in (main, *errors_of(table, main)))
     return Question(tuple(picked.items()), tuple(others.items()), measures)
@@ -131,16 +139,35 @@ def question(asked: Asked, table: Table) -> Question:
 def _picked(asked: Asked, table: Table, shown: Variable) -> tuple[str, ...]:
     """The codes of a variable that is shown: those chosen, of the groups chosen of coarser ones. Empty: all."""
     codes = asked.only.get(shown.id, ())
+    _chosen(table, shown.id, codes)
     for coarser in table.variables:
         groups = asked.only.get(coarser.id, ())
         if coarser.of != shown.id or not groups:
             continue
-        chosen(table, coarser.id, groups, "limits")
+        _chosen(table, coarser.id, groups)
         within = set(members(shown, coarser, groups))
         codes = tuple(code for code in codes or shown.codes if code in within)
         if not codes:
             raise AskedWrongly(f"no code of {shown.label} is left", where="limits", do="choose fewer limits")
     return codes
+
+
+def _variable(table: Table, name: str, where: str) -> Variable:
+    for found in table.variables:
+        if found.id == name:
+            return found
+    known = listed([v.label for v in table.variables])
+    raise AskedWrongly(f"no variable {name[:40]!r}", where=where, do=f"the table has {known}")
+
+
+def _chosen(table: Table, name: str, codes: Iterable[str]) -> Variable:
+    """A variable that has these codes."""
+    found = _variable(table, name, "limits")
+    strange = next((code for code in codes if code not in found.codes), None)
+    if strange is not None:
+        some = ", ".join(found.labels[:5]) + (" …" if len(found) > 5 else "")
+        raise AskedWrongly(f"no code {strange[:40]!r} of {found.label}", where="limits", do=f"it has {some}")
+    return found
 
 
 def members(finer: Variable, coarser: Variable, groups: Iterable[str]) -> list[str]:
@@ -152,9 +179,11 @@ def members(finer: Variable, coarser: Variable, groups: Iterable[str]) -> list[s
 def main_measures(asked: Asked, table: Table) -> list[Measure]:
     """The measures that are shown: those chosen, or the first ones. Errors come with what they are about."""
     known = {m.id: m for m in table.measures}
-    if strange := next((name for name in asked.measures if name not in known), None):
-        raise AskedWrongly(f"no measure {strange[:40]!r}", where="measures", do=f"the table has {', '.join(known)}")
     mains = [m for m in table.measures if not m.about]
+    if strange := next((name for name in asked.measures if name not in known), None):
+        raise AskedWrongly(
+            f"no measure {strange[:40]!r}", where="measures", do=f"the table has {listed([m.label for m in mains])}"
+        )
     found = [known[name] for name in asked.measures if not known[name].about]
     return found or mains[:FIRST_MEASURES] or list(table.measures[:1])
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 from markupsafe import Markup
 
 from discreet.errors import DiscreetError
 from discreet.serve.asking import Table
 from discreet.serve.pages.asked import Asked
 from discreet.serve.pages.view import View
+from discreet.serve.pages.words import listed
 
 MEDIAN = "p50"
 
@@ -36,13 +38,29 @@ def drawn(laid: View, asked: Asked, table: Table, link: Callable[[Asked], str]) 
     known = kinds(answer, table.about)
     wanted = asked.chart if asked.chart in known else next(iter(known), None)
     drawn_of = MEDIAN if wanted == "ranges" and MEDIAN in laid.marks else next(iter(laid.marks))
+    if np.isnan(answer.numbers[drawn_of]).all():  # nothing to draw
+        return None
     answer = replace(answer, status=laid.marks[drawn_of])  # an answer has the worst mark of its measures
-    found = chart(answer, wanted, about=table.about, simulation=table.about.simulation)
+    which = laid.which if len(asked.rows) == 1 else ""  # two variables in the rows are drawn as published
+    found = chart(answer, wanted, about=table.about, simulation=table.about.simulation, which=which)
     if found is None:
         return None
     links = tuple((name, f"{link(replace(asked, chart=name))}#chart", name == found.kind) for name in known)
     query = replace(asked, chart=found.kind).query()
     return Drawn(found.kind, Markup(found.svg), found.alt, links, query)  # noqa: S704 - labels are escaped there
+
+
+def other(laid: View, asked: Asked, table: Table) -> str:
+    """What to say if the kind asked for is not the one that is drawn."""
+    try:
+        from discreet.serve.charts import KINDS, kinds
+    except ImportError:
+        return ""
+    known = kinds(laid.chart, table.about)
+    if not asked.chart or asked.chart in known:
+        return ""
+    what = "does not fit this table" if asked.chart in KINDS else "is not a kind of chart"
+    return f"“{asked.chart}” {what}. " + (f"There are: {listed(known)}." if known else "")
 
 
 def file_of(laid: View, asked: Asked, table: Table, kind: str) -> bytes | None:

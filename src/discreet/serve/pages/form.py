@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from urllib.parse import urlencode
+from urllib.parse import quote
 
 from discreet.errors import AskedWrongly
+from discreet.serve.asked import link as query_of
 from discreet.serve.asking import Question, Table, Variable
 from discreet.serve.pages.asked import Asked, errors_of, filled, question
 
@@ -27,6 +28,7 @@ class Choice:
     code: str
     label: str
     chosen: bool
+    meaning: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,7 @@ def form(asked: Asked, table: Table) -> Form:
         second=_variables(table, second),
         columns=_variables(table, asked.columns),
         limits=tuple(_limit(v, asked, table) for v in table.variables),
-        measures=tuple(Choice(m.id, m.label, m.id in shown) for m in mains),
+        measures=tuple(Choice(m.id, m.label, m.id in shown, m.meaning) for m in mains),
         additive=table.additive,
         errors=any(errors_of(table, m) for m in mains),
     )
@@ -99,14 +101,17 @@ def _limit(v: Variable, asked: Asked, table: Table) -> Limit:
 
 def downloads(asking: Question, about: str, root: str, simulation: bool) -> list[tuple[str, str, str]]:
     """Label, address and name of each file with this answer."""
-    fields = [(f"valueCodes[{name}]", ",".join(codes) or "*") for name, codes in asking.by]
-    fields += [(f"where[{name}]", ",".join(codes)) for name, codes in asking.where]
-    fields += [("valueCodes[ContentsCode]", ",".join(asking.measures))]
-    stem = about + (".simulation" if simulation else "")
+    stem = safe(about) + (".simulation" if simulation else "")
+    data = f"{root}/api/v2/tables/{quote(about, safe='')}/data"
     return [
-        (label, f"{root}/api/v2/tables/{about}/data?{urlencode([*fields, ('outputFormat', kind)])}", f"{stem}.{ending}")
+        (label, f"{data}?{query_of(asking, [('outputFormat', kind)])}", f"{stem}.{ending}")
         for kind, label, ending in FORMATS
     ]
+
+
+def safe(name: str) -> str:
+    """As the name of a file."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)
 
 
 def offers(

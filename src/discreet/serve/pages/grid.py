@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from discreet.serve.asking import Answer, Floats, Measure, Question, Status, Table, Variable
 from discreet.serve.cube_table import CAUTION, WITHHOLD
 from discreet.serve.pages.asked import Asked, errors_of, main_measures, question
+from discreet.serve.pages.words import distinct
 from discreet.serve.stored_table import NORMAL90
 
 Kind = Literal["", "margin", "interval", "se"]
@@ -59,7 +60,13 @@ def grid(asked: Asked, table: Table, most: int) -> Grid:
     """Ask the table, and for margins ask it again: a sum of displayed numbers would have their rounding."""
     asking = question(asked, table)
     answer = table.answer(asking, most)
-    answer = replace(answer, status=[Status(mark) for mark in answer.status])  # tables may give them as plain text
+    whole = {v.id: v for v in table.variables}
+    answer = replace(
+        answer,
+        status=[Status(mark) for mark in answer.status],  # tables may give them as plain text
+        variables=tuple(distinct(v, whole[v.id]) for v in answer.variables),
+        limited=tuple((distinct(v, whole[v.id]), codes) for v, codes in answer.limited),
+    )
     rows = answer.variables[: len(asked.rows)]
     column = answer.variables[-1] if asked.columns else None
     share, notes = _share(asked, rows, column)
@@ -73,8 +80,6 @@ def grid(asked: Asked, table: Table, most: int) -> Grid:
             numbers, status = _inner(own, table, most, column is not None)
         layer = _layer(main, errors_of(table, main), numbers, status, asked.error)
         layers.append(_shares(layer, share, _independent(table), asked.error, numbers) if share else layer)
-    if share:
-        notes.append("– stands where the whole is not reliable: a percentage of it would say nothing.")
     if share and not _independent(table):
         notes.append(
             "Percentages are without an error: how the errors of a part and of the whole go together is not published."

@@ -10,18 +10,22 @@ from typing import Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
+from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.routing import Match
+from starlette.types import Scope
 
 from discreet.errors import AskedWrongly, TooMuch
 from discreet.serve.asking import MEANING, Status, Table
 from discreet.serve.config import Served
 from discreet.serve.pages import words
 from discreet.serve.pages.asked import Asked, filled, plain, question, read
-from discreet.serve.pages.drawn import drawn, file_of
-from discreet.serve.pages.form import downloads, form, offers
+from discreet.serve.pages.drawn import drawn, file_of, other
+from discreet.serve.pages.form import downloads, form, offers, safe
 from discreet.serve.pages.grid import grid
 from discreet.serve.pages.static import all_of
 from discreet.serve.pages.view import view
+from discreet.serve.search import found
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
@@ -39,7 +43,18 @@ def router(served: Served) -> APIRouter:
     found.add_api_route("/tables/{name}", pages.table, methods=METHODS)
     found.add_api_route("/tables/{name}/chart.{kind}", pages.chart, methods=METHODS)
     found.add_api_route("/static/{name}", pages.static, methods=METHODS)
+    found.add_api_route("/{path:path}", pages.elsewhere, methods=METHODS, route_class_override=_Elsewhere)
     return found
+
+
+class _Elsewhere(APIRoute):
+    """Whatever people may type. Programs, and methods that are not understood, are told by others."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        if match is not Match.FULL or child["path_params"]["path"].split("/")[0] == "api":
+            return Match.NONE, {}
+        return match, child
 
 
 class _Pages:
@@ -59,10 +74,9 @@ class _Pages:
 
     def catalogue(self, request: Request, q: str = "") -> Response:
         """All tables, or those in which every word of a search occurs."""
-        wanted = q[:200].casefold().split()
         releases: dict[str, list[Table]] = {}
         for table in self.served.catalogue.tables.values():
-            if all(word in _searched(table) for word in wanted):
+            if found(table, q[:200]):
                 releases.setdefault(table.about.release, []).append(table)
         count = sum(map(len, releases.values()))
         return self._page(request, "catalogue.html", q=q[:200], releases=releases, count=count)
@@ -76,9 +90,16 @@ class _Pages:
         table = self.served.catalogue.tables.get(name)
         if table is None:
             return self._page(request, "missing.html", 404, name=name[:60])
-        here = f"{request.scope.get('root_path', '')}/tables/{quote(table.about.id)}"
+        here = f"{request.scope.get('root_path', '')}/tables/{quote(table.about.id, safe='')}"
         asked, wrong = plain(table), ""
-        more: dict[str, Any] = {"view": None, "offers": [], "files": [], "chart": None, "too_much": ""}
+        more: dict[str, Any] = {
+            "view": None,
+            "offers": [],
+            "files": [],
+            "chart": None,
+            "chart_note": "",
+            "too_much": "",
+        }
 
         def link(other: Asked) -> str:
             return f"{here}?{other.query()}"
@@ -92,6 +113,7 @@ class _Pages:
                 found.question, table.about.id, request.scope.get("root_path", ""), table.about.simulation
             )
             more["chart"] = drawn(laid, asked, table, link)
+            more["chart_note"] = other(laid, asked, table)
         except TooMuch as error:
             more["too_much"] = error.what
             more["offers"] = offers(asked, table, error.offers, self.served.config.max_cells, link)
@@ -128,17 +150,21 @@ class _Pages:
         if body is None:
             return self._page(request, "missing.html", 404, name=f"{name[:60]} as a chart")
         ending = f".simulation.{kind}" if table.about.simulation else f".{kind}"
-        headers = {"Content-Disposition": f'attachment; filename="{_safe(name)}{ending}"'}
+        headers = {"Content-Disposition": f'attachment; filename="{safe(name)}{ending}"'}
         media = "image/svg+xml" if kind == "svg" else "image/png"
         return self._tagged(request, body, media, 200, headers)
 
-    def static(self, request: Request, name: str) -> Response:
+    async def static(self, request: Request, name: str) -> Response:
         file = self.by_name.get(name)
         if file is None:
             return self._page(request, "missing.html", 404, name=name[:60])
         return self._tagged(
             request, file.body, file.type, 200, {"Cache-Control": "public, max-age=31536000, immutable"}
         )
+
+    def elsewhere(self, request: Request, path: str) -> Response:
+        """Nothing, said as a page."""
+        return self._page(request, "missing.html", 404, name=path[:60])
 
     def _page(self, request: Request, template: str, code: int = 200, **given: Any) -> Response:
         root = request.scope.get("root_path", "")
@@ -170,14 +196,3 @@ def _swapped(asked: Asked, link: Any) -> str:
     other = {"rows": (asked.columns,), "columns": asked.rows[0], "key": "", "page": 1, "sort": "", "top": 0}
     share = {"rows": "columns", "columns": "rows"}.get(asked.share, asked.share)
     return str(link(Asked(**{**vars(asked), **other, "share": share}))) + "#result"
-
-
-def _searched(table: Table) -> str:
-    about = table.about
-    names = [name for v in table.variables for name in (v.id, v.label)]
-    measures = [m.label for m in table.measures]
-    return " ".join([about.id, about.title, about.release, words.about_what(table), *names, *measures]).casefold()
-
-
-def _safe(name: str) -> str:
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in name)

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.serve.asking import MEANING, Answer, Status, Table, Variable
 from discreet.serve.pages.asked import Asked
 from discreet.serve.pages.grid import Grid, Layer
-from discreet.serve.pages.words import listed, margin, number, percent
+from discreet.serve.pages.words import distinct, listed, margin, number, percent
 
 SHORT = {
     Status.CAUTION: "use with caution",
@@ -24,6 +24,7 @@ ERRORS = {
     " to ": "“a to b” are the ends of a 90% interval: in 9 of 10 cases the number without error lies within it.",
     "se ": "se is the standard error.",
 }
+OF = {"": "", "rows": "of each row", "columns": "of each column", "all": "of all"}
 PAGE_CELLS, PAGE_ROWS, MOST_COLUMNS = 4000, 200, 60
 
 Link = Callable[[Asked], str]
@@ -38,6 +39,7 @@ class Cell:
     total: bool = False
     below: bool = False  # the error needs a line of its own
     room: bool = False  # numbers of the column have errors: without one, its place is kept
+    negative: bool = False  # below 0, with an interval that is not
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,8 @@ class View:
     count: int  # rows in all
     pages: tuple[tuple[str, str], ...]  # label and link
     up: tuple[tuple[str, str], ...]  # to coarser variables
+    which: str  # which of all rows are shown, if not all are
+    meanings: tuple[tuple[str, str], ...]  # what columns are, as the codebook has it
     chart: Answer
     marks: dict[str, list[Status]]  # of each measure, in the chart's order
 
@@ -84,6 +88,7 @@ class View:
 def view(found: Grid, asked: Asked, table: Table, link: Link) -> View:
     """Lay out the grid."""
     order, ranks = _ordered(found, asked)
+    which = _which(found, asked)
     if asked.top:
         order = order[: asked.top]
     columns = list(range(min(found.width, MOST_COLUMNS)))
@@ -98,14 +103,15 @@ def view(found: Grid, asked: Asked, table: Table, link: Link) -> View:
     seen = order[(page - 1) * per_page : page * per_page]
     rows = _rows(found, asked, link, seen, ranks, columns)
     if found.totals and found.rows:
-        heads = (Head("Total"), *(Head("") for _ in found.rows[1:]))
+        total = f"Total of all {found.height:,} rows" if which or pages > 1 else "Total"
+        heads = (Head(total), *(Head("") for _ in found.rows[1:]))
         rows.append(Row("", heads, _cells(found, found.height, columns), total=True))
     groups, leaves = _headings(found, asked, link, columns)
     marks = {cell.mark for row in rows for cell in row.cells if cell.mark}
     if asked.sort.endswith("value"):
         notes.append("Numbers whose margins overlap may have their ranks by chance.")
     return View(
-        caption=_caption(found, asked, table),
+        caption=_caption(found, asked, table, which),
         row_names=_row_names(found, asked, link),
         over=found.column.label if found.column else "",
         groups=groups,
@@ -116,14 +122,45 @@ def view(found: Grid, asked: Asked, table: Table, link: Link) -> View:
         errors=tuple(
             text for sign, text in ERRORS.items() if any(sign in cell.error for row in rows for cell in row.cells)
         ),
-        notes=tuple(notes),
+        notes=(*notes, *_told(found, asked, rows, which)),
         first=(page - 1) * per_page + 1,
         count=len(order),
         pages=_pages(asked, link, page, pages),
         up=_up(asked, table, link),
+        which=which,
+        meanings=tuple((m.label, m.meaning) for m in found.answer.measures if m.meaning),
         chart=_in_order(found, order),
         marks={layer.measure.id: _marks(found, layer, order) for layer in found.layers},
     )
+
+
+def _which(found: Grid, asked: Asked) -> str:
+    """5 largest of 59, if not all rows are shown."""
+    if not 0 < asked.top < found.height:
+        return ""
+    kind = {"-value": "largest", "value": "smallest"}.get(asked.sort, "first")
+    return f"{asked.top:,} {kind} of {found.height:,}"
+
+
+def _told(found: Grid, asked: Asked, rows: list[Row], which: str) -> list[str]:
+    """What has to be said of the cells that are shown."""
+    notes, cells = list[str](), [cell for row in rows for cell in row.cells]
+    percents = found.layers[0].percent
+    if percents and any(cell.value == "–" for cell in cells):
+        notes.append("– stands where the whole is not reliable: a percentage of it would say nothing.")
+    if percents and which and asked.share != "rows":
+        notes.append(f"Percentages are of all {found.height:,} rows, not of those shown.")
+    if any(cell.negative for cell in cells):
+        notes.append("An estimate below 0 counts as 0: no such number is negative.")
+    inner = (slice(found.height), slice(found.width))
+    marks = found.layers[0].status[inner]
+    if all(bool(np.isnan(layer.value[inner]).all()) for layer in found.layers) and marks.size:
+        withheld, absent = int((marks == Status.SUPPRESSED).sum()), int((marks == Status.ABSENT).sum())
+        notes.append(
+            f"None of {marks.size:,} has a number: {withheld:,} withheld, {absent:,} not in the release. "
+            "Other codes may have some."
+        )
+    return notes
 
 
 def _ordered(found: Grid, asked: Asked) -> tuple[list[int], list[int] | None]:
@@ -134,7 +171,7 @@ def _ordered(found: Grid, asked: Asked) -> tuple[list[int], list[int] | None]:
         return sorted(places, key=lambda i: labels[i], reverse=asked.sort[0] == "-"), None
     if not asked.sort:
         return places, None
-    layer = next((one for one in found.layers if one.measure.id == asked.what), found.layers[0])
+    layer = _sorted_by(found, asked)
     codes = found.column.codes if found.column else ()
     default = found.width if _by_total(found, asked) else 0
     values = layer.value[: found.height, codes.index(asked.key) if asked.key in codes else default]
@@ -147,6 +184,11 @@ def _ordered(found: Grid, asked: Asked) -> tuple[list[int], list[int] | None]:
         if np.isnan(values[i]):
             ranks[i] = 0
     return order, ranks
+
+
+def _sorted_by(found: Grid, asked: Asked) -> Layer:
+    """The measure by which rows are sorted: the first, if none is named."""
+    return next((one for one in found.layers if one.measure.id == asked.what), found.layers[0])
 
 
 def _by_total(found: Grid, asked: Asked) -> bool:
@@ -218,12 +260,13 @@ def _cell(layer: Layer, row: int, column: int, total: bool) -> Cell:
     decimals, error = layer.measure.decimals, layer.error[row, column]
     text = percent(value) if layer.percent else number(value, decimals)
     told = ""
-    if layer.kind == "interval" or layer.high[row, column] <= 0:  # an interval cut off at 0 has no half
+    negative = bool(value < 0 <= layer.low[row, column])
+    if layer.kind == "interval" or negative:  # an interval that begins at 0 has no half
         told = f"{number(layer.low[row, column], decimals)} to {number(layer.high[row, column], decimals)}"
     elif layer.kind and not np.isnan(error):
         size = margin(100 * error, 1) if layer.percent else margin(error, max(decimals, int(layer.kind == "se")))
         told = f"{'±' if layer.kind == 'margin' else 'se'} {size}"
-    return Cell(text, told, mark.value, SHORT.get(mark, ""), total, below, room)
+    return Cell(text, told, mark.value, SHORT.get(mark, ""), total, below, room, negative)
 
 
 def _headings(found: Grid, asked: Asked, link: Link, columns: list[int]) -> tuple[tuple[Head, ...], tuple[Head, ...]]:
@@ -247,7 +290,9 @@ def _sorting(found: Grid, asked: Asked, link: Link, name: str, code: str, layer:
     """A heading whose link puts the rows in its order: largest first, then smallest first."""
     what = layer.measure.id if len(found.layers) > 1 else ""
     default = "" if _by_total(found, asked) or not found.column else found.column.codes[0]
-    here = asked.sort.endswith("value") and (asked.key or default) == code and (asked.what or what) == what
+    codes = found.column.codes if found.column else ()
+    key = asked.key if asked.key in codes else default
+    here = asked.sort.endswith("value") and key == code and _sorted_by(found, asked) is layer
     if found.column and place == found.width and not _by_total(found, asked):
         return Head(name)
     descending = here and asked.sort == "-value"
@@ -262,15 +307,17 @@ def _row_names(found: Grid, asked: Asked, link: Link) -> tuple[Head, ...]:
     return tuple(Head(v.label, go if n == 0 else "", order=order if n == 0 else "") for n, v in enumerate(found.rows))
 
 
-def _caption(found: Grid, asked: Asked, table: Table) -> str:
+def _caption(found: Grid, asked: Asked, table: Table, which: str) -> str:
     names = [layer.measure.label for layer in found.layers]
     what = listed([names[0], *(name.lower() for name in names[1:])]) if len(names) <= 4 else table.about.title
     by = listed([v.label.lower() for v in (*found.rows, *([found.column] if found.column else []))])
     text = f"{what} by {by}" if by else what
-    groups = [(v, asked.only[v.id]) for v in table.variables if v.of in asked.shown and asked.only.get(v.id)]
+    groups = [
+        (distinct(v, v), asked.only[v.id]) for v in table.variables if v.of in asked.shown and asked.only.get(v.id)
+    ]
     limits = [_limit(v, codes) for v, codes in (*groups, *found.answer.limited)]
-    percents = ", in percent" if found.layers[0].percent else ""
-    return text + percents + ("; " + "; ".join(limits) if limits else "")
+    percents = f", percent {OF[asked.share]}" if found.layers[0].percent else ""
+    return text + percents + (f", {which}" if which else "") + ("; " + "; ".join(limits) if limits else "")
 
 
 def _limit(limited: Variable, codes: tuple[str, ...]) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from math import exp, log10
 
-from discreet.serve.asking import About, Table
+from discreet.serve.asking import About, Table, Variable
 
 METHODS = {
     "counts": "Counts of records with noise",
@@ -41,11 +43,23 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
+def distinct(shown: Variable, of: Variable) -> Variable:
+    """With the code after each label that the variable has more than once."""
+    times = Counter(of.labels)
+    labels = (
+        f"{label} ({code})" if times[label] > 1 else label
+        for code, label in zip(shown.codes, shown.labels, strict=True)
+    )
+    return replace(shown, labels=tuple(labels))
+
+
 def about_what(table: Table) -> str:
     """One line for the catalogue."""
     what = METHODS.get(table.about.method, table.about.method.capitalize())
     if table.about.method == "hypercube" and not table.additive:
         what = "Control totals of a survey, each with noise of its own"
+    if table.about.method == "sensitivity" and any(m.id == "chi" for m in table.measures):
+        what = "What scales the noise of other tables"
     names = [v.label.lower() for v in table.variables if not v.of]
     return f"{what}, by {listed(names)}." if names else f"{what}."
 
