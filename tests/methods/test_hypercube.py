@@ -330,7 +330,8 @@ def test_whole_numbers_keep_the_margins(survey: Survey, calibration: str) -> Non
         assert (mine <= np.ceil(exactly + 1e-6).clip(0)).all()
 
 
-@pytest.mark.parametrize("calibration", ["regression", pytest.param(RAKE, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("calibration", ["regression", RAKE])
 def test_stated_variances_are_those_of_many_releases(tmp_path: Path, calibration: Any) -> None:
     """Squared errors over what each release states of them, on average over seeds: 1, were it not for chance. Without
     regard to calibration it would be 0.77, 0.83 and 0.39."""

@@ -9,6 +9,7 @@ data.arrow()   # the same as an Arrow table
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ KEPT = 32  # answers that are remembered, to be asked for again only if they hav
 LONGEST = 60.0  # seconds that a server may make us wait
 CONTENTS = "ContentsCode"
 ALL = "*"
+EXPRESSION = re.compile(r"\[?\s*(?:top|bottom|range|from|to)\s*\(", re.IGNORECASE)  # what a server would work out
 
 Codes = Sequence[str] | str
 
@@ -237,7 +239,8 @@ def _parameters(key: str, codes: Codes) -> list[tuple[str, str]]:
 
 
 def _escaped(code: str) -> str:
-    return "\\*" if code == ALL else code.replace("\\", "\\\\").replace(",", "\\,")
+    text = re.sub(r"([\\,*?])", r"\\\1", code)
+    return f"\\{text}" if EXPRESSION.match(text) else text
 
 
 def _seconds(header: str | None) -> float | None:
