@@ -85,7 +85,7 @@ def pay(home: Path, *, simulation: bool = False) -> StoredTable:
         Measure("p50_low90", "Median low90", about="p50"),
         Measure("p50_high90", "Median high90", about="p50"),
     )
-    return StoredTable(about, pq.read_table(path), variables, measures, "status")
+    return StoredTable(about, pq.read_table(path), variables, measures)
 
 
 def both(home: Path) -> Catalogue:

@@ -109,7 +109,7 @@ def stored(catalogue: Catalogue) -> StoredTable:
     place = Variable("place", "Place", tuple("abcde"), tuple("ABCDE"))
     measures = (Measure("count", "Count"), Measure("p50", "Median", 2))
     errors = (Measure("p50_low90", "low", 2, "p50"), Measure("p50_high90", "high", 2, "p50"))
-    return StoredTable(catalogue.table("cube").about, rows, (place,), (*measures, *errors), "status")
+    return StoredTable(catalogue.table("cube").about, rows, (place,), (*measures, *errors))
 
 
 def test_other_tables_are_looked_up_and_never_added(catalogue: Catalogue) -> None:

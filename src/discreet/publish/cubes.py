@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from discreet.domain import Numbers
 from discreet.errors import PublishError
@@ -81,7 +80,7 @@ def open_counts(folder: str | Path, name: str) -> NDArray[np.float64] | None:
     manifest, place = read(str(folder)), place_at(str(folder))
     table = _entry(manifest, name, str(folder))
     files = _parquet(table.files)
-    if "count" not in pq.read_schema(pa.BufferReader(_content(manifest, place, files[0]))).names:
+    if "count" not in pq.read_schema(pa.BufferReader(verified(manifest, place, files[0]))).names:
         return None
     model = _model(manifest, place, name)
     every = model.form == "dense"
@@ -93,7 +92,7 @@ def _parquet(files: Sequence[str]) -> list[str]:
 
 
 def _entry(manifest: Manifest, name: str | None, where: str) -> TableEntry:
-    found = [t for t in manifest.tables if _model_file(manifest, t.name) in manifest.files]
+    found = [t for t in manifest.tables if is_cube(manifest, t.name)]
     cubes = [t for t in found if name in (None, t.name)]
     if not cubes:
         known = ", ".join(t.name for t in found)
@@ -104,26 +103,39 @@ def _entry(manifest: Manifest, name: str | None, where: str) -> TableEntry:
     return cubes[0]
 
 
-def _content(manifest: Manifest, place: Place, name: str) -> bytes:
+def verified(manifest: Manifest, place: Place, name: str) -> bytes:
+    """A file of a release, if it is what the manifest lists."""
+    if name not in manifest.files:  # whatever a table's entry says
+        raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
     try:
         content = place.read(name)
     except FileNotFoundError:
         raise PublishError("is missing", where=name, do="restore the release from a copy") from None
-    if sha256(content).hexdigest() != manifest.files.get(name):
+    if sha256(content).hexdigest() != manifest.files[name]:
         raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
     return content
 
 
-def _model_file(manifest: Manifest, name: str) -> str:
-    return f"{stem(name, manifest.simulation)}.model.json"
+def is_cube(manifest: Manifest, name: str) -> bool:
+    """Whether a table has a model beside it."""
+    return _model_file(manifest, name) in manifest.files
+
+
+def model_of(manifest: Manifest, place: Place, name: str) -> CubeModel | None:
+    """The model of a cube; None of a table that is none."""
+    return _model(manifest, place, name) if is_cube(manifest, name) else None
 
 
 def _model(manifest: Manifest, place: Place, name: str) -> CubeModel:
     file = _model_file(manifest, name)
     try:
-        return CubeModel.model_validate_json(_content(manifest, place, file))
-    except ValidationError:
-        raise PublishError("is no model of a cube", where=file, do="open it with the version that wrote it") from None
+        return CubeModel.model_validate_json(verified(manifest, place, file))
+    except ValueError:
+        raise PublishError("is no model of a cube", where=file, do="restore the release from a copy") from None
+
+
+def _model_file(manifest: Manifest, name: str) -> str:
+    return f"{stem(name, manifest.simulation)}.model.json"
 
 
 def _columns(
@@ -151,7 +163,7 @@ def _pieces(
 ) -> Iterator[list[NDArray[Any]]]:
     codes = [column for axis in axes for column in axis.columns]
     for file in files:
-        table = pq.read_table(pa.BufferReader(_content(manifest, place, file)), columns=[*codes, *names])
+        table = pq.read_table(pa.BufferReader(verified(manifest, place, file)), columns=[*codes, *names])
         yield [_numbers(table, axes), *(table.column(name).to_numpy() for name in names)]
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import prod
+from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import AskedWrongly, TooMuch
+from discreet.post.sampling import reliability
 
 Floats = NDArray[np.float64]
+CAUTION, UNRELIABLE = 0.15, 0.3  # coefficients of variation from which on numbers are marked
+NORMAL90 = NormalDist().inv_cdf(0.95)  # standard errors in a margin at 90%
 
 
 class Status(StrEnum):
@@ -28,8 +33,9 @@ class Status(StrEnum):
 
 MEANING = {
     Status.RELIABLE: "reliable, or published without an error",
-    Status.CAUTION: "use with caution: the standard error is more than 15% of the estimate",
-    Status.UNRELIABLE: "not reliable: the standard error is more than 30% of the estimate, or that is not positive",
+    Status.CAUTION: f"use with caution: the standard error is more than {CAUTION:.0%} of the estimate",
+    Status.UNRELIABLE: f"not reliable: the standard error is more than {UNRELIABLE:.0%} of the estimate, or that is "
+    "not positive",
     Status.SUPPRESSED: "withheld by a rule of the release, which its notes state",
     Status.ABSENT: "the release has no such combination of codes",
 }
@@ -118,7 +124,6 @@ class About:
     notes: tuple[str, ...]
     updated: str  # the date of the release
     simulation: bool
-    derived: tuple[str, ...] = field(default=())
 
 
 class Table(Protocol):
@@ -171,25 +176,40 @@ def checked(table: Table, question: Question) -> tuple[tuple[Variable, ...], tup
     """The variables shown, those limited, and the measures of a question, if the table has them all."""
     shown = tuple(chosen(table, name, codes, "by") for name, codes in question.by)
     limited = tuple(chosen(table, name, codes, "where") for name, codes in question.where)
-    for asked, where in ((shown, "by"), (limited, "where")):
-        places = [v.of or v.id for v in asked] if where == "by" else [v.id for v in asked]
-        if twice := next((place for place in places if places.count(place) > 1), None):
+    for places, where in (([v.of or v.id for v in shown], "by"), ([v.id for v in limited], "where")):
+        if twice := next((place for place, times in Counter(places).items() if times > 1), None):
             raise AskedWrongly(f"{twice} is asked for twice", where=where, do="ask for the finer one alone")
-    if any(question.measures.count(name) > 1 for name in question.measures):
+    if len(set(question.measures)) < len(question.measures):
         raise AskedWrongly("a measure is named twice", where="measures", do="name it once")
     shown = tuple(_left(v, limited) for v in shown)
     measures = {measure.id: measure for measure in table.measures}
-    if strange := next((name for name in question.measures if name not in measures), None):
+    strange = next((name for name in question.measures if name not in measures), None)
+    if strange is not None:
         raise AskedWrongly(f"no measure {strange[:40]!r}", where="measures", do=f"the table has {', '.join(measures)}")
     return shown, limited, tuple(measures[name] for name in question.measures) or table.measures
 
 
 def _left(shown: Variable, limited: Sequence[Variable]) -> Variable:
     """A shown variable without the codes that a limit of itself leaves out."""
-    codes = [code for code in shown.codes if all(v.id != shown.id or code in v.codes for v in limited)]
+    own = next((set(v.codes) for v in limited if v.id == shown.id), None)
+    codes = [code for code in shown.codes if own is None or code in own]
     if not codes:
         raise AskedWrongly(f"no code of {shown.id} is left", where="where", do="choose codes that go together")
     return shown if len(codes) == len(shown) else shown.chosen(codes)
+
+
+def unnamed(table: Table, named: Collection[str]) -> list[str]:
+    """What a question lacks, of a table that does not add up: each variable is shown or limited to one code."""
+    return [] if table.additive else [v.id for v in table.variables if not v.of and v.id not in named]
+
+
+def judged(value: Floats, error: Floats) -> list[Status]:
+    """The marks of numbers with these standard errors; those that are missing are withheld."""
+    marks = [_MARKS[mark] for mark in reliability(value, error, caution=CAUTION, withhold=UNRELIABLE).tolist()]
+    return [Status.SUPPRESSED if none else mark for none, mark in zip(np.isnan(value).tolist(), marks, strict=True)]
+
+
+_MARKS = (Status.RELIABLE, Status.CAUTION, Status.UNRELIABLE)  # as `Reliability` numbers them
 
 
 def at_most(table: Table, shown: Sequence[Variable], measures: int, most: int) -> None:

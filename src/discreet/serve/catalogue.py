@@ -17,10 +17,9 @@ import pyarrow.parquet as pq
 from discreet.errors import Missing, PublishError
 from discreet.post.cube import Cube
 from discreet.post.cube_model import AxisModel, CubeModel
-from discreet.publish.cubes import open_additive, open_cube
+from discreet.publish.cubes import is_cube, model_of, open_additive, open_cube, verified
 from discreet.publish.manifest import FILE, Manifest, TableEntry, read
-from discreet.publish.place import sha256 as digest_of
-from discreet.publish.tables import stem
+from discreet.publish.place import Place, place_at
 from discreet.serve.asking import About, Measure, Table, Variable
 from discreet.serve.cube_table import CubeTable
 from discreet.serve.stored_table import StoredTable
@@ -68,6 +67,7 @@ class Catalogue:
 @dataclass(frozen=True, eq=False)
 class _Release:
     path: Path
+    place: Place
     manifest: Manifest
     codebook: dict[str, Any]
 
@@ -81,12 +81,13 @@ class _Release:
             )
         if any(file.is_symlink() for file in path.rglob("*")):
             raise PublishError("has a symbolic link", where=str(path), do="serve the release as it was published")
+        place = place_at(str(path))
         for name, expected in manifest.files.items():
-            if name not in there or digest_of(path / name) != expected:
+            if name not in there or place.sha256(name) != expected:
                 raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
         if CODEBOOK not in manifest.files:
             raise PublishError("has no codebook", where=str(path), do="publish it again with this version")
-        return cls(path, manifest, json.loads((path / CODEBOOK).read_text()))
+        return cls(path, place, manifest, json.loads(verified(manifest, place, CODEBOOK)))
 
     def tables(self) -> list[Table]:
         """All but what cubes are made of: a cube answers for its controls, and better."""
@@ -94,16 +95,15 @@ class _Release:
         return [self._table(entry) for entry in self.manifest.tables if _parquet(entry) and entry.name not in parts]
 
     def _parts_of(self, entry: TableEntry) -> set[str]:
-        model = f"{stem(entry.name, self.manifest.simulation)}.model.json"
-        if model not in self.manifest.files:
+        found = model_of(self.manifest, self.place, entry.name)
+        if found is None:
             return set()
-        found = CubeModel.model_validate_json((self.path / model).read_bytes())
         return {control.name for control in found.controls} | ({found.sampling.table} if found.sampling else set())
 
     def _table(self, entry: TableEntry) -> Table:
         document = self.codebook["tables"][entry.name]
         about = self._about(entry, document)
-        if f"{stem(entry.name, self.manifest.simulation)}.model.json" in self.manifest.files:
+        if is_cube(self.manifest, entry.name):
             return self._cube(about, open_cube(self.path, entry.name))
         if document.get("additive"):
             return self._cube(about, open_additive(self.path, self._additive(entry, document["additive"])))
@@ -118,7 +118,7 @@ class _Release:
             guarantee=entry.guarantee_in_words,
             caveats=tuple(entry.guarantee.caveats),
             noise=entry.noise,
-            notes=tuple(text for text in (document.get("about", ""), *_rules(document), *_bare(document)) if text),
+            notes=tuple(text for text in (document.get("about", ""), *_rules(document)) if text),
             updated=self.manifest.reserved.isoformat(),
             simulation=self.manifest.simulation,
         )
@@ -159,7 +159,8 @@ class _Release:
         codes = [column["name"] for column in columns if column["type"] == "code"]
         numbers = [c for c in columns if c["type"] in ("integer", "number") and c["name"] != "status"]
         names = [c["name"] for c in numbers]
-        rows = pa.concat_tables([self._verified(name) for name in _parquet(entry)])
+        files = (verified(self.manifest, self.place, name) for name in _parquet(entry))
+        rows = pa.concat_tables([pq.read_table(pa.BufferReader(content)) for content in files])
         measures = tuple(
             Measure(
                 c["name"],
@@ -170,15 +171,8 @@ class _Release:
             )
             for c in numbers
         )
-        flag = "status" if any(c["name"] == "status" for c in columns) else ""
-        return StoredTable(about, rows, tuple(self._variables(codes)), measures, flag)
-
-    def _verified(self, name: str) -> pa.Table:
-        """A file of the manifest, made of the bytes that were hashed: nothing is read again later."""
-        content = (self.path / name).read_bytes() if name in self.manifest.files else b""
-        if sha256(content).hexdigest() != self.manifest.files.get(name):
-            raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
-        return pq.read_table(pa.BufferReader(content))
+        about = replace(about, notes=(*about.notes, *_bare(measures)))
+        return StoredTable(about, rows, tuple(self._variables(codes)), measures)
 
     def _variables(self, columns: Sequence[str]) -> list[Variable]:
         """A variable for each column of codes; its codes are those that any attribute has for it."""
@@ -201,14 +195,11 @@ def _rules(document: Mapping[str, Any]) -> list[str]:
     return [f"Status: {c['meaning']}." for c in document["columns"] if c["name"] == "status"]
 
 
-def _bare(document: Mapping[str, Any]) -> list[str]:
+def _bare(measures: Sequence[Measure]) -> list[str]:
     """Numbers whose error is not published are named."""
-    names = [c["name"] for c in document["columns"] if c["type"] in ("integer", "number") and c["name"] != "status"]
-    told = {_about_what(name, names) for name in names} | {document.get("additive", {}).get("column", "")}
-    bare = [name for name in names if not _about_what(name, names) and name not in told and not name.startswith("bin_")]
-    if "calibrated" in names or not bare:
-        return []
-    return [f"No margin of error is published of {', '.join(bare)}: noise may be in it nevertheless."]
+    told = {measure.about for measure in measures}
+    bare = [m.id for m in measures if not m.about and m.id not in told and not m.id.startswith("bin_")]
+    return [f"No margin of error is published of {', '.join(bare)}: noise may be in it nevertheless."] if bare else []
 
 
 def _parquet(entry: TableEntry) -> list[str]:

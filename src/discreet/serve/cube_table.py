@@ -12,16 +12,9 @@ import numpy as np
 
 from discreet.errors import AskedWrongly, ParameterError
 from discreet.post.cube import Cube
-from discreet.post.sampling import Reliability, reliability
-from discreet.serve.asking import About, Answer, Floats, Measure, Question, Status, Variable, at_most, checked
+from discreet.serve.asking import About, Answer, Measure, Question, Variable, at_most, checked, judged
 
 LEVEL = Fraction(9, 10)
-CAUTION, WITHHOLD = 0.15, 0.3  # coefficients of variation
-MARKS = {
-    Reliability.RELIABLE: Status.RELIABLE,
-    Reliability.CAUTION: Status.CAUTION,
-    Reliability.WITHHOLD: Status.UNRELIABLE,
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +70,9 @@ class CubeTable:
         left = np.ones(len(axis), np.bool_)
         for v in limited:
             if (v.of or v.id) == axis.id and v.id != shown.id:
-                left &= np.isin(_groups(whole[v.id]), [whole[v.id].codes.index(code) for code in v.codes])
+                chosen = set(v.codes)
+                kept = np.array([code in chosen for code in whole[v.id].codes], np.bool_)
+                left &= kept[_groups(whole[v.id])]
         there = {whole[shown.id].codes[i] for i in np.unique(_groups(whole[shown.id])[left])}
         codes = [code for code in shown.codes if code in there]
         if not codes:
@@ -91,21 +86,12 @@ class CubeTable:
             found = self.cube.table(question.shown, _where(question), level=LEVEL)
         except ParameterError as error:  # such as codes of which no cell has both
             raise AskedWrongly(error.what, where=error.where, do=error.do) from None
-        place = self._places(shown, found.codes)
-        size = prod(len(v) for v in shown)
-        numbers: dict[str, Floats] = {}
+        order = np.argsort(self._places(shown, found.codes))  # codes come in the order asked for
         columns = {"estimate": found.estimate, "se": found.se, "low90": found.low, "high90": found.high}
-        for measure in measures:
-            numbers[measure.id] = np.full(size, np.nan)
-            numbers[measure.id][place] = columns[measure.id]
-        status = np.full(size, Status.ABSENT, object)
-        status[place] = [
-            MARKS[Reliability(m)] for m in reliability(found.estimate, found.se, caution=CAUTION, withhold=WITHHOLD)
-        ]
+        numbers = {measure.id: columns[measure.id][order] for measure in measures}
+        status = judged(found.estimate[order], found.se[order])
         within = tuple((v, v.codes) for v in limited)
-        return Answer(
-            self.about.title, shown, measures, numbers, [Status(mark) for mark in status], self.about.notes, within
-        )
+        return Answer(self.about.title, shown, measures, numbers, status, self.about.notes, within)
 
     def _places(
         self, shown: tuple[Variable, ...], codes: tuple[tuple[str, ...], ...]
@@ -131,7 +117,7 @@ def _where(question: Question) -> dict[str, list[str]]:
     """What limits the cells: codes chosen of shown variables, and of others."""
     found: dict[str, list[str]] = {}
     for name, codes in (*question.by, *question.where):
-        if not codes:
-            continue
-        found[name] = [code for code in codes if code in found.get(name, codes)]  # shown, and limited further
+        if codes:
+            before = set(found.get(name, codes))  # shown, and limited further
+            found[name] = [code for code in codes if code in before]
     return found

@@ -13,12 +13,22 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.errors import AskedWrongly
-from discreet.serve.asking import About, Answer, Floats, Measure, Question, Status, Variable, at_most, checked
-from discreet.serve.cube_table import CAUTION, WITHHOLD
+from discreet.serve.asking import (
+    NORMAL90,
+    About,
+    Answer,
+    Floats,
+    Measure,
+    Question,
+    Status,
+    Variable,
+    at_most,
+    checked,
+    judged,
+    unnamed,
+)
 
 Flags = NDArray[np.bool_]
-NORMAL90 = 1.6448536269514722
-FINE = 1  # the status of a number that may be used; others are withheld by a published rule
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +39,6 @@ class StoredTable:
     rows: pa.Table
     variables: tuple[Variable, ...]  # one for each column of codes
     measures: tuple[Measure, ...]
-    flag: str = ""  # the column that says which numbers are withheld
     additive = False
 
     def cells(self, question: Question) -> int:
@@ -53,10 +62,7 @@ class StoredTable:
             numbers[name][place] = rows[name].cast(pa.float64()).to_numpy()
         there = np.zeros(size, np.bool_)
         there[place] = True
-        withheld = np.zeros(size, np.bool_)
-        if self.flag:
-            withheld[place] = rows[self.flag].fill_null(FINE).to_numpy() != FINE
-        marks = {m.id: self._marks(m, numbers, there, withheld) for m in measures if not m.about}
+        marks = {m.id: self._marks(m, numbers, there) for m in measures if not m.about}
         status = _worst(list(marks.values()), there)
         kept = {m.id: numbers[m.id] for m in measures}
         within = tuple((v, v.codes) for v in limited)
@@ -67,10 +73,9 @@ class StoredTable:
         for v in limited:
             if len(v) != 1 and v.id not in {s.id for s in shown}:
                 raise AskedWrongly(f"{v.id} is limited to several codes", where="where", do="name one, or show them")
-        known = {v.id for v in (*shown, *limited)}
-        if missing := next((v for v in self.variables if v.id not in known), None):
+        if missing := unnamed(self, {v.id for v in (*shown, *limited)}):
             raise AskedWrongly(
-                f"{missing.id} is neither shown nor limited to one code",
+                f"{missing[0]} is neither shown nor limited to one code",
                 where="by",
                 do="the cells of this table do not add up: show it, or choose one code",
             )
@@ -81,26 +86,20 @@ class StoredTable:
         wanted = pc.scalar(True)
         for v in (*shown, *limited):
             wanted &= pc.field(v.id).cast(pa.string()).isin(pa.array(v.codes, pa.string()))
-        columns = [*names, *(v.id for v in limited if v.id not in names), *([self.flag] if self.flag else [])]
-        return self.rows.select(columns).filter(wanted)
+        return self.rows.select([*names, *(v.id for v in limited if v.id not in names)]).filter(wanted)
 
     @cached_property
     def _errors(self) -> tuple[str, ...]:
         return tuple(m.id for m in self.measures if m.about)
 
-    def _marks(self, measure: Measure, numbers: dict[str, Floats], there: Flags, withheld: Flags) -> list[Status]:
-        """By the coefficient of variation; without an error a count that is not positive is told at least."""
-        found = np.full(len(there), Status.RELIABLE, object)
-        error, value = self._error(measure.id, numbers), numbers[measure.id]
-        with np.errstate(invalid="ignore"):
-            if error is not None:
-                found[error > CAUTION * value] = Status.CAUTION
-                found[error > WITHHOLD * value] = Status.UNRELIABLE
-            if error is not None or measure.decimals == 0:
-                found[value <= 0] = Status.UNRELIABLE
-        found[np.isnan(value) | withheld] = Status.SUPPRESSED
-        found[~there] = Status.ABSENT
-        return [Status(mark) for mark in found]
+    def _marks(self, measure: Measure, numbers: dict[str, Floats], there: Flags) -> list[Status]:
+        """By its own error; a count without one that is not positive is told at least."""
+        value, error = numbers[measure.id], self._error(measure.id, numbers)
+        if error is None and measure.decimals:  # no count, and so of any sign
+            marks = [Status.SUPPRESSED if none else Status.RELIABLE for none in np.isnan(value).tolist()]
+        else:
+            marks = judged(value, np.zeros(len(value)) if error is None else error)
+        return [mark if here else Status.ABSENT for mark, here in zip(marks, there.tolist(), strict=True)]
 
     def _error(self, name: str, numbers: dict[str, Floats]) -> Floats | None:
         """The standard error of a measure, from what is published of it."""

@@ -9,10 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from discreet.serve.asking import MEANING, Answer, Floats, Measure, Status, Variable
+from discreet.serve.asking import CAUTION, MEANING, UNRELIABLE, Answer, Floats, Measure, Status, Variable
 from discreet.serve.charts.scale import HUGE, TINY, decimals_for, number
 from discreet.serve.charts.svg import clean
-from discreet.serve.cube_table import CAUTION, WITHHOLD
 
 NORMAL90, NORMAL95 = 1.6448536269514722, 1.959963984540054
 NOTHING = "–"  # the mark of a cell whose number is missing, though it is not withheld as a whole
@@ -137,7 +136,7 @@ def _judged(answer: Answer, name: str, value: Floats, around: Interval | None) -
     error = (around.high - around.low) / (2 * (NORMAL95 if around.level.startswith("95") else NORMAL90))
     for i, (v, e) in enumerate(zip(value.tolist(), error.tolist(), strict=True)):
         if given[i] not in HIDDEN and np.isfinite(v) and np.isfinite(e):
-            bad, doubtful = e > WITHHOLD * v or v <= 0, e > CAUTION * v
+            bad, doubtful = e > UNRELIABLE * v or v <= 0, e > CAUTION * v
             given[i] = Status.UNRELIABLE if bad else Status.CAUTION if doubtful else Status.RELIABLE
     return given
 

@@ -10,11 +10,20 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.serve.asking import Answer, Floats, Measure, Question, Status, Table, Variable
-from discreet.serve.cube_table import CAUTION, WITHHOLD
+from discreet.serve.asking import (
+    CAUTION,
+    NORMAL90,
+    UNRELIABLE,
+    Answer,
+    Floats,
+    Measure,
+    Question,
+    Status,
+    Table,
+    Variable,
+)
 from discreet.serve.pages.asked import Asked, errors_of, main_measures, question
 from discreet.serve.pages.words import distinct
-from discreet.serve.stored_table import NORMAL90
 
 Kind = Literal["", "margin", "interval", "se"]
 STEADY = 0.15  # the coefficient of variation of a base up to which the error of a share is told
@@ -176,7 +185,7 @@ def _marked(value: Floats, se: Floats, status: NDArray[np.object_]) -> NDArray[n
     own = status.copy()
     own[among] = Status.RELIABLE
     own[among & (se > CAUTION * value)] = Status.CAUTION
-    own[among & ((se > WITHHOLD * value) | (value <= 0))] = Status.UNRELIABLE
+    own[among & ((se > UNRELIABLE * value) | (value <= 0))] = Status.UNRELIABLE
     return own
 
 
