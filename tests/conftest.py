@@ -1,4 +1,4 @@
-"""What every test needs: an isolated home. And what many use: the small agency, a PostgreSQL server."""
+"""What every test needs: an isolated home, and a look at what was left elsewhere. And what many use: the small agency, a PostgreSQL server."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ import pytest
 
 from agency import Agency
 from postgres_server import Server
+from tidiness import pytest_sessionfinish, pytest_sessionstart, pytest_terminal_summary
+
+__all__ = ["pytest_sessionfinish", "pytest_sessionstart", "pytest_terminal_summary"]
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,56 @@
+"""Tests write in folders of their own. What else appeared by the end of a run fails it: a ledger in the repository, a
+key in the user's home, a file where pytest was called."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CACHES = {
+    ".git", ".venv", "__pycache__", ".hypothesis", ".pytest_cache", ".mypy_cache", ".ruff_cache",
+    ".import_linter_cache",
+}  # fmt: skip
+_BEFORE = pytest.StashKey[dict[Path, int]]()
+_FOUND = pytest.StashKey[list[Path]]()
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Every file, but not what tools leave for themselves."""
+    for place, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in CACHES and not name.endswith(".egg-info")]
+        yield from (Path(place, name) for name in files if name not in CACHES)
+
+
+def _listed(config: pytest.Config) -> dict[Path, int]:
+    """What lies in the repository, among the user's keys and where pytest was called. A ledger also has its time: tests
+    that went on with somebody's would not make a new file."""
+    home = Path.home() / ".discreet"
+    called = Path(config.invocation_params.dir)
+    files = {*_below(config.rootpath), *_below(home), *(path for path in called.iterdir() if path.is_file())}
+    times = {path: path.stat().st_mtime_ns for path in files if path.suffix == ".sqlite" or home in path.parents}
+    return dict.fromkeys(files, 0) | times
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):  # with pytest-xdist one process looks, for all
+        session.config.stash[_BEFORE] = _listed(session.config)
+
+
+@pytest.hookimpl(trylast=True)  # when the workers have ended
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    before = session.config.stash.get(_BEFORE, None)
+    if before is None:
+        return
+    found = sorted(path for path, time in _listed(session.config).items() if before.get(path) != time)
+    session.config.stash[_FOUND] = found
+    if found:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    for path in config.stash.get(_FOUND, []):
+        terminalreporter.write_line(f"OUTSIDE its own folder a test wrote {path}", red=True)
