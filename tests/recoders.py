@@ -27,6 +27,7 @@ import yaml
 import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.privacy.ledger import Ledger
+from discreet.publish.folder import FolderOutput, Owner
 from discreet.publish.measurements import MeasuredTable, Measurements
 
 Groups = dict[tuple[str, ...], np.ndarray[Any, np.dtype[np.int64]]]
@@ -279,6 +280,10 @@ class Office:
     @property
     def ledger(self) -> Ledger:
         return discreet.ledger(self.folder / "discreet-ledger.sqlite", clock=lambda: CLOCK)
+
+    def staging(self, out: str, release: str) -> Path:
+        """Where a release is prepared that goes to `out`."""
+        return FolderOutput(self.folder / out, Owner("0" * 32, release)).staging
 
     @property
     def spent(self) -> Any:

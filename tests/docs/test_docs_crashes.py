@@ -13,7 +13,7 @@ import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.errors import LedgerError
 from discreet.noise.keystore import FileKeyStore
-from discreet.publish.folder import FolderOutput
+from discreet.publish.folder import FolderOutput, Owner
 
 WITHIN = "within `publish`"
 SPEC = """\
@@ -61,7 +61,8 @@ class Place:
         self.release: OpenRelease = discreet.release(folder / "release.yaml", keys=self.keys)
         set_budget(self.release.ledger, "people", epsilon="1", unit={"kind": "person", "column": "person"})
         self.out = folder / "out"
-        self.staging = FolderOutput(self.out, "small").staging
+        owner = Owner(self.release.ledger.chain().nonce, "small")
+        self.staging = FolderOutput(self.out, owner).staging
         self.steps: list[str] = []
 
     def run(self, stop_after: str = "") -> None:

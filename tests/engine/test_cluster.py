@@ -456,11 +456,11 @@ def test_a_source_that_changed_is_never_drawn_from(office: Office, duckdbs: dict
     assert "its source changed while it was read" in stopped
     assert "epsilon 2 is spent" in stopped
     assert not office.out.exists()
-    assert not list(office.folder.glob(".out*"))  # nothing that was drawn from other data lies about
+    assert not list(office.folder.glob(".discreet-*"))  # nothing that was drawn from other data lies about
     assert office.spent() == 2
     refused = one_line(office.drive("resume"))
     assert "bound to other data" in refused
-    assert not list(office.folder.glob(".out*"))
+    assert not list(office.folder.glob(".discreet-*"))
     office.agency.write(graduates())
     again = office.drive("resume")
     assert again.returncode == 0, again.stderr
@@ -486,7 +486,7 @@ def test_all_workers_are_lost_for_good(tmp_path: Path, isolated: Path, home: Pat
         assert "epsilon 2 is spent" in stopped
         assert "`discreet resume`" in stopped
         assert not office.out.exists()
-        assert not list(office.folder.glob(".out*"))
+        assert not list(office.folder.glob(".discreet-*"))
         assert not list((isolated / "tmp").iterdir())
         for host in HOSTS:
             add_worker(found, host)

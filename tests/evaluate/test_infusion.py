@@ -14,8 +14,9 @@ from scipy import stats
 from discreet.errors import KeyRefused, ParameterError, PublishError
 from discreet.evaluate.infusion import Infusion, mean_abs
 from discreet.evaluate.infusion_files import SUFFIX, write_comparator
+from discreet.formats import COMPARATOR
 from discreet.noise.key import ReleaseKey
-from discreet.publish.manifest import COMPARATOR, FILE, read
+from discreet.publish.manifest import FILE, read
 
 F = Fraction
 KEY = ReleaseKey.simulation("infusion")

@@ -166,7 +166,12 @@ def test_a_part_that_no_worker_wrote_is_missed(folder: Folder) -> None:
     binding = key.mac([b""])
     fields = {"release": "r", "asset": "a", "binding": binding.hex(), "spec": "00", "code": "0", "key": "k"}
     reserve = Reserve(
-        **fields, guarantee=kernel.guarantee(), output="o", who="w", time=dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+        **fields,
+        guarantee=kernel.guarantee(),
+        output="o",
+        names=(),
+        who="w",
+        time=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
     )
     with pytest.raises(EngineError, match="not every part was written"):
         write_parts(

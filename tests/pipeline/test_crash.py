@@ -129,7 +129,7 @@ def test_committed_but_staging_lost_is_drawn_again(
 ) -> None:
     agency = simulated(place)
     drive(agency, "run", kill_at="commit#1")
-    (staging,) = agency.folder.glob(".out.*.staging")
+    (staging,) = agency.folder.glob(".discreet-*.staging")
     shutil.rmtree(staging)
     assert drive(agency, "resume").returncode == 0
     assert contents(agency.folder / "out") == undisturbed[0]
@@ -203,9 +203,9 @@ def test_lost_key_cannot_be_resumed_only_abandoned(place: Path, isolated: Path) 
     release = discreet.release(agency.spec(), ledger=ledger)
     with pytest.raises(discreet.errors.KeyRefused, match="without its key"):
         release.resume()
-    assert list(agency.folder.glob(".out.*.staging"))
+    assert list(agency.folder.glob(".discreet-*.staging"))
     abandon(ledger, FileKeyStore(isolated / "keys"), "r1", "key lost in a test")
-    assert not list(agency.folder.glob(".out.*.staging"))
+    assert not list(agency.folder.glob(".discreet-*.staging"))
     chain = ledger.verify()
     assert chain.balance("graduates", CLOCK.date()).epsilon == 2  # stays spent
     with pytest.raises(discreet.errors.LedgerError, match="abandoned"):
@@ -241,7 +241,7 @@ def test_a_full_disk_leaves_a_reservation_that_resume_completes(
     assert "discreet resume" in failed.stderr
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
     assert not (agency.folder / "out").exists()
-    assert not list(agency.folder.glob(".out.*"))
+    assert not list(agency.folder.glob(".discreet-*"))
     assert not list((isolated / "tmp").iterdir())
     assert drive(agency, "resume").returncode == 0
     assert contents(agency.folder / "out") == undisturbed[0]

@@ -324,9 +324,9 @@ def test_committed_but_staging_lost_is_drawn_again(
     with pytest.raises(Crash):
         office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite", observe=Watch("commit#1"))
     if lost != "kept":
-        shutil.rmtree(place / ".out-old.old.staging")
+        shutil.rmtree(office.staging("out-old", "old"))
     if lost != "published":
-        shutil.rmtree(place / "kept/.old.old.staging")
+        shutil.rmtree(office.staging("kept/old", "old"))
     resumed(office, undisturbed)
 
 
@@ -338,7 +338,7 @@ def test_kept_in_place_but_what_was_to_be_published_lost_is_drawn_again(
         ended_in(patch, "publish")
         with pytest.raises(Crash):
             office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite")
-    shutil.rmtree(place / ".out-old.old.staging")
+    shutil.rmtree(office.staging("out-old", "old"))
     resumed(office, undisturbed)
 
 
@@ -349,7 +349,7 @@ def test_abandon_removes_staged_measurements(place: Path, step: str) -> None:
         office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite", observe=Watch(step))
     staged = hidden(office)
     assert bool(staged) == (step != "reserve#1")
-    assert (".old.old.staging" in staged) == (step != "reserve#1")
+    assert (office.staging("kept/old", "old").name in staged) == (step != "reserve#1")
     abandon(office.ledger, default_keys(), "old", "a test")
     assert not hidden(office)
     assert not default_keys().names()

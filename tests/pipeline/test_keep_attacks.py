@@ -12,6 +12,7 @@ import pytest
 
 from discreet.errors import DiscreetError, LedgerError, ParameterError, PublishError
 from discreet.privacy.events import Derived
+from discreet.publish.folder import FolderOutput, Owner
 from recoders import CLOCK, EARNINGS, FLOWS, Office, contents, write_csv
 
 
@@ -34,7 +35,7 @@ def test_controls_that_no_correction_takes_are_refused_before_the_reservation(tm
 
 def test_a_name_too_long_for_what_is_staged(tmp_path: Path) -> None:
     office = Office.founded(tmp_path / "office")
-    name = "k" * 200
+    name = "k" * 256
     long = office.measuring(EARNINGS, release="r" * 60, keep=f"kept/{name}")
     unspent(office, long, office.folder / "out", PublishError, "too long a name")
     long = office.measuring(EARNINGS, release="r" * 60, keep="kept/short")
@@ -49,11 +50,14 @@ def test_a_place_where_another_release_keeps_is_refused(tmp_path: Path) -> None:
     unspent(office, again, office.folder / "out-other", PublishError, "is where release 'old' keeps its measurements")
 
 
-@pytest.mark.parametrize("keep", ["kept/.out.old.staging", ".out.old.staging", ".out.old.parts/kept"])
-def test_a_staging_folder_is_no_place_to_keep(tmp_path: Path, keep: str) -> None:
+@pytest.mark.parametrize("out", ["out", "kept/out"])
+@pytest.mark.parametrize("below", ["", "kept"])
+def test_a_staging_folder_is_no_place_to_keep(tmp_path: Path, out: str, below: str) -> None:
     office = Office.founded(tmp_path / "office")
-    out = office.folder / ("kept/out" if keep.startswith("kept/") else "out")
-    unspent(office, office.measuring(EARNINGS, keep=keep), out, PublishError, "place of what is published")
+    output = FolderOutput(office.folder / out, Owner("0" * 32, "old"))
+    for _, place in output.occupied:
+        spec = office.measuring(EARNINGS, keep=str(Path(place, below)))
+        unspent(office, spec, output.folder, PublishError, "place of what is published")
 
 
 def test_numbers_made_by_hand_have_no_promise(measured_office: Office, tmp_path: Path) -> None:
@@ -82,5 +86,5 @@ def test_what_is_derived_is_of_the_same_asset(measured_office: Office, tmp_path:
 
 
 def derived(release: str, asset: str, of: str, kept: dict[str, str]) -> Derived:
-    made = {"spec": "0" * 64, "code": "x", "output": "/x", "files": {}, "who": "me", "time": CLOCK}
+    made = {"spec": "0" * 64, "code": "x", "output": "/x", "files": {}, "manifest": "", "who": "me", "time": CLOCK}
     return Derived(release=release, asset=asset, of=of, kept=kept, **made)

@@ -212,7 +212,7 @@ def test_killed_between_parts_then_resumed(
 def test_a_part_lost_after_the_commit_is_drawn_again(place: Path, undisturbed: dict[str, bytes]) -> None:
     agency = simulated(place)
     drive(agency, "run", "commit#1", PART)
-    (staging,) = agency.folder.glob(".out.*.staging")
+    (staging,) = agency.folder.glob(".discreet-*.staging")
     (staging / "both.simulation.csv" / "part-00002.csv").unlink()
     assert drive(agency, "resume", part=PART).returncode == 0
     assert contents(agency.folder / "out") == undisturbed
@@ -251,7 +251,7 @@ def test_rows_that_changed_after_the_key_was_bound_are_never_published(
         with pytest.raises(PublishError, match=r"source changed while it was read\) after the reservation .* is spent"):
             agency.release().run(agency.folder / "out")
     assert not (agency.folder / "out").exists()
-    assert not list(agency.folder.glob(".out.*"))
+    assert not list(agency.folder.glob(".discreet-*"))
     assert agency.release().ledger.verify().releases()["r1"].status == "reserved"
     agency.write(graduates().slice(1))
     with pytest.raises(KeyRefused, match="bound to other data"):

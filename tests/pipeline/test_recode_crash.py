@@ -168,7 +168,7 @@ def test_a_colleague_can_complete_it(again: Office, undisturbed: Both, monkeypat
     """There is no key: whoever has the measurements makes the same bytes."""
     with pytest.raises(Crash):
         again.open(again.recoding(*SMALL)).run(again.folder / "out-new", observe=Watch("commit#1"))
-    shutil.rmtree(again.folder / ".out-new.new.staging")
+    shutil.rmtree(again.staging("out-new", "new"))
     ledger = again.ledger
     monkeypatch.setattr(type(ledger), "who", lambda _: "colleague")
     again.open(again.recoding(*SMALL), ledger).resume()

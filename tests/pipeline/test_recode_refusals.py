@@ -213,7 +213,7 @@ def test_a_real_ledger_takes_no_simulation(office: Office, tmp_path: Path) -> No
         if isinstance(event, Reserve):
             real.reserve(event, simulated=False)
         elif isinstance(event, Commit):
-            real.commit(event.release, event.files, event.kept)
+            real.commit(event.release, event.files, event.manifest, event.kept)
     with pytest.raises(LedgerError, match="takes no simulation"):
         office.open(office.recoding(ONE), real).run(office.folder / "out-new")
     assert not (office.folder / "out-new").exists()

@@ -36,7 +36,7 @@ def budget(epsilon: Any = 10, **more: Any) -> Budget:
 
 def reserve(release: str = "r", epsilon: Any = 1, **more: Any) -> Reserve:
     fields = {"asset": "a", "guarantee": cost(epsilon), "binding": "00", "spec": "00", "code": "0", "key": "k"}
-    return Reserve(**{"release": release, **fields, "output": "out", "who": "me", "time": TIME, **more})
+    return Reserve(**{"release": release, **fields, "output": "out", "names": (), "who": "me", "time": TIME, **more})
 
 
 def recorded(release: str = "old", epsilon: Any = 1, **more: Any) -> Recorded:
@@ -56,7 +56,7 @@ def filled(place: Place) -> Ledger:
     """Every kind of entry: genesis, budget, reserve, commit, reserve, abandon, record."""
     ledger = started(place)
     ledger.reserve(reserve("one"), simulated=False)
-    ledger.commit("one", {"t.csv": "aa"})
+    ledger.commit("one", {"t.csv": "aa"}, "ab")
     ledger.reserve(reserve("two"), simulated=False)
     ledger.abandon("two", "disk full")
     ledger.record(recorded("old"))

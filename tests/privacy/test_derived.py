@@ -24,7 +24,7 @@ KEPT = {"measurements.json": "bb", "t~measured.parquet": "cc"}
 
 
 def derived(release: str = "new", of: str = "one", **more: Any) -> Derived:
-    fields = {"asset": "a", "spec": "00", "code": "0", "output": "out", "files": {"t.csv": "dd"}}
+    fields = {"asset": "a", "spec": "00", "code": "0", "output": "out", "files": {"t.csv": "dd"}, "manifest": "ab"}
     return Derived(**{"release": release, "of": of, **fields, "who": "me", "time": TIME, **more})
 
 
@@ -33,9 +33,9 @@ def ledger(place: Place) -> Ledger:
     """With a release that has kept its measurements, and one that has not."""
     ledger = started(place)
     ledger.reserve(reserve("one", keep="inside"), simulated=False)
-    ledger.commit("one", {"t.csv": "aa"}, KEPT)
+    ledger.commit("one", {"t.csv": "aa"}, "ab", KEPT)
     ledger.reserve(reserve("bare"), simulated=False)
-    ledger.commit("bare", {"t.csv": "aa"})
+    ledger.commit("bare", {"t.csv": "aa"}, "ab")
     return ledger
 
 
@@ -54,7 +54,7 @@ def test_it_costs_nothing(ledger: Ledger) -> None:
 def test_it_needs_no_budget(place: Place) -> None:
     ledger = started(place, epsilon=1)
     ledger.reserve(reserve("one", keep="inside"), simulated=False)
-    ledger.commit("one", {}, KEPT)
+    ledger.commit("one", {}, "ab", KEPT)
     assert ledger.chain().balance("a", DAY).epsilon_left == 0
     ledger.derive(derived(), simulated=False)
 
@@ -149,10 +149,10 @@ def test_a_chain_of_derivations_leads_back_to_its_noise(ledger: Ledger) -> None:
 
 
 def test_a_commit_with_other_measurements_is_refused(ledger: Ledger) -> None:
-    ledger.commit("one", {"t.csv": "aa"}, KEPT)
+    ledger.commit("one", {"t.csv": "aa"}, "ab", KEPT)
     for kept in ({}, None, {**KEPT, "more": "dd"}):
         with pytest.raises(LedgerError, match="committed with other bytes"):
-            ledger.commit("one", {"t.csv": "aa"}, kept)
+            ledger.commit("one", {"t.csv": "aa"}, "ab", kept)
 
 
 def test_a_derivation_is_not_abandoned(ledger: Ledger) -> None:

@@ -45,7 +45,7 @@ def test_reserve_spends_and_commit_costs_nothing_more(ledger: Ledger) -> None:
     ledger.reserve(reserve("r", "1.5"), simulated=False)
     assert left(ledger) == Fraction(17, 2)
     assert ledger.chain().releases()["r"].status == "reserved"
-    ledger.commit("r", {"t.csv": "aa"})
+    ledger.commit("r", {"t.csv": "aa"}, "ab")
     assert left(ledger) == Fraction(17, 2)
     assert ledger.chain().releases()["r"].status == "committed"
 
@@ -72,7 +72,7 @@ def test_abandoned_stays_spent(full: Ledger) -> None:
     assert full.chain().releases()["two"].status == "abandoned"
     assert left(full) == 7
     with pytest.raises(LedgerError, match="abandoned"):
-        full.commit("two", {})
+        full.commit("two", {}, "ab")
     with pytest.raises(LedgerError, match="abandoned"):
         full.abandon("two", "again")
     with pytest.raises(LedgerError, match="new name"):
@@ -115,21 +115,21 @@ def test_a_reserved_name_points_to_resume(ledger: Ledger) -> None:
 
 def test_commit_is_idempotent_for_the_same_bytes_and_refused_for_others(ledger: Ledger) -> None:
     ledger.reserve(reserve("r"), simulated=False)
-    first = ledger.commit("r", {"a": "1", "b": "2"})
-    assert ledger.commit("r", {"b": "2", "a": "1"}) == first
+    first = ledger.commit("r", {"a": "1", "b": "2"}, "ab")
+    assert ledger.commit("r", {"b": "2", "a": "1"}, "ab") == first
     for other in ({"a": "1"}, {"a": "1", "b": "3"}, {}, {"a": "1", "b": "2", "c": "3"}):
         with pytest.raises(LedgerError, match="other bytes"):
-            ledger.commit("r", other)
+            ledger.commit("r", other, "ab")
     assert ledger.chain().head == first.hash
 
 
 def test_commit_and_abandon_need_a_reservation(ledger: Ledger) -> None:
-    for action in (lambda: ledger.commit("x", {}), lambda: ledger.abandon("x", "why")):
+    for action in (lambda: ledger.commit("x", {}, "ab"), lambda: ledger.abandon("x", "why")):
         with pytest.raises(LedgerError, match="not in the ledger"):
             action()
     ledger.record(recorded("old"))
     with pytest.raises(LedgerError, match="not in the ledger"):
-        ledger.commit("old", {})
+        ledger.commit("old", {}, "ab")
 
 
 def test_a_committed_release_cannot_be_abandoned(full: Ledger) -> None:
@@ -291,7 +291,7 @@ def template(new_place: Callable[[], Place]) -> Template:
     ledger = started(place := new_place())
     for i in range(3):
         ledger.reserve(reserve(f"r{i}"), simulated=False)
-    ledger.commit("r0", {"t.csv": "aa"})
+    ledger.commit("r0", {"t.csv": "aa"}, "ab")
     ledger.abandon("r1", "why not")
     ledger.record(recorded("old"))
     open_ledger(copy := new_place()).create("real")
@@ -459,7 +459,7 @@ def test_what_happens_twice_is_refused_and_named(template: Template) -> None:
 
 
 def test_an_end_without_a_beginning_is_refused_and_named(template: Template) -> None:
-    orphan = link(1, "", Commit(release="ghost", files={})).body
+    orphan = link(1, "", Commit(release="ghost", files={}, manifest="ab")).body
     ledger = forged(template, lambda old: relinked(old, orphan))
     with pytest.raises(LedgerError, match="never reserved") as caught:
         ledger.chain().releases()
@@ -528,7 +528,7 @@ class AnySequence(RuleBasedStateMachine):
     def commit(self, name: str, files: dict[str, str]) -> None:
         status = self.status.get(name)
         allowed = status == "reserved" or (status == "committed" and self.files[name] == files)
-        if self.attempt(allowed, lambda: self.ledger.commit(name, files)):
+        if self.attempt(allowed, lambda: self.ledger.commit(name, files, "ab")):
             self.status[name], self.files[name] = "committed", files
 
     @rule(name=names)

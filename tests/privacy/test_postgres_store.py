@@ -64,7 +64,7 @@ def test_a_member_spends_and_everybody_sees_who_spent_what(url: str, team: str) 
     assert ann.who() == "ann"
     ann.reserve(reserve("hers", 3, who="ann"), simulated=False)
     ann.record(recorded("old", "0.5", who="ann"))
-    ann.commit("hers", {"t.csv": "aa"})
+    ann.commit("hers", {"t.csv": "aa"}, "ab")
     assert ann.verify().balance("a", TIME.date()).epsilon_left == Fraction(9, 2)
     shown = "\n".join(ledger_lines(ann))
     assert (
@@ -110,15 +110,19 @@ def test_nobody_takes_over_what_another_reserved(url: str, team: str) -> None:
     """A second reservation of the name, or a commit of other bytes, would publish in the first one's name."""
     open_ledger(url).reserve(reserve("mine", 2), simulated=False)
     head = open_ledger(url).chain().head
-    for event in (reserve("mine", 1, who="ann"), recorded("mine", "0.1", who="ann"), Commit(release="mine", files={})):
+    for event in (
+        reserve("mine", 1, who="ann"),
+        recorded("mine", "0.1", who="ann"),
+        Commit(release="mine", files={}, manifest="ab"),
+    ):
         with pytest.raises(dbapi.Error, match="reserved once, and committed by who reserved it"):
             insert(team, event)
     with pytest.raises(LedgerError, match="must name the user who writes it"):
-        open_ledger(team).commit("mine", {"t.csv": "aa"})
+        open_ledger(team).commit("mine", {"t.csv": "aa"}, "ab")
     assert open_ledger(url).verify().head == head
-    open_ledger(url).commit("mine", {"t.csv": "aa"})
+    open_ledger(url).commit("mine", {"t.csv": "aa"}, "ab")
     with pytest.raises(dbapi.Error, match="reserved once"):
-        insert(url, Commit(release="mine", files={"t.csv": "bb"}))
+        insert(url, Commit(release="mine", files={"t.csv": "bb"}, manifest="ab"))
 
 
 def test_an_entry_of_no_known_kind_is_refused_by_the_server(url: str, team: str) -> None:

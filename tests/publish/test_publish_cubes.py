@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import discreet
 from discreet.api import set_budget
 from discreet.errors import DiscreetError, ParameterError, PublishError
 from discreet.publish.cubes import open_cube
+from forgers import relist
 from surveyors import CONTROLS, DEVIATIONS, WEIGHTS, Survey, exact, quotes
 
 PAIRS = "occupation,outdoors\n11-1011,yes\n11-1021,no\n13-1011,yes\n13-1011,no\n"
@@ -57,13 +57,6 @@ def test_rows_in_any_order_are_the_same_cube(survey: Survey) -> None:
     assert np.array_equal(open_cube(found.folder).values, expected)
 
 
-def relist(folder: Path, path: Path) -> None:
-    """A manifest that lists a file as it is now."""
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["files"][path.name] = sha256(path.read_bytes()).hexdigest()
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-
-
 @pytest.mark.parametrize(
     "name", ["cube.simulation.parquet", "cube.simulation.model.json", "cube_replicates.simulation.parquet"]
 )
@@ -98,9 +91,9 @@ def test_rows_that_do_not_list_every_cell_once_are_refused(survey: Survey) -> No
 def test_a_model_of_another_version_is_refused(survey: Survey) -> None:
     folder = survey.run()
     path = folder / "cube.simulation.model.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "format": 2}))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": "discreet-cube/2"}))
     relist(folder, path)
-    with pytest.raises(PublishError, match="is no model of a cube"):
+    with pytest.raises(PublishError, match="is in format 'discreet-cube/2'"):
         open_cube(folder)
 
 

@@ -12,16 +12,17 @@ from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Record
 from discreet.publish import manifest as manifests
-from discreet.publish.folder import FolderOutput, StoreOutput, output_at
-from discreet.publish.manifest import FILE, LedgerEntry, Manifest, read
+from discreet.publish.folder import FolderOutput, Owner, StoreOutput, output_at
+from discreet.publish.manifest import FILE, LedgerEntry, Manifest, Said, read
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+OWNER = Owner("0" * 32, "r")
 CONTENT = {"t.csv": b"a,b\n1,2\n", "t.parquet": b"PAR1", "u.csv/part-00000.csv": b"c\n"}
 
 
 def made(files: dict[str, str], release: str = "r") -> Manifest:
     promise = Guarantee(unit=Record(), epsilon="1.5")
-    return Manifest(
+    said = Said(
         release=release,
         asset="a",
         simulation=False,
@@ -35,13 +36,13 @@ def made(files: dict[str, str], release: str = "r") -> Manifest:
         domains=[],
         tables=[],
         files=files,
-        ledger=LedgerEntry(kind="real", entry=4, head="ab"),
     )
+    return said.entered(LedgerEntry(kind="real", entry=4, head="ab"))
 
 
 @pytest.fixture
 def output(tmp_path: Path) -> FolderOutput:
-    return FolderOutput(tmp_path / "deep" / "out", "r")
+    return FolderOutput(tmp_path / "deep" / "out", OWNER)
 
 
 def staged(output: FolderOutput) -> dict[str, str]:
@@ -69,6 +70,7 @@ def test_staged_sealed_published(output: FolderOutput) -> None:
     assert output.staging.is_dir()
     assert output.holds(files) is True
     output.publish(files, made(files))
+    output.done()
     complete(output, files)
     assert not output.staging.exists()
     assert output.holds(files) is True
@@ -79,6 +81,7 @@ def test_publishing_twice_changes_nothing(output: FolderOutput) -> None:
     output.publish(files, made(files))
     before = (output.folder / FILE).read_bytes()
     output.publish(files, made(files))
+    output.done()
     complete(output, files)
     assert (output.folder / FILE).read_bytes() == before
 
@@ -87,10 +90,9 @@ class Crash(BaseException):
     """Not an error: the end of the process."""
 
 
-@pytest.mark.parametrize("sealed", [False, True])
 @pytest.mark.parametrize("moment", range(9))
 def test_a_crash_at_any_moment_of_publishing_can_be_repeated(
-    output: FolderOutput, monkeypatch: pytest.MonkeyPatch, moment: int, sealed: bool
+    output: FolderOutput, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
     """Stop before the n-th call that touches the disk; then publish again."""
     files, left = staged(output), moment
@@ -108,13 +110,14 @@ def test_a_crash_at_any_moment_of_publishing_can_be_repeated(
     with monkeypatch.context() as patch, suppress(Crash):
         for owner, name in ((Path, "chmod"), (Path, "rename"), (Path, "write_text"), (os, "fsync")):
             patch.setattr(owner, name, stopping(getattr(owner, name)))
-        output.publish(files, made(files), sealed=sealed)
+        output.publish(files, made(files))
     if (output.folder / FILE).exists():
         assert read(output.folder).files == files
     else:
         with pytest.raises(PublishError, match="no manifest"):
             read(output.folder)
     output.publish(files, made(files))
+    output.done()
     complete(output, files)
 
 
@@ -130,6 +133,7 @@ def test_a_half_written_manifest_is_never_seen(output: FolderOutput, monkeypatch
             output.publish(files, made(files))
     assert not (output.folder / FILE).exists()
     output.publish(files, made(files))
+    output.done()
     complete(output, files)
 
 
@@ -190,7 +194,7 @@ def test_what_was_just_sealed_replaces_nothing(output: FolderOutput) -> None:
     files = staged(output)
     output.folder.mkdir()
     with pytest.raises(PublishError, match="exists already"):
-        output.publish(files, made(files), sealed=True)
+        output.publish(files, made(files))
     assert list(output.folder.iterdir()) == []
     assert output.holds(files)
 
@@ -198,11 +202,11 @@ def test_what_was_just_sealed_replaces_nothing(output: FolderOutput) -> None:
 def test_a_path_is_a_folder_and_a_uri_a_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for where in ("out", str(tmp_path / "out"), f"file://{tmp_path}/out", f"FILE://{tmp_path}/out"):
-        output = output_at(where, "r")
+        output = output_at(where, OWNER)
         assert isinstance(output, FolderOutput)
         assert output.where == str(tmp_path / "out")
     for where in ("s3://bucket/out", "hdfs://name/out/", "abfss://a@b/out"):
-        output = output_at(where, "r")
+        output = output_at(where, OWNER)
         assert isinstance(output, StoreOutput)
         assert output.where == where.rstrip("/")
 
@@ -214,12 +218,12 @@ def test_existing_output_is_refused(output: FolderOutput, tmp_path: Path) -> Non
         output.refuse_existing()
     (tmp_path / "file").write_text("")
     with pytest.raises(PublishError, match="exists already"):
-        FolderOutput(tmp_path / "file", "r").refuse_existing()
+        FolderOutput(tmp_path / "file", OWNER).refuse_existing()
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
     with pytest.raises(PublishError, match="exists already"):
-        FolderOutput(tmp_path / "dangling", "r").refuse_existing()
+        FolderOutput(tmp_path / "dangling", OWNER).refuse_existing()
     with pytest.raises(PublishError, match="cannot be created"):
-        FolderOutput(tmp_path / "file" / "out", "r").refuse_existing()
+        FolderOutput(tmp_path / "file" / "out", OWNER).refuse_existing()
 
 
 @posix
@@ -228,7 +232,7 @@ def test_a_folder_we_cannot_write_to_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(PublishError, match="cannot be created"):
-            FolderOutput(tmp_path / "out", "r").refuse_existing()
+            FolderOutput(tmp_path / "out", OWNER).refuse_existing()
     finally:
         tmp_path.chmod(0o700)
 
@@ -245,8 +249,9 @@ def test_staging_starts_empty(output: FolderOutput) -> None:
 
 
 def test_releases_and_folders_do_not_share_a_staging(tmp_path: Path) -> None:
-    places = {FolderOutput(tmp_path / f, r).staging for f in ("a", "b") for r in ("r", "s")}
-    assert len(places) == 4
+    names = [(n, f, r) for n in ("0" * 32, "1" * 32) for f in ("a", "a.b", "b") for r in ("b.c", "c", "r")]
+    places = {FolderOutput(tmp_path / f, Owner(n, r)).staging for n, f, r in names}
+    assert len(places) == 18
     assert all(place.parent == tmp_path and place.name.startswith(".") for place in places)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Establishment, Person, Record
-from discreet.publish.manifest import FILE, DomainEntry, LedgerEntry, Manifest, TableEntry, read
+from discreet.publish.manifest import FILE, DomainEntry, LedgerEntry, Manifest, Said, TableEntry, read
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 promises = st.builds(
@@ -44,8 +44,8 @@ entries = st.builds(
     undeclared=texts,
     provenance=texts,
 )
-manifests = st.builds(
-    Manifest,
+sayings = st.builds(
+    Said,
     release=texts,
     asset=texts,
     simulation=st.booleans(),
@@ -59,8 +59,9 @@ manifests = st.builds(
     domains=st.lists(entries, max_size=2),
     tables=st.lists(tables, max_size=2),
     files=st.dictionaries(texts, texts, max_size=2),
-    ledger=st.builds(LedgerEntry, kind=st.sampled_from(["real", "simulation"]), entry=st.integers(1), head=texts),
 )
+places = st.builds(LedgerEntry, kind=st.sampled_from(["real", "simulation"]), entry=st.integers(1), head=texts)
+manifests = st.builds(Said.entered, sayings, places)
 
 
 def example() -> Manifest:
@@ -77,7 +78,7 @@ def example() -> Manifest:
         guarantee_in_words=promise.in_words(),
         files=["t.csv"],
     )
-    return Manifest(
+    said = Said(
         release="r",
         asset="a",
         simulation=True,
@@ -91,8 +92,8 @@ def example() -> Manifest:
         domains=[DomainEntry(name="d", columns=["d"], categories=2, undeclared="dropped", provenance="")],
         tables=[table],
         files={"t.csv": "00"},
-        ledger=LedgerEntry(kind="simulation", entry=4, head="ab"),
     )
+    return said.entered(LedgerEntry(kind="simulation", entry=4, head="ab"))
 
 
 def write(folder: Path, text: str | bytes) -> Path:
@@ -119,7 +120,7 @@ def test_the_text_says_what_matters() -> None:
     assert data["guarantee"]["caveats"] == ["weights"]
     assert data["tables"][0]["guarantee"]["caveats"] == ["weights"]
     assert data["ledger"] == {"kind": "simulation", "entry": 4, "head": "ab"}
-    assert data["format"] == "discreet-manifest/1"
+    assert data["format"] == "discreet-manifest/2"
     assert example().text().endswith("}\n")
 
 
@@ -131,7 +132,6 @@ def test_the_text_says_what_matters() -> None:
         lambda d: d["tables"][0].update(records=1234),
         lambda d: d["domains"][0].update(records=1234),
         lambda d: d["guarantee"].update(rho="1"),
-        lambda d: d.update(format="discreet-manifest/2"),
         lambda d: d["guarantee"].update(epsilon=1.5),
         lambda d: d["guarantee"].update(epsilon="-1"),
         lambda d: d.pop("guarantee"),

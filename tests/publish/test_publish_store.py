@@ -21,17 +21,19 @@ from pyarrow.fs import FileSystem
 import discreet
 from agency import Agency, graduates
 from discreet.api import set_budget
-from discreet.errors import LedgerError, PublishError
+from discreet.errors import LedgerError, PublishError, StoreUnavailable
 from discreet.methods import counts
 from discreet.noise.keystore import FileKeyStore
-from discreet.publish.folder import output_at
+from discreet.pipeline.run import abandon
+from discreet.publish.folder import Owner, output_at
 from discreet.publish.manifest import FILE, read
 from discreet.publish.place import Prefix
-from object_store import Store, admitted, served
+from object_store import BUCKET, Store, admitted, served
 
 CLOCK = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
 DRIVER = Path(__file__).parents[1] / "pipeline" / "crash_driver.py"
 SEED = "crash test"  # the driver's
+PERSON = {"kind": "person", "column": "person_id"}
 PART = 4  # rows in a file: the larger table is one of parts
 STEPS = ("reserve", "protect both", "protect states", "write", "commit", "publish", "destroy")
 
@@ -75,8 +77,7 @@ class Office:
         self.agency.write(graduates())
         self.ledger = discreet.ledger(self.agency.ledger_path, clock=lambda: CLOCK)
         self.ledger.create("simulation", nonce="0" * 32)
-        unit = {"kind": "person", "column": "person_id"}
-        set_budget(self.ledger, "graduates", epsilon="10", unit=unit, kind="simulation")
+        set_budget(self.ledger, "graduates", epsilon="10", unit=PERSON, kind="simulation")
 
     def release(self, **changes: Any) -> Any:
         return discreet.release(self.agency.spec(**changes), ledger=self.ledger)
@@ -91,7 +92,9 @@ class Office:
         )  # fmt: skip
 
     def files(self) -> dict[str, bytes]:
-        return self.store.files(self.prefix)
+        """Everything but the mark that says whose it is."""
+        found = self.store.files(self.prefix)
+        return {name: content for name, content in found.items() if not name.startswith(".discreet-")}
 
     def in_a_folder(self) -> dict[str, bytes]:
         """What the same release is in a folder: all but the ledger's word about where it went is the same."""
@@ -107,7 +110,7 @@ class Office:
 
     def complete(self) -> None:
         """Published once and whole, charged once, its key destroyed."""
-        assert without_ledger(self.files()) == without_ledger(self.in_a_folder())
+        assert without_ledger(self.store.files(self.prefix)) == without_ledger(self.in_a_folder())
         assert self.spent() == 2
         assert self.ledger.verify().releases()["r1"].status == "committed"
         assert not list((self.isolated / "keys").iterdir())
@@ -248,6 +251,10 @@ def test_objects_of_somebody_else_among_ours_are_not_published(office: Office) -
     with pytest.raises(PublishError, match="holds other files than were written"):
         office.run(observe=intrude)
     assert FILE not in office.files()
+    with pytest.raises(PublishError, match=r"holds what release 'r1' has not written, 'stray\.csv' for one"):
+        office.release().resume()
+    assert office.files() == {"stray.csv": b"1,2,3\n"}
+    office.store.system.delete_file(f"{BUCKET}/{office.prefix}/stray.csv")
     office.release().resume()
     office.complete()
 
@@ -266,26 +273,121 @@ def test_bytes_that_others_put_in_place_of_ours_are_not_committed(office: Office
     office.complete()
 
 
-def test_what_no_release_writes_is_never_removed(office: Office) -> None:
-    """Somebody put it there after we had looked: neither `resume` nor `abandon` may take it away."""
+@pytest.mark.parametrize(
+    "name", ["thesis/chapter.tex", "both.simulation.csv/notes.csv", "my.parquet", "x.model.json"]
+)
+def test_what_the_release_does_not_write_is_never_removed(office: Office, name: str) -> None:
+    """Somebody put it there after we had looked: neither `resume` nor `abandon` may take it away. The key goes."""
+    with pytest.raises(Crash):
+        office.run(observe=crash_at("write"))
+    office.store.put(f"{office.prefix}/{name}", b"years of work")
+    refused = office.cli("ledger", "abandon", "r1", "--reason", "a test")
+    assert refused.returncode == 1
+    (line,) = refused.stderr.splitlines()
+    assert line.startswith("discreet: release 'r1' is abandoned and its key destroyed, but not all that was staged")
+    assert f"holds what release 'r1' has not written, '{name}' for one" in line
+    assert office.files() == {name: b"years of work"}
+    assert not list((office.isolated / "keys").iterdir())
+    assert office.ledger.verify().releases()["r1"].status == "abandoned"
+
+
+def test_resume_removes_nothing_of_others(office: Office) -> None:
     with pytest.raises(Crash):
         office.run(observe=crash_at("write"))
     office.store.put(f"{office.prefix}/thesis/chapter.tex", b"years of work")
-    with pytest.raises(PublishError, match=r"holds what no release writes, 'thesis/chapter\.tex'"):
+    for _ in range(2):
+        with pytest.raises(PublishError, match=r"has not written, 'thesis/chapter\.tex'"):
+            office.release().resume()
+    assert office.files() == {"thesis/chapter.tex": b"years of work"}
+
+
+def test_a_prefix_that_an_entry_only_names_is_left_alone(office: Office) -> None:
+    """An entry could name any prefix: without the mark of its release nothing there is its own."""
+    with pytest.raises(Crash):
+        office.run(observe=crash_at("reserve"))
+    office.store.put(f"{office.prefix}/both.simulation.csv", b"somebody else's")
+    with pytest.raises(PublishError, match="has not written"):
         office.release().resume()
-    refused = office.cli("ledger", "abandon", "r1", "--reason", "a test")
-    assert "holds what no release writes" in refused.stderr
-    assert office.files()["thesis/chapter.tex"] == b"years of work"
+    done = office.cli("ledger", "abandon", "r1", "--reason", "a test")
+    assert done.returncode == 0, done.stderr
+    assert office.files() == {"both.simulation.csv": b"somebody else's"}
 
 
-def test_a_prefix_that_anothers_entry_names_is_left_alone(office: Office) -> None:
-    """The entry could name any prefix; whoever abandons it has other rights than whoever wrote it."""
+def test_a_colleague_without_the_key_may_clean_up(office: Office) -> None:
     with pytest.raises(Crash):
         office.run(observe=crash_at("write"))
-    before = office.files()
     done = office.cli("ledger", "abandon", "r1", "--reason", "a test", DISCREET_KEYS=str(office.isolated / "mine"))
     assert done.returncode == 0, done.stderr
-    assert office.files() == before
+    assert office.store.objects(office.prefix) == {}
+
+
+def test_what_could_not_be_cleaned_goes_when_it_is_typed_again(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Crash):
+        office.run(observe=crash_at("write"))
+
+    def gone(self: Prefix) -> Any:
+        raise StoreUnavailable("the object store refuses", where=self.uri, do="wait")
+
+    keys = FileKeyStore(office.isolated / "keys")
+    with monkeypatch.context() as patch:
+        patch.setattr(Prefix, "names", gone)
+        with pytest.raises(PublishError, match=r"its key destroyed, but not all .* the object store refuses"):
+            abandon(office.ledger, keys, "r1", "a test")
+    assert not keys.names()
+    assert len(office.files()) == 16
+    with pytest.raises(LedgerError, match="was abandoned"):
+        abandon(office.ledger, keys, "r1", "a test")
+    assert office.store.objects(office.prefix) == {}
+
+
+def test_two_ledgers_at_one_prefix(office: Office) -> None:
+    """The same release of another ledger has the same names, and here the same bytes: it touches nothing."""
+    other = Office(office.store, office.folder.with_name("other"), office.isolated, office.prefix)
+    other.ledger.store.path.unlink()
+    other.ledger.create("simulation", nonce="1" * 32)
+    set_budget(other.ledger, "graduates", epsilon="10", unit=PERSON, kind="simulation")
+    with pytest.raises(Crash):
+        other.run(observe=crash_at("reserve"))  # it has looked: the prefix was empty
+    with pytest.raises(Crash):
+        office.run(observe=crash_at("commit"))
+    before = office.store.files(office.prefix)
+    with pytest.raises(PublishError, match="has not written"):
+        other.release().resume()
+    abandon(other.ledger, FileKeyStore(office.isolated / "keys"), "r1", "a test")
+    assert office.store.files(office.prefix) == before
+    office.release().resume()
+    made = read(office.uri)
+    assert made.ledger.head == office.ledger.chain().releases()["r1"].committed_at.hash
+
+
+def test_two_that_come_at_once_do_not_both_write(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another release's mark appears between our look and our own mark."""
+    create = Prefix.create
+
+    def late(self: Prefix, name: str) -> Any:
+        if name.startswith(".discreet-"):
+            office.store.put(f"{office.prefix}/.discreet-{'0' * 32}", b"another release")
+        return create(self, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Prefix, "create", late)
+        with pytest.raises(PublishError, match="has not written"):
+            office.run()
+    assert office.store.files(office.prefix) == {f".discreet-{'0' * 32}": b"another release"}
+
+
+def test_bytes_changed_after_the_commit_get_no_manifest(office: Office) -> None:
+    """Compared once more right before the manifest, though they were just sealed."""
+
+    def overwrite(step: str, done: int, total: int) -> None:
+        if step == "commit":
+            office.store.put(f"{office.prefix}/states.simulation.csv", b"the truth")
+
+    with pytest.raises(PublishError, match="the files are not the committed ones"):
+        office.run(observe=overwrite)
+    assert FILE not in office.files()
+    office.release().resume()
+    office.complete()
 
 
 def test_a_committed_file_that_was_changed_is_drawn_again(office: Office) -> None:
@@ -438,7 +540,7 @@ def test_a_bucket_that_vanishes_after_the_reservation(office: Office, monkeypatc
     system.create_dir("short-lived")
     again = office.cli("resume", str(office.agency.spec()))
     assert again.returncode == 0, again.stderr
-    assert output_at(uri, "r1").holds(read(uri).files)
+    assert output_at(uri, Owner("0" * 32, "r1")).holds(read(uri).files)
 
 
 # --- Spark ----------------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from discreet.serve.asking import Measure, Question, Status, Variable
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.cube_table import CubeTable
 from discreet.serve.stored_table import StoredTable
+from forgers import restate
 from surveyors import CONTROLS, OCCUPATIONS, STRENGTH, WEIGHTS, Survey
 
 MOST = 10_000
@@ -226,10 +227,7 @@ def test_a_manifest_that_names_files_elsewhere(folder: Path, tmp_path: Path) -> 
     copy = copied(folder, tmp_path)
     elsewhere = tmp_path / "elsewhere.parquet"
     shutil.copy(folder / "counts.simulation.parquet", elsewhere)
-    manifest = json.loads((copy / "manifest.json").read_text())
-    for table in manifest["tables"]:
-        table["files"] = [str(elsewhere)]
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+    restate(copy, lambda said: [table.update(files=[str(elsewhere)]) for table in said["tables"]])
     with pytest.raises(PublishError, match="is not what the manifest lists"):
         Catalogue.of([copy])
 

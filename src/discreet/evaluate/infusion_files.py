@@ -14,8 +14,9 @@ import pyarrow.parquet as pq
 
 from discreet.errors import PublishError
 from discreet.evaluate.infusion import Infused, Infusion
+from discreet.formats import COMPARATOR
 from discreet.privacy.exact import written
-from discreet.publish.manifest import COMPARATOR, FILE
+from discreet.publish.manifest import FILE
 
 SUFFIX = "NOT-PROTECTED"
 NOTICE = (

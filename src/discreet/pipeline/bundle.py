@@ -12,12 +12,12 @@ from discreet.methods import Measurement, Method, Published
 from discreet.methods.writing import Made, Places
 from discreet.pipeline.plan import composition
 from discreet.privacy.confidential import Confidential
-from discreet.privacy.events import Entry, LedgerKind
+from discreet.privacy.events import LedgerKind
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.reservation import Grant
 from discreet.publish import codebook
 from discreet.publish.lehd.sidecars import joined
-from discreet.publish.manifest import DomainEntry, LedgerEntry, Manifest, TableEntry
+from discreet.publish.manifest import DomainEntry, Said, TableEntry
 from discreet.publish.measurements import FILE as MEASUREMENTS
 from discreet.publish.measurements import MeasuredAttribute, MeasuredTable, Measurements
 from discreet.publish.place import Place
@@ -46,7 +46,7 @@ class Recoded:
     def files(self, simulated: bool) -> dict[str, str]:
         """The name of each table of transitions, and what it is."""
         return {
-            f"{stem(f'{name}_transitions', simulated)}.csv": f"{name}: where each old code went, and by which share"
+            _transitions(name, simulated): f"{name}: where each old code went, and by which share"
             for name in self.tables
         }
 
@@ -57,6 +57,21 @@ class Staged:
 
     files: dict[str, str]
     kept: dict[str, str]
+
+
+def _transitions(name: str, simulated: bool) -> str:
+    return f"{stem(f'{name}_transitions', simulated)}.csv"
+
+
+def announced(release: Release, tables: list[Method], simulated: bool) -> tuple[str, ...]:
+    """The names of all that a release may write, from the declaration alone: what a crash may leave. A table of parts
+    is named by its folder, and what is written aside for it by `NAME~`."""
+    measured = [m.name for table in tables for m in table.measurements()]
+    published = [p for table in tables for p in table.published()]
+    names = {file_names(p.name, simulated, 1, (kind,))[0] for p in published for kind in p.kinds}
+    names |= {f"{name}~" for name in (*measured, *(p.name for p in published), *(table.name for table in tables))}
+    names |= {_transitions(name, simulated) for name in measured} if release.recode is not None else set()
+    return tuple(sorted({*names, *_layouts(tables, simulated), *codebook.FILES, MEASUREMENTS}))
 
 
 Protect = Callable[[Method, Callable[[int, int], None]], Made]
@@ -158,26 +173,25 @@ def _doc(table: Published, simulated: bool) -> codebook.TableDoc:
 
 @dataclass(frozen=True)
 class Entered:
-    """What the ledger says about a release."""
+    """What the ledger says about a release, or is about to."""
 
     guarantee: Guarantee
     day: dt.date
     code: str
     spec: str
     files: dict[str, str]
-    entry: Entry
     kind: LedgerKind
     of: str = ""  # the release whose measurements it was made of
     recoded: Recoded | None = None
 
 
-def manifest(release: Release, entered: Entered, tables: list[Method]) -> Manifest:
+def manifest(release: Release, entered: Entered, tables: list[Method]) -> Said:
     """Everything a reader needs to know about the release, all of it from the protected side."""
     simulated = entered.kind == "simulation"
     guarantee = entered.guarantee
     published = [(t.method, p) for t, table in zip(release.tables, tables, strict=True) for p in table.published()]
     attributes = {a.name: a for _, p in published for a in (*p.domain.attributes, *p.further)}
-    return Manifest(
+    return Said(
         release=release.release,
         asset=release.asset,
         simulation=simulated,
@@ -202,7 +216,6 @@ def manifest(release: Release, entered: Entered, tables: list[Method]) -> Manife
         tables=[_entry(method, p, simulated, entered.recoded) for method, p in published],
         layouts=_layouts(tables, simulated) | ({} if entered.recoded is None else entered.recoded.files(simulated)),
         files=entered.files,
-        ledger=LedgerEntry(kind=entered.kind, entry=entered.entry.number, head=entered.entry.hash),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from discreet.errors import PublishError
@@ -9,8 +11,8 @@ from discreet.methods.writing import Places
 from discreet.pipeline.bundle import Staged
 from discreet.privacy.chain import Chain, ReleaseState
 from discreet.privacy.events import Commit, Derived
-from discreet.publish.folder import Output, output_at
-from discreet.publish.manifest import Manifest
+from discreet.publish.folder import Output, Owner, output_at
+from discreet.publish.manifest import Manifest, Said
 from discreet.spec import Release
 from discreet.words import is_uri
 
@@ -22,11 +24,34 @@ class Outputs:
     published: Output
     kept: Output | None
 
+    @property
+    def _all(self) -> list[Output]:
+        return [self.published] if self.kept is None else [self.published, self.kept]
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """One process at a time works on these places, whatever else it does."""
+        with ExitStack() as stack:
+            for output in self._all:
+                stack.enter_context(output.alone())
+            yield
+
+    def refuse_existing(self) -> None:
+        for output in self._all:
+            output.refuse_existing()
+
     def stage(self) -> Places:
         place = self.published.stage()
         return Places(place, place if self.kept is None else self.kept.stage())
 
     def seal(self, staged: Staged) -> None:
+        owner = self.published.owner
+        if strange := sorted(name for name in (*staged.files, *staged.kept) if not owner.writes(name)):
+            raise PublishError(
+                f"has written {strange[0]!r}, which it did not announce",
+                where=f"release {owner.release}",
+                do="report it",
+            )
         self.published.seal(staged.files)
         if self.kept is not None:
             self.kept.seal(staged.kept)
@@ -34,23 +59,34 @@ class Outputs:
     def hold(self, commit: Commit | Derived) -> bool:
         return self.published.holds(commit.files) and (self.kept is None or self.kept.holds(commit.kept))
 
-    def publish(self, files: dict[str, str], kept: dict[str, str], made: Manifest, *, sealed: bool) -> None:
+    def publish(self, files: dict[str, str], kept: dict[str, str], made: Manifest) -> None:
         """Measurements first: the manifest makes it a release."""
         if self.kept is not None:
-            self.kept.publish(kept, None, sealed=sealed)
-        self.published.publish(files, made, sealed=sealed)
+            self.kept.publish(kept, None)
+        self.published.publish(files, made)
+        for output in self._all:
+            output.done()
 
     def clean(self) -> None:
-        self.published.clean()
-        if self.kept is not None:
-            self.kept.clean()
+        for output in self._all:
+            output.clean()
+
+    def abandon(self) -> list[PublishError | OSError]:
+        """Remove what was staged; what stands in the way of that, place by place."""
+        found = list[PublishError | OSError]()
+        for output in self._all:
+            try:
+                output.abandon()
+            except (PublishError, OSError) as error:
+                found.append(error)
+        return found
 
 
-def keep_at(release: Release) -> Output | None:
+def keep_at(release: Release, owner: Owner) -> Output | None:
     """Where a release keeps its measurements."""
     if release.keep is None:
         return None
-    return output_at(release.keep if is_uri(release.keep) else str(release.base / release.keep), release.release)
+    return output_at(release.keep if is_uri(release.keep) else str(release.base / release.keep), owner)
 
 
 def refuse_kept(chain: Chain, keep: Output) -> None:
@@ -66,8 +102,18 @@ def refuse_kept(chain: Chain, keep: Output) -> None:
         )
 
 
-def reserved_outputs(state: ReleaseState) -> Outputs:
+def refuse_other_words(said: Said, digest: str) -> None:
+    """A manifest is what the ledger has: the same code makes the same words."""
+    if said.sha256() != digest:
+        raise PublishError(
+            "its manifest would not be the one that was committed",
+            where=f"release {said.release}",
+            do="complete it with the version and the files it was begun with",
+        )
+
+
+def reserved_outputs(chain: Chain, state: ReleaseState) -> Outputs:
+    """Where a reserved release goes, as the ledger has it."""
     reserve = state.reserve
-    return Outputs(
-        output_at(reserve.output, reserve.release), output_at(reserve.keep, reserve.release) if reserve.keep else None
-    )
+    owner = Owner(chain.nonce, reserve.release, frozenset(reserve.names))
+    return Outputs(output_at(reserve.output, owner), output_at(reserve.keep, owner) if reserve.keep else None)

@@ -19,16 +19,16 @@ from discreet.methods.histogram import histogram_spans, measured
 from discreet.methods.origin import UNKNOWN
 from discreet.methods.recode import Counts, Recoding
 from discreet.methods.writing import Made, Parts, Places, measured_name
-from discreet.pipeline.bundle import Entered, Recoded, manifest, stage
+from discreet.pipeline.bundle import Entered, Recoded, announced, manifest, stage
 from discreet.pipeline.measured import Source, open_source, plan_recoding, refuse_asset
-from discreet.pipeline.outputs import Outputs, keep_at, refuse_kept
+from discreet.pipeline.outputs import Outputs, keep_at, refuse_kept, refuse_other_words
 from discreet.privacy.chain import Chain
-from discreet.privacy.events import Derived, Entry
+from discreet.privacy.events import Derived, Entry, LedgerKind
 from discreet.privacy.ledger import TOLERANCE
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Derivation, Grant
-from discreet.publish.folder import output_at, refuse_nested
-from discreet.publish.manifest import Manifest
+from discreet.publish.folder import Owner, output_at, refuse_nested
+from discreet.publish.manifest import LedgerEntry, Manifest, Said
 from discreet.publish.place import Place
 from discreet.publish.tables import write_table
 from discreet.spec import Release
@@ -68,11 +68,27 @@ def recode(job: Job, *, complete: bool) -> Manifest:
     if not complete:
         chain.refuse_used(release.release)
     refuse_asset(release, source)
-    outputs = _outputs(job, known)
     tables = methods(release)
+    outputs = _outputs(job, chain, known, announced(release, tables, source.about.simulation))
     recodings = plan_recoding(release, asked, tables, source)
+    with outputs.alone():
+        if known is None:
+            outputs.refuse_existing()
+        return _recode(job, outputs, tables, source, recodings, known)
+
+
+def _recode(
+    job: Job,
+    outputs: Outputs,
+    tables: list[Method],
+    source: Source,
+    recodings: Mapping[str, Recoding],
+    known: tuple[Derived, Entry] | None,
+) -> Manifest:
+    release, chain = job.release, job.ledger.chain()
+    said = recoded_in_words(source, recodings)
     if known is not None and outputs.hold(known[0]):
-        return _publish(job, outputs, tables, source, recodings, known, sealed=False)
+        return _publish(job, outputs, tables, source, said, known)
     job.observe("read", 1, 1)
     simulated, time = source.about.simulation, _now(job, chain) if known is None else known[0].time
     job.ledger.fits(chain, simulated=simulated)
@@ -84,8 +100,7 @@ def recode(job: Job, *, complete: bool) -> Manifest:
         def protect(table: Method, progress: Callable[[int, int], None]) -> Made:
             return _protect(cast(Recodable, table), recodings, source, grant, places, progress)
 
-        promise, said = source.about.guarantee, recoded_in_words(source, recodings)
-        staged = stage(places, release, tables, grant, promise, protect, job.observe, said)
+        staged = stage(places, release, tables, grant, source.about.guarantee, protect, job.observe, said)
         outputs.seal(staged)
     job.observe("write", 1, 1)
     derived = Derived(
@@ -97,14 +112,17 @@ def recode(job: Job, *, complete: bool) -> Manifest:
         output=outputs.published.where,
         keep="" if outputs.kept is None else outputs.kept.where,
         files=staged.files,
+        manifest="",
         kept=staged.kept,
         who=job.ledger.who() if known is None else known[0].who,
         time=time,
     )
+    digest = _said(job, tables, source, said, derived, chain.kind).sha256()
+    derived = derived.model_copy(update={"manifest": digest})
     entry = job.ledger.derive(derived, simulated=simulated)
     job.observe("commit", 1, 1)
     entered = cast(Derived, entry.event)  # its time may be a little later: that of the entry before it
-    return _publish(job, outputs, tables, source, recodings, (entered, entry), sealed=known is None)
+    return _publish(job, outputs, tables, source, said, (entered, entry))
 
 
 def _now(job: Job, chain: Chain) -> dt.datetime:
@@ -181,27 +199,30 @@ def _publish(
     outputs: Outputs,
     tables: list[Method],
     source: Source,
-    recodings: Mapping[str, Recoding],
+    recoded: Recoded,
     entry: tuple[Derived, Entry],
-    *,
-    sealed: bool,
 ) -> Manifest:
-    derived, at = entry
+    (derived, at), kind = entry, job.ledger.chain().kind
+    said = _said(job, tables, source, recoded, derived, kind)
+    refuse_other_words(said, derived.manifest)
+    made = said.entered(LedgerEntry(kind=kind, entry=at.number, head=at.hash))
+    outputs.publish(derived.files, derived.kept, made)
+    job.observe("publish", 1, 1)
+    return made
+
+
+def _said(job: Job, tables: list[Method], source: Source, recoded: Recoded, derived: Derived, kind: LedgerKind) -> Said:
     entered = Entered(
         guarantee=source.about.guarantee,
         day=derived.time.date(),
         code=derived.code,
         spec=derived.spec,
         files=derived.files,
-        entry=at,
-        kind=job.ledger.chain().kind,
+        kind=kind,
         of=derived.of,
-        recoded=recoded_in_words(source, recodings),
+        recoded=recoded,
     )
-    made = manifest(job.release, entered, tables)
-    outputs.publish(derived.files, derived.kept, made, sealed=sealed)
-    job.observe("publish", 1, 1)
-    return made
+    return manifest(job.release, entered, tables)
 
 
 def _asked(release: Release) -> Recode:
@@ -210,11 +231,12 @@ def _asked(release: Release) -> Recode:
     return release.recode
 
 
-def _outputs(job: Job, known: tuple[Derived, Entry] | None) -> Outputs:
+def _outputs(job: Job, chain: Chain, known: tuple[Derived, Entry] | None, names: tuple[str, ...]) -> Outputs:
     """Where it goes; of what the ledger has already, where it was to go."""
     release = job.release
+    owner = Owner(chain.nonce, release.release, frozenset(names))
     if known is None:
-        published, kept = output_at(job.out, release.release), keep_at(release)
+        published, kept = output_at(job.out, owner), keep_at(release, owner)
         published.refuse_existing()
     else:
         before = known[0]
@@ -223,11 +245,11 @@ def _outputs(job: Job, known: tuple[Derived, Entry] | None) -> Outputs:
                 f"the parameters, domains or code of release {release.release!r} changed since it was derived",
                 do="restore them, or give it another name: it costs nothing",
             )
-        published = output_at(before.output, release.release)
-        kept = output_at(before.keep, release.release) if before.keep else None
+        published = output_at(before.output, owner)
+        kept = output_at(before.keep, owner) if before.keep else None
     if kept is not None:
         refuse_nested(published, kept)
         if known is None:
-            refuse_kept(job.ledger.chain(), kept)
+            refuse_kept(chain, kept)
             kept.refuse_existing()
     return Outputs(published, kept)

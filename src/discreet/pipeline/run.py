@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from discreet.engine.workspace import exclusive, no_core_dumps, sweep
 from discreet.errors import (
@@ -33,8 +33,8 @@ from discreet.methods import Method, methods
 from discreet.methods.writing import Made
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import FileKeyStore, KeyStore
-from discreet.pipeline.bundle import Entered, Tabulated, manifest, stage
-from discreet.pipeline.outputs import Outputs, keep_at, refuse_kept, reserved_outputs
+from discreet.pipeline.bundle import Entered, Tabulated, announced, manifest, stage
+from discreet.pipeline.outputs import Outputs, keep_at, refuse_kept, refuse_other_words, reserved_outputs
 from discreet.pipeline.plan import total_guarantee
 from discreet.pipeline.recode import recode
 from discreet.pipeline.tabulation import tabulated
@@ -44,11 +44,10 @@ from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.reservation import Reservation
-from discreet.publish.folder import output_at, refuse_nested
-from discreet.publish.manifest import Manifest
+from discreet.publish.folder import Owner, output_at, refuse_nested
+from discreet.publish.manifest import LedgerEntry, Manifest, Said
 from discreet.spec import Release
 from discreet.version import code_version
-from discreet.words import is_uri
 
 Observer = Callable[[str, int, int], None]
 KEYS_ENVIRONMENT = "DISCREET_KEYS"
@@ -115,19 +114,23 @@ def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
     with _alone(ledger, release):
         before = ledger.chain().releases().get(release)
         if before is not None and before.abandon is not None:
-            _forget(keys, before)
+            _forget(ledger, keys, release)
         entry = ledger.abandon(release, reason)
-        _forget(keys, ledger.chain().releases()[release])
+        _forget(ledger, keys, release)
         return entry
 
 
-def _forget(keys: KeyStore, state: ReleaseState) -> None:
-    """The key and what was staged; in an object store only if the key is ours, for an entry could name any prefix."""
-    ours, outputs = state.reserve.key in keys.names(), reserved_outputs(state)
-    for where, output in ((state.reserve.output, outputs.published), (state.reserve.keep, outputs.kept)):
-        if output is not None and (ours or not is_uri(where)):
-            output.clean()
+def _forget(ledger: Ledger, keys: KeyStore, release: str) -> None:
+    """The key, before anything else can fail; then what was staged, as far as it can be removed."""
+    chain = ledger.chain()
+    state = chain.releases()[release]
     keys.destroy(state.reserve.key)
+    if left := reserved_outputs(chain, state).abandon():
+        raise PublishError(
+            f"release {release!r} is abandoned and its key destroyed, but not all that was staged could be removed: "
+            + "; ".join(f"{e.where}: {e.what}" if isinstance(e, PublishError) else str(e) for e in left),
+            do="mend that and type it again, or remove it yourself",
+        )
 
 
 @contextmanager
@@ -145,23 +148,24 @@ def _alone(ledger: Ledger, release: str) -> Iterator[None]:
 
 
 def _run(job: Job, simulation: str | None) -> Manifest:
-    release, output = job.release, output_at(job.out, job.release.release)
-    keep = keep_at(release)
-    tables = methods(release)
+    release, tables, chain = job.release, methods(job.release), job.ledger.chain()
+    names = announced(release, tables, simulation is not None)
+    owner = Owner(chain.nonce, release.release, frozenset(names))
+    outputs = Outputs(output_at(job.out, owner), keep_at(release, owner))
     total = total_guarantee(release, tables)
-    chain = job.ledger.chain()
     job.ledger.fits(chain, simulated=simulation is not None)
     chain.refuse_used(release.release)
     chain.balance(release.asset, job.ledger.clock().date()).charge(total)
-    output.refuse_existing()
-    if keep is not None:
-        refuse_nested(output, keep)
+    outputs.published.refuse_existing()
+    if (keep := outputs.kept) is not None:
+        refuse_nested(outputs.published, keep)
         refuse_kept(chain, keep)
         keep.refuse_existing()
     key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
-    with tabulated(job, tables, key) as found:
-        kept = "" if keep is None else keep.where
-        binding = _bind(release, key, found, (total, output.where, kept, job.ledger.who()))
+    with outputs.alone(), tabulated(job, tables, key) as found:
+        outputs.refuse_existing()  # somebody may have finished there before we held it
+        out, kept = outputs.published.where, "" if keep is None else keep.where
+        binding = _bind(release, key, found, (total, out, kept, job.ledger.who()))
         prefix = f"{chain.nonce}-{hashlib.sha256(release.release.encode()).hexdigest()[:16]}-"
         name = prefix + key.subkey("name", length=8).hex()
         reserve = Reserve(
@@ -172,8 +176,9 @@ def _run(job: Job, simulation: str | None) -> Manifest:
             spec=release.digest(),
             code=code_version(),
             key=name,
-            output=output.where,
+            output=out,
             keep=kept,
+            names=names,
             who=job.ledger.who(),
             time=job.ledger.clock(),
         )
@@ -189,15 +194,23 @@ def _run(job: Job, simulation: str | None) -> Manifest:
             raise
         job.observe("reserve", 1, 1)
         _forget_unused(job.keys, prefix, name)
-        return _complete(job, Outputs(output, keep), Reservation(reserve, key, binding), entry, found)
+        reserved = cast(Reserve, entry.event)  # its time may be a little later: that of the entry before it
+        return _complete(job, outputs, Reservation(reserved, key, binding), entry, found)
 
 
 def _resume(job: Job) -> Manifest:
     release = job.release
-    state = job.ledger.chain().open_release(release.release)
+    chain = job.ledger.chain()
+    state = chain.open_release(release.release)
     _same_user(job, state)
     _same_declaration(release, state)
-    output = reserved_outputs(state)
+    output = reserved_outputs(chain, state)
+    with output.alone():
+        return _resume_alone(job, output, state)
+
+
+def _resume_alone(job: Job, output: Outputs, state: ReleaseState) -> Manifest:
+    release = job.release
     if state.commit and state.committed_at and output.hold(state.commit):
         return _finish(job, output, state, methods(release))
     if state.commit and state.reserve.key not in job.keys.names():
@@ -248,10 +261,11 @@ def _complete(job: Job, output: Outputs, reservation: Reservation, entry: Entry,
         staged = stage(places, job.release, found.tables, reservation, guarantee, protect, job.observe)
         output.seal(staged)
         job.observe("write", 1, 1)
-        job.ledger.commit(job.release.release, staged.files, staged.kept)
+        said = _said(job, reservation.reserve, staged.files, found.tables)
+        job.ledger.commit(job.release.release, staged.files, said.sha256(), staged.kept)
         job.observe("commit", 1, 1)
         state = job.ledger.chain().open_release(job.release.release)
-        return _finish(job, output, state, found.tables, sealed=True)
+        return _finish(job, output, state, found.tables)
     except LedgerUnavailable as error:
         stopped, first = f"stopped ({error.where}: {error.what})", "when the ledger can be used again, "
     except KeyboardInterrupt:
@@ -283,22 +297,28 @@ def _make_room(job: Job, output: Outputs) -> None:
             output.clean()
 
 
-def _finish(job: Job, output: Outputs, state: ReleaseState, tables: list[Method], *, sealed: bool = False) -> Manifest:
-    """Publish committed bytes, manifest last, then destroy the key."""
-    if state.commit is None or state.committed_at is None:
-        raise PublishError("is not committed", where=f"release {state.reserve.release}")
-    reserve, commit = state.reserve, state.commit
+def _said(job: Job, reserve: Reserve, files: dict[str, str], tables: list[Method]) -> Said:
+    """What the manifest will say."""
     entered = Entered(
         guarantee=reserve.guarantee,
         day=reserve.time.date(),
         code=reserve.code,
         spec=reserve.spec,
-        files=commit.files,
-        entry=state.committed_at,
+        files=files,
         kind=job.ledger.chain().kind,
     )
-    made = manifest(job.release, entered, tables)
-    output.publish(commit.files, commit.kept, made, sealed=sealed)
+    return manifest(job.release, entered, tables)
+
+
+def _finish(job: Job, output: Outputs, state: ReleaseState, tables: list[Method]) -> Manifest:
+    """Publish committed bytes, manifest last, then destroy the key."""
+    if state.commit is None or state.committed_at is None:
+        raise PublishError("is not committed", where=f"release {state.reserve.release}")
+    commit, at = state.commit, state.committed_at
+    said = _said(job, state.reserve, commit.files, tables)
+    refuse_other_words(said, commit.manifest)
+    made = said.entered(LedgerEntry(kind=job.ledger.chain().kind, entry=at.number, head=at.hash))
+    output.publish(commit.files, commit.kept, made)
     job.observe("publish", 1, 1)
     job.keys.destroy(state.reserve.key)
     job.observe("destroy", 1, 1)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from discreet.errors import PublishError
+from discreet.errors import LedgerError, PublishError
+from discreet.privacy.chain import Chain
+from discreet.privacy.events import Commit, Derived, Entry
 from discreet.privacy.ledger import Ledger
 from discreet.publish.folder import holds
-from discreet.publish.manifest import FILE, Manifest, read
+from discreet.publish.manifest import FILE, LedgerEntry, Manifest, read
 from discreet.publish.place import place_at
 
 
@@ -17,22 +19,24 @@ def verify_folder(ledger: Ledger, path: str | Path) -> Manifest:
     folder = where.removesuffix(FILE).rstrip("/") or "." if where.rpartition("/")[2] == FILE else where
     made = read(folder)
     chain = ledger.verify(made.ledger.head)
-    derived = chain.derived().get(made.release)
-    state = chain.origin(made.release)
-    if derived is None:
-        files = None if state.commit is None else state.commit.files
-        spec, code, day = state.reserve.spec, state.reserve.code, state.reserve.time.date()
-    else:
-        files, spec, code, day = derived[0].files, derived[0].spec, derived[0].code, derived[0].time.date()
-    of = derived[0].of if derived else ""
-    said = (made.asset, made.guarantee, made.derived_from, made.spec, made.code, made.reserved, made.simulation)
-    wrote = (state.reserve.asset, state.reserve.guarantee, of, spec, code, day, chain.kind == "simulation")
-    if files is None or made.files != files or said != wrote:
+    fixed, at = _fixed(chain, made.release)
+    entered = LedgerEntry(kind=chain.kind, entry=at.number, head=at.hash)
+    if made.sha256() != fixed.manifest or made.files != fixed.files or made.ledger != entered:
         raise PublishError(
             "has a manifest that is not the one that was committed", where=folder, do="restore it from a copy"
         )
-    if not holds(place_at(folder), files):
+    if not holds(place_at(folder), fixed.files):
         raise PublishError(
             "has files that are not those that were committed", where=folder, do="restore them from a copy"
         )
     return made
+
+
+def _fixed(chain: Chain, release: str) -> tuple[Commit | Derived, Entry]:
+    """What the ledger has fixed of a release, and where."""
+    if (derived := chain.derived().get(release)) is not None:
+        return derived
+    state = chain.open_release(release)
+    if state.commit is None or state.committed_at is None:
+        raise LedgerError(f"release {release!r} is reserved, not committed", do="complete it with `discreet resume`")
+    return state.commit, state.committed_at

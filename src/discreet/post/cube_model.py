@@ -90,7 +90,7 @@ class WholeModel(_Frozen):
 class CubeModel(_Frozen):
     """Everything about a cube but its cells."""
 
-    format: Literal[1] = 1
+    format: Literal["discreet-cube/1"] = "discreet-cube/1"
     cube: str
     simulation: bool
     form: Literal["dense", "sparse"]

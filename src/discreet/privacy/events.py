@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
+from discreet import formats
 from discreet.errors import LedgerError
 from discreet.privacy.exact import Exact, Positive
 from discreet.privacy.guarantee import Guarantee, Neighbours
@@ -27,7 +28,7 @@ class Genesis(_Event):
 
     kind: Literal["genesis"] = "genesis"
     ledger: LedgerKind
-    version: Literal[1] = 1
+    version: Literal[2] = 2
     nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]  # so that no two ledgers are alike
     time: dt.datetime
 
@@ -71,17 +72,20 @@ class Reserve(_Event):
     key: str
     output: str
     keep: str = ""  # where the measurements stay, inside; nowhere
+    names: tuple[str, ...]  # everything that may be written there: whoever cleans up removes nothing else
     who: str
     time: dt.datetime
 
 
 class Commit(_Event):
-    """The bytes of a release are fixed, and those of the measurements that stay inside: file name → SHA-256. It has no
-    time of its own, so that a resumed run commits exactly what an undisturbed one would have."""
+    """The bytes of a release are fixed, and those of the measurements that stay inside: file name → SHA-256; and what
+    its manifest says, by the SHA-256 of it. It has no time of its own, so that a resumed run commits exactly what an
+    undisturbed one would have."""
 
     kind: Literal["commit"] = "commit"
     release: str
     files: dict[str, str]
+    manifest: str
     kept: dict[str, str] = {}
 
 
@@ -121,6 +125,7 @@ class Derived(_Event):
     output: str
     keep: str = ""
     files: dict[str, str]
+    manifest: str
     kept: dict[str, str] = {}
     who: str
     time: dt.datetime
@@ -141,6 +146,8 @@ class Entry(BaseModel):
 
     @property
     def event(self) -> Event:
+        if self.number == 1:
+            _refuse_other_version(self.body)
         try:
             return _EVENT.validate_json(self.body)
         except ValidationError as error:
@@ -149,6 +156,22 @@ class Entry(BaseModel):
                 where=f"ledger entry {self.number}",
                 do="use the version of discreet that wrote it; nothing is assumed about it",
             ) from None
+
+
+def _refuse_other_version(body: str) -> None:
+    """A ledger of another version is told by its first entry, before any other is looked at."""
+    try:
+        first = json.loads(body)
+    except (ValueError, RecursionError):
+        return  # no event at all: whoever reads it will say so
+    if isinstance(first, dict) and first.get("kind") == "genesis" and first.get("version") != formats.LEDGER:
+        raise formats.other(
+            str(first.get("version"))[:20],
+            str(formats.LEDGER),
+            "ledger",
+            LedgerError,
+            "begin another and enter what was spent with `discreet ledger record`: before 1.0 nothing is converted",
+        )
 
 
 def link(number: int, previous: str, event: Event) -> Entry:

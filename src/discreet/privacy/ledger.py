@@ -111,6 +111,8 @@ class Ledger:
                 return entry
             dated = _in_order(derived, chain.latest())
             chain.refuse_used(dated.release)
+            if dated.time.date() != derived.time.date():
+                raise LedgerError("the day has changed meanwhile, and files have its date", do="run it again")
             if not chain.kept(dated.of):
                 raise LedgerError(
                     f"release {dated.of!r} has kept no measurements", do="only what was kept can be derived from"
@@ -119,17 +121,17 @@ class Ledger:
 
         return self._write(decide)
 
-    def commit(self, release: str, files: dict[str, str], kept: dict[str, str] | None = None) -> Entry:
-        """Fix the bytes of a reserved release. Committing the same bytes again is no new entry."""
-        kept = kept or {}
+    def commit(self, release: str, files: dict[str, str], manifest: str, kept: dict[str, str] | None = None) -> Entry:
+        """Fix the bytes of a reserved release and the digest of its manifest. The same again is no new entry."""
+        made = Commit(release=release, files=files, manifest=manifest, kept=kept or {})
 
         def decide(writer: Writer, chain: Chain) -> Entry:
             state = chain.open_release(release)
             if state.commit is not None and state.committed_at is not None:
-                if (state.commit.files, state.commit.kept) != (files, kept):
+                if state.commit != made:
                     raise LedgerError(f"release {release!r} was committed with other bytes", do="do not publish these")
                 return state.committed_at
-            return _add(writer, chain, Commit(release=release, files=files, kept=kept))
+            return _add(writer, chain, made)
 
         return self._write(decide)
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from discreet import formats
 from discreet.domain import Attribute
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.tables import SIMULATION, in_words
@@ -30,6 +31,7 @@ def as_json(
 ) -> str:
     """Columns, their types and all their codes, with labels where the code list has them."""
     content = {
+        "format": formats.CODEBOOK,
         "release": release,
         "notice": SIMULATION if simulated else "",
         "tables": {t.name: _table(t) for t in tables},

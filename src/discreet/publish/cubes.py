@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from discreet import formats
 from discreet.domain import Numbers
 from discreet.errors import PublishError
 from discreet.post.cube import Cube
@@ -129,7 +130,7 @@ def model_of(manifest: Manifest, place: Place, name: str) -> CubeModel | None:
 def _model(manifest: Manifest, place: Place, name: str) -> CubeModel:
     file = _model_file(manifest, name)
     try:
-        return CubeModel.model_validate_json(verified(manifest, place, file))
+        return CubeModel.model_validate(formats.parsed(verified(manifest, place, file), formats.MODEL, file))
     except ValueError:
         raise PublishError("is no model of a cube", where=file, do="restore the release from a copy") from None
 

@@ -6,33 +6,58 @@ read, and are no release until the manifest is there.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from discreet.errors import PublishError, StoreUnavailable
+from discreet.publish.alone import alone, lock_of
 from discreet.publish.manifest import FILE, Manifest
-from discreet.publish.measurements import FILE as MEASUREMENTS
-from discreet.publish.measurements import read as read_measurements
 from discreet.publish.place import Folder, Place, Prefix, permitted
 from discreet.words import as_path, is_uri
 
-# The files of a release: its codebook, tables, parts of tables, a layout's line of metadata, what measurements are.
 LONGEST = 255  # bytes of a file's name
-_OURS = re.compile(
-    r"measurements\.json|codebook\.(json|md)|version_pseo(\.simulation)?\.txt|[^/]+\.(parquet|csv)(/part-\d{5,}\.(parquet|csv))?"
-)
+_PART = re.compile(r"part-\d{5,}\.\w+")
+_MARK = b"A release is being written here. This file goes when it is complete.\n"
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Whose files these are: a release of one ledger, and the names that it may write. A name stands for a file, or for
+    a folder of parts; `NAME~` for all that is written aside for a table."""
+
+    ledger: str  # its nonce
+    release: str
+    names: frozenset[str] = frozenset()
+
+    def tag(self, where: str) -> str:
+        """What no other ledger, release or place has; each part with its length, so that no two run together."""
+        parts = [os.fsencode(part) for part in (self.ledger, self.release, where)]
+        return hashlib.sha256(b"".join(len(p).to_bytes(8, "big") + p for p in parts)).hexdigest()[:32]
+
+    def writes(self, name: str) -> bool:
+        top, _, part = name.partition("/")
+        table, aside, _ = top.partition("~")
+        return (table + aside if aside else top) in self.names and (not part or _PART.fullmatch(part) is not None)
 
 
 class Output(Protocol):
     """Where one release goes."""
+
+    owner: Owner
 
     @property
     def where(self) -> str: ...
     @property
     def occupied(self) -> list[tuple[str, str]]:
         """The kind of store and the paths that it takes, in one spelling."""
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Hold the place against other processes, as far as it can be held."""
 
     def refuse_existing(self) -> None: ...
     def stage(self) -> Place:
@@ -42,36 +67,49 @@ class Output(Protocol):
         """Everything staged is there for good, and nothing else."""
 
     def clean(self) -> None:
-        """Remove what was staged."""
+        """Remove what this release has staged, and nothing else."""
+
+    def abandon(self) -> None:
+        """The same, where nobody may be left who works on it."""
 
     def holds(self, files: dict[str, str]) -> bool:
         """Whether exactly these bytes are there already, staged or final."""
 
-    def publish(self, files: dict[str, str], manifest: Manifest | None, *, sealed: bool = False) -> None:
-        """Put what was staged into its place, and the manifest last; safe to repeat after a crash. What this process
-        has just sealed is not read again. Measurements, which stay inside, have no manifest."""
+    def publish(self, files: dict[str, str], manifest: Manifest | None) -> None:
+        """Compare every byte that was staged with what was committed, put it into its place, and the manifest last;
+        safe to repeat after a crash. Measurements, which stay inside, have no manifest."""
+
+    def done(self) -> None:
+        """All is in its place: remove what was only there on the way."""
 
 
-def output_at(where: str, release: str) -> Output:
+def output_at(where: str, owner: Owner) -> Output:
     """The output of a release at a path or a URI."""
     if is_uri(where):
-        return StoreOutput(where, release)
-    return FolderOutput(Path(as_path(where)), release)
+        return StoreOutput(where, owner)
+    return FolderOutput(Path(as_path(where)), owner)
 
 
 class FolderOutput:
     """The folder of one release, and the hidden ones beside it in which it is prepared."""
 
-    def __init__(self, folder: Path, release: str) -> None:
-        self.folder, self._release = folder.absolute(), release
-        self.staging = self.folder.parent / f".{self.folder.name}.{release}.staging"
-        self._scratch = self.folder.parent / f".{self.folder.name}.{release}.parts"
+    def __init__(self, folder: Path, owner: Owner) -> None:
+        self.folder, self.owner = folder.absolute(), owner
+        beside = f".discreet-{owner.tag(str(self.folder))}"
+        self.staging = self.folder.parent / f"{beside}.staging"
+        self._scratch = self.folder.parent / f"{beside}.parts"
+        self._manifest = self.folder.parent / f"{beside}.manifest"  # before it is in its place
 
     @property
     def where(self) -> str:
         return str(self.folder)
 
+    def alone(self) -> AbstractContextManager[None]:
+        return alone(self.folder)
+
     def refuse_existing(self) -> None:
+        if len(os.fsencode(self.folder.name)) > LONGEST:
+            raise PublishError("has too long a name", where=str(self.folder), do="name a shorter one")
         if self.folder.exists() or self.folder.is_symlink():
             raise PublishError("exists already", where=str(self.folder), do="name a folder that does not exist yet")
         if any((above / FILE).exists() for above in self.folder.parents):
@@ -81,19 +119,11 @@ class FolderOutput:
             parent = parent.parent
         if not parent.is_dir() or not os.access(parent, os.W_OK):
             raise PublishError("cannot be created", where=str(self.folder), do="name a folder you can write to")
-        if len(os.fsencode(self._manifest.name)) > LONGEST:
-            raise PublishError(
-                "has too long a name, together with the release's", where=str(self.folder), do="name a shorter one"
-            )
-
-    @property
-    def _manifest(self) -> Path:
-        """The manifest before it is in its place; of all names beside the folder the longest."""
-        return self.folder.parent / f".{self.folder.name}.{self._release}.manifest"
 
     @property
     def occupied(self) -> list[tuple[str, str]]:
-        return [("", os.path.realpath(path)) for path in (self.folder, self.staging, self._scratch, self._manifest)]
+        beside = (self.staging, self._scratch, self._manifest, lock_of(self.folder))
+        return [("", os.path.realpath(path)) for path in (self.folder, *beside)]
 
     def stage(self) -> Place:
         """Empty staging folders that only we can enter."""
@@ -105,6 +135,12 @@ class FolderOutput:
 
     def clean(self) -> None:
         Folder(self.staging, self._scratch).clear()
+        self._manifest.unlink(missing_ok=True)
+
+    def abandon(self) -> None:
+        if any(path.exists() for path in (self.staging, self._scratch, self._manifest)):
+            with self.alone():
+                self.clean()
 
     def seal(self, files: dict[str, str]) -> None:
         found = Folder(self.staging, self._scratch).names()
@@ -116,28 +152,35 @@ class FolderOutput:
     def holds(self, files: dict[str, str]) -> bool:
         return any(contains(folder, files) for folder in (self.folder, self.staging))
 
-    def publish(self, files: dict[str, str], manifest: Manifest | None, *, sealed: bool = False) -> None:
+    def publish(self, files: dict[str, str], manifest: Manifest | None) -> None:
         if not contains(self.folder, files):
             self.refuse_existing()
-            if not sealed and not contains(self.staging, files):
+            if not contains(self.staging, files):
                 raise PublishError(
                     "the staged files are not the committed ones", where=str(self.staging), do="run `discreet resume`"
                 )
             self.staging.chmod(permitted(0o777) if manifest is not None else 0o700)
+            compared = self.staging.stat().st_ino
             self.staging.rename(self.folder)
+            if self.folder.stat().st_ino != compared:
+                raise PublishError("was exchanged on the way", where=str(self.folder), do="find out who else writes it")
             _sync(self.folder.parent)
         if manifest is not None:
             self._finish(manifest)
-        self.clean()
 
     def _finish(self, manifest: Manifest) -> None:
-        aside = self._manifest
+        aside, text = self._manifest, manifest.text().encode()
+        if (self.folder / FILE).exists():
+            refuse_other_manifest(Folder(self.folder, self.folder), text, self.where)
         aside.unlink(missing_ok=True)
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "w", encoding="utf-8") as file:
-            file.write(manifest.text())
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
+            file.write(text)
         _sync(aside)
         aside.rename(self.folder / FILE)
         _sync(self.folder)
+
+    def done(self) -> None:
+        self.clean()
 
 
 def refuse_nested(output: Output, kept: Output) -> None:
@@ -152,11 +195,16 @@ def refuse_nested(output: Output, kept: Output) -> None:
 
 
 class StoreOutput:
-    """A prefix of an object store."""
+    """A prefix of an object store. It cannot be locked: a mark, written before all else, says whose files these are,
+    and nothing is removed without one, or published beside another one."""
 
-    def __init__(self, uri: str, release: str) -> None:
-        self.where, self._release = uri.rstrip("/"), release
+    def __init__(self, uri: str, owner: Owner) -> None:
+        self.where, self.owner = uri.rstrip("/"), owner
         self._prefix = Prefix(self.where)
+        self.mark = f".discreet-{owner.tag(self.where)}"
+
+    def alone(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     @property
     def occupied(self) -> list[tuple[str, str]]:
@@ -176,52 +224,81 @@ class StoreOutput:
 
     def stage(self) -> Place:
         self.clean()
+        with self._prefix.create(self.mark) as file:
+            file.write(_MARK)
+        if others := sorted(self._prefix.names() - {self.mark}):  # of two that come at once, one sees the other
+            self._prefix.remove(self.mark)
+            raise self._not_ours(others[0])
         return self._prefix
 
     def clean(self) -> None:
-        """Remove what a release could have left, and nothing that others have put there meanwhile."""
         names = self._prefix.names()
         if FILE in names:
             raise PublishError("is a release already", where=self.where, do="name another prefix")
-        if strange := sorted(name for name in names if _OURS.fullmatch(name) is None):
-            raise PublishError(
-                f"holds what no release writes, {strange[0]!r} for one", where=self.where, do="see whose that is"
-            )
-        if MEASUREMENTS in names and (other := measurements_of(self._prefix, self.where)) != self._release:
-            raise PublishError(
-                f"holds the measurements of release {other!r}", where=self.where, do="name another prefix"
-            )
-        self._prefix.clear()
+        if names and self.mark not in names:
+            raise self._not_ours(min(names))
+        ours = sorted(name for name in names if self.owner.writes(name))
+        self._prefix.clear([*ours, self.mark] if names else [])  # the mark last: until then it says whose the rest is
+        if others := sorted(names - {*ours, self.mark}):
+            raise self._not_ours(others[0])
+
+    def abandon(self) -> None:
+        if self.mark in self._prefix.names():  # an entry of a ledger could name any prefix
+            self.clean()
+
+    def _not_ours(self, name: str) -> PublishError:
+        return PublishError(
+            f"holds what release {self.owner.release!r} has not written, {name!r} for one",
+            where=self.where,
+            do="see whose that is",
+        )
 
     def seal(self, files: dict[str, str]) -> None:
         """Read again: others may write to the same prefix."""
-        if not holds(self._prefix, files):
+        if not self.holds(files):
             raise PublishError("holds other files than were written", where=self.where, do="run `discreet resume`")
 
     def holds(self, files: dict[str, str]) -> bool:
-        return holds(self._prefix, files)
+        return holds(self._prefix, files, self.mark)
 
-    def publish(self, files: dict[str, str], manifest: Manifest | None, *, sealed: bool = False) -> None:
-        if not sealed and not holds(self._prefix, files):
+    def publish(self, files: dict[str, str], manifest: Manifest | None) -> None:
+        if not self.holds(files):
             raise PublishError("the files are not the committed ones", where=self.where, do="run `discreet resume`")
-        if manifest is not None:
-            with self._prefix.create(FILE) as file:
-                file.write(manifest.text().encode())
+        if manifest is None:
+            return
+        text = manifest.text().encode()
+        if FILE in self._prefix.names():
+            refuse_other_manifest(self._prefix, text, self.where)
+        with self._prefix.create(FILE) as file:
+            file.write(text)
+        refuse_other_manifest(self._prefix, text, self.where)
+        if others := sorted(self._prefix.names() - {FILE, self.mark, *files}):
+            raise self._not_ours(others[0])
+
+    def done(self) -> None:
+        if self.mark in self._prefix.names():
+            self._prefix.remove(self.mark)
 
 
-def measurements_of(place: Place, where: str) -> str:
-    """The release whose measurements lie there."""
-    return read_measurements(place, where)[0].release
+def refuse_other_manifest(place: Place, text: bytes, where: str) -> None:
+    """Equal files may be another release's, and a manifest is not written over."""
+    if place.read(FILE) != text:
+        raise PublishError(
+            "has another manifest already", where=where, do="see whose that is; if it was damaged, remove it and resume"
+        )
 
 
 def contains(folder: Path, files: dict[str, str]) -> bool:
-    """Whether a folder holds exactly these files, byte for byte, with or without a manifest."""
-    return folder.is_dir() and holds(Folder(folder, folder), files)
+    """Whether a folder holds exactly these files, byte for byte, with or without a manifest; a link is no file."""
+    if not folder.is_dir() or any(path.is_symlink() for path in folder.rglob("*")):
+        return False
+    return holds(Folder(folder, folder), files)
 
 
-def holds(place: Place, files: dict[str, str]) -> bool:
-    """Whether a place holds exactly these files, byte for byte, with or without a manifest."""
-    return place.names() - {FILE} == set(files) and all(place.sha256(n) == digest for n, digest in files.items())
+def holds(place: Place, files: dict[str, str], mark: str = "") -> bool:
+    """Whether a place holds exactly these files, byte for byte, with or without a manifest and a mark."""
+    found = place.names() - {FILE, mark}
+    return found == set(files) and all(place.sha256(n) == digest for n, digest in files.items())
 
 
 def _sync(path: Path) -> None:

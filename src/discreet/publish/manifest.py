@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import json
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from discreet import formats
 from discreet.errors import PublishError
+from discreet.privacy.events import canonical
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.place import place_at
 from discreet.words import as_path, is_uri
 
 FILE = "manifest.json"
-COMPARATOR = "discreet-comparator/1"  # the format of what is only there to be compared, and is no release
+CHECK = (
+    "`files` has the SHA-256 of every file. `digest` is the SHA-256 of this manifest without `digest` and `ledger`, as "
+    "JSON with sorted keys, without spaces, in UTF-8. Both show damage and careless edits; whoever edits them all "
+    "together is found out by the ledger alone, whose entry has them: `discreet ledger verify --manifest FOLDER`."
+)
 
 
 class _Part(BaseModel):
@@ -57,10 +64,10 @@ class LedgerEntry(_Part):
     head: str
 
 
-class Manifest(_Part):
-    """The last file written: a folder without it is no release."""
+class Said(_Part):
+    """All that a manifest says, but where the ledger stood: the ledger's entry has the digest of it."""
 
-    format: Literal["discreet-manifest/1"] = "discreet-manifest/1"
+    format: Literal["discreet-manifest/2"] = "discreet-manifest/2"
     release: str
     asset: str
     simulation: bool
@@ -76,6 +83,22 @@ class Manifest(_Part):
     tables: list[TableEntry]
     layouts: dict[str, str] = {}
     files: dict[str, str]
+    check: str = CHECK
+
+    def sha256(self) -> str:
+        """Of everything it says; what is not part of it, `digest` and `ledger`, is left out."""
+        data: dict[str, Any] = self.model_dump(mode="json", exclude={"digest", "ledger"})
+        return hashlib.sha256(canonical(data).encode()).hexdigest()
+
+    def entered(self, ledger: LedgerEntry) -> Manifest:
+        """As it is published, after the ledger has it."""
+        return Manifest(**dict(self), digest=self.sha256(), ledger=ledger)
+
+
+class Manifest(Said):
+    """The last file written: a folder without it is no release."""
+
+    digest: str
     ledger: LedgerEntry
 
     def text(self) -> str:
@@ -89,11 +112,18 @@ def read(where: str | Path) -> Manifest:
         raise PublishError("is a file", where=str(where), do="name the folder of a release")
     try:
         text = place_at(str(where)).read(FILE)
-        if COMPARATOR.encode() in text and b'"discreet-manifest/' not in text:
+        if formats.COMPARATOR.encode() in text and b'"discreet-manifest/' not in text:
             raise PublishError(
                 "is a comparison without any guarantee, and no release", where=str(where), do="do not publish it"
             )
-        return Manifest.model_validate_json(text)
+        made = Manifest.model_validate(formats.parsed(text, formats.MANIFEST, str(where)))
+        if made.digest != made.sha256() or made.text().encode() != text:
+            raise PublishError(
+                "has a manifest that was changed: its digest is another",
+                where=str(where),
+                do="restore it from a copy, and compare it with the ledger: `discreet ledger verify --manifest`",
+            )
+        return made
     except FileNotFoundError:
         there = is_uri(str(where)) or Path(as_path(str(where))).exists()
         what = "it is not a release, or not a finished one" if there else "there is no such folder"
@@ -102,7 +132,7 @@ def read(where: str | Path) -> Manifest:
             where=str(where),
             do="name the folder of a release; run `discreet resume` if a run was interrupted",
         ) from None
-    except (ValidationError, OSError):
+    except (ValueError, OSError):
         raise PublishError(
             "has a manifest that cannot be read", where=str(where), do="restore it from a copy"
         ) from None

@@ -7,8 +7,9 @@ import hashlib
 import json
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
+from discreet import formats
 from discreet.errors import PublishError
 from discreet.privacy.exact import Exact
 from discreet.privacy.guarantee import Guarantee
@@ -68,10 +69,11 @@ def read(place: Place, where: str) -> tuple[Measurements, str]:
     """What a folder of measurements says about itself, and the digest of that."""
     try:
         content = place.read(FILE)
-        return Measurements.model_validate_json(content), hashlib.sha256(content).hexdigest()
+        about = Measurements.model_validate(formats.parsed(content, formats.MEASUREMENTS, where))
+        return about, hashlib.sha256(content).hexdigest()
     except FileNotFoundError:
         raise PublishError(
             "holds no measurements", where=where, do="name the folder that a release was told to `keep` them in"
         ) from None
-    except (ValidationError, OSError):
+    except (ValueError, OSError):
         raise PublishError("has measurements that cannot be read", where=where, do="restore them from a copy") from None

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +49,6 @@ class Place(Protocol):
 
     def sha256(self, name: str) -> str: ...
     def remove(self, name: str) -> None: ...
-    def clear(self) -> None: ...
 
 
 class Hashed:
@@ -215,9 +214,9 @@ class Prefix:
             if folder and not any(other.startswith(f"{folder}/") for other in self.names()):
                 system.delete_dir(f"{base}/{folder}")  # the empty object that Arrow leaves for it
 
-    def clear(self) -> None:
+    def clear(self, names: Sequence[str]) -> None:
+        """Remove these files, in this order."""
         system, base = self._open()
-        names = self.names()
         with self._asked():
             for name in names:
                 system.delete_file(f"{base}/{name}")

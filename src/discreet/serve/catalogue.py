@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from discreet import formats
 from discreet.errors import Missing, PublishError
 from discreet.post.cube import Cube
 from discreet.post.cube_model import AxisModel, CubeModel
@@ -87,7 +87,11 @@ class _Release:
                 raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
         if CODEBOOK not in manifest.files:
             raise PublishError("has no codebook", where=str(path), do="publish it again with this version")
-        return cls(path, place, manifest, json.loads(verified(manifest, place, CODEBOOK)))
+        try:
+            book = formats.parsed(verified(manifest, place, CODEBOOK), formats.CODEBOOK, str(path / CODEBOOK))
+        except ValueError:
+            raise PublishError("is no codebook", where=str(path / CODEBOOK), do="restore it from a copy") from None
+        return cls(path, place, manifest, book)
 
     def tables(self) -> list[Table]:
         """All but what cubes are made of: a cube answers for its controls, and better."""

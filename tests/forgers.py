@@ -1,0 +1,29 @@
+"""Manifests as a careful forger would write them: every digest in them is right, and only the ledger knows better."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+
+def restated(text: str | bytes, change: Callable[[dict[str, Any]], object]) -> str:
+    """The text of a manifest that says something else, with a digest that fits: in plain Python, as in the docs."""
+    said = json.loads(text)
+    change(said)
+    plain = {key: value for key, value in said.items() if key not in ("digest", "ledger")}
+    canonical = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    said["digest"] = sha256(canonical.encode()).hexdigest()
+    return json.dumps(said, indent=2, ensure_ascii=False) + "\n"
+
+
+def restate(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    path = folder / "manifest.json"
+    path.write_text(restated(path.read_text(encoding="utf-8"), change), encoding="utf-8")
+
+
+def relist(folder: Path, path: Path) -> None:
+    """A manifest that lists a file as it is now."""
+    restate(folder, lambda said: said["files"].update({path.name: sha256(path.read_bytes()).hexdigest()}))
