@@ -10,6 +10,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
+from discreet import formats
 from discreet.errors import SpecError
 from discreet.spec import Release
 
@@ -77,6 +78,14 @@ def build(data: dict[str, Any], base: Path, name: str = "release", node: yaml.No
     """The release that these keys and values describe."""
     if "base" in data:
         raise SpecError("unknown key 'base'", where=name)
+    if (found := data.get("format", formats.SPEC)) != formats.SPEC or type(found) is not int:
+        raise formats.other(
+            repr(found)[:20],
+            str(formats.SPEC),
+            name,
+            SpecError,
+            f"write `format: {formats.SPEC}` and what the reference says, or use the version of discreet it is for",
+        )
     try:
         release = Release.model_validate({**data, "base": base})
         release.model_dump_json()

@@ -598,3 +598,29 @@ def test_what_could_not_be_read_again_is_not_written(place: Place) -> None:
 def test_ledgers_begun_in_the_same_second_differ(new_place: Callable[[], Place]) -> None:
     heads = {started(new_place()).chain().entries[0].hash for i in range(3)}
     assert len(heads) == 3
+
+
+def relabelled(old: list[Row], version: object) -> list[Row]:
+    """The whole chain of another version, every hash right."""
+    found: list[Row] = []
+    for number, (_, _, body, _) in enumerate(old, start=1):
+        event = json.loads(body)
+        if event["kind"] == "genesis":
+            event["version"] = version
+        if event["kind"] == "commit" and version == 1:
+            del event["manifest"]
+        previous, text = found[-1][3] if found else "", canonical(event)
+        found.append((number, previous, text, entry_hash(number, previous, text)))
+    return found
+
+
+@pytest.mark.parametrize("version", [1, 3, "2", None])
+def test_a_ledger_of_another_version_is_refused_in_one_line(template: Template, version: object) -> None:
+    ledger = forged(template, lambda old: relabelled(old, version))
+    for action in (ledger.verify, ledger.chain, lambda: ledger.reserve(reserve("next"), simulated=False)):
+        with pytest.raises(LedgerError) as caught:
+            action()
+        assert str(caught.value) == (
+            f"ledger: is in format {version}, and this version of discreet reads 2 alone. Begin another and enter what "
+            "was spent with `discreet ledger record`: before 1.0 nothing is converted."
+        )

@@ -273,9 +273,7 @@ def test_bytes_that_others_put_in_place_of_ours_are_not_committed(office: Office
     office.complete()
 
 
-@pytest.mark.parametrize(
-    "name", ["thesis/chapter.tex", "both.simulation.csv/notes.csv", "my.parquet", "x.model.json"]
-)
+@pytest.mark.parametrize("name", ["thesis/chapter.tex", "both.simulation.csv/notes.csv", "my.parquet", "x.model.json"])
 def test_what_the_release_does_not_write_is_never_removed(office: Office, name: str) -> None:
     """Somebody put it there after we had looked: neither `resume` nor `abandon` may take it away. The key goes."""
     with pytest.raises(Crash):

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -28,6 +28,7 @@ from discreet.spec.units import parse_unit
 class Release(Strict):
     """Everything that decides what leaves, and at what cost."""
 
+    format: Literal[1] = 1  # another one is refused before anything else is looked at
     release: Name
     asset: Name
     source: dict[Name, Source] = {}
@@ -199,7 +200,8 @@ class Release(Strict):
 
     @cached_property
     def _canonical(self) -> str:
-        parts = self.model_dump(mode="json", exclude={"source", "engine", "ledger", "output", "keep", "domains"})
+        where = {"format", "source", "engine", "ledger", "output", "keep"}  # how and where, not what
+        parts = self.model_dump(mode="json", exclude={*where, "domains"})
         cells = {name: domain.digest() for t in self.tables for name, domain in self.domains_of(t).items()}
         earnings = [table for table in self.tables if isinstance(table, Earnings)]
         families = {table.name: [family.digest() for family in self.similar_of(table)] for table in earnings}
