@@ -434,15 +434,15 @@ def test_abandon_removes_measurements_from_an_object_store(store: Store, tmp_pat
     assert not store.objects("abandoned/out")
 
 
-def test_abandon_without_the_key_touches_no_prefix(store: Store, tmp_path: Path) -> None:
-    """An entry could name any prefix: only whoever has the key removes something there."""
+def test_abandon_touches_no_prefix_that_an_entry_only_names(store: Store, tmp_path: Path) -> None:
+    """An entry could name any prefix: only what lies beside the release's own mark is removed."""
     office = Office.founded(tmp_path / "office")
     release = office.open(office.measuring(*SMALL, keep=store.uri("others/kept")))
     with pytest.raises(Crash):
-        release.run(office.folder / "out", simulation="suite", observe=Watch("write#1"))
-    before = store.files("others/kept")
+        release.run(office.folder / "out", simulation="suite", observe=Watch("reserve#1"))
+    store.put("others/kept/measurements.json", b"somebody else's")
     abandon(office.ledger, FileKeyStore(tmp_path / "nobody"), "old", "a test")
-    assert store.files("others/kept") == before
+    assert store.files("others/kept") == {"measurements.json": b"somebody else's"}
 
 
 def test_a_prefix_that_is_not_empty_is_refused(store: Store, tmp_path: Path) -> None:

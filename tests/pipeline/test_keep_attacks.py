@@ -33,13 +33,21 @@ def test_controls_that_no_correction_takes_are_refused_before_the_reservation(tm
     unspent(office, office.measuring(flows), office.folder / "out", ParameterError, "tables.flows.correction")
 
 
-def test_a_name_too_long_for_what_is_staged(tmp_path: Path) -> None:
+def test_a_name_too_long_for_a_folder(tmp_path: Path) -> None:
     office = Office.founded(tmp_path / "office")
-    name = "k" * 256
-    long = office.measuring(EARNINGS, release="r" * 60, keep=f"kept/{name}")
+    long = office.measuring(EARNINGS, keep=f"kept/{'k' * 256}")
     unspent(office, long, office.folder / "out", PublishError, "too long a name")
-    long = office.measuring(EARNINGS, release="r" * 60, keep="kept/short")
-    unspent(office, long, office.folder / name, PublishError, "too long a name")
+    short, head = office.measuring(EARNINGS), office.ledger.chain().head
+    with pytest.raises(PublishError, match="too long a name"):
+        office.open(short).run(office.folder / ("k" * 256), simulation="suite")
+    assert office.ledger.chain().head == head
+
+
+def test_what_is_staged_has_a_short_name_however_long_the_others_are(tmp_path: Path) -> None:
+    office, name = Office.founded(tmp_path / "office"), "k" * 255
+    long = office.measuring(EARNINGS, release="r" * 100, keep=f"kept/{name}")
+    office.open(long).run(office.folder / name, simulation="suite")
+    assert {path.name for path in (office.folder / "kept").iterdir()} == {name}
 
 
 def test_a_place_where_another_release_keeps_is_refused(tmp_path: Path) -> None:

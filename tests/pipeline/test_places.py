@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def test_a_cheap_manifest_is_not_published_around_a_dear_table(agency: Agency) -
         cheap.run(agency.folder / "a", observe=at("commit", exchange))
     assert not (agency.folder / "a").exists()
     cheap.resume()
-    assert verify_folder(cheap.ledger, agency.folder / "a").guarantee.epsilon == 1 / 100
+    assert verify_folder(cheap.ledger, agency.folder / "a").guarantee.epsilon == Fraction(1, 100)
 
 
 def test_staged_files_that_vanish_leave_no_manifest(agency: Agency) -> None:
