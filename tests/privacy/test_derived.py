@@ -39,6 +39,17 @@ def ledger(place: Place) -> Ledger:
     return ledger
 
 
+def test_a_day_that_changes_meanwhile_is_not_entered_with_files_of_the_day_before(ledger: Ledger) -> None:
+    """Another writer was first, a moment after midnight; files and manifest have the day before."""
+    midnight = (TIME + dt.timedelta(days=1)).replace(hour=0, minute=0, second=0)
+    ledger.record(recorded("late", time=midnight))
+    head = ledger.chain().head
+    with pytest.raises(LedgerError, match="the day has changed meanwhile"):
+        ledger.derive(derived(time=midnight - dt.timedelta(seconds=20)), simulated=False)
+    assert ledger.chain().head == head
+    ledger.derive(derived(time=midnight + dt.timedelta(seconds=1)), simulated=False)
+
+
 def test_it_costs_nothing(ledger: Ledger) -> None:
     before = ledger.chain()
     entry = ledger.derive(derived(), simulated=False)

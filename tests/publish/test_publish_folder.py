@@ -248,6 +248,19 @@ def test_staging_starts_empty(output: FolderOutput) -> None:
     assert list(output.staging.iterdir()) == list(scratch.iterdir()) == []
 
 
+def test_what_is_abandoned_is_gone_or_named(output: FolderOutput, monkeypatch: pytest.MonkeyPatch) -> None:
+    output.abandon()
+    assert not output.folder.parent.exists()  # nothing was there to be locked
+    staged(output)
+    with monkeypatch.context() as patch:
+        patch.setattr("discreet.publish.place.shutil.rmtree", lambda *_, **__: None)  # as where we have no right to
+        with pytest.raises(PublishError, match="cannot be removed") as caught:
+            output.abandon()
+    assert caught.value.where == str(output.staging)
+    output.abandon()
+    assert list(output.folder.parent.iterdir()) == []
+
+
 def test_releases_and_folders_do_not_share_a_staging(tmp_path: Path) -> None:
     names = [(n, f, r) for n in ("0" * 32, "1" * 32) for f in ("a", "a.b", "b") for r in ("b.c", "c", "r")]
     places = {FolderOutput(tmp_path / f, Owner(n, r)).staging for n, f, r in names}

@@ -25,7 +25,8 @@ from discreet.errors import LedgerError, PublishError, StoreUnavailable
 from discreet.methods import counts
 from discreet.noise.keystore import FileKeyStore
 from discreet.pipeline.run import abandon
-from discreet.publish.folder import Owner, output_at
+from discreet.pipeline.verify import verify_folder
+from discreet.publish.folder import Owner, StoreOutput, output_at
 from discreet.publish.manifest import FILE, read
 from discreet.publish.place import Prefix
 from object_store import BUCKET, Store, admitted, served
@@ -336,6 +337,24 @@ def test_what_could_not_be_cleaned_goes_when_it_is_typed_again(office: Office, m
     with pytest.raises(LedgerError, match="was abandoned"):
         abandon(office.ledger, keys, "r1", "a test")
     assert office.store.objects(office.prefix) == {}
+
+
+def test_crashed_with_manifest_and_mark(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the two last steps: nothing opens it as a release until it is resumed."""
+
+    def crash(self: StoreOutput) -> None:
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StoreOutput, "done", crash)
+        with pytest.raises(Crash):
+            office.run()
+    assert FILE in office.files()
+    with pytest.raises(PublishError, match="files that are not those that were committed"):
+        verify_folder(office.ledger, office.uri)
+    office.release().resume()
+    office.complete()
+    assert verify_folder(office.ledger, office.uri).release == "r1"
 
 
 def test_two_ledgers_at_one_prefix(office: Office) -> None:

@@ -138,9 +138,14 @@ class FolderOutput:
         self._manifest.unlink(missing_ok=True)
 
     def abandon(self) -> None:
-        if any(path.exists() for path in (self.staging, self._scratch, self._manifest)):
+        if self._left():
             with self.alone():
                 self.clean()
+        if left := self._left():  # cleaning does not insist
+            raise PublishError("cannot be removed", where=str(left[0]), do="remove it yourself")
+
+    def _left(self) -> list[Path]:
+        return [path for path in (self.staging, self._scratch, self._manifest) if path.exists()]
 
     def seal(self, files: dict[str, str]) -> None:
         found = Folder(self.staging, self._scratch).names()
