@@ -17,7 +17,7 @@ COMPARATOR = "discreet-comparator/1"  # of what is only there to be compared, an
 AGAIN = "make it again with this version, or read it with the version that wrote it"
 
 
-def parsed(content: bytes, expected: str, where: str, error: type[DiscreetError] = PublishError) -> dict[str, Any]:
+def parsed(content: bytes, expected: str, where: str) -> dict[str, Any]:
     """A JSON document of one format. Of the same kind in another version, it is refused by its version; of no kind,
     ValueError."""
     try:
@@ -29,7 +29,7 @@ def parsed(content: bytes, expected: str, where: str, error: type[DiscreetError]
         return dict(data)
     kind = expected.partition("/")[0]
     if isinstance(found, str) and found.partition("/")[0] == kind:
-        raise other(f"{found[:60]!r}", f"{expected!r}", where, error)
+        raise other(f"{found[:60]!r}", f"{expected!r}", where, PublishError)
     raise ValueError("no such document")
 
 

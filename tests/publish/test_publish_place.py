@@ -227,7 +227,9 @@ def test_a_prefix_keeps_the_same_promises(tmp_path: Path) -> None:
     with pytest.raises(Crash):
         fail(prefix, "v.csv")
     assert prefix.names() == names
-    prefix.clear()
+    prefix.clear(["u.csv"])
+    assert prefix.names() == {"t.csv/part-00000.csv"}
+    prefix.clear(["t.csv/part-00000.csv"])
     assert prefix.names() == set()
 
 
