@@ -95,10 +95,10 @@ def built(folder: Path, weighted: bool) -> Callable[[], object]:
             raise RuntimeError("no cube")
         secret = ReleaseKey.simulation("benchmark").secret("records")
         with open_engine(release.engine) as engine:
-            records = read_records(engine, release, [method], None, clean=False)
+            records = read_records(engine, release, [method], None, counted=not weighted)
             rows: Any = Observations(records, release.unit, secret)
             if not weighted:
-                rows = keep_records(engine, records.joined(), domains_of([method]), release.unit, secret)
+                rows = keep_records(engine, records.joined(engine), domains_of([method]), release.unit, secret)
             cells = bound(engine, method.tabulate(engine, rows)[0].open_inside(), method.spans[0])
             noise = Noise(CELLS, method.design.count_law, method.design.total_law)
             kernel, seen = CubeKernel("cube", noise), 0

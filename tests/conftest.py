@@ -1,4 +1,5 @@
-"""What every test needs: an isolated home, and a look at what was left elsewhere. And what many use: the small agency, a PostgreSQL server."""
+"""What every test needs: an isolated home, and a look at what was left elsewhere. And what many use: the small agency,
+a PostgreSQL server."""
 
 from __future__ import annotations
 

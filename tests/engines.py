@@ -9,19 +9,31 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import ibis
+import pyarrow as pa
 import pytest
 import yaml
 
 import discreet
 from discreet.api import OpenRelease, set_budget
+from discreet.domain import Domain
 from discreet.engine import Engine
+from discreet.engine.audit import coded, inspected
+from discreet.engine.intake.derived import Derived
+from discreet.engine.intake.normalise import plain_type
+from discreet.engine.intake.stream import Intake
+from discreet.engine.joining import Records, take_in
 from discreet.engine.opening import open_engine
+from discreet.engine.tabulate import derived_columns
+from discreet.engine.values import Binned, Observed, with_bins
+from discreet.privacy.unit import Unit
 from discreet.spec import SparkEngineSpec
 
 ENVIRONMENT = "DISCREET_TEST_SPARK"
@@ -125,6 +137,65 @@ def engine(session: Any) -> Iterator[Engine]:
     """An open engine of each kind."""
     with open_engine("duckdb", session) as found:
         yield found
+
+
+# --- records --------------------------------------------------------------------------------------------------------
+
+
+def taken(
+    engine: Engine,
+    source: Any,
+    base: Path,
+    domains: Sequence[Domain],
+    unit: Unit,
+    binned: Sequence[Binned] = (),
+    observed: Sequence[Observed] = (),
+    *,
+    inspect: bool = False,
+    counted: bool = False,
+) -> Records:
+    """One source as a release takes it in: checked, and with its bins."""
+    wanted = derived_columns(domains, binned, observed)
+    if inspect:
+        wanted += inspected(coded(domains), binned, observed)
+    records = take_in(engine, {"records": engine.open(source, base)}, {}, wanted, unit.entity, counted)
+    return replace(records, table=with_bins(records.table, binned))
+
+
+@dataclass(frozen=True)
+class Raw(Derived):
+    """A column as it is, under its own name: for tests of what an engine does with any table."""
+
+    column: str
+    kind: pa.DataType
+
+    @property
+    def type(self) -> pa.DataType:
+        return self.kind
+
+    @property
+    def name(self) -> str:
+        return self.column
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def check(self, column: str, kind: pa.DataType, where: str) -> None:
+        """Anything goes."""
+
+    def make(self, columns: Sequence[pa.Array]) -> pa.Array:
+        return columns[0].cast(self.kind)
+
+
+def read(engine: Engine, source: Any, base: Path, columns: Sequence[str]) -> ibis.Table:
+    """These columns of a source, raw."""
+    if "pyspark" in sys.modules:  # a worker cannot import this module: what is defined here is sent as code
+        from pyspark import cloudpickle
+
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    scan = engine.open(source, base)
+    return engine.take_in(scan, Intake(tuple(Raw(c, plain_type(*scan.kinds[c])) for c in columns)))
 
 
 # --- whole releases -------------------------------------------------------------------------------------------------

@@ -405,3 +405,13 @@ def test_the_nearest_key_or_all_of_them() -> None:
 def test_text_that_cannot_be_encoded_is_refused() -> None:
     with pytest.raises(DiscreetError):
         release(domains={"d": {"values": ["\ud800"]}}, tables=[table()]).digest()
+
+
+@pytest.mark.parametrize("delimiter", ['"', "\0", "\n", "é", "€", "||", ""])
+def test_delimiters_that_no_line_can_be_cut_at_are_refused(delimiter: str) -> None:
+    """Quoted lines would be read, and one without quotes would stop the release, or all be dropped in silence."""
+    from discreet.spec import FileSource
+
+    with pytest.raises(ValueError, match="printable one of ASCII that is no quote"):
+        FileSource(path="a.csv", delimiter=delimiter)
+    assert [FileSource(path="a.csv", delimiter=d).delimiter for d in "\t;| "] == ["\t", ";", "|", " "]

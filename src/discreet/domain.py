@@ -98,6 +98,11 @@ class Attribute:
         absent = [] if self.absent is None else [self.absent]
         return [*names, self.published, list(self.lookup.items()), *absent]
 
+    @cached_property
+    def digest(self) -> str:
+        """A name for the whole declaration."""
+        return hashlib.sha256(json.dumps(self.declaration(), ensure_ascii=False).encode()).hexdigest()[:24]
+
     def within(self, coarse: Attribute) -> Numbers | None:
         """The category of a coarser attribute that each category lies in; None if that does not follow from it."""
         if self.source != coarse.source or self.width != coarse.width or (self.other is None) != (coarse.other is None):

@@ -28,6 +28,7 @@ from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.key import Secret
 from discreet.noise.stream import Stream
 from discreet.spec import FileSource
+from engines import read
 
 SECRET = Secret(bytes(range(32)))
 LAW = DiscreteLaplace(Fraction(1, 2))
@@ -67,7 +68,7 @@ def jobs(engine: Engine, tmp_path: Path) -> ibis.Table:
     (tmp_path / "jobs").mkdir()
     for part in range(3):
         pq.write_table(table.take(np.arange(part, table.num_rows, 3)), tmp_path / "jobs" / f"{part}.parquet")
-    return engine.read(FileSource(path="jobs"), tmp_path, table.column_names)
+    return read(engine, FileSource(path="jobs"), tmp_path, table.column_names)
 
 
 def noise(cells: int) -> np.ndarray[Any, Any]:

@@ -18,6 +18,7 @@ from discreet.engine.content import contents, priorities
 from discreet.engine.duckdb import duckdb_engine
 from discreet.noise.key import Secret
 from discreet.noise.prf import siphash_text
+from engines import read
 
 KEY = bytes(range(16))
 quick = settings(deadline=None)
@@ -150,7 +151,7 @@ def test_an_engine_gives_rows_the_priorities_that_arrow_does(n: int) -> None:
     table = pa.table(columns)
     expected = dict(zip(range(n), priorities(KEY, list(columns.values())).to_pylist(), strict=True))
     with duckdb_engine() as engine:
-        source = engine.read(table.append_column("i", pa.array(range(n))), Path(), [*columns, "i"])
+        source = read(engine, table.append_column("i", pa.array(range(n))), Path(), [*columns, "i"])
         hashed = engine.prioritised(engine.store(source), list(columns), "p", Secret(KEY))
         assert hashed.columns[-1] == "p"
         found = [batch.select(["i", "p"]).to_pydict() for batch in engine.batches(engine.store(hashed))]

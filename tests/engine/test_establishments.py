@@ -18,15 +18,11 @@ import pytest
 from discreet.codelists import flat
 from discreet.domain import Domain
 from discreet.engine import Engine
-from discreet.engine.establishments import (
-    Establishments,
-    Workforce,
-    _by_few_texts,
-    counted_with_sizes,
-    counted_without_large,
-)
-from discreet.engine.joining import Lookup, Records, looked_up
+from discreet.engine.establishments import Establishments, Workforce, counted_with_sizes, counted_without_large
+from discreet.engine.intake.derived import Number
+from discreet.engine.joining import Records, take_in
 from discreet.engine.opening import open_engine
+from discreet.engine.tabulate import derived_columns
 from discreet.errors import SourceError
 from discreet.spec import FileSource
 
@@ -90,6 +86,20 @@ def _code(found: Any, row: dict[str, Any]) -> int | None:
     return found.lookup.get((text,), found.other_code)
 
 
+def jobs_of(
+    engine: Engine,
+    what: Workforce,
+    sources: dict[str, Any],
+    keys: dict[str, str] | None = None,
+    base: Path = Path(),
+    stored: bool = False,
+) -> Establishments:
+    """Jobs, and tables that they are looked up in by these keys."""
+    scans = {name: engine.open(source, base) for name, source in sources.items()}
+    records = take_in(engine, scans, keys or {}, derived_columns([what.attributes]), "id")
+    return Establishments(records.stored(engine) if stored else records, "id")
+
+
 def rows_of(engine: Engine, table: ibis.Table) -> dict[int, tuple[int, ...]]:
     found = [row for batch in engine.batches(table) for row in batch.to_pylist()]
     assert len({row["cell"] for row in found}) == len(found)
@@ -98,7 +108,7 @@ def rows_of(engine: Engine, table: ibis.Table) -> dict[int, tuple[int, ...]]:
 
 PLACE, SEX = attribute("place", PLACES), attribute("sex", SEXES)
 FORMS = {
-    "few texts": Workforce(Domain((PLACE,)), Domain(()), Domain(())),
+    "places": Workforce(Domain((PLACE,)), Domain(()), Domain(())),
     "other": Workforce(Domain((attribute("place", PLACES[:2], "other"),)), Domain(()), Domain(())),
     "nowhere": Workforce(Domain(()), Domain((SEX,)), Domain(())),
     "workers": Workforce(Domain((PLACE,)), Domain((SEX, attribute("age", ["01", "02"], "other", 2))), Domain(())),
@@ -113,9 +123,7 @@ def test_every_cell_against_plain_python(form: str) -> None:
     with open_engine("duckdb") as engine:
         for seed in range(6):
             rows = register(seed)
-            table = engine.store(ibis.memtable(pa.Table.from_pylist(rows)))
-            jobs = Establishments(Records(table), "id")
-            assert _by_few_texts(table, what) == (form == "few texts")
+            jobs = jobs_of(engine, what, {"jobs": pa.Table.from_pylist(rows)}, stored=seed % 2 == 0)
             expected = by_hand(rows, what)
             some = {cell: (n, most) for cell, (n, most, _) in expected.items() if n}
             assert rows_of(engine, jobs.counted(engine, what)) == some
@@ -160,12 +168,12 @@ def test_lookups_neither_add_nor_drop_a_job(twice: bool) -> None:
     with open_engine("duckdb") as engine:
         for seed in range(3):
             rows, rng = register(seed), np.random.default_rng(seed + 100)
-            tables = [engine.store(ibis.memtable(t)) for t in _joined(rows, rng, twice)]
-            lookups = (Lookup("workers", tables[1], "worker", ("sex", "age")), Lookup("w", tables[2], "id", ("place",)))
-            jobs, known = Establishments(Records(tables[0], lookups), "id"), _looked_up(rows)
+            tables = dict(zip(("jobs", "workers", "w"), _joined(rows, rng, twice), strict=True))
+            known = _looked_up(rows)
             if twice:  # of 9 and a missing sex the least is 9, which is no code either
                 assert all(row["sex"] in (None, "1", "2", "7") for row in known)
             for what in FORMS.values():
+                jobs = jobs_of(engine, what, tables, {"workers": "worker", "w": "id"})
                 expected = {cell: (n, most) for cell, (n, most, _) in by_hand(known, what).items() if n}
                 assert rows_of(engine, jobs.counted(engine, what)) == expected
 
@@ -183,12 +191,12 @@ def test_texts_that_share_a_cell_are_added_up_before_the_largest_is_found(kind: 
         if kind == "padded":
             rows = [{**row, "place": {"a": "1", "b": "01", "c": "2"}[row["place"]]} for row in rows]
             by = attribute("place", ["01", "02"], width=2)
-        table = engine.store(ibis.memtable(pa.Table.from_pylist(rows)))
         what = Workforce(Domain((by,)), Domain(()), Domain(()))
-        assert rows_of(engine, Establishments(Records(table), "id").counted(engine, what)) == {0: (7, 7), 1: (5, 5)}
+        jobs = jobs_of(engine, what, {"jobs": pa.Table.from_pylist(rows)})
+        assert rows_of(engine, jobs.counted(engine, what)) == {0: (7, 7), 1: (5, 5)}
 
 
-@pytest.mark.parametrize("name", ["n", "largest", "cell", "discreet"])
+@pytest.mark.parametrize("name", ["n", "largest", "cell", "discreet", "discreet_jobs", "discreet_n", "ID"])
 @pytest.mark.parametrize("joined", [False, True], ids=["one file", "joined"])
 def test_columns_may_be_called_as_ours_are(name: str, joined: bool) -> None:
     """A workplace column `n` must not be taken for the number of jobs."""
@@ -197,41 +205,117 @@ def test_columns_may_be_called_as_ours_are(name: str, joined: bool) -> None:
         listed = pa.table({"id": [1, 2], name: ["a", "b"]})
         by = replace(PLACE, source=(name,))
         what = Workforce(Domain((by,)), Domain(()), Domain(()))
-        if joined:
-            tables = [engine.store(ibis.memtable(t)) for t in (jobs, listed)]
-            records = Records(tables[0], (Lookup("w", tables[1], "id", (name,)),))
-        else:
-            records = Records(engine.store(ibis.memtable(jobs.join(listed, "id"))))
-        assert rows_of(engine, Establishments(records, "id").counted(engine, what)) == {0: (40, 40), 1: (7, 7)}
+        sources = {"jobs": jobs, "w": listed} if joined else {"jobs": jobs.join(listed, "id")}
+        found = jobs_of(engine, what, sources, {"w": "id"} if joined else {})
+        assert rows_of(engine, found.counted(engine, what)) == {0: (40, 40), 1: (7, 7)}
 
 
 @pytest.mark.parametrize("nulls", [0, 1])
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32()], ids=str)
-def test_ids_that_are_no_number_are_missing_whatever_else_is_in_the_file(
+def test_codes_that_are_no_number_are_missing_whatever_else_is_in_the_file(
     tmp_path: Path, nulls: int, kind: pa.DataType
 ) -> None:
-    """DuckDB would decide it for all of them from the least and the largest value that the file lists."""
-    ids = pa.array([math.nan] * 1000 + [1.0, 2.0, 2.0] + [None] * nulls, kind, from_pandas=False)
-    pq.write_table(pa.table({"id": ids}), tmp_path / "jobs.parquet")
+    """An engine would decide it for all of them from the least and the largest value that the file lists."""
+    codes = pa.array([math.nan] * 1000 + [1.0, 2.0, 2.0] + [None] * nulls, kind, from_pandas=False)
+    pq.write_table(pa.table({"id": range(len(codes)), "x": codes}), tmp_path / "jobs.parquet")
+    source = {"jobs": FileSource(path="jobs.parquet")}
+    by = replace(PLACE, source=("x",), lookup={("nan",): 0, ("1",): 1, ("2",): 2})
+    only = Workforce(Domain(()), Domain(()), Domain((by,)), (0,))
     with open_engine("duckdb") as engine:
-        table = engine.read(FileSource(path=str(tmp_path / "jobs.parquet")), tmp_path, ["id"])
-        what = Workforce(Domain(()), Domain(()), Domain(()))
-        for form in (
-            what,
-            replace(what, only=Domain((replace(PLACE, source=("id",), lookup={("nan",): 0}),)), chosen=(0,)),
-        ):
-            cells = rows_of(engine, Establishments(Records(table), "id").counted(engine, form))
-            assert cells == ({0: (3, 2)} if form is what else {})
+        place = Workforce(Domain((by,)), Domain(()), Domain(()))
+        jobs = jobs_of(engine, place, source, base=tmp_path)
+        assert rows_of(engine, jobs.counted(engine, place)) == {1: (1, 1), 2: (2, 1)}
+        assert rows_of(engine, jobs_of(engine, only, source, base=tmp_path).counted(engine, only)) == {}
 
 
-def test_a_column_that_two_tables_have_is_refused() -> None:
+NOWHERE = Workforce(Domain(()), Domain(()), Domain(()))
+
+
+@pytest.mark.parametrize("values", [[1.0, 2.0, 2.0], [math.nan] * 3, []], ids=["whole", "no numbers", "none"])
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.decimal128(9, 2)], ids=str)
+def test_ids_of_a_type_that_could_merge_two_are_refused_whatever_they_are(
+    tmp_path: Path, kind: pa.DataType, values: list[float]
+) -> None:
+    """Real numbers were ids as long as they were numbers; now their type alone refuses them, before any is read."""
+    if pa.types.is_decimal(kind):
+        values = [value for value in values if not math.isnan(value)]
+    pq.write_table(pa.table({"id": pa.array(values, pa.float64()).cast(kind)}), tmp_path / "jobs.parquet")
+    with open_engine("duckdb") as engine, pytest.raises(SourceError, match="says whom a record is about") as refused:
+        jobs_of(engine, NOWHERE, {"jobs": FileSource(path="jobs.parquet")}, base=tmp_path)
+    assert refused.value.where == "source jobs.parquet"
+    assert "as text or as whole numbers" in str(refused.value)
+
+
+IDS: dict[str, pa.Array] = {
+    "text": pa.array(["1", "2", "2", None, "02"]),
+    "whole": pa.array([1, 2, 2, None, 3], pa.int64()),
+    "unsigned": pa.array([2**64 - 1, 2**64 - 2, 2**64 - 2, None, 0], pa.uint64()),
+    "close": pa.array([2**53, 2**53 + 1, 2**53 + 1, None, 2**53 + 2]),  # which doubles would merge
+    "decimal": pa.array([1, 2, 2, None, 3], pa.decimal128(38, 0)),
+    "dictionary": pa.array(["a", "A", "A", None, "á"]).dictionary_encode(),
+    "date": pa.array([0, 1, 1, None, 2], pa.date32()),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_ids_of_any_fit_type_are_told_apart(name: str) -> None:
     with open_engine("duckdb") as engine:
-        one, two = (engine.store(ibis.memtable(pa.table({"id": [1], "x": [1]}))) for _ in range(2))
+        jobs = jobs_of(engine, NOWHERE, {"jobs": pa.table({"id": IDS[name]})})
+        assert rows_of(engine, jobs.counted(engine, NOWHERE)) == {0: (4, 2)}
+
+
+def test_keys_are_matched_as_texts_where_a_table_has_texts(tmp_path: Path) -> None:
+    """1 is "1" and not "01"; between files of one table each value goes by its own file's type."""
+    what = Workforce(Domain((PLACE,)), Domain(()), Domain(()))
+    (tmp_path / "jobs").mkdir()
+    pq.write_table(pa.table({"id": [1, 1, 2, 3]}), tmp_path / "jobs" / "0.parquet")
+    pq.write_table(pa.table({"id": ["1", "01", None]}), tmp_path / "jobs" / "1.parquet")
+    sources = {"jobs": FileSource(path="jobs"), "w": pa.table({"id": ["1", "2", "03", "01"], "place": list("abca")})}
+    with open_engine("duckdb") as engine:
+        jobs = jobs_of(engine, what, sources, {"w": "id"}, tmp_path)
+        assert rows_of(engine, jobs.counted(engine, what)) == {0: (4, 3), 1: (1, 1)}
+
+
+@pytest.mark.parametrize("other", [None, "other"])
+def test_codes_of_columns_in_several_tables(engine: Engine, tmp_path: Path, other: str | None) -> None:
+    """What is declared is the combination, wherever its parts lie: as if all of them were in one table."""
+    pair = flat("pair", ["a1", "a2", "b1"], None, "place", other, "")
+    lookup = {("a", "01"): 0, ("a", "02"): 1, ("b", "01"): 2}
+    pair = replace(pair, source=("place", "sex"), lookup=lookup, width=(None, 2))
+    what = Workforce(Domain((pair,)), Domain(()), Domain(()))
+    places, sexes = ["a", "b", "z", None], [1, 2, 7, None]
+    rows = [{"id": i % 5, "worker": i, "place": p, "sex": s} for i, (p, s) in enumerate(product(places, sexes))]
+    rows.append({"id": 9, "worker": 999, "place": "a", "sex": None})  # not listed
+    for name, columns in {"jobs": ("id", "worker", "place"), "all": ("id", "place", "sex")}.items():
+        pq.write_table(pa.Table.from_pylist(rows).select(columns), tmp_path / f"{name}.parquet")
+    pq.write_table(pa.Table.from_pylist(rows[:-1]).select(["worker", "sex"]), tmp_path / "workers.parquet")
+    files = {name: FileSource(path=f"{name}.parquet") for name in ("jobs", "workers", "all")}
+    apart = {name: files[name] for name in ("jobs", "workers")}
+    found = rows_of(engine, jobs_of(engine, what, apart, {"workers": "worker"}, tmp_path).counted(engine, what))
+    assert found == rows_of(engine, jobs_of(engine, what, {"all": files["all"]}, None, tmp_path).counted(engine, what))
+    codes = Counter(lookup.get((row["place"], f"0{row['sex']}"), None if other is None else 3) for row in rows)
+    assert {cell: n for cell, (n, _) in found.items()} == {c: n for c, n in codes.items() if c is not None}
+
+
+def test_a_column_that_two_tables_have_is_refused(tmp_path: Path) -> None:
+    content = {"one": {"id": [1], "x": [1]}, "two": {"id": [1], "x": [1]}, "bare": {"y": [1]}}
+    for name, columns in content.items():
+        pq.write_table(pa.table(columns), tmp_path / f"{name}.parquet")
+
+    def looked_up(jobs: str, others: str, *columns: str) -> Records:
+        scans = {
+            k: engine.open(FileSource(path=f"{v}.parquet"), tmp_path) for k, v in (("jobs", jobs), ("others", others))
+        }
+        return take_in(engine, scans, {"others": "id"}, map(Number, columns), None)
+
+    with open_engine("duckdb") as engine:
         with pytest.raises(SourceError, match="'x' is in jobs and in others"):
-            looked_up("jobs", one, [("others", two, "id")], ["id", "x"])
-        assert looked_up("jobs", one, [("others", two, "id")], ["id"]).lookups == ()
-        bare = engine.store(ibis.memtable(pa.table({"y": [1]})))
-        for records, further, where in ((bare, two, "source jobs"), (one, bare, "source others")):
+            looked_up("one", "two", "x")
+        assert looked_up("one", "two").lookups == ()
+        for jobs, others in (("bare", "two"), ("one", "bare")):
             with pytest.raises(SourceError, match="has no column 'id'") as refused:
-                looked_up("jobs", records, [("others", further, "id")], ["y"])
-            assert refused.value.where == where
+                looked_up(jobs, others, "y")
+            assert refused.value.where == "source bare.parquet"
+        with pytest.raises(SourceError, match="has no column 'z'") as refused:
+            looked_up("one", "two", "z")
+        assert refused.value.where == "source jobs, others"

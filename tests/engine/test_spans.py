@@ -21,6 +21,7 @@ from discreet.engine.spans import CELL, Ascending, Span, Spans, cells_of
 from discreet.errors import EngineError
 from discreet.noise.key import Secret
 from discreet.noise.stream import Stream
+from engines import read
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 Rows = list[tuple[int, int]]
@@ -209,7 +210,7 @@ def test_only_numbers_in_every_row_have_a_fingerprint(column: pa.Array) -> None:
 
 
 def on(engine: DuckDBEngine, content: Rows) -> Any:
-    return engine.store(engine.read(pa.Table.from_batches([batch(content)]), Path(), [CELL, "n"]))
+    return engine.store(read(engine, pa.Table.from_batches([batch(content)]), Path(), [CELL, "n"]))
 
 
 @given(rows, st.integers(1, 40), st.randoms(use_true_random=False))

@@ -16,11 +16,13 @@ import pytest
 from pyspark import SparkConf
 
 from discreet.engine.fingerprint import FingerprintKernel
+from discreet.engine.intake.derived import Number
+from discreet.engine.intake.stream import Intake
 from discreet.engine.opening import open_engine
 from discreet.engine.spans import Spans
 from discreet.engine.spark.jobs import Jobs
 from discreet.engine.spark.session import _check_encryption
-from discreet.engine.spark.worker import Prioritise, RunKernel, versions
+from discreet.engine.spark.worker import Prioritise, ReadPieces, RunKernel, TakeIn, versions
 from discreet.errors import EngineError, SourceError
 from discreet.spec import FileSource
 from engines import Spark, on_cluster
@@ -32,6 +34,8 @@ def test_a_task_of_other_versions_is_refused_where_it_runs(made_by: tuple[str, s
     for task in (
         RunKernel(FingerprintKernel(), Spans(1, 1), ("cell",), None, made_by),
         Prioritise((0,), "place", None, made_by),
+        TakeIn(Intake((Number("a"),)), made_by),
+        ReadPieces(Intake((Number("a"),)), (), made_by),
     ):
         with pytest.raises(EngineError, match="another discreet or Arrow"):
             list(task(iter(())))
@@ -42,12 +46,12 @@ def test_a_source_that_changed_is_noticed(spark: Spark, tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"a": ["x", "y"]}), path)
     with open_engine("duckdb", spark.session) as engine:
-        engine.read(FileSource(path=str(path)), tmp_path, ["a"])
+        engine.open(FileSource(path=str(path)), tmp_path)
         engine.unchanged()
         os.utime(path, (1, 1))
         with pytest.raises(SourceError, match="changed while it was read"):
             engine.unchanged()
-        engine.read(FileSource(path=str(path)), tmp_path, ["a"])
+        engine.open(FileSource(path=str(path)), tmp_path)
         pq.write_table(pa.table({"a": ["x", "y", "z"]}), path)
         os.utime(path, (1, 1))  # of the same time, but not of the same size
         with pytest.raises(SourceError, match="changed while it was read"):

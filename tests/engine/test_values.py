@@ -22,20 +22,22 @@ from discreet.binning import PSEO, Bins
 from discreet.domain import Domain
 from discreet.engine.audit import Audit, audit
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.joining import Records
-from discreet.engine.tabulate import check_columns, count_cells, keep_records, used_columns, wanted_columns
-from discreet.engine.text import as_text, missing
-from discreet.engine.values import Binned, sampled, value_columns, with_bins
+from discreet.engine.intake.derived import Shown, identifier
+from discreet.engine.intake.stream import Intake
+from discreet.engine.tabulate import count_cells, keep_records
+from discreet.engine.values import Binned, sampled, with_bins
 from discreet.errors import SourceError
 from discreet.methods.histogram import histogram_domain
 from discreet.noise.key import Secret
 from discreet.pipeline.check import lines
-from discreet.privacy.unit import Record
+from discreet.privacy.unit import Person, Record
 from discreet.spec import FileSource, ValuesDomain
 from discreet.spec.earnings import Rule
 from earners import Registrar, arrow, graduates, spec, table
+from engines import taken
 
 SMALL = Bins((-5, 0, 10, 1000))
+INFINITE = pa.array([math.inf, -math.inf, math.nan, 0.0], from_pandas=False)
 laws = settings(
     max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -47,17 +49,17 @@ def found(values: Sequence[Any], kind: pa.DataType, bins: Bins, *rules: Rule, **
     made = Binned("b", "v", bins, rules)
     source = pa.table({"id": range(len(values)), "v": pa.array(values, kind, from_pandas=False), **more})
     with duckdb_engine() as engine:
-        read = with_bins(engine.read(source, Path(), ["id", *dict.fromkeys(made.reads)]), [made])
-        batches = engine.batches(read.order_by("id").select("b"))
+        read = taken(engine, source, Path(), [], Person(column="id", max_records=1), [made]).table
+        batches = engine.batches(read.order_by(identifier("id")).select("b"))
         return [value for batch in batches for value in batch.column(0).to_pylist()]
 
 
 def as_number(value: Any) -> float | Decimal | int | None:
-    """What a value is worth: nothing, if it is not written as people write numbers."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
+    """What a value is worth: nothing, if it is not written as people write numbers, or is not finite."""
     if isinstance(value, str):
-        return float(value) if re.fullmatch(r" *[+-]?[0-9]{1,40}(\.[0-9]{1,20})? *", value, re.ASCII) else None
+        value = float(value) if re.fullmatch(r" *[+-]?[0-9]+(\.[0-9]+)? *", value, re.ASCII) else None
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return None
     return value  # type: ignore[no-any-return]
 
 
@@ -109,6 +111,8 @@ GARBAGE = [
     ".5",
     "7\n",
     "７",
+    "9" * 400,  # no double is so large
+    "-" + "9" * 400,
 ]
 
 
@@ -135,10 +139,10 @@ def test_text_that_is_no_number_is_no_value(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["+10", " 10", "10  ", "10", "010", "10.0", "10.000", "9.99999999999999999999", "9" * 40]
+    "text", ["+10", " 10", "10  ", "10", "010", "10.0", "10.000", "9." + "9" * 20, "9." + "9" * 99, "9" * 40, "9" * 300]
 )
 def test_text_that_is_one(text: str) -> None:
-    assert found([text], TEXT, SMALL) == [2]  # the nearest double of the last but one is 10
+    assert found([text], TEXT, SMALL) == [2]  # the nearest double of 9.99… is 10
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.uint8(), pa.uint64(), pa.float32(), pa.decimal128(9, 0)])
@@ -159,13 +163,15 @@ def test_the_borders_of_pseo(kind: pa.DataType) -> None:
 
 
 def test_what_is_infinite_or_no_number() -> None:
-    assert found([math.inf, -math.inf, math.nan, None], FLOAT, SMALL) == [2, 0, None, None]
+    assert found([math.inf, -math.inf, math.nan, None], FLOAT, SMALL) == [None] * 4
+    for said in ({"at_least": -(2**40)}, {"at_most": 2**40}):
+        assert found([5] * 4, INT, SMALL, rule(column="w", **said), w=INFINITE) == [None, None, None, 1]
 
 
 def test_one_bin_and_no_bins() -> None:
     assert found([-7, 7, None], INT, Bins((0, 1))) == [0, 0, None]
     with duckdb_engine() as engine:
-        read = engine.read(pa.table({"v": [1]}), Path(), ["v"])
+        read = taken(engine, pa.table({"v": [1]}), Path(), [], Record()).table
         assert with_bins(read, []) is read
 
 
@@ -234,7 +240,7 @@ def test_rules_in_words() -> None:
     made = Binned(
         "b", "pay", PSEO, (rule(column="pay", at_least=10_000, at_most=99_999), rule(column="e", equals=["y"]))
     )
-    assert made.reads == ("pay", "pay", "e")
+    assert [column for derived in made.derived for column in derived.reads] == ["pay", "pay", "e"]
     said = made.in_words()
     assert said.startswith("pay: only records with pay at least 10,000 and at most 99,999")
     assert "e one of y count; " in said
@@ -249,7 +255,7 @@ def test_records_without_a_bin_are_in_no_cell() -> None:
     made = Binned("b", "v", SMALL, (rule(at_most=500),))
     source = pa.table({"g": ["x", "x", "z", None, "x", "x"], "v": [-9.0, 5.0, 5.0, 11.0, None, 501.0]})
     with duckdb_engine() as engine:
-        read = with_bins(engine.read(source, Path(), wanted_columns([domain], Record(), [made])), [made])
+        read = taken(engine, source, Path(), [domain], Record(), [made]).table
         rows = keep_records(engine, read, [domain], Record(), Secret(bytes(16)))
         counted = count_cells(engine, rows, domain)
         cells = {
@@ -269,37 +275,46 @@ STRANGE = {
 }
 
 
-def columns_checked(column: pa.Array, made: Binned) -> None:
+def columns_checked(made: Binned, **columns: pa.Array) -> None:
     with duckdb_engine() as engine:
-        read = engine.read(pa.table({"v": column}), Path(), ["v"])
-        check_columns(read, ["v"], "source s", value_columns([made], used_columns([])))
+        taken(engine, pa.table(columns), Path(), [], Record(), [made])
 
 
 @pytest.mark.parametrize("kind", STRANGE)
 def test_a_value_must_be_a_number(kind: str) -> None:
     with pytest.raises(SourceError, match=r"'v' is of type .*, which is no number") as caught:
-        columns_checked(STRANGE[kind], Binned("b", "v", SMALL))
-    assert caught.value.where == "source s"
+        columns_checked(Binned("b", "v", SMALL), v=STRANGE[kind])
+    assert caught.value.where == "source frame"
     assert caught.value.do == "provide it as whole or real numbers"
 
 
 def test_numbers_and_text_are_values() -> None:
     for column in (pa.array([1]), pa.array([1.5]), pa.array(["1"]), pa.array([Decimal("1.5")])):
-        columns_checked(column, Binned("b", "v", SMALL))
+        columns_checked(Binned("b", "v", SMALL), v=column)
 
 
 @pytest.mark.parametrize("said", [{"at_least": 1}, {"at_most": 1}])
 def test_a_rule_of_size_needs_a_number_too(said: dict[str, int]) -> None:
     made = Binned("b", "w", SMALL, (rule(**said),))
-    assert value_columns([made], []) == {"v": False, "w": False}
-    with pytest.raises(SourceError, match="no number"):
-        columns_checked(STRANGE["date"], made)
+    columns_checked(made, v=pa.array([1]), w=pa.array([1]))
+    with pytest.raises(SourceError, match=r"column 'v' .* no number"):
+        columns_checked(made, v=STRANGE["date"], w=pa.array([1]))
 
 
 def test_a_column_of_codes_is_no_column_of_values() -> None:
+    """What is asked of a column is all that is done with it."""
     made = Binned("b", "v", SMALL, (rule(column="w", equals=["1"]), rule(column="x", at_least=1)))
-    assert value_columns([made], []) == {"v": False, "x": False}
-    assert value_columns([made], ["x"]) == {"v": False, "x": True}
+    one, date, real, money = pa.array([1]), STRANGE["date"], pa.array([1.5]), pa.array([Decimal("1.5")])
+    columns_checked(made, v=money, w=date, x=real)
+    for columns, says in (
+        ({"v": date, "w": one, "x": one}, "column 'v' .* no number"),
+        ({"v": one, "w": one, "x": date}, "column 'x' .* no number"),
+        ({"v": one, "w": STRANGE["list"], "x": one}, "column 'w' .* cannot be matched with codes"),
+        ({"v": one, "w": money, "x": one}, "column 'w' .* cannot be matched with codes"),
+        ({"v": one, "x": one}, "has no column 'w'"),
+    ):
+        with pytest.raises(SourceError, match=says):
+            columns_checked(made, **columns)
 
 
 AMBIGUOUS: dict[str, dict[str, Any]] = {
@@ -327,8 +342,9 @@ def looked(values: list[float | None], *rules: Rule) -> Audit:
     made = Binned("b", "v", SMALL, rules)
     domain = histogram_domain(Domain(()), "b", SMALL.count)
     with duckdb_engine() as engine:
-        read = engine.read(pa.table({"v": pa.array(values, FLOAT, from_pandas=False)}), Path(), ["v"])
-        return audit(engine, Records(with_bins(read, [made])), [domain], Record(), [made])
+        source = pa.table({"v": pa.array(values, FLOAT, from_pandas=False)})
+        read = taken(engine, source, Path(), [domain], Record(), [made], inspect=True)
+        return audit(engine, read, [domain], Record(), [made])
 
 
 @laws
@@ -338,11 +354,11 @@ def test_the_audit_counts_who_is_left_out_and_who_lies_below(values: list[float 
     seen = looked(values, rule(at_least=least))
     assert seen.records == len(values)
     found = seen.values[0]
-    assert found.missing == sum(n is None for n in numbers)
-    assert found.unreadable == 0
+    assert found.missing == sum(v is None or math.isnan(v) for v in values)
+    assert found.unreadable == sum(v is not None and math.isinf(v) for v in values)
     assert found.outside == sum(n is not None and n < least for n in numbers)
-    assert seen.values[0].below == sum(n is not None and least <= n < SMALL.borders[0] for n in numbers)
-    assert seen.clean == (seen.values[0].below == 0)
+    assert found.below == sum(n is not None and least <= n < SMALL.borders[0] for n in numbers)
+    assert seen.clean == (found.below == found.unreadable == 0)
     assert seen.attributes == ()  # bins are not a code list that somebody could mend
 
 
@@ -351,22 +367,19 @@ def test_the_audit_counts_who_is_left_out_and_who_lies_below(values: list[float 
 def test_no_number_is_missing_whatever_else_is_in_the_file(
     tmp_path: Path, kind: pa.DataType, others: list[float | None]
 ) -> None:
-    """DuckDB answers `isnan` from the least and the largest value that Parquet lists, which leave NaN out: with one
-    record more or less a thousand others would have counted."""
+    """An engine may answer `isnan` from the least and the largest value that Parquet lists, which leave NaN out: with
+    one record more or less a thousand others would have counted. No engine is asked any more."""
     values = pa.array([math.nan] * 1000 + [25_000.0, 30_000.0, *others], kind, from_pandas=False)
     pq.write_table(pa.table({"pay": values}), tmp_path / "pay.parquet")
     made = Binned("bin", "pay", SMALL, (Rule(column="pay", at_least=1),))
     with duckdb_engine() as engine:
-        read = engine.read(FileSource(path=str(tmp_path / "pay.parquet")), tmp_path, ["pay"])
-        counted = with_bins(read, [made])
-        kept = counted.filter(sampled(counted, made)).aggregate(n=ibis._.count())
-        assert [row["n"] for batch in engine.batches(kept) for row in batch.to_pylist()] == [
-            2 + sum(v is not None for v in others)
-        ]
-        gone = read.filter(missing(read["pay"])).aggregate(n=ibis._.count())
-        assert [row["n"] for batch in engine.batches(gone) for row in batch.to_pylist()] == [
-            1000 + sum(v is None for v in others)
-        ]
+        source = FileSource(path=str(tmp_path / "pay.parquet"))
+        read = taken(engine, source, tmp_path, [], Record(), [made], inspect=True).table
+        kept = read.filter(sampled(read, made)).aggregate(n=ibis._.count())
+        assert [row["n"] for batch in engine.batches(kept) for row in batch.to_pylist()] == [2]
+        for fate, number in (("missing", 1000 + others.count(None)), ("unreadable", others.count(math.inf))):
+            gone = read.filter(made.fates(read)[fate]).aggregate(n=ibis._.count())
+            assert [row["n"] for batch in engine.batches(gone) for row in batch.to_pylist()] == [number]
 
 
 @pytest.mark.parametrize("others", [[], [None], [math.inf]])
@@ -374,9 +387,10 @@ def test_no_number_is_no_code_whatever_else_is_in_the_file(tmp_path: Path, other
     values = pa.array([math.nan, -math.nan, 25.5, 30.0, *others], pa.float64(), from_pandas=False)
     pq.write_table(pa.table({"code": values}), tmp_path / "codes.parquet")
     with duckdb_engine() as engine:
-        read = engine.read(FileSource(path=str(tmp_path / "codes.parquet")), tmp_path, ["code"])
-        texts = [v for batch in engine.batches(read.select(t=as_text(read["code"]))) for v in batch["t"].to_pylist()]
-        assert texts[:4] == [None, None, "25.5", "30"]
+        scan, shown = engine.open(FileSource(path=str(tmp_path / "codes.parquet")), tmp_path), Shown("code", None)
+        read = engine.take_in(scan, Intake((shown,)))
+        texts = [v for batch in engine.batches(read) for v in batch[shown.name].to_pylist()]
+        assert texts == [None, None, "25.5", "30", *[None] * len(others)]
 
 
 def test_leaving_out_breaks_no_rule_and_lying_below_does() -> None:

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from discreet.codelists import flat
 from discreet.domain import Domain
 from discreet.engine import Engine
-from discreet.engine.joining import Records
 from discreet.engine.observations import Observations
 from discreet.engine.opening import open_engine
 from discreet.engine.weighing import Grid, Replicate, Weighed, weigh_cells
@@ -27,6 +26,7 @@ from discreet.noise.key import ReleaseKey
 from discreet.privacy.unit import Person, Record
 from discreet.spec import FileSource
 from discreet.spec.hypercube import Weights
+from engines import taken
 
 DOMAIN = Domain((flat("cell", ["a", "b", "c"], None, "cell", None, ""),))
 NAN, INF = math.nan, math.inf
@@ -46,10 +46,10 @@ def weighed(
     """By cell: n, w, d0, d1."""
     path = folder / f"{sum(1 for _ in folder.iterdir())}.parquet"  # Spark remembers what it has read
     pq.write_table(table, path)
-    read = engine.read(FileSource(path=str(path)), folder, table.column_names)
+    unit, made = unit or Record(), observed(above)
+    taken_in = taken(engine, FileSource(path=str(path)), folder, [DOMAIN], unit, observed=made)
     secret = ReleaseKey.simulation("t").secret("records", "t", length=16)
-    rows = Observations(Records(read), unit or Record(), secret)
-    cells = weigh_cells(engine, rows, DOMAIN, observed(above), grid)
+    cells = weigh_cells(engine, Observations(taken_in, unit, secret), DOMAIN, made, grid)
     assert cells.columns == ("cell", "n", "w", "d0", "d1")
     columns = [list(row.values()) for batch in engine.batches(cells) for row in batch.to_pylist()]
     return {row[0]: tuple(row[1:]) for row in columns}
@@ -152,8 +152,9 @@ def test_some_records_of_each_unit_and_only_of_those_with_a_weight(engine: Engin
 def test_what_the_preflight_counts(engine: Engine, tmp_path: Path) -> None:
     table = records("a" * len(ODD), ODD, ODD, [1.0] * len(ODD))
     pq.write_table(table, tmp_path / "t.parquet")
-    read = engine.read(FileSource(path="t.parquet"), tmp_path, table.column_names)
-    own, replicate, _ = observed()
+    own, replicate, _ = made = observed()
+    source = FileSource(path="t.parquet")
+    read = taken(engine, source, tmp_path, [DOMAIN], Record(), observed=made, inspect=True).table
 
     def counted(fates: dict[str, Any]) -> dict[str, int]:
         flags = read.select(**{name: fate.ifelse(1, 0) for name, fate in fates.items()})

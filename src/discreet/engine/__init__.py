@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,18 +12,24 @@ if TYPE_CHECKING:
     import ibis
     import pyarrow as pa
 
+    from discreet.engine.intake.stream import Intake
+    from discreet.engine.scan import Scan
     from discreet.noise.key import Secret
 
 
 class Engine(Protocol):
     """What a method may ask of an engine. Memory is bounded by the batch, not by the table."""
 
-    unreadable: int  # lines of the source that are no records and were left out
-    cleans: bool  # whether text that is not UTF-8 is missing without being asked
+    @property
+    def unreadable(self) -> int:
+        """Lines of the sources that are no records and were left out, of all that was read so far."""
 
-    def read(self, source: Any, base: Path, wanted: Sequence[str], clean: bool = False) -> ibis.Table:
-        """The wanted columns of confidential records, as far as they are there, lazily; `clean` makes text that is not
-        UTF-8 missing where the engine would stop at it."""
+    def open(self, source: Any, base: Path, wanted: Collection[str]) -> Scan:
+        """Confidential records, opened: the types of the wanted columns are known, as far as they are there (others may
+        be), and no record has been read."""
+
+    def take_in(self, scan: Scan, intake: Intake) -> ibis.Table:
+        """Derived columns of every record, lazily: the only way for confidential values into an engine."""
 
     def unchanged(self) -> None:
         """Refuse if the source may have changed since it was read, where the engine might read it again."""

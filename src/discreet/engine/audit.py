@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import ibis
 from ibis import _
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
-from discreet.engine.joining import Lookup, Records, same
-from discreet.engine.tabulate import ENTITY, N, Rows, code, only_number
-from discreet.engine.text import as_text, missing
-from discreet.engine.values import Binned, Observed, fates
+from discreet.engine.intake.derived import Derived, Fate, Shown, identifier
+from discreet.engine.joining import Lookup, Records
+from discreet.engine.spans import CELL
+from discreet.engine.tabulate import ENTITY, cell_number, number_of, only_number
+from discreet.engine.values import Binned, Observed
 from discreet.privacy.unit import Establishment, Unit
 
 EXAMPLES = 5
@@ -114,6 +115,25 @@ class Audit:
         return not any(broken)
 
 
+def inspected(attributes: Iterable[Attribute], binned: Iterable[Binned], observed: Iterable[Observed]) -> list[Derived]:
+    """What the preflight looks at besides what a release uses."""
+    columns: list[Derived] = []
+    for attribute in attributes:
+        columns += [Fate(attribute), *_shown(attribute)]
+    columns += [column for made in binned for column in made.inspected]
+    columns += [column for made in observed for column in made.inspected]
+    return list({column.name: column for column in columns}.values())
+
+
+def _shown(attribute: Attribute) -> list[Shown]:
+    return [Shown(column, attribute.width_of(j)) for j, column in enumerate(attribute.source)]
+
+
+def coded(domains: Iterable[Domain]) -> list[Attribute]:
+    """The attributes that values are matched with, each once by its name."""
+    return list({a.name: a for d in domains for a in d.attributes if not a.numbered}.values())
+
+
 def audit(
     engine: Engine,
     records: Records,
@@ -125,27 +145,26 @@ def audit(
 ) -> Audit:
     """Look at every rule of a release: records a unit, each attribute that a table is by, each value in bins or bounds,
     tables that records are looked up in, and the `places` that an establishment should have one of."""
-    table = records.joined()
-    attributes = {a.name: a for d in domains for a in d.attributes if not a.numbered}
+    table = engine.store(records.joined(engine)) if records.lookups else records.table
     without, heavy, over, heavy_records = 0, 0, 0, 0
     if unit.entity is not None:
-        entity = table[unit.entity]
-        without = only_number(engine, table.filter(missing(entity)).aggregate(n=_.count()))
+        entity = table[identifier(unit.entity)]
+        without = only_number(engine, table.filter(entity.isnull()).aggregate(n=_.count()))
         if not isinstance(unit, Establishment):  # all its jobs are used, however many
-            sizes = table.filter(~missing(entity)).select(**{ENTITY: entity}).group_by(ENTITY).aggregate(n=_.count())
+            sizes = table.filter(entity.notnull()).select(**{ENTITY: entity}).group_by(ENTITY).aggregate(n=_.count())
             too_many = engine.store(sizes.filter(_.n > unit.records))
             heavy = only_number(engine, too_many.aggregate(n=_.count()))
             heavy_records = only_number(engine, too_many.aggregate(n=_.n.sum().fill_null(0)))
             over = heavy_records - heavy * unit.records
     return Audit(
-        records=only_number(engine, table.aggregate(n=_.count())),
+        records=only_number(engine, table.aggregate(n=number_of(table))),
         unreadable=engine.unreadable,
         without_entity=without,
         heavy_entities=heavy,
         records_over=over,
         records_of_heavy=heavy_records,
-        attributes=tuple(_attribute(engine, table, a) for a in attributes.values()),
-        values=tuple(ValueAudit(made, **_tally(engine, table, fates(table, made))) for made in binned),
+        attributes=tuple(_attribute(engine, table, a) for a in coded(domains)),
+        values=tuple(ValueAudit(made, **_tally(engine, table, made.fates(table))) for made in binned),
         observed=tuple(ObservedAudit(made, **_tally(engine, table, made.fates(table))) for made in observed),
         lookups=tuple(_lookup(engine, records.table, lookup) for lookup in records.lookups),
         divided=sum(_divided(engine, table, unit.entity, place) for place in places if unit.entity is not None),
@@ -158,12 +177,13 @@ def _tally(engine: Engine, table: ibis.Table, rules: Mapping[str, ibis.Value]) -
 
 
 def _lookup(engine: Engine, records: ibis.Table, lookup: Lookup) -> LookupAudit:
-    keys = lookup.table.select(discreet_key=lookup.table[lookup.key]).group_by("discreet_key").aggregate(n=_.count())
+    key = lookup.key.name
+    keys = lookup.table.select(discreet_key=lookup.table[key]).group_by("discreet_key").aggregate(n=_.count())
     keys = engine.store(keys)
-    unmatched = records.anti_join(keys, same(records[lookup.key], keys["discreet_key"]))
+    unmatched = records.anti_join(keys, records[key] == keys["discreet_key"])
     return LookupAudit(
         lookup.name,
-        lookup.key,
+        lookup.key.column,
         unmatched=only_number(engine, unmatched.aggregate(n=_.count())),
         doubled=only_number(engine, keys.filter(_.n > 1).aggregate(n=_.count())),
     )
@@ -171,36 +191,22 @@ def _lookup(engine: Engine, records: ibis.Table, lookup: Lookup) -> LookupAudit:
 
 def _divided(engine: Engine, table: ibis.Table, entity: str, place: Domain) -> int:
     """Establishments whose records lie in two cells or more: each part is hidden by itself."""
-    columns = list(dict.fromkeys(c for a in place.attributes for c in a.source))
-    rows = table.filter(~missing(table[entity])).select(**{ENTITY: table[entity]}, **{c: table[c] for c in columns})
-    each = rows.group_by([ENTITY, *columns]).aggregate(**{N: _.count()})
-    coded = code(engine, each, place)
-    names = [f"discreet_code_{i}" for i in range(len(place.attributes))]
-    cells = coded.filter(*(coded[name].notnull() for name in names)).group_by([ENTITY, *names]).aggregate(n=_.count())
+    column = table[identifier(entity)]
+    rows = table.filter(column.notnull()).select(**{ENTITY: column, CELL: cell_number(table, place)})
+    cells = rows.filter(rows[CELL].notnull()).distinct()
     several = cells.group_by(ENTITY).aggregate(n=_.count()).filter(_.n > 1)
     return only_number(engine, several.aggregate(n=_.count()))
 
 
 def _attribute(engine: Engine, table: ibis.Table, attribute: Attribute) -> AttributeAudit:
-    strict = replace(attribute, other=None)  # so that undeclared values have no code
-    columns = list(dict.fromkeys(attribute.source))
-    grouped = Rows(table.select(*columns), weighted=False).grouped(columns)
-    uncoded = code(engine, grouped, Domain((strict,)))
-    uncoded = engine.store(uncoded.filter(uncoded["discreet_code_0"].isnull()))
-    null = ibis.or_(*(missing(uncoded[c]) for c in columns))
-    shown = uncoded.filter(~null).order_by(ibis.desc(N)).limit(EXAMPLES)
-    examples = [
-        "/".join(str(value) for value in row.values())
-        for batch in engine.batches(shown.select(**_texts(shown, attribute)))
-        for row in batch.to_pylist()
-    ]
+    fate, shown = table[Fate(attribute).name], [column.name for column in _shown(attribute)]
+    undeclared = table.filter(fate == 2)
+    common = undeclared.group_by(shown).aggregate(discreet_times=_.count())
+    common = common.order_by([ibis.desc("discreet_times"), *shown]).limit(EXAMPLES).select(*shown)
+    examples = ["/".join(map(str, row.values())) for batch in engine.batches(common) for row in batch.to_pylist()]
     return AttributeAudit(
         attribute,
-        missing=only_number(engine, uncoded.filter(null).aggregate(n=_[N].sum().fill_null(0))),
-        undeclared=only_number(engine, uncoded.filter(~null).aggregate(n=_[N].sum().fill_null(0))),
+        missing=only_number(engine, table.filter(fate == 1).aggregate(n=_.count())),
+        undeclared=only_number(engine, undeclared.aggregate(n=_.count())),
         examples=tuple(examples),
     )
-
-
-def _texts(table: ibis.Table, attribute: Attribute) -> dict[str, ibis.Value]:
-    return {column: as_text(table[column], attribute.width_of(j)) for j, column in enumerate(attribute.source)}

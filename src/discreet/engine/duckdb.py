@@ -6,8 +6,11 @@ import contextlib
 import inspect
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,14 +18,18 @@ from typing import Any, TypeVar
 import duckdb
 import ibis
 import pyarrow as pa
+import pyarrow.parquet as pq
 from ibis.common.exceptions import IbisError
 
-from discreet.engine import readers
 from discreet.engine.content import priorities
+from discreet.engine.intake.parallel import taken_in
+from discreet.engine.intake.stream import Intake
+from discreet.engine.readers import open_source
+from discreet.engine.scan import Scan
 from discreet.engine.spans import CELL, Ascending, Kernel, Progress, Spans, quiet
 from discreet.engine.withhold import withhold
 from discreet.engine.workspace import workspace
-from discreet.errors import EngineError
+from discreet.errors import DiscreetError, EngineError
 from discreet.noise.key import Secret
 from discreet.noise.stream import Stream
 
@@ -35,12 +42,12 @@ T = TypeVar("T")
 class DuckDBEngine:
     """One in-memory database; `SET` closes it to the network and to extensions that would be fetched."""
 
-    cleans = False
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        for name in ("spill", "tables"):  # the engine's files, and ours
+            (folder / name).mkdir(mode=0o700)
         self._backend: Any = ibis.duckdb.connect(
-            temp_directory=str(folder),
+            temp_directory=str(folder / "spill"),
             temp_file_encryption=True,
             autoinstall_known_extensions=False,
             autoload_known_extensions=False,
@@ -52,9 +59,12 @@ class DuckDBEngine:
             self._limit(limit)
         self._backend.con.execute("SET enable_progress_bar = false")  # it would write to standard output
         self._backend.con.execute("SET arrow_large_buffer_size = true")  # texts of any length
-        self._names = count()
+        self._names, self._files = count(), count()
         self._small: dict[Any, list[pa.RecordBatch]] = {}
-        self.unreadable = 0
+        self._scans: list[Scan] = []
+        self._refusals: list[DiscreetError] = []
+        self._halt = threading.Event()
+        self._thread = ThreadPoolExecutor(max_workers=1)
 
     def _limit(self, size: str) -> None:
         """Memory for tables; beyond it they go to the private folder."""
@@ -66,10 +76,18 @@ class DuckDBEngine:
             )
         self._backend.con.execute(f"SET memory_limit = '{size}'")
 
-    def read(self, source: Any, base: Path, wanted: Sequence[str], clean: bool = False) -> ibis.Table:
-        table, unreadable = readers.read(self._backend, source, base, self.folder, wanted, clean)
-        self.unreadable += unreadable
-        return table
+    @property
+    def unreadable(self) -> int:
+        return sum(sum(scan.unreadable.values()) for scan in self._scans)
+
+    def open(self, source: Any, base: Path, wanted: Collection[str] = ()) -> Scan:  # noqa: ARG002 - it reads no others
+        self._scans.append(open_source(source, base))
+        return self._scans[-1]
+
+    def take_in(self, scan: Scan, intake: Intake) -> ibis.Table:
+        name = self._name()
+        self._backend.con.register(name, _Rows(scan, intake, self._refusals, self._halt))
+        return self._backend.table(name)
 
     def unchanged(self) -> None:
         """Nothing is read twice: what two passes need is stored first."""
@@ -79,7 +97,7 @@ class DuckDBEngine:
 
     def store(self, table: ibis.Table) -> ibis.Table:
         name = self._name()
-        _discreetly(lambda: self._create(name, table))
+        self._discreetly(lambda: self._create(name, table))
         return self._backend.table(name)
 
     def _create(self, name: str, table: ibis.Table) -> None:
@@ -95,8 +113,8 @@ class DuckDBEngine:
         # Ibis 12 streams through a method that DuckDB 2 renamed.
         self._backend._run_pre_execute_hooks(table)  # public tables and functions that it mentions
         sql = self._backend.compile(table)
-        reader = _discreetly(lambda: self._backend.con.sql(sql).to_arrow_reader(BATCH_ROWS))
-        while (batch := _discreetly(lambda: next(reader, None))) is not None:
+        reader = self._discreetly(lambda: self._backend.con.sql(sql).to_arrow_reader(BATCH_ROWS))
+        while (batch := self._discreetly(lambda: next(reader, None))) is not None:
             yield batch
 
     def prioritised(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
@@ -122,8 +140,12 @@ class DuckDBEngine:
         secret: Secret | None = None,
         progress: Progress = quiet,
     ) -> ibis.Table:
-        target = readers.numbered(self.folder)
-        readers.write(target, self.gather(table, spans, kernel, secret, progress), kernel.schema)
+        target = self.folder / "tables" / f"{next(self._files)}.parquet"
+        target.touch(mode=0o600)
+        # Without statistics: no predicate on a value may be answered for many rows at once.
+        with pq.ParquetWriter(target, kernel.schema, write_statistics=False) as writer:
+            for batch in self.gather(table, spans, kernel, secret, progress):
+                writer.write_batch(batch)
         return self._backend.read_parquet(str(target))
 
     def gather(
@@ -156,10 +178,59 @@ class DuckDBEngine:
             self._small[table.op()] = seen
 
     def close(self) -> None:
+        self._thread.shutdown()
         self._backend.disconnect()
+
+    def _discreetly(self, call: Callable[[], T]) -> T:
+        """call(), in a thread of its own, so that Ctrl-C is heard meanwhile; failures are told in our own words."""
+        future = self._thread.submit(call)
+        try:
+            wait([future])
+        except BaseException:
+            self._halt.set()
+            self._backend.con.interrupt()
+            wait([future])
+            raise
+        try:
+            return withhold(
+                future.result,
+                (duckdb.Error, pa.ArrowException, IbisError),
+                "could not be computed; the engine's message is withheld, for it may quote confidential values",
+                "source",
+                "check that it is complete and of the declared types",
+                EngineError,
+            )
+        except EngineError:
+            if not self._refusals:
+                raise
+        refusal = self._refusals.pop()  # ours, which DuckDB has put into words of its own
+        raise refusal
 
     def _name(self) -> str:
         return f"discreet_{next(self._names)}"
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Derived columns as a stream that DuckDB opens anew for every query. It pushes nothing into such a stream but the
+    choice of columns."""
+
+    scan: Scan
+    intake: Intake
+    refusals: list[DiscreetError]
+    halt: threading.Event
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return pa.RecordBatchReader.from_batches(self.intake.schema, self._batches()).__arrow_c_stream__(
+            requested_schema
+        )
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from taken_in(self.intake, self.scan.pieces, self.halt)
+        except DiscreetError as error:
+            self.refusals.append(error)
+            raise
 
 
 def _quoted(name: str) -> str:
@@ -176,14 +247,3 @@ def duckdb_engine() -> Iterator[DuckDBEngine]:
         finally:
             with contextlib.suppress(Exception):
                 engine.close()
-
-
-def _discreetly(call: Callable[[], T]) -> T:
-    return withhold(
-        call,
-        (duckdb.Error, pa.ArrowException, IbisError),
-        "could not be computed; the engine's message is withheld, for it may quote confidential values",
-        "source",
-        "check that it is complete and of the declared types",
-        EngineError,
-    )

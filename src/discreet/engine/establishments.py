@@ -6,10 +6,10 @@ workplaces, or those that its records have. What happens to one job of it never 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
-from operator import add, and_
+from operator import and_
 
 import ibis
 import pyarrow as pa
@@ -17,15 +17,15 @@ from ibis import _
 
 from discreet.domain import Domain
 from discreet.engine import Engine
+from discreet.engine.intake.derived import Cell, identifier
 from discreet.engine.joining import Records
 from discreet.engine.spans import CELL
-from discreet.engine.tabulate import ENTITY, code, only_number
-from discreet.engine.text import missing
+from discreet.engine.tabulate import ENTITY, code_of, number_of, only_number, used_columns
+from discreet.engine.tabulate import cell_number as _cell
 
 N, LARGEST = "discreet_jobs", "discreet_largest"  # no column of the data is called so
 PLACE = "discreet_place"
 WORKER = "discreet_worker"
-FEW = 3  # columns of text that are grouped as fast as their codes are matched
 
 
 @dataclass(frozen=True)
@@ -53,95 +53,68 @@ class Establishments:
 
     def workforce(self, engine: Engine, what: Workforce) -> ibis.Table:
         """Jobs by establishment, workplace cell and worker cell; a worker that does not count has none."""
-        found = self._grouped(engine, what, distinct=False)
-        if self.records.lookups:
+        if not self.records.lookups:
+            found = self._grouped(engine, self.records, what)
+        else:
             # A key that is listed twice gives records twice. That is rare: look afterwards, and only then look closer.
-            found = engine.store(found)
-            before = only_number(engine, self.records.table.aggregate(discreet_number=_.count()))
+            records = self.records.stored(engine)
+            found = engine.store(self._grouped(engine, records, what, distinct=False))
+            before = only_number(engine, records.table.aggregate(discreet_number=number_of(records.table)))
             if only_number(engine, found.aggregate(discreet_sum=found[N].sum().fill_null(0))) != before:
-                found = engine.store(self._grouped(engine, what, distinct=True))
-        return found.filter(~missing(found[ENTITY]), found[PLACE].notnull())
+                found = engine.store(self._grouped(engine, records, what))
+        return found.filter(found[ENTITY].notnull(), found[PLACE].notnull())
 
     def counted(self, engine: Engine, what: Workforce) -> ibis.Table:
         """Of every occupied cell the jobs, and those of the establishment that has most of them."""
-        if self.records.lookups or not _by_few_texts(self.records.table, what):
-            return counted(self.workforce(engine, what), what.workers.cells)
-        columns = list(dict.fromkeys(c for a in what.by.attributes for c in a.source))
-        rows = self.records.table
-        rows = rows.filter(~missing(rows[self.entity])).select(**{ENTITY: rows[self.entity]}, **_named(rows, columns))
-        one = rows.group_by([ENTITY, *columns]).aggregate(**{N: _.count()})
-        cells = one.group_by(columns).aggregate(**{N: one[N].sum(), LARGEST: one[N].max()})
-        coded = code(engine, cells, what.by)
-        number = _cell([coded[f"discreet_code_{i}"] for i in range(len(what.by.shape))], what.by.strides)
-        return _finished(coded.select(**{CELL: number, N: coded[N], LARGEST: coded[LARGEST]}).filter(_[CELL].notnull()))
+        return counted(self.workforce(engine, what), what.workers.cells)
 
-    def _grouped(self, engine: Engine, what: Workforce, distinct: bool) -> ibis.Table:
-        """The first level. Codes are matched before grouping: a cell's number is grouped faster than its many texts.
-        What a table of workplaces says is looked up afterwards, once for an establishment."""
-        later = tuple(lookup for lookup in self.records.lookups if lookup.key == self.entity)
-        sooner = tuple(lookup for lookup in self.records.lookups if lookup.key != self.entity)
-        rows = Records(self.records.table, sooner).joined(distinct)
-        early = [all(c in rows.columns for c in a.source) for a in what.attributes.attributes]
-        columns = [c for a, now in zip(what.attributes.attributes, early, strict=True) if now for c in a.source]
-        rows = rows.select(**{ENTITY: rows[self.entity]}, **_named(rows, dict.fromkeys(columns)))
-        rows = _coded(engine, rows, what, early)
-        workers = range(len(what.by.shape), len(early))
-        ready = all(early[i] for i in workers)  # who counts, and where, is known already
-        if ready:
-            rows = rows.mutate(**{WORKER: _worker(rows, what)})
-        wanted = [i for i, now in enumerate(early) if now and not (ready and i in workers)]
-        keys = [ENTITY, *([WORKER] if ready else []), *(f"discreet_code_{i}" for i in wanted)]
-        grouped = rows.group_by(keys).aggregate(**{N: _.count()})
+    def _grouped(self, engine: Engine, records: Records, what: Workforce, distinct: bool = True) -> ibis.Table:
+        """The first level. What a table of workplaces says is looked up afterwards, once for an establishment."""
+        later = tuple(x for x in records.lookups if x.key.column == self.entity and not records.divided)
+        sooner = tuple(x for x in records.lookups if x not in later)
+        rows = replace(records, lookups=sooner).joined(engine, distinct)
+        keys = {ENTITY: rows[identifier(self.entity)]}
+        # Cells are numbered before grouping where all their codes are known, and where there are any.
+        place, worker = (bool(codes) and _known(rows, codes, cell) for codes, cell in _codes(what))
+        keys |= {PLACE: _cell(rows, what.by)} if place else _there(rows, _codes(what)[0][0])
+        keys |= {WORKER: _worker(rows, what)} if worker else _there(rows, _codes(what)[1][0])
+        grouped = rows.group_by(**keys).aggregate(**{N: number_of(rows)})
         if later:
-            grouped = Records(grouped.rename({self.entity: ENTITY}), later).joined(distinct)
-            grouped = _coded(engine, grouped.rename({ENTITY: self.entity}), what, [not now for now in early])
-        place = _cell([grouped[f"discreet_code_{i}"] for i in range(len(what.by.shape))], what.by.strides)
-        worker = grouped[WORKER] if ready else _worker(grouped, what)
-        return grouped.select(**{ENTITY: grouped[ENTITY], PLACE: place, WORKER: worker, N: grouped[N]})
+            grouped = grouped.mutate(**{identifier(self.entity): grouped[ENTITY]})
+            grouped = Records(grouped, later).joined(engine, distinct)
+        return grouped.select(
+            **{
+                ENTITY: grouped[ENTITY],
+                PLACE: grouped[PLACE] if place else _cell(grouped, what.by),
+                WORKER: grouped[WORKER] if worker else _worker(grouped, what),
+                N: grouped[N],
+            }
+        )
 
 
-def _coded(engine: Engine, rows: ibis.Table, what: Workforce, wanted: Sequence[bool]) -> ibis.Table:
-    """The wanted attributes' codes, each under the number that it has among all of them."""
-    places = [i for i, now in enumerate(wanted) if now]
-    if not places:
-        return rows
-    some = Domain(tuple(what.attributes.attributes[i] for i in places), crossed=False)
-    kept = list(rows.columns)
-    coded = code(engine, rows, some, prefix="discreet_some_")
-    names = {f"discreet_code_{i}": coded[f"discreet_some_{j}"] for j, i in enumerate(places)}
-    return coded.select(**_named(coded, kept), **names)
+def _codes(what: Workforce) -> list[tuple[list[str], Domain]]:
+    """The columns of the workplace's categories and of the worker's, and of which of them there is a cell."""
+    return [(used_columns([what.by]), what.by), (used_columns([what.workers, what.only]), what.workers)]
 
 
-def _worker(rows: ibis.Table, what: Workforce) -> ibis.Table:
+def _known(rows: ibis.Table, codes: Sequence[str], cell: Domain) -> bool:
+    """Whether all codes are there, or the cell that is made of them."""
+    made = set(used_columns([cell])) if Cell(cell).name in rows.columns else set()
+    return all(code in rows.columns or code in made for code in codes)
+
+
+def _there(rows: ibis.Table, columns: Sequence[str]) -> dict[str, ibis.Value]:
+    return {column: rows[column] for column in columns if column in rows.columns}
+
+
+def _worker(rows: ibis.Table, what: Workforce) -> ibis.Value:
     """The worker cell; none for workers that do not count."""
-    first = len(what.by.shape)
-    second = first + len(what.workers.shape)
-    worker = _cell([rows[f"discreet_code_{i}"] for i in range(first, second)], what.workers.strides)
+    worker = _cell(rows, what.workers)
     right = [
-        rows[f"discreet_code_{second + i}"] == ibis.literal(chosen, "int64") for i, chosen in enumerate(what.chosen)
+        rows[code_of(attribute)].cast("int64") == ibis.literal(chosen, "int64")
+        for attribute, chosen in zip(what.only.attributes, what.chosen, strict=True)
     ]
     return reduce(and_, right).ifelse(worker, ibis.null("int64")) if right else worker
-
-
-def _named(table: ibis.Table, columns: Iterable[str]) -> dict[str, ibis.Value]:
-    return {column: table[column] for column in columns}
-
-
-def _by_few_texts(table: ibis.Table, what: Workforce) -> bool:
-    """Whether two texts never share a cell, and few enough columns have them: then texts can be grouped as they are."""
-    columns = [c for a in what.by.attributes for c in a.source]
-    own = all(
-        a.other is None and a.absent is None and a.width is None and len(a.lookup) == len(a.categories)
-        for a in what.by.attributes
-    )
-    texts = all(table[c].type().is_string() for c in columns)
-    return own and texts and 0 < len(columns) <= FEW and not (what.workers.attributes or what.chosen)
-
-
-def _cell(codes: Sequence[ibis.Value], strides: Sequence[int]) -> ibis.Value:
-    """The number of a cell; none if any of its codes is none."""
-    terms = (c * ibis.literal(s, "int64") for c, s in zip(codes, strides, strict=True))
-    return reduce(add, terms, ibis.literal(0, "int64"))
 
 
 def counted(grouped: ibis.Table, cells: int) -> ibis.Table:

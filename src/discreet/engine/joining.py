@@ -6,25 +6,32 @@ the listed values: a function of that key's own entries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import ibis
+import pyarrow as pa
 
 from discreet.engine import Engine
-from discreet.engine.tabulate import check_columns
-from discreet.engine.text import as_text
+from discreet.engine.intake.derived import Category, Cell, Derived, Fate, Identifier, Listed
+from discreet.engine.intake.stream import Intake
+from discreet.engine.scan import Scan
 from discreet.errors import SourceError
 
 
 @dataclass(frozen=True)
 class Lookup:
-    """A table with a key, and the columns of it that are wanted."""
+    """A table with a key, and the derived columns of it that are wanted."""
 
     name: str
     table: ibis.Table
-    key: str
-    columns: tuple[str, ...]
+    key: Identifier
+    columns: tuple[Derived, ...]
+
+    @property
+    def source(self) -> frozenset[str]:
+        """The columns of the source that it gives."""
+        return frozenset(name for column in self.columns for name in column.reads)
 
 
 @dataclass(frozen=True)
@@ -33,56 +40,164 @@ class Records:
 
     table: ibis.Table
     lookups: tuple[Lookup, ...] = ()
+    divided: tuple[Category | Fate, ...] = ()  # of attributes whose columns are in several tables
 
-    def joined(self, distinct: bool = True) -> ibis.Table:
+    def joined(self, engine: Engine, distinct: bool = True) -> ibis.Table:
         """Records with all their columns. Unless `distinct`, a key that is listed twice gives two records: faster, and
         the same if no key is."""
-        found = self.table
+        table = self.table
         for i, lookup in enumerate(self.lookups):
-            listed = lookup.table.select(**{f"discreet_lookup_{i}": lookup.table[lookup.key]}, **_columns(lookup))
+            key = f"discreet_lookup_{i}"
+            listed = lookup.table.select(**{key: lookup.table[lookup.key.name]}, **_columns(lookup))
             if distinct:
-                least = {column: listed[column].min() for column in lookup.columns}
-                listed = listed.group_by(f"discreet_lookup_{i}").aggregate(**least)
-            found = found.left_join(listed, same(self.table[lookup.key], listed[f"discreet_lookup_{i}"]))
-            found = found.drop(f"discreet_lookup_{i}")
-        return found
+                listed = listed.group_by(key).aggregate(**{c.name: listed[c.name].min() for c in lookup.columns})
+            table = table.left_join(listed, table[lookup.key.name] == listed[key]).drop(key)
+            table = table.mutate(**{k: v for column in lookup.columns for k, v in _settled(table, column).items()})
+        for made in self.divided:
+            table = _combined(engine, table, made)
+        return table
 
     def stored(self, engine: Engine) -> Records:
         """One snapshot of every table."""
         lookups = tuple(replace(lookup, table=engine.store(lookup.table)) for lookup in self.lookups)
-        return Records(engine.store(self.table), lookups)
+        return replace(self, table=engine.store(self.table), lookups=lookups)
 
 
 def _columns(lookup: Lookup) -> dict[str, ibis.Value]:
-    return {column: lookup.table[column] for column in lookup.columns}
+    return {column.name: lookup.table[column.name] for column in lookup.columns}
 
 
-def same(one: ibis.Value, two: ibis.Value) -> ibis.Value:
-    """Equal as codes are: SAS has no whole numbers, and one table may have as text what another has as a number."""
-    plain = all(c.type().is_string() for c in (one, two)) or all(c.type().is_integer() for c in (one, two))
-    return one == two if plain else as_text(one) == as_text(two)
+def _settled(table: ibis.Table, column: Derived) -> dict[str, ibis.Value]:
+    """A looked-up column after the rules for records that are not listed, or listed without a value."""
+    value = table[column.name]
+    if not isinstance(column, Listed):
+        return {} if column.unlisted is None else {column.name: value.fill_null(column.unlisted)}
+    attribute, undeclared = column.attribute, len(column.attribute.categories)
+    missing = undeclared if attribute.absent is None else attribute.absent
+    value = value.fill_null(missing)
+    return {Category(attribute).name: value if attribute.other is not None else value.nullif(undeclared)}
 
 
-def looked_up(
-    name: str, records: ibis.Table, further: Sequence[tuple[str, ibis.Table, str]], wanted: Sequence[str]
+def _combined(engine: Engine, table: ibis.Table, made: Category | Fate) -> ibis.Table:
+    """What an attribute makes of the words that its columns have in several tables."""
+    attribute, parts = made.attribute, made.parts()
+    keys = list(attribute.lookup)
+    words = {f"discreet_word_{j}": [part.number(key[j]) for key in keys] for j, part in enumerate(parts)}
+    columns = {name: pa.array(numbers, pa.int32()) for name, numbers in words.items()}
+    listed = engine.public(pa.table({**columns, "discreet_listed": pa.array(attribute.lookup.values(), pa.int32())}))
+    on = [table[part.name] == listed[word] for part, word in zip(parts, words, strict=True)]
+    found = table.left_join(listed, on)
+    value, nothing = found["discreet_listed"], ibis.or_(*(found[part.name].isnull() for part in parts))
+    if isinstance(made, Fate):
+        value = nothing.ifelse(1, value.isnull().ifelse(2, 0)).cast("int32")
+    else:
+        if attribute.absent is not None:
+            value = nothing.ifelse(ibis.literal(attribute.absent, "int32"), value)
+        if attribute.other_code is not None:
+            value = value.fill_null(attribute.other_code)
+    return found.mutate(**{made.name: value}).drop(*words, "discreet_listed")
+
+
+# --- which table has which column -----------------------------------------------------------------------------------
+
+
+def take_in(
+    engine: Engine,
+    scans: Mapping[str, Scan],
+    keys: Mapping[str, str],
+    wanted: Iterable[Derived],
+    entity: str | None,
+    counted: bool = False,
 ) -> Records:
-    """Which table has which wanted column; refused if two have it, for nobody says which is meant."""
-    for other, found, key in further:
-        check_columns(records, [key], f"source {name}")
-        check_columns(found, [key], f"source {other}")
-    tables = [(name, records, ""), *further]
-    having: dict[str, list[str]] = {
-        column: [table for table, found, key in tables if column in found.columns and column != key]
-        for column in wanted
-    }
-    for column, places in having.items():
-        if len(places) > 1:
+    """Every table reduced to its derived columns: records (the first table) and what they are looked up in, each by its
+    key. `counted`: equal records are put together, where nothing tells them apart. Refused by names and types alone."""
+    wanted = list(wanted)
+    first, *further = scans
+    columns = [column for made in wanted for column in made.reads] + ([entity] if entity is not None else [])
+    owner = _owners(scans, keys, dict.fromkeys(columns))
+    if entity is not None and owner[entity] != first:
+        raise SourceError(
+            f"column {entity!r}, which says whom a record is about, is in {owner[entity]}",
+            where=f"source {first}",
+            do="the records themselves must have it: who is listed for a key may depend on somebody else",
+        )
+    _check(scans, owner, wanted)
+    wanted = [part for made in wanted for part in _apart(made, owner, first)]
+    ids = {key: _identifier(scans, key) for key in dict.fromkeys([*keys.values(), *([entity] if entity else [])])}
+    own: dict[str, dict[str, Derived]] = {name: {} for name in scans}
+    divided: list[Category | Fate] = []
+    for made in wanted:
+        homes = {owner[column] for column in made.reads}
+        parts: Sequence[Derived] = [made]
+        if len(homes) > 1 and isinstance(made, Category | Fate):
+            divided.append(made)
+            parts = made.parts()
+        elif homes != {first} and isinstance(made, Category):
+            parts = [Listed(made.attribute)]
+        for part in parts:
+            own[owner[part.reads[0]]][part.name] = part
+    if entity is not None:
+        own[first][ids[entity].name] = ids[entity]
+    used = [name for name in further if own[name]]
+    own[first] |= {ids[keys[name]].name: ids[keys[name]] for name in used}
+    intake = Intake(tuple(own[first].values()))
+    records = engine.take_in(scans[first], replace(intake, counted=counted and intake.countable))
+    lookups = []
+    for name in used:
+        key, given = ids[keys[name]], tuple(own[name].values())
+        lookups.append(Lookup(name, engine.take_in(scans[name], Intake((key, *given))), key, given))
+    return Records(records, tuple(lookups), tuple(divided))
+
+
+def _apart(made: Derived, owner: Mapping[str, str], first: str) -> Sequence[Derived]:
+    """A cell whose columns are not all in the records is numbered later, from its categories."""
+    if isinstance(made, Cell) and any(owner[column] != first for column in made.reads):
+        return made.categories
+    return [made]
+
+
+def _check(scans: Mapping[str, Scan], owner: Mapping[str, str], wanted: Iterable[Derived]) -> None:
+    """Refuse by the types of columns, before any record is looked at."""
+    for made in wanted:
+        for column in made.reads:
+            scan = scans[owner[column]]
+            for kind in sorted(scan.kinds[column], key=str):
+                made.check(column, kind, scan.where)
+
+
+def _identifier(scans: Mapping[str, Scan], column: str) -> Identifier:
+    """Whole numbers only where every table that has the column has them, in all its files."""
+    kinds = [(kind, scan.where) for scan in scans.values() for kind in sorted(scan.kinds.get(column, ()), key=str)]
+    made = Identifier(column, whole=all(Identifier.fits(kind) for kind, _ in kinds))
+    for kind, where in kinds:
+        made.check(column, kind, where)
+    return made
+
+
+def _owners(scans: Mapping[str, Scan], keys: Mapping[str, str], columns: Iterable[str]) -> dict[str, str]:
+    """Which table has which column; refused if two have it, for nobody says which is meant, or none has."""
+    first = next(iter(scans))
+    for name, key in keys.items():
+        for table in (first, name):
+            _there(scans[table], key)
+    owner: dict[str, str] = {}
+    for column in columns:
+        homes = [name for name, scan in scans.items() if column in scan.kinds and keys.get(name) != column]
+        if len(homes) > 1:
             raise SourceError(
-                f"column {column!r} is in {places[0]} and in {places[1]}",
-                where="source " + ", ".join(places),
+                f"column {column!r} is in {homes[0]} and in {homes[1]}",
+                where="source " + ", ".join(homes),
                 do="rename one of them, so that it is clear which is meant",
             )
-    lookups = [
-        Lookup(other, found, key, tuple(c for c in wanted if having[c] == [other])) for other, found, key in further
-    ]
-    return Records(records, tuple(lookup for lookup in lookups if lookup.columns))
+        if not homes:
+            _there(scans[first], column, f"source {', '.join(scans)}" if len(scans) > 1 else None)
+        owner[column] = homes[0]
+    return owner
+
+
+def _there(scan: Scan, column: str, where: str | None = None) -> None:
+    """The source's own names are not repeated: in a file without a header they would be a record."""
+    if column not in scan.kinds:
+        raise SourceError(
+            f"has no column {column!r}", where=where or scan.where, do="correct the name, here or in the source"
+        )

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import reduce
 
 import ibis
-from ibis import _
 
 from discreet.domain import Domain
 from discreet.engine import Engine
+from discreet.engine.intake.derived import identifier
 from discreet.engine.joining import Records
 from discreet.engine.spans import CELL, Progress, quiet
-from discreet.engine.tabulate import N, cell_number, code, limited, used_columns
+from discreet.engine.tabulate import cell_number, limited, used_columns
 from discreet.engine.values import Observed
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Unit
@@ -35,10 +35,10 @@ class Observations:
     def rows(self, engine: Engine, domain: Domain, observed: Sequence[Observed]) -> ibis.Table:
         """The columns of codes, then the raw value of each variable, `discreet_value_0` and so on: every record with
         values; of each unit as many as count, of those whose values can be used."""
-        table = self.records.joined()
+        table = self.records.joined(engine)
         values = {f"discreet_value_{i}": made.raw(table) for i, made in enumerate(observed)}
         codes = used_columns([domain])
-        entity = [] if self.unit.entity is None else [self.unit.entity]
+        entity = [] if self.unit.entity is None else [identifier(self.unit.entity)]
         rows = table.select(**{c: table[c] for c in dict.fromkeys([*codes, *entity])}, **values)
         rows = rows.filter(reduce(operator.and_, (rows[name].notnull() for name in values)))
         if self.unit.entity is None:
@@ -49,14 +49,7 @@ class Observations:
 
     def of(self, engine: Engine, domain: Domain, observed: Sequence[Observed]) -> ibis.Table:
         """Columns `cell`, then the raw value of each variable: every record with a cell and values."""
-        codes, values = used_columns([domain]), [f"discreet_value_{i}" for i in range(len(observed))]
         rows = self.rows(engine, domain, observed)
-        rows = engine.store(rows)  # one snapshot: codes are looked up on the rows that are used
-        if not codes:
-            return rows.select(**{CELL: ibis.literal(0, "int64")}, **{name: rows[name] for name in values})
-        listed = code(engine, rows.group_by(codes).aggregate(**{N: _.count()}), domain)
-        raw = {f"discreet_raw_{i}": listed[c] for i, c in enumerate(codes)}  # a record may have a column `cell`
-        cells = listed.select(**raw, discreet_cell=cell_number(listed, domain))
-        cells = engine.store(cells.filter(cells["discreet_cell"].notnull()))
-        joined = rows.inner_join(cells, [rows[c].identical_to(cells[r]) for c, r in zip(codes, raw, strict=True)])
-        return joined.select(**{CELL: cells["discreet_cell"]}, **{name: rows[name] for name in values})
+        values = {f"discreet_value_{i}": rows[f"discreet_value_{i}"] for i in range(len(observed))}
+        cells = rows.select(**{CELL: cell_number(rows, domain)}, **values)
+        return engine.store(cells.filter(cells[CELL].notnull()))  # one snapshot

@@ -1,13 +1,11 @@
-"""From a record's value to its bin, or to a bounded number: one expression, the same on every engine.
-
-Both are functions of the record alone, so they cost nothing. A record that is not in the sample, or has no value, has
-no bin, and is dropped by the tables that use it.
+"""What a table makes of a record's values: a bin, or a bounded number. A function of the record alone, so it costs
+nothing: a record that is not in the sample, or has no value, has no bin, and is dropped by the tables that use it.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Literal
@@ -16,18 +14,13 @@ import ibis
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.engine.text import as_text, missing
+from discreet.engine.intake.derived import Bin, Derived, Holds, Indicator, Legible, Number
 
 if TYPE_CHECKING:
     from discreet.binning import Bins
     from discreet.spec.earnings import Rule
 
 Floats = NDArray[np.float64]
-
-# A number as people write it, perhaps between blanks. Engines differ in what else they take for one: 1_000, 0x10, 1e5.
-NUMBER = r"^ *([+-]?[0-9]{1,40}([.][0-9]{1,20})?) *$"
-# As programs write it: 7.1e-07, .5, 3. An exponent of three digits could leave what a double holds.
-REAL = r"^ *([+-]?([0-9]{1,40}([.][0-9]{0,40})?|[.][0-9]{1,40})([eE][+-]?[0-9]{1,2})?) *$"
 
 
 @dataclass(frozen=True)
@@ -40,9 +33,26 @@ class Binned:
     sample: tuple[Rule, ...] = ()
 
     @property
-    def reads(self) -> tuple[str, ...]:
-        """The columns that it is made of."""
-        return (self.value, *(rule.column for rule in self.sample))
+    def bin(self) -> Bin:
+        """The value's bin, whether it is in the sample or not."""
+        return Bin(self.value, self.bins)
+
+    @property
+    def rules(self) -> tuple[Holds, ...]:
+        """What must hold for a record to be in the sample."""
+        return tuple(
+            Holds(rule.column, rule.at_least, rule.at_most, None if rule.equals is None else tuple(rule.equals))
+            for rule in self.sample
+        )
+
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        return (self.bin, *self.rules)
+
+    @property
+    def inspected(self) -> tuple[Derived, ...]:
+        """What the preflight looks at besides."""
+        return Legible(self.value, plain=True), Holds(self.value, self.bins.borders[0])
 
     def in_words(self) -> str:
         """The rule, for a plan."""
@@ -51,6 +61,18 @@ class Binned:
         return (
             f"{self.value}: {kept}values below {self.bins.borders[0]:,} belong to the first of {self.bins.count} bins"
         )
+
+    def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
+        """What can become of a record, besides being counted in its bin."""
+        legible = table[self.inspected[0].name]
+        held = reduce(operator.and_, (table[rule.name] for rule in self.rules), ibis.literal(True))
+        inside = (legible == 0) & held
+        return {
+            "missing": legible == 1,
+            "unreadable": legible == 2,
+            "outside": (legible == 0) & ~held,
+            "below": inside & ~table[self.inspected[1].name],
+        }
 
 
 @dataclass(frozen=True)
@@ -65,18 +87,22 @@ class Observed:
     equals: tuple[str, ...] | None = None  # codes that are 1, all others 0
     ranked: bool = False  # among public thresholds, later: here it keeps its own size
 
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        """The column that it is made of."""
+        return (Number(self.column) if self.equals is None else Indicator(self.column, self.equals),)
+
+    @property
+    def inspected(self) -> tuple[Derived, ...]:
+        """What the preflight looks at besides."""
+        return () if self.equals is not None else (Legible(self.column, plain=False),)
+
     def raw(self, table: ibis.Table) -> ibis.Value:
-        """The value as it stands, float64; null where the record has none. What is not a number may still be: an engine
-        would look at its text, which takes longer than all the rest, so `bounded` does it."""
-        column = table[self.column]
-        if self.equals is not None:
-            one = as_text(column).isin(self.equals).fill_null(False).ifelse(1.0, 0.0)
-            return missing(column).ifelse(ibis.null("float64"), one)
-        return _real(column)
+        """The value as it stands, float64; null where the record has none."""
+        return table[self.derived[0].name]
 
     def bounded(self, values: Floats) -> Floats:
-        """Within the bounds; not a number where the record is dropped. Negative zeros, which engines sort differently,
-        become zeros."""
+        """Within the bounds; not a number where the record is dropped."""
         found = values + 0.0
         if self.ranked:
             return found
@@ -94,22 +120,20 @@ class Observed:
 
     def usable(self, values: ibis.Value) -> ibis.Value:
         """Whether `bounded` keeps a raw value: asked of the engine where a record could take another's place."""
-        there = ~missing(values)
+        there = values.notnull()
         return there & values.between(self.low, self.high) if self.outside == "drop" and not self.ranked else there
 
     def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
         """What can become of a record's value, besides being used as it is."""
-        column = table[self.column]
-        none = missing(column)
+        value, nothing = self.raw(table), ibis.literal(False)
         if self.equals is not None:
-            return {"missing": none, "unreadable": ibis.literal(False), "outside": ibis.literal(False)}
-        found = _real(column)
-        there = ~missing(found)
-        beyond = ~found.between(self.low, self.high).fill_null(True)
+            return {"missing": value.isnull(), "unreadable": nothing, "outside": nothing}
+        legible = table[self.inspected[0].name]
+        beyond = ~value.between(self.low, self.high).fill_null(True)
         return {
-            "missing": none,
-            "unreadable": ~none & ~there,
-            "outside": ibis.literal(False) if self.ranked else there & beyond,
+            "missing": legible == 1,
+            "unreadable": legible == 2,
+            "outside": nothing if self.ranked else value.notnull() & beyond,
         }
 
     def told(self, missing: int, unreadable: int, outside: int) -> str:
@@ -134,93 +158,12 @@ class Observed:
         )
 
 
-def _real(column: ibis.Value) -> ibis.Value:
-    """A column as float64, alike on every engine; text that is no number is null."""
-    if column.type().is_decimal():
-        column = column.cast("string")  # engines divide decimals differently; a text they all read correctly
-    return number(column, REAL).cast("float64")
-
-
-def value_columns(binned: Sequence[Binned], codes: Sequence[str], observed: Sequence[Observed] = ()) -> dict[str, bool]:
-    """The columns that are read as numbers, and whether as codes as well."""
-    coded = {*codes, *(made.column for made in observed if made.equals is not None)}
-    real = [made.column for made in observed if made.equals is None]
-    compared = {rule.column for made in binned for rule in made.sample if rule.equals is not None}
-    ranged = [r.column for made in binned for r in made.sample if r.at_least is not None or r.at_most is not None]
-    return {column: column in compared | coded for column in [*(made.value for made in binned), *ranged, *real]}
-
-
-def with_bins(table: ibis.Table, binned: Sequence[Binned]) -> ibis.Table:
+def with_bins(table: ibis.Table, binned: Iterable[Binned]) -> ibis.Table:
     """The table and its bins."""
-    return table.mutate(**{made.name: _bin(table, made) for made in binned}) if binned else table
-
-
-def _bin(table: ibis.Table, made: Binned) -> ibis.Value:
-    place = _place(number(table[made.value]), made.bins.borders[1:-1], 0)
-    return sampled(table, made).ifelse(place, ibis.null("int64"))
-
-
-def _place(value: ibis.Value, borders: Sequence[int], first: int) -> ibis.Value:
-    """How many borders lie at or below a value, by halves: as few comparisons as can be."""
-    if not borders:
-        return ibis.literal(first, "int64")
-    half = len(borders) // 2
-    lower, upper = _place(value, borders[:half], first), _place(value, borders[half + 1 :], first + half + 1)
-    return compared(value, "<", borders[half]).ifelse(lower, upper)
-
-
-def compared(value: ibis.Value, sign: Literal["<", "<=", ">="], border: int) -> ibis.Value:
-    """A comparison that no record can make fail: where the column's type decides it, no value is looked at.
-
-    An engine brings a border to the type of a decimal column, or of an unsigned one, and stops where it does not fit;
-    but only when it meets a record that it must compare. Whether there is such a record must not show.
-    """
-    kind, above, below = value.type(), False, False
-    if kind.is_decimal():
-        if kind.precision is None or kind.scale is None:
-            value = value.cast("float64")
-        else:
-            above, below = (abs(border) >= 10 ** (kind.precision - kind.scale) and s * border > 0 for s in (1, -1))
-    elif kind.is_unsigned_integer():
-        below = border < 0
-    if above or below:
-        return ibis.literal(above == (sign != ">="))
-    return {"<": operator.lt, "<=": operator.le, ">=": operator.ge}[sign](value, border)
+    made = {b.name: sampled(table, b).ifelse(table[b.bin.name].cast("int64"), ibis.null("int64")) for b in binned}
+    return table.mutate(**made) if made else table
 
 
 def sampled(table: ibis.Table, made: Binned) -> ibis.Value:
     """Whether a record has a value and is in the sample; never null."""
-    return reduce(operator.and_, (_holds(table, rule) for rule in made.sample), ~missing(number(table[made.value])))
-
-
-def fates(table: ibis.Table, made: Binned) -> dict[str, ibis.Value]:
-    """What can become of a record, besides being counted in its bin."""
-    value, inside = table[made.value], sampled(table, made)
-    broken = missing(number(value))
-    return {
-        "missing": missing(value),
-        "unreadable": ~missing(value) & broken,
-        "outside": ~broken & ~inside,
-        "below": inside & compared(number(value), "<", made.bins.borders[0]).fill_null(False),
-    }
-
-
-def _holds(table: ibis.Table, rule: Rule) -> ibis.Value:
-    column, parts = table[rule.column], []
-    if rule.at_least is not None:
-        parts.append(compared(number(column), ">=", rule.at_least))
-    if rule.at_most is not None:
-        parts.append(compared(number(column), "<=", rule.at_most))
-    if rule.equals is not None:
-        parts.append(as_text(column).isin(rule.equals))
-    none = missing(number(column)) if rule.equals is None else missing(column)
-    return ~none & reduce(operator.and_, parts).fill_null(False)
-
-
-def number(column: ibis.Value, pattern: str = NUMBER) -> ibis.Value:
-    """A column as numbers; text that is none is missing."""
-    if column.type().is_string():
-        # What matches must be all of it: in Java `$` stands before a last line break, too.
-        plain = (column.re_extract(pattern, 0) == column).fill_null(False) & (column != "")
-        return plain.ifelse(column.re_extract(pattern, 1), ibis.null("string")).cast("float64")
-    return column.cast("float64") if column.type().is_floating() else column
+    return reduce(operator.and_, (table[rule.name] for rule in made.rules), table[made.bin.name].notnull())

@@ -10,19 +10,13 @@ import ibis
 
 from discreet.domain import Domain
 from discreet.engine import Engine
+from discreet.engine.intake.derived import Derived, Number
+from discreet.engine.intake.normalise import WHOLE
 from discreet.engine.observations import Observations
 from discreet.engine.spans import CELL
-from discreet.engine.tabulate import N, cell_number, code, used_columns
-from discreet.engine.text import WHOLE, missing
+from discreet.engine.tabulate import cell_number
 from discreet.engine.values import Observed
 from discreet.privacy.exact import written
-
-
-def finite(values: ibis.Value) -> ibis.Value:
-    """The value, or null where it is infinite or not a number. A comparison would not do: DuckDB answers it for a whole
-    file from the listed least and largest values, which leave out what is not a number, and then one record decides
-    what becomes of others. Of a difference it knows nothing beforehand."""
-    return (values - values == 0).ifelse(values, ibis.null("float64"))
 
 
 @dataclass(frozen=True)
@@ -31,15 +25,12 @@ class Weighed(Observed):
 
     grid: Fraction = Fraction(1)
 
-    def raw(self, table: ibis.Table) -> ibis.Value:
-        return finite(super().raw(table))
-
     def usable(self, values: ibis.Value) -> ibis.Value:
         fits = values <= self.high if self.outside == "drop" else values.notnull()
         return (values > 0).fill_null(False) & fits.fill_null(False)
 
     def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
-        value, none = self.raw(table), missing(table[self.column])
+        value, none = self.raw(table), table[self.inspected[0].name] == 1
         positive = (value > 0).fill_null(False)
         return {"missing": none, "unreadable": ~none & ~positive, "outside": positive & (value > self.high)}
 
@@ -64,11 +55,15 @@ class Replicate(Observed):
 
     weight: str = ""
 
+    @property
+    def derived(self) -> tuple[Derived, ...]:
+        return (*super().derived, Number(self.weight))
+
     def raw(self, table: ibis.Table) -> ibis.Value:
         return self._own(table).fill_null(Weighed(self.weight, self.weight, 0, self.high).raw(table))
 
     def _own(self, table: ibis.Table) -> ibis.Value:
-        return finite(super().raw(table))
+        return super().raw(table)
 
     def usable(self, values: ibis.Value) -> ibis.Value:
         return values.notnull()
@@ -103,8 +98,7 @@ class Grid:
 def weigh_cells(
     engine: Engine, rows: Observations, domain: Domain, observed: Sequence[Observed], grid: Grid
 ) -> ibis.Table:
-    """The occupied cells: columns `cell`, `n`, `w` and `d0`, `d1`, … in steps of the grid. Raw values are grouped
-    first, at the speed of the engine's bare GROUP BY; only their distinct combinations are matched with codes."""
+    """The occupied cells: columns `cell`, `n`, `w` and `d0`, `d1`, … in steps of the grid."""
     table = rows.rows(engine, domain, observed)
     names = [f"discreet_value_{i}" for i in range(len(observed))]
     table = table.filter(observed[0].usable(table[names[0]]))
@@ -116,17 +110,13 @@ def weigh_cells(
     }
     if grid.squared:
         moved["d0"] = (table["discreet_w"] * table["discreet_w"] / float(grid.largest) + 0.5).floor().cast("float64")
-    sums = {"w": table["discreet_w"], **moved}
-    codes = used_columns([domain])
-    grouped = table.group_by(codes).aggregate(
-        **{N: table.count()}, **{f"discreet_{name}": _summed(value.cast("int64")) for name, value in sums.items()}
-    )
-    coded = code(engine, grouped, domain)
-    coded = coded.mutate(discreet_cell=cell_number(coded, domain))
-    coded = coded.filter(coded["discreet_cell"].notnull())
+    table = table.mutate(**{f"discreet_{name}": value for name, value in moved.items()})
+    sums = ("w", *moved)
+    cells = table.mutate(**{CELL: cell_number(table, domain)})
+    cells = cells.filter(cells[CELL].notnull())
     return engine.store(
-        coded.group_by(**{CELL: coded["discreet_cell"]}).aggregate(
-            n=_summed(coded[N]), **{name: _summed(coded[f"discreet_{name}"]) for name in sums}
+        cells.group_by(CELL).aggregate(
+            n=cells.count(), **{name: _summed(cells[f"discreet_{name}"].cast("int64")) for name in sums}
         )
     )
 

@@ -250,7 +250,7 @@ class EmployerMethod:
     def inspect(self, records: Records) -> None:
         """Where a table of workplaces says what an establishment is, attributes in `by` must come from it: nothing else
         is the same for all its jobs. Attributes of workers must not."""
-        listed = {c for lookup in records.lookups if lookup.key == self.unit.entity for c in lookup.columns}
+        listed = {c for lookup in records.lookups if lookup.key.column == self.unit.entity for c in lookup.source}
         for attribute in self.what.only.attributes:
             if len({column in listed for column in attribute.source}) > 1:
                 raise SourceError(

@@ -168,11 +168,11 @@ def _strange(cube: Cube, true: Side) -> list[str]:
 
 def _true(engine: Engine, release: Release, method: HypercubeMethod, frame: Any) -> Side:
     """The exact cube. Of units with too many records others may be kept than the release kept: its key is gone."""
-    records = read_records(engine, release, [method], frame, clean=engine.cleans).stored(engine)
+    records = read_records(engine, release, [method], frame).stored(engine)
     secret = ReleaseKey.generate().secret("records", release.release, length=16)
     rows: Any = Observations(records, release.unit, secret)
     if method.grain == "records":
-        rows = keep_records(engine, records.joined(), [method.design.domain], release.unit, secret)
+        rows = keep_records(engine, records.joined(engine), [method.design.domain], release.unit, secret)
     exact = method.exact(engine, rows)
     names = [name for name in exact.columns if name != CELL]
     dense = {name: np.zeros(method.design.domain.cells) for name in names}

@@ -9,7 +9,7 @@ from discreet.engine import Engine
 from discreet.engine.audit import Audit, EstimateAudit
 from discreet.engine.observations import Observations
 from discreet.engine.opening import open_engine
-from discreet.errors import EngineError, SpecError
+from discreet.errors import SpecError
 from discreet.methods import methods
 from discreet.methods.sensitivity import SensitivityMethod
 from discreet.methods.sensitivity_audit import audit
@@ -27,19 +27,13 @@ def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
     if release.recode is not None:
         raise SpecError("a recoding reads no records", where=f"release {release.release}", do="see `discreet plan`")
     with open_engine(release.engine, session) as engine:
-        try:
-            return _audit(release, engine, frame, clean=False)
-        except EngineError:
-            if engine.cleans:
-                raise
-            return _audit(release, engine, frame, clean=True)
+        return _audit(release, engine, frame)
 
 
-def _audit(release: Release, engine: Engine, frame: Any, clean: bool) -> Audit:
+def _audit(release: Release, engine: Engine, frame: Any) -> Audit:
     tables = methods(release)
-    records = read_records(engine, release, tables, frame, clean)
+    records = read_records(engine, release, tables, frame, inspect=True).stored(engine)
     estimates = [table for table in tables if isinstance(table, SensitivityMethod)]
-    records = records.stored(engine) if estimates else records
     # Which record of a unit is used depends on a release's key: any other key chooses as well.
     rows = Observations(records, release.unit, ReleaseKey.generate().secret("records", release.release, length=16))
     found = audited(engine, release, tables, records)

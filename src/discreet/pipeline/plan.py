@@ -18,6 +18,10 @@ STRICT = (
     "Strict mode: that this release exists tells that no record broke the declared rules. "
     "The promise does not cover what that reveals."
 )
+LOOKED_UP = (
+    "Tables that records are looked up in ({names}) count as given: what one of their rows says of the records that it "
+    "is looked up for is not protected."
+)
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,9 @@ def _recoding(release: Release, asked: Recode, tables: list[Method], ledger: Led
 def total_guarantee(release: Release, tables: list[Method]) -> Guarantee:
     """Tables of one release are functions of the same records: their costs add."""
     total = compose(table.guarantee() for table in tables)
-    return total.model_copy(update={"caveats": (*total.caveats, STRICT)}) if release.strict else total
+    further = [STRICT] if release.strict else []
+    further += [LOOKED_UP.format(names=", ".join(release.join))] if release.join else []
+    return total.model_copy(update={"caveats": (*total.caveats, *further)}) if further else total
 
 
 def composition(total: Guarantee, tables: int, derived_from: str = "") -> str:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from discreet.engine import Engine
-from discreet.engine.audit import Audit, audit
-from discreet.engine.joining import Records, looked_up
-from discreet.engine.tabulate import check_columns, used_columns, wanted_columns
-from discreet.engine.values import Binned, Observed, value_columns, with_bins
+from discreet.engine.audit import Audit, audit, coded, inspected
+from discreet.engine.intake.derived import Cell
+from discreet.engine.joining import Records, take_in
+from discreet.engine.tabulate import derived_columns
+from discreet.engine.values import Binned, Observed, with_bins
 from discreet.errors import SourceError
 from discreet.methods import Method
 from discreet.methods.employer import EmployerMethod
 from discreet.spec import Release
 
 if TYPE_CHECKING:
-    import ibis
-
     from discreet.domain import Domain
 
 
@@ -48,29 +48,33 @@ def _nowhere(release: Release, name: str) -> bool:
     return getattr(release.source[name], "path", None) == ""
 
 
-def read_records(engine: Engine, release: Release, tables: list[Method], frame: Any, clean: bool) -> Records:
-    """Open the source, or the frame in its place (or one frame for each of its names)."""
-    domains, binned = domains_of(tables), binned_of(tables)
+def read_records(
+    engine: Engine, release: Release, tables: list[Method], frame: Any, *, inspect: bool = False, counted: bool = False
+) -> Records:
+    """Open the source, or the frame in its place (or one frame for each of its names), and take in what the tables use.
+    `inspect`: with what the preflight looks at besides. `counted`: equal records may be put together."""
     frames = frame if isinstance(frame, Mapping) else {} if frame is None else {next(iter(release.source)): frame}
     if strange := next((name for name in frames if name not in release.source), None):
         raise SourceError(f"there is no source {strange!r}", where="frame", do=f"name {', '.join(release.source)}")
     if frames and (left := next((n for n in release.source if n not in frames and _nowhere(release, n)), None)):
         raise SourceError(f"there is no frame for source {left!r}", where="frame", do="give one, or where its file is")
-    observed = observed_of(tables)
-    wanted = wanted_columns(domains, release.unit, binned, observed)
-    keys = list(dict.fromkeys(release.join.values()))
-
-    def read(name: str) -> ibis.Table:
-        columns = list(dict.fromkeys([*wanted, *keys]))
-        return engine.read(frames.get(name, release.source[name]), release.base, columns, clean)
-
-    engine.unreadable = 0
-    name, *further = release.source
-    found = looked_up(name, read(name), [(other, read(other), release.join[other]) for other in further], wanted)
-    entity = [release.unit.entity] if release.unit.entity is not None else []
-    values = value_columns(binned, [*used_columns(domains), *entity], observed)
-    check_columns(found.joined(), wanted, f"source {', '.join(release.source)}", values)
+    domains, binned, observed = domains_of(tables), binned_of(tables), observed_of(tables)
+    by_cell = [] if inspect else [t.what for t in tables if isinstance(t, EmployerMethod)]
+    numbered = [Cell(domain) for what in by_cell for domain in (what.by, what.workers) if domain.attributes]
+    others = domains_of([t for t in tables if inspect or not isinstance(t, EmployerMethod)]) + [w.only for w in by_cell]
+    wanted = [*numbered, *derived_columns(others, binned, observed)]
+    if inspect:
+        extra = inspected(coded(domains), binned, observed)
+        wanted = list({column.name: column for column in (*wanted, *extra)}.values())
+    entity = release.unit.entity
+    names = {name for column in wanted for name in column.reads} | {*release.join.values()} | {entity or ""}
+    scans = {
+        name: engine.open(frames.get(name, source), release.base, names) for name, source in release.source.items()
+    }
+    records = take_in(engine, scans, release.join, wanted, entity, counted)
     for table in tables:
         if isinstance(table, EmployerMethod):
-            table.inspect(found)
-    return found if not binned else Records(with_bins(found.joined(), binned))
+            table.inspect(records)
+    if not binned:
+        return records
+    return replace(records, table=with_bins(records.joined(engine), binned), lookups=(), divided=())

@@ -13,7 +13,7 @@ from discreet.engine.fingerprint import bound
 from discreet.engine.observations import Observations
 from discreet.engine.opening import open_engine
 from discreet.engine.tabulate import keep_records
-from discreet.errors import EngineError, SourceError
+from discreet.errors import SourceError
 from discreet.methods import Method
 from discreet.noise.key import ReleaseKey
 from discreet.pipeline.bundle import Tabulated
@@ -28,12 +28,7 @@ if TYPE_CHECKING:
 def tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[Tabulated]:
     """The exact numbers of every table, inside the engine."""
     with open_engine(job.release.engine, job.session) as engine:
-        try:
-            cells = _count(job, engine, tables, key, clean=False)
-        except EngineError:  # text that is not UTF-8, say: no record may stop a release
-            if engine.cleans:
-                raise
-            cells = _count(job, engine, tables, key, clean=True)
+        cells = _count(job, engine, tables, key)
         counted = [
             [Confidential(bound(engine, c.open_inside(), s)) for c, s in zip(found, table.spans, strict=True)]
             for table, found in zip(tables, cells, strict=True)
@@ -43,15 +38,14 @@ def tabulated(job: Job, tables: list[Method], key: ReleaseKey) -> Iterator[Tabul
         yield Tabulated(engine, tables, counted)
 
 
-def _count(
-    job: Job, engine: Engine, tables: list[Method], key: ReleaseKey, clean: bool
-) -> list[list[Confidential[Any]]]:
+def _count(job: Job, engine: Engine, tables: list[Method], key: ReleaseKey) -> list[list[Confidential[Any]]]:
     """Read the source and count every table."""
     release = job.release
-    records = read_records(engine, release, tables, job.frame, clean)
-    job.observe("read", 1, 1)
     by_record = [table for table in tables if table.grain == "records"]
     grains = {table.grain for table in tables}
+    counted = grains == {"records"} and not release.strict  # if nothing tells equal records apart
+    records = read_records(engine, release, tables, job.frame, inspect=release.strict, counted=counted)
+    job.observe("read", 1, 1)
     if release.strict or len(grains) > 1 or ("observations" in grains and len(tables) > 1):
         records = records.stored(engine)  # what is looked at is what will be counted
     if release.strict and not audited(engine, release, tables, records).clean:
@@ -65,7 +59,7 @@ def _count(
     rows: Any = None
     if by_record:
         domains, binned = domains_of(by_record), binned_of(by_record)
-        rows = keep_records(engine, records.joined(), domains, release.unit, secret, binned)
+        rows = keep_records(engine, records.joined(engine), domains, release.unit, secret, binned)
     given = {
         "records": rows,
         "establishments": Establishments(records, release.unit.entity or ""),

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag
 
 from discreet import pgurl
 from discreet.spec.strict import Strict
+
+
+def _delimiter(text: str) -> str:
+    if len(text) != 1 or text == '"' or not (text == "\t" or (text.isascii() and text.isprintable())):
+        raise ValueError("is one character: a tab, or a printable one of ASCII that is no quote")
+    return text
 
 
 class FileSource(Strict):
@@ -19,7 +25,7 @@ class FileSource(Strict):
 
     path: str
     format: Literal["parquet", "csv", "sas", "stata"] | None = None
-    delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
+    delimiter: Annotated[str, AfterValidator(_delimiter)] | None = None
     labels: Literal["codes", "text"] = "codes"
     catalog: str | None = None
 

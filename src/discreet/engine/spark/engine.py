@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 from types import TracebackType
@@ -18,10 +18,24 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StructType
 from pyspark.storagelevel import StorageLevel
 
+from discreet.engine.intake.stream import Intake
+from discreet.engine.scan import Scan
 from discreet.engine.spans import CELL, Kernel, Progress, Spans, quiet
 from discreet.engine.spark.jobs import Jobs, discreetly
-from discreet.engine.spark.reading import cleaned, files_of, found_at, known, quoted, schema_of
-from discreet.engine.spark.worker import SPAN, Prioritise, RunKernel, versions
+from discreet.engine.spark.reading import (
+    NO_STATISTICS,
+    FrameScan,
+    chosen,
+    files_of,
+    listed,
+    of_frame,
+    only,
+    quoted,
+    states,
+    uri_of,
+    without_statistics,
+)
+from discreet.engine.spark.worker import SPAN, Prioritise, ReadPieces, RunKernel, TakeIn, versions
 from discreet.errors import SourceError
 from discreet.noise.key import Secret
 from discreet.spec import FileSource
@@ -37,13 +51,14 @@ _SETTINGS = {
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",  # small tables in few pieces
     "spark.sql.parquet.mergeSchema": "false",
+    **NO_STATISTICS,
 }
 
 
 class SparkEngine:
     """One session beside the user's, with settings and names of its own; what it kept is gone when it is closed."""
 
-    cleans = True
+    unreadable = 0  # Parquet has no such lines
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session.newSession()
@@ -56,42 +71,52 @@ class SparkEngine:
         self._kept: list[DataFrame] = []
         self._snapshots: list[Any] = []
         self._sent: list[Any] = []
-        self._sources: list[tuple[list[str], StructType, list[str]]] = []
-        self.unreadable = 0
+        self._uris: list[tuple[str, StructType, list[str]]] = []
+        self._files: list[tuple[list[Path], list[tuple[str, int, int]]]] = []
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
-    def read(self, source: Any, base: Path, wanted: Sequence[str], clean: bool = False) -> ibis.Table:  # noqa: ARG002 - it always cleans
+    def open(self, source: Any, base: Path, wanted: Collection[str] = ()) -> Scan:
         if isinstance(source, DataFrame):
             # A frame may answer differently each time it is computed: one snapshot, and no way back to its source.
-            snapshot = self._jobs.run(
-                lambda: source.select(*known(source, wanted)).localCheckpoint(True, StorageLevel.MEMORY_AND_DISK)
-            )
+            used = only(source, wanted, "source frame")
+            with without_statistics(source.sparkSession):
+                snapshot = self._jobs.run(lambda: used.localCheckpoint(True, StorageLevel.MEMORY_AND_DISK))
             self._snapshots.append(discreetly(lambda: snapshot._jdf.queryExecution().logical().rdd()))
-            return self._view(cleaned(self._adopted(snapshot), wanted))
+            return of_frame(self._adopted(snapshot), "source frame")
         if not isinstance(source, FileSource):
             raise SourceError(
                 "is not read by Spark here",
                 where="source",
                 do="name a Parquet path, or pass a DataFrame of the session; other sources run on DuckDB",
             )
-        where = f"source {source.path}"
-        paths, kinds = found_at(source, base, wanted, where)
-        frame = self._scan(paths, where, None if kinds is None else schema_of(kinds))
-        self._sources.append((paths, frame.schema, files_of(frame)))
-        if kinds is not None and len(self._sources[-1][2]) != len(paths):  # it leaves out names like _x and x._COPYING_
-            raise SourceError("has a file whose name Spark passes over", where=where, do="rename it")
-        unsigned = None if kinds is None else [name for name, kind in kinds.items() if kind == pa.uint64()]
-        return self._view(cleaned(frame, wanted, unsigned))
+        if (uri := uri_of(source)) is not None:
+            frame = self._scan(uri)
+            self._uris.append((uri, frame.schema, listed(frame)))
+            return of_frame(frame, f"source {uri}")
+        scan, paths = files_of(source, base)
+        self._files.append((paths, states(paths)))
+        return scan
 
-    def _scan(self, paths: list[str], where: str, schema: StructType | None = None) -> DataFrame:
+    def take_in(self, scan: Scan, intake: Intake) -> ibis.Table:
+        schema = from_arrow_schema(intake.schema)
+        if isinstance(scan, FrameScan) and scan.frame is not None:
+            taken = chosen(scan.frame, intake.reads).mapInArrow(TakeIn(intake, versions()), schema)
+        else:
+            tasks = min(len(scan.pieces), max(4 * self._context.defaultParallelism, 1))
+            numbers = self._session.range(0, len(scan.pieces), 1, max(tasks, 1))
+            taken = numbers.mapInArrow(ReadPieces(intake, tuple(scan.pieces), versions()), schema)
+        return self._view(taken)
+
+    def _scan(self, uri: str, schema: StructType | None = None) -> DataFrame:
         """A scan without columns made from folder names. A schema that is known need not be read again."""
-        reader = self._session.read.option("recursiveFileLookup", "true")
+        # All files' types are compared: one that has others is refused, not met in the middle.
+        reader = self._session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true")
         return discreetly(
-            lambda: (reader if schema is None else reader.schema(schema)).parquet(*paths),
-            "does not exist, or is not readable as Parquet",
-            where,
-            "check the path as Spark sees it, and that every worker can read it",
+            lambda: (reader if schema is None else reader.schema(schema)).parquet(uri),
+            "does not exist, is not readable as Parquet, or its files disagree about a column's type",
+            f"source {uri}",
+            "check the path as Spark sees it, that every worker can read it, and that all files have one schema",
         )
 
     def _adopted(self, frame: DataFrame) -> DataFrame:
@@ -109,9 +134,9 @@ class SparkEngine:
 
     def unchanged(self) -> None:
         """A lost worker's rows are computed again from the source: refuse if its files are not what they were."""
-        for paths, schema, before in self._sources:
-            if files_of(self._scan(paths, "source", schema)) != before:
-                raise SourceError("changed while it was read", where="source", do="let it rest and run again")
+        same = all(states(paths) == before for paths, before in self._files)
+        if not same or any(listed(self._scan(uri, schema)) != before for uri, schema, before in self._uris):
+            raise SourceError("changed while it was read", where="source", do="let it rest and run again")
 
     def public(self, table: pa.Table) -> ibis.Table:
         return self._view(self._session.createDataFrame(table).hint("broadcast"))

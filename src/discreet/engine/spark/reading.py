@@ -1,121 +1,122 @@
-"""What Spark reads: which files, which columns, and how their values become what DuckDB would read."""
+"""What Spark reads: files by their row groups, as DuckDB's engine does; other sources as frames of Spark."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-from pyspark.sql.types import (
-    BooleanType,
-    ByteType,
-    DataType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
-    IntegerType,
-    LongType,
-    ShortType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import DataType
 
 from discreet.engine import readers
+from discreet.engine.kinds import Unfit
+from discreet.engine.readers import parquet
+from discreet.engine.scan import Scan
 from discreet.engine.spark.jobs import discreetly
-from discreet.engine.withhold import withhold
 from discreet.errors import SourceError
 from discreet.spec import FileSource
 from discreet.words import as_path, is_uri
 
-_UINT64 = DecimalType(20, 0)  # how Spark reads Parquet's unsigned 64-bit integers
-_TYPES: dict[pa.DataType, DataType] = {
-    pa.bool_(): BooleanType(),
-    pa.int8(): ByteType(),
-    pa.int16(): ShortType(),
-    pa.int32(): IntegerType(),
-    pa.int64(): LongType(),
-    pa.uint8(): ShortType(),
-    pa.uint16(): IntegerType(),
-    pa.uint32(): LongType(),
-    pa.uint64(): _UINT64,
-    pa.float32(): FloatType(),
-    pa.float64(): DoubleType(),
-    pa.null(): IntegerType(),
+# No predicate on a value may be answered for many records at once, from what a file or a cache lists of them.
+NO_STATISTICS = {
+    "spark.sql.parquet.filterPushdown": "false",
+    "spark.sql.parquet.aggregatePushdown": "false",
+    "spark.sql.orc.filterPushdown": "false",
+    "spark.sql.orc.aggregatePushdown": "false",
+    "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
+    "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
 }
-Types = dict[str, pa.DataType]
 
 
-def found_at(source: FileSource, base: Path, wanted: Sequence[str], where: str) -> tuple[list[str], Types | None]:
-    """What Spark is to read: a URI as it stands, or the files that a path of this machine means, and their types."""
-    if is_uri(source.path):
-        _only_parquet(source.format or "parquet", where)
-        return [source.path], None
+@dataclass(frozen=True)
+class FrameScan(Scan):
+    """Rows that Spark itself reads."""
+
+    frame: DataFrame | None = None
+
+
+def files_of(source: FileSource, base: Path) -> tuple[Scan, list[Path]]:
+    """The files that a path of this machine means; every worker must be able to read them."""
+    where = f"source {source.path}"
     files, kind = readers.find(base / as_path(source.path), source.format, where)
-    _only_parquet(kind, where)
-    kinds = withhold(
-        lambda: readers.types(files, wanted, where), (Exception,), "is not readable as Parquet", where, "check the file"
-    )
-    return [f"file://{_literal(path.absolute())}" for path in files], kinds
+    only_parquet(kind, where)
+    paths = [path.absolute() for path in files]
+    return parquet.scan(paths, where), paths
 
 
-def _only_parquet(kind: str, where: str) -> None:
+def only_parquet(kind: str, where: str) -> None:
     if kind != "parquet":
         raise SourceError(f"is {kind}: Spark reads Parquet here", where=where, do="convert it, or run on DuckDB")
 
 
-def schema_of(kinds: Types) -> StructType | None:
-    """What Spark need not infer: it would stop at columns that nobody wants, such as times in nanoseconds."""
-    known = [StructField(name, found) for name, kind in kinds.items() if (found := _type(kind)) is not None]
-    return StructType(known) if len(known) == len(kinds) else None
+def states(paths: Sequence[Path]) -> list[tuple[str, int, int]]:
+    """Files with their sizes and times of change."""
+    try:
+        return [(str(path), (state := path.stat()).st_size, state.st_mtime_ns) for path in paths]
+    except OSError:
+        return []
 
 
-def _type(kind: pa.DataType) -> DataType | None:
-    """The type that Spark reads for a column of codes; none for others, which will be refused by name."""
-    if pa.types.is_dictionary(kind):
-        return _type(kind.value_type)
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return StringType()
-    return DateType() if pa.types.is_date(kind) else _TYPES.get(kind)
+def only(frame: DataFrame, wanted: Collection[str], where: str) -> DataFrame:
+    """Some columns of a frame, found by their exact names, whatever its session takes for equal."""
+    names = _distinct(frame, where)
+    places = [i for i, name in enumerate(names) if name in wanted]
+    numbered = frame.toDF(*(f"column_{i}" for i in range(len(names))))
+    return numbered.select(*(f"column_{i}" for i in places)).toDF(*(names[i] for i in places))
 
 
-def _literal(path: Path) -> str:
-    """A path in which Spark finds nothing to expand."""
-    return re.sub(r"([\\*?\[\]{},])", r"\\\1", str(path))
+def _distinct(frame: DataFrame, where: str) -> list[str]:
+    names = frame.columns
+    if len(set(names)) < len(names):
+        raise SourceError("has two columns of one name", where=where, do="rename one of them")
+    return names
+
+
+def of_frame(frame: DataFrame, where: str) -> FrameScan:
+    """A frame's columns and types."""
+    _distinct(frame, where)
+    kinds = {field.name: frozenset([_arrow(field.dataType)]) for field in frame.schema.fields}
+    return FrameScan(where, kinds, (), {}, frame)
+
+
+def _arrow(kind: DataType) -> pa.DataType:
+    try:
+        return to_arrow_type(kind, prefers_large_types=True)
+    except PySparkException:  # what Arrow does not know is refused by its name
+        return Unfit(kind.simpleString())
 
 
 def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def known(frame: DataFrame, wanted: Sequence[str]) -> list[Any]:
-    return [F.col(quoted(name)) for name in wanted if name in frame.columns] or [F.lit(0).alias("discreet_row")]
+def chosen(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """These columns, under names that are no syntax to anybody."""
+    plain = frame.select(*(F.col(quoted(name)) for name in columns)) if columns else frame.select(F.lit(0))
+    return plain.toDF(*(f"column_{i}" for i in range(max(len(columns), 1))))
 
 
-def cleaned(frame: DataFrame, wanted: Sequence[str], unsigned: Sequence[str] | None = None) -> DataFrame:
-    """The wanted columns, with text that is not UTF-8 missing, as DuckDB has it. `unsigned` says which are unsigned
-    64-bit integers, where that is known."""
-    kinds = {field.name: field.dataType for field in frame.schema.fields}
-    columns = []
-    for name in wanted:
-        if name in kinds:
-            column = F.col(quoted(name))
-            if isinstance(kinds[name], StringType):
-                column = F.try_validate_utf8(column)
-                if kinds[name] != StringType():  # codes are equal if their bytes are
-                    column = F.collate(column, "UTF8_BINARY")
-            elif kinds[name] == _UINT64 and (unsigned is None or name in unsigned):
-                column = column.cast("string")
-            columns.append(column.alias(name))
-    return frame.select(*columns) if columns else frame.select(F.lit(0).alias("discreet_row"))
+@contextmanager
+def without_statistics(session: SparkSession) -> Iterator[None]:
+    """The settings of a session that is not ours, for as long as a frame of it is computed."""
+    before = {key: session.conf.get(key, None) for key in NO_STATISTICS}
+    for key, value in NO_STATISTICS.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            session.conf.unset(key) if old is None else session.conf.set(key, old)
 
 
-def files_of(frame: DataFrame) -> list[str]:
+def listed(frame: DataFrame) -> list[str]:
     """The files of a scan with their sizes and times of change, as Spark listed them."""
 
     def files() -> str:
@@ -123,3 +124,11 @@ def files_of(frame: DataFrame) -> list[str]:
         return str(leaf.relation().location().allFiles().mkString("\n"))
 
     return re.sub(r"access_time=-?\d+", "", discreetly(files)).splitlines()
+
+
+def uri_of(source: FileSource) -> str | None:
+    """Where a source lies, if Spark is to look for it."""
+    if not is_uri(source.path):
+        return None
+    only_parquet(source.format or "parquet", f"source {source.path}")
+    return source.path

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.engine.content import priorities
+from discreet.engine.intake.stream import Intake
+from discreet.engine.scan import Piece
 from discreet.engine.spans import CELL, Kernel, Spans
 from discreet.engine.workspace import no_core_dumps
 from discreet.errors import DiscreetError, EngineError
@@ -76,6 +78,30 @@ class Prioritise:
         for batch in batches:
             order = priorities(self.secret.value, [batch.column(column) for column in self.columns])
             yield batch.append_column(self.name, order)
+
+
+@dataclass(frozen=True)
+class TakeIn:
+    """Raw values of a frame in, derived columns out."""
+
+    intake: Intake
+    made_by: tuple[str, str]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return discreetly(self.intake(batches), self.made_by)
+
+
+@dataclass(frozen=True)
+class ReadPieces:
+    """Numbers of pieces in, derived columns of their rows out."""
+
+    intake: Intake
+    pieces: tuple[Piece, ...]
+    made_by: tuple[str, str]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        numbers = (number for batch in batches for number in batch.column(0).to_pylist())
+        return discreetly(self.intake.over(self.pieces[number] for number in numbers), self.made_by)
 
 
 def versions() -> tuple[str, str]:

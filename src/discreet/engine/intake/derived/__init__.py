@@ -1,0 +1,36 @@
+"""Derived columns: what a release uses of a record's values, each a function of that record alone.
+
+An engine never sees a raw value: only the category, bin, number, truth or identifier that is made of it here, by the
+same code on every engine. The names of derived columns are digests, so no name in a source can meet another's.
+"""
+
+from discreet.engine.intake.derived.attributes import Category, Cell, Fate, Listed
+from discreet.engine.intake.derived.base import Derived
+from discreet.engine.intake.derived.columns import (
+    Bin,
+    Holds,
+    Identifier,
+    Indicator,
+    Legible,
+    Number,
+    Part,
+    Shown,
+    identifier,
+)
+
+__all__ = [
+    "Bin",
+    "Category",
+    "Cell",
+    "Derived",
+    "Fate",
+    "Holds",
+    "Identifier",
+    "Indicator",
+    "Legible",
+    "Listed",
+    "Number",
+    "Part",
+    "Shown",
+    "identifier",
+]

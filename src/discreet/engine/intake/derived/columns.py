@@ -1,0 +1,249 @@
+"""Derived columns of one column of the source."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from discreet.binning import Bins
+from discreet.engine.intake.categories import MISSING, Vocabulary
+from discreet.engine.intake.checks import check_code, check_id, check_number
+from discreet.engine.intake.derived.base import Derived, named
+from discreet.engine.intake.normalise import NUMBER, REAL, absent, compared, numbers, plain_type, texts
+
+
+@dataclass(frozen=True)
+class _OfColumn(Derived):
+    column: str
+
+    @cached_property
+    def name(self) -> str:
+        return named(type(self).__name__.lower(), *astuple(self))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return (self.column,)
+
+    def make(self, columns: Sequence[pa.Array]) -> pa.Array:
+        return self.of(columns[0])
+
+    @abstractmethod
+    def of(self, values: pa.Array) -> pa.Array:
+        """One value for each of the column's."""
+
+
+class _Value(_OfColumn):
+    def check(self, column: str, kind: pa.DataType, where: str) -> None:
+        check_number(column, kind, where)
+
+
+class _Code(_OfColumn):
+    @property
+    def repeats(self) -> bool:
+        return True
+
+    def check(self, column: str, kind: pa.DataType, where: str) -> None:
+        check_code(column, kind, where)
+
+
+@dataclass(frozen=True)
+class Bin(_Value):
+    """The number of the bin that a value lies in; none where it is no number."""
+
+    bins: Bins
+
+    @property
+    def type(self) -> pa.DataType:
+        return pa.int32()
+
+    @property
+    def values(self) -> int:
+        return self.bins.count
+
+    def of(self, values: pa.Array) -> pa.Array:
+        low, _, there = compared(values)
+        return pa.array(self.bins.number(low).astype(np.int32), mask=~there)
+
+
+@dataclass(frozen=True)
+class Holds(_OfColumn):
+    """Whether a value lies between whole bounds, and is one of some codes; false where there is none."""
+
+    at_least: int | None = None
+    at_most: int | None = None
+    equals: tuple[str, ...] | None = None
+
+    @property
+    def type(self) -> pa.DataType:
+        return pa.bool_()
+
+    @property
+    def values(self) -> int:
+        return 2
+
+    @property
+    def unlisted(self) -> bool:
+        return False
+
+    @property
+    def repeats(self) -> bool:
+        return not self._ranged
+
+    @property
+    def _ranged(self) -> bool:
+        return self.at_least is not None or self.at_most is not None
+
+    def check(self, column: str, kind: pa.DataType, where: str) -> None:
+        if self.equals is not None:
+            check_code(column, kind, where)
+        if self._ranged:
+            check_number(column, kind, where)
+
+    def of(self, values: pa.Array) -> pa.Array:
+        held = np.ones(len(values), np.bool_)
+        if self.equals is not None:
+            held &= Vocabulary.of(self.equals).find(values) >= 0
+        if self._ranged:
+            low, high, there = compared(values)
+            held &= there
+            held &= True if self.at_least is None else low >= self.at_least
+            held &= True if self.at_most is None else high <= self.at_most
+        return pa.array(held)
+
+
+@dataclass(frozen=True)
+class Number(_Value):
+    """A value as float64; none where it is no number. There is neither NaN nor −0, so all engines order it alike."""
+
+    @property
+    def type(self) -> pa.DataType:
+        return pa.float64()
+
+    def of(self, values: pa.Array) -> pa.Array:
+        return numbers(values)
+
+
+@dataclass(frozen=True)
+class Indicator(_Code):
+    """1 where a value is one of some codes, else 0; none where there is no value."""
+
+    codes: tuple[str, ...]
+
+    @property
+    def type(self) -> pa.DataType:
+        return pa.float64()
+
+    def of(self, values: pa.Array) -> pa.Array:
+        found = Vocabulary.of(self.codes).find(values)
+        return pa.array((found >= 0).astype(np.float64), mask=found == MISSING)
+
+
+@dataclass(frozen=True)
+class Part(_Code):
+    """The number of a value among some words, and one above the last for any other; none where there is no value."""
+
+    width: int | None
+    words: tuple[str, ...]
+
+    @property
+    def type(self) -> pa.DataType:
+        return pa.int32()
+
+    @property
+    def values(self) -> int:
+        return len(self.words) + 1
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words)}
+
+    def number(self, word: str) -> int:
+        return self._numbers[word]
+
+    def of(self, values: pa.Array) -> pa.Array:
+        found = Vocabulary.of(self.words).find(values, self.width)
+        return pa.array(np.where(found < 0, len(self.words), found).astype(np.int32), mask=found == MISSING)
+
+
+LONGEST = 1 << 16  # bytes of an identifier; a longer text is none, and cannot exhaust an engine's memory
+
+
+@dataclass(frozen=True)
+class Identifier(_OfColumn):
+    """Whom a record is about, or what it is looked up by: a whole number where every table has one, else text."""
+
+    whole: bool
+
+    @cached_property
+    def name(self) -> str:
+        return identifier(self.column)
+
+    @property
+    def type(self) -> pa.DataType:
+        return pa.int64() if self.whole else pa.large_string()
+
+    def check(self, column: str, kind: pa.DataType, where: str) -> None:
+        check_id(column, kind, where)
+
+    @staticmethod
+    def fits(kind: pa.DataType) -> bool:
+        """Whether all values of a type are whole numbers of 64 bits."""
+        plain = plain_type(kind)
+        return bool(pa.types.is_integer(plain) and not pa.types.is_uint64(plain))
+
+    def of(self, values: pa.Array) -> pa.Array:
+        if self.whole:
+            return pc.cast(values, pa.int64())
+        text = texts(values)
+        return pc.if_else(pc.less_equal(pc.binary_length(text), LONGEST), text, None)
+
+
+def identifier(column: str) -> str:
+    """The name of the identifier that is made of a column."""
+    return named("identifier", column)
+
+
+# --- of one column, for the preflight -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Legible(_Value):
+    """A value that is a number (0), none (1), something else (2): as people write it, or as programs do."""
+
+    plain: bool
+
+    @property
+    def type(self) -> pa.DataType:
+        return pa.int32()
+
+    @property
+    def values(self) -> int:
+        return 3
+
+    @property
+    def unlisted(self) -> int:
+        return 1
+
+    def of(self, values: pa.Array) -> pa.Array:
+        read = numbers(values, NUMBER if self.plain else REAL)
+        return pc.if_else(absent(values), 1, pc.if_else(read.is_null(), 2, 0)).cast(pa.int32())
+
+
+@dataclass(frozen=True)
+class Shown(_Code):
+    """A value as its code would be written."""
+
+    width: int | None
+
+    @property
+    def type(self) -> pa.DataType:
+        return pa.large_string()
+
+    def of(self, values: pa.Array) -> pa.Array:
+        return texts(values, self.width)

@@ -1,0 +1,168 @@
+"""Values of any source as texts and numbers, each by itself: what becomes of a value depends on it and on the column's
+declared type, never on another record's value."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+WHOLE = 2.0**53  # beyond it a double no longer tells whole numbers apart
+BEYOND = 1 << 41  # further out than any declared border
+MOST_SCALE = 60  # digits behind the point of a decimal that is compared exactly
+MOST_DIGITS = 76  # of a decimal before the point
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, in days from 1970
+DAY = 86_400_000  # milliseconds
+
+# A number as people write it, perhaps between blanks: not 1_000, 0x10 or 1e5.
+NUMBER = r"^ *[+-]?[0-9]+([.][0-9]+)? *$"
+# As programs write it: 7.1e-07, .5, 3.
+REAL = r"^ *[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]{1,9})? *$"
+# Objects of Python: real numbers apart, for they have no text that is both their code and their value.
+OBJECTS = pa.struct([("discreet_text", pa.large_string()), ("discreet_real", pa.float64())])
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Text, checked for UTF-8 value by value, or bytes that stand for it."""
+    return bool(
+        pa.types.is_string(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_string_view(kind)
+        or pa.types.is_null(kind)  # a column that was written without a type has only missing values
+        or kind == OBJECTS
+    )
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type of a column's values: dictionaries are a way to store them."""
+    return plain_type(kind.value_type) if pa.types.is_dictionary(kind) else kind
+
+
+def texts(values: pa.Array, width: int | None = None) -> pa.Array:
+    """Codes as they are declared, with zeros in front of short ones up to a width."""
+    text = _texts(values)
+    return text if width is None else pc.utf8_lpad(text, width, "0")
+
+
+def _texts(values: pa.Array) -> pa.Array:  # noqa: PLR0911 - a rule a line
+    """Values as their codes are written (large_string): 7 and 7.0 are "7", dates 2026-01-31, truths "true" and "false".
+    Missing: what is not a number, text that is not UTF-8, dates outside years 1 to 9999, and fractions beyond those
+    that everybody writes alike (64-bit ones from 0.001 to 10^7)."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return _texts(values.dictionary).take(values.indices)
+    if pa.types.is_null(kind):
+        return pa.nulls(len(values), pa.large_string())
+    if kind == OBJECTS:
+        return pc.coalesce(*(texts(pc.struct_field(values, i)) for i in range(2)))
+    if is_text(kind):
+        return _utf8(values.cast(pa.large_binary()))
+    if pa.types.is_date(kind):
+        day, width = (DAY, pa.int64()) if pa.types.is_date64(kind) else (1, pa.int32())
+        number = values.view(width)
+        inside = pc.and_(pc.greater_equal(number, FIRST_DAY * day), pc.less(number, (LAST_DAY + 1) * day))
+        return pc.cast(pc.if_else(inside, values, None).cast(pa.date32(), safe=False), pa.large_string())
+    if pa.types.is_floating(kind):
+        return _float_texts(values)
+    return pc.cast(values, pa.large_string())
+
+
+def _utf8(values: pa.Array) -> pa.Array:
+    """Bytes as text; missing where they are not UTF-8. Arrow checks an array as a whole: where it refuses, each value
+    is checked by itself, with the same answer for those that are."""
+    try:
+        return values.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return pa.array([_decoded(value) for value in values.to_pylist()], pa.large_string())
+
+
+def _decoded(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _float_texts(values: pa.Array) -> pa.Array:
+    fine = pa.types.is_float64(values.type)
+    number = numbers(values)
+    size = pc.abs(number)
+    whole = pc.and_(pc.less(size, WHOLE), pc.equal(pc.trunc(number), number))
+    integer = pc.cast(pc.cast(pc.if_else(whole, number, 0.0), pa.int64()), pa.large_string())
+    plain = pc.and_(pc.and_(pc.greater_equal(size, 1e-3), pc.less(size, 1e7)), fine)
+    fraction = pc.cast(pc.if_else(plain, number, None), pa.large_string())
+    return pc.if_else(whole, integer, fraction)
+
+
+def numbers(values: pa.Array, pattern: str = REAL) -> pa.Array:
+    """Values as float64. Missing: text that does not match the pattern, what is not a number or not finite; −0 is 0."""
+    kind = values.type
+    if kind == OBJECTS:
+        return pc.coalesce(*(numbers(pc.struct_field(values, i), pattern) for i in range(2)))
+    if pa.types.is_dictionary(kind):
+        return numbers(values.dictionary, pattern).take(values.indices)
+    if is_text(kind):
+        text = texts(values)
+        text = pc.if_else(pc.match_substring_regex(text, pattern), text, None)
+        return numbers(pc.cast(pc.utf8_ltrim(pc.utf8_trim(text, " "), "+"), pa.float64()))
+    if pa.types.is_decimal(kind):
+        return pc.cast(pc.cast(values, pa.string()), pa.float64())
+    if not pa.types.is_floating(kind):
+        return pc.cast(values, pa.float64(), safe=False)
+    number = pc.add(pc.cast(values, pa.float64()), 0.0)
+    return pc.if_else(pc.is_finite(number), number, None)
+
+
+def absent(values: pa.Array) -> pa.Array:
+    """Whether there is no value at all: none, not a number, or text that is not UTF-8."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return absent(values.dictionary_decode())
+    if kind == OBJECTS:
+        return pc.and_(*(absent(pc.struct_field(values, i)) for i in range(2)))
+    if is_text(kind):
+        return texts(values).is_null()
+    return values.is_null(nan_is_null=pa.types.is_floating(kind))
+
+
+def compared(values: pa.Array) -> tuple[Integers | Floats, Integers | Floats, Flags]:
+    """What decides between whole borders: the value rounded down and rounded up, both exactly (a real number stands for
+    itself), and whether there is one. Text is read by the pattern `NUMBER`."""
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        low, high, there = compared(values.dictionary)
+        place = values.indices.fill_null(0).to_numpy(zero_copy_only=False)
+        known = values.indices.is_valid().to_numpy(zero_copy_only=False)
+        if not len(values.dictionary):
+            return np.zeros(len(values)), np.zeros(len(values)), np.zeros(len(values), np.bool_)
+        return low[place], high[place], there[place] & known
+    if pa.types.is_integer(kind):
+        low = high = values
+        if pa.types.is_uint64(kind):
+            low = high = pc.min_element_wise(values, pa.scalar(BEYOND, pa.uint64()), skip_nulls=False)
+        low = high = pc.cast(low, pa.int64())
+    elif pa.types.is_decimal(kind):
+        inside = _cut(pc.cast(values, pa.decimal256(MOST_DIGITS, max(kind.scale, 0))))
+        low, high = (pc.cast(rounded(inside), pa.int64()) for rounded in (pc.floor, pc.ceil))
+    else:
+        low = high = numbers(values, NUMBER)
+    there = low.is_valid().to_numpy(zero_copy_only=False)
+    return _filled(low), _filled(high), there
+
+
+def _cut(values: pa.Array) -> pa.Array:
+    """Decimals, cut far outside all borders: the largest cannot be rounded up."""
+    least, most = (pa.scalar(Decimal(sign * BEYOND), values.type) for sign in (-1, 1))
+    return pc.max_element_wise(pc.min_element_wise(values, most, skip_nulls=False), least, skip_nulls=False)
+
+
+def _filled(values: pa.Array) -> Integers | Floats:
+    filled: Integers | Floats = values.fill_null(0).to_numpy(zero_copy_only=False)
+    return filled

@@ -1,0 +1,70 @@
+"""Confidential records from where they lie: Parquet, CSV, SAS, Stata, DuckDB, PostgreSQL, any Arrow frame.
+
+Only the wanted columns are read, by their exact names. How a value is read depends on the declared types and on the
+value, never on another record; what it becomes is decided by the intake, the same for every source.
+"""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from discreet.engine.readers import csvfile, duckdb_table, frames, parquet, postgres, statistical
+from discreet.engine.scan import Scan
+from discreet.errors import SourceError
+from discreet.spec import DuckDBSource, FileSource, PostgresSource
+
+_ENDINGS = {
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv", ".tsv": "csv", ".txt": "csv",
+    ".sas7bdat": "sas", ".dta": "stata",
+}  # fmt: skip
+
+
+def open_source(source: Any, base: Path) -> Scan:
+    """A declared source, or a frame, opened: columns and types are known, no record has been read."""
+    match source:
+        case FileSource():
+            return _files(source, base)
+        case DuckDBSource():
+            return duckdb_table.scan(source, base)
+        case PostgresSource():
+            return postgres.scan(source)
+        case _:
+            return frames.scan(source)
+
+
+def _files(source: FileSource, base: Path) -> Scan:
+    where = f"source {source.path}"
+    paths, kind = find(base / source.path, source.format, where)
+    if kind == "parquet":
+        return parquet.scan(paths, where)
+    if kind == "csv":
+        return csvfile.scan(paths, source.delimiter, where)
+    catalog = None if source.catalog is None else base / source.catalog
+    return statistical.scan(paths, cast(Literal["sas", "stata"], kind), source.labels == "text", catalog)
+
+
+def find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
+    """The files behind a path, folder or glob, in name order, and their common format."""
+    if path.is_dir():
+        found = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith((".", "_")))
+    elif path.is_file():
+        found = [path]
+    else:
+        found = [Path(p) for p in sorted(glob.glob(str(path), recursive=True)) if Path(p).is_file()]  # noqa: PTH207
+    if not found:
+        raise SourceError("does not exist", where=where, do="check the path; it is relative to the release file")
+    kinds = {kind or _format(p) for p in found}
+    if len(kinds) != 1 or None in kinds:
+        raise SourceError(
+            "cannot tell the format" if None in kinds else "mixes several formats",
+            where=where,
+            do="name it with `format:` parquet, csv, sas or stata",
+        )
+    return found, str(kinds.pop())
+
+
+def _format(path: Path) -> str | None:
+    name = path.name.lower()
+    return next((kind for ending, kind in _ENDINGS.items() if name.endswith(ending)), None)

@@ -1,0 +1,188 @@
+"""CSV, one record a line: every line stands for itself, so no record can stop or change another's.
+
+Quoted fields are understood within their line; a line with too many or too few fields, with broken quotes, or longer
+than `LONGEST` is left out and counted. Every column is text: 00123 stays 00123. A byte-order mark is one only in front
+of the header: anywhere else it belongs to its field.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import IO, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
+from discreet.engine.scan import Scan, counting
+from discreet.engine.withhold import withhold
+from discreet.errors import SourceError
+
+BLOCK = 1 << 24
+HEADER = 1 << 16  # bytes that are read at a time to find the column names
+LONGEST = 1 << 26  # bytes of a line
+T = TypeVar("T")
+_FAULTS = (gzip.BadGzipFile, EOFError, UnicodeDecodeError, pa.ArrowException, OSError, csv.Error)
+
+
+def scan(paths: Sequence[Path], delimiter: str | None, where: str) -> Scan:
+    """These files, cut at commas (`.tsv`: tabs) or at the declared delimiter."""
+    unreadable: dict[str, int] = {}
+    files = [
+        CsvFile(path, delimiter or ("\t" if path.name.lower().endswith(".tsv") else ","), where, unreadable)
+        for path in paths
+    ]
+    named = [file.names() for file in files]
+    common = [name for name in named[0] if all(name in other for other in named)]
+    return Scan(where, {name: frozenset([pa.large_string()]) for name in common}, files, unreadable)
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """One file."""
+
+    path: Path
+    delimiter: str
+    where: str
+    unreadable: dict[str, int] = field(repr=False)
+
+    def names(self) -> list[str]:
+        """The columns that the header names."""
+        return _withheld(self._names, self.where)
+
+    def _names(self) -> list[str]:
+        with closing(_open(self.path)) as file:
+            return _header(_blocks(file, HEADER), self.delimiter, self.where)[0]
+
+    def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        batches = self._batches(list(columns))
+        while (batch := _withheld(lambda: next(batches, None), self.where)) is not None:
+            yield batch
+
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        left_out = 0
+        with closing(_open(self.path)) as file:
+            blocks = _blocks(file, BLOCK)
+            names, first = _header(blocks, self.delimiter, self.where)
+            for block, dropped in chain([first], blocks):
+                table, bad = _parse(block, names, self.delimiter)
+                left_out += bad + dropped
+                yield from table.select(columns).to_batches() if columns else [counting(table.num_rows)]
+        self.unreadable[str(self.path)] = left_out
+
+
+def _withheld(call: Callable[[], T], where: str) -> T:
+    return withhold(call, _FAULTS, "is not readable as CSV", where, "check the file")
+
+
+def _open(path: Path) -> IO[bytes]:
+    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+def _header(blocks: Iterator[tuple[bytes, int]], delimiter: str, where: str) -> tuple[list[str], tuple[bytes, int]]:
+    """The column names: not confidential, and the only line that may refuse a file; and what is left of its block. The
+    line ends as any other does, or a record could be taken for a part of it."""
+    line, feed, rest, dropped = b"", b"", b"", 0
+    while not (line or feed or dropped) and (block := next(blocks, None)) is not None:
+        line, feed, rest = block[0].partition(b"\n")
+        dropped = block[1]  # without a line feed it was the header that is too long
+    names = next(csv.reader([line.decode("utf-8-sig")], delimiter=delimiter, strict=True), [])
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise SourceError(
+            "has no header line with one name for each column",
+            where=where,
+            do="give the column names in the first line",
+        )
+    return names, (rest, dropped)
+
+
+def _blocks(file: IO[bytes], size: int) -> Iterator[tuple[bytes, int]]:
+    """Whole lines that end in a line feed, about `size` bytes at a time, and how many were left out as too long. A line
+    ends with a line feed, a carriage return, or both."""
+    rest, skipping = b"", False
+    while piece := file.read(size):
+        piece = rest + piece
+        held = piece.endswith(b"\r")  # a line feed may follow
+        lines = (piece[:-1] if held else piece).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        block, feed, rest = lines.rpartition(b"\n")
+        rest += b"\r" if held else b""
+        if skipping and feed:
+            _, _, block = block.partition(b"\n")
+            skipping = False
+        dropped = 0
+        if not skipping and len(rest) - held > LONGEST:
+            skipping, dropped = True, 1
+        if skipping:
+            rest = rest[-1:] if held else b""
+        yield block + feed, dropped
+    if rest and not skipping:
+        yield rest.replace(b"\r", b"\n"), 0
+
+
+def _parse(block: bytes, names: list[str], delimiter: str) -> tuple[pa.Table, int]:
+    """The records of some lines: those without a quote at the speed of Arrow, those with one each for itself."""
+    plain, quoted, bad = _split(block, delimiter, len(names))
+    rows = [row for row in (_quoted(line, delimiter) for line in quoted) if len(row) == len(names)]
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    texts = pa.table([_unchecked(pa.array(column, pa.large_binary())) for column in columns], names=names)
+    return pa.concat_tables([_plain(plain, names, delimiter), texts]), bad + len(quoted) - len(rows)
+
+
+def _split(block: bytes, delimiter: str, fields: int) -> tuple[bytes, list[bytes], int]:
+    """Whole lines without a quote, lines with one, and how many have another number of fields. Blank lines are none."""
+    data = np.frombuffer(block, np.uint8)
+    ends = np.append(np.flatnonzero(data == ord("\n")), data.size)
+    quoted = np.zeros(ends.size, bool)
+    quoted[np.searchsorted(ends, np.flatnonzero(data == ord('"')))] = True
+    marks = np.bincount(np.searchsorted(ends, np.flatnonzero(data == ord(delimiter))), minlength=ends.size)
+    size = np.diff(ends, prepend=-1) - 1
+    long = size > LONGEST
+    wrong = (marks != fields - 1) & ~quoted & (size > 0) | long
+    odd = np.flatnonzero(quoted | wrong)
+    if not odd.size:
+        return block, [], 0
+    lines = block.split(b"\n")
+    apart = [lines[i] for i in np.flatnonzero(quoted & ~long).tolist()]
+    for i in odd.tolist():
+        lines[i] = b""
+    return b"\n".join(lines), apart, int(wrong.sum())
+
+
+def _plain(block: bytes, names: list[str], delimiter: str) -> pa.Table:
+    """Lines that are known to have the right number of fields: nothing in them can stop the reader."""
+    if not block.strip(b"\n"):
+        return pa.table([pa.array([], pa.large_string()) for _ in names], names=names)
+    block = b"\n" + block  # Arrow takes a byte-order mark away from whatever comes first: let that be a blank line
+    table = pcsv.read_csv(
+        io.BytesIO(block),
+        read_options=pcsv.ReadOptions(column_names=names, use_threads=False, block_size=len(block) + 1),
+        parse_options=pcsv.ParseOptions(delimiter=delimiter, quote_char=False),
+        convert_options=pcsv.ConvertOptions(
+            check_utf8=False,
+            column_types=dict.fromkeys(names, pa.large_binary()),
+            null_values=[""],
+            strings_can_be_null=True,
+        ),
+    )
+    return pa.table([_unchecked(column.combine_chunks()) for column in table.columns], names=names)
+
+
+def _quoted(line: bytes, delimiter: str) -> list[bytes | None]:
+    """One line's fields; none at all if its quotes are broken."""
+    try:  # latin-1 maps every byte to one character and back, whatever the encoding
+        (row,) = csv.reader([line.decode("latin-1")], delimiter=delimiter, strict=True)
+    except (csv.Error, ValueError):
+        return []
+    return [field.encode("latin-1") or None for field in row]
+
+
+def _unchecked(column: pa.Array) -> pa.Array:
+    """Bytes as text that is still to be looked at."""
+    return column.view(pa.large_string())

@@ -1,0 +1,111 @@
+"""Tables of DuckDB files, streamed through Arrow. Their types are looked at before any row is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+import pyarrow as pa
+
+from discreet.engine.kinds import Unfit
+from discreet.engine.scan import BATCH_ROWS, Scan, counting
+from discreet.engine.withhold import withhold
+from discreet.errors import SourceError
+from discreet.spec import DuckDBSource
+
+T = TypeVar("T")
+
+# DuckDB's types that Arrow has as they are; texts of further ones tell the same values apart.
+_AS_IT_IS = {
+    "boolean", "tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint", "float",
+    "double", "varchar", "date", "decimal",
+}  # fmt: skip
+_AS_TEXT = {"enum", "uuid"}
+
+
+def scan(source: DuckDBSource, base: Path) -> Scan:
+    """A table of a DuckDB file. What has no lossless type in Arrow keeps its own name as a type, and is refused."""
+    where, path = f"source {source.duckdb}, table {source.table}", base / source.duckdb
+    if not path.is_file():
+        raise SourceError("does not exist", where=where, do="check the path; it is relative to the release file")
+    table = DuckDBTable(str(path), source.table, where)
+    return Scan(where, {name: frozenset([kind]) for name, kind in table.kinds().items()}, [table])
+
+
+@dataclass(frozen=True)
+class DuckDBTable:
+    """One table, opened for reading only."""
+
+    path: str
+    table: str
+    where: str
+
+    def _connected(self) -> duckdb.DuckDBPyConnection:
+        settings = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+        connection = duckdb.connect(self.path, read_only=True, config=settings)
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute("SET arrow_large_buffer_size = true")
+        return connection
+
+    @property
+    def _name(self) -> str:
+        schema, _, name = self.table.rpartition(".")
+        return f"{_quoted(schema or 'main')}.{_quoted(name)}"
+
+    def kinds(self) -> dict[str, pa.DataType]:
+        def found() -> dict[str, pa.DataType]:
+            with self._connected() as connection:
+                relation = self._relation(connection)
+                empty = relation.limit(0).project(", ".join(selected(relation, relation.columns))).to_arrow_table()
+                return {field.name: field.type for field in empty.schema} | unfit(relation)
+
+        return self._withheld(found)
+
+    def _relation(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
+        return connection.sql(f"SELECT * FROM {self._name}")  # noqa: S608 - quoted above
+
+    def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        batches = self._batches(list(columns))
+        while (batch := self._withheld(lambda: next(batches, None))) is not None:
+            yield batch
+
+    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        with self._connected() as connection:
+            relation = self._relation(connection)
+            chosen = ", ".join(selected(relation, columns)) or "1 AS one"
+            reader = relation.project(chosen).to_arrow_reader(BATCH_ROWS)
+            for batch in reader:
+                yield batch if columns else counting(batch.num_rows)
+
+    def _withheld(self, call: Callable[[], T]) -> T:
+        return withhold(
+            call,
+            (Exception,),
+            "is not readable as a table of a DuckDB database",
+            self.where,
+            "check the table's name, and that no other process has the database open for writing",
+        )
+
+
+def selected(relation: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> list[str]:
+    """Columns as Arrow can have them; those that it would have to change are left empty."""
+    types, without = dict(zip(relation.columns, relation.types, strict=True)), unfit(relation)
+    as_text = {name for name, kind in types.items() if kind.id in _AS_TEXT}
+    values = {name: f"CAST({_quoted(name)} AS VARCHAR)" if name in as_text else _quoted(name) for name in types}
+    return [f"{'NULL' if name in without else values[name]} AS {_quoted(name)}" for name in columns]
+
+
+def unfit(relation: duckdb.DuckDBPyRelation) -> dict[str, pa.DataType]:
+    """The columns that Arrow would have to change: it has a HUGEINT as a decimal, and 2^128 - 1 as -1."""
+    return {
+        name: Unfit(str(kind))
+        for name, kind in zip(relation.columns, relation.types, strict=True)
+        if kind.id not in _AS_IT_IS | _AS_TEXT or str(kind) == "JSON"
+    }
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,89 @@
+"""Parquet, row group by row group: columns are found by their exact names, in every file for itself.
+
+No value is compared while a file is read, so its statistics, dictionaries and filters decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from discreet.engine.kinds import Unfit
+from discreet.engine.scan import BATCH_ROWS, Scan, counting
+from discreet.engine.withhold import withhold
+from discreet.errors import SourceError
+
+T = TypeVar("T")
+_ENCODINGS = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}  # that Arrow makes dictionaries of
+
+
+@dataclass(frozen=True)
+class RowGroup:
+    """Some rows of a file."""
+
+    path: str
+    number: int
+    where: str
+
+    def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+        batches = self._batches(list(columns), [name for name in columns if name in repeated])
+        while (batch := _withheld(lambda: next(batches, None), self.where)) is not None:
+            yield batch
+
+    def _batches(self, columns: list[str], repeated: list[str]) -> Iterator[pa.RecordBatch]:
+        with pq.ParquetFile(self.path) as file:
+            metadata, schema = file.metadata, file.schema_arrow
+        # Where a file says so itself, with indices other than of 32 bits, Arrow would refuse it for one bad text.
+        stored = [name for name in columns if pa.types.is_dictionary(schema.field(name).type)]
+        known = _as_dictionaries(metadata.row_group(self.number), [*repeated, *stored])
+        with pq.ParquetFile(self.path, metadata=metadata, read_dictionary=known) as file:
+            if not columns:
+                yield counting(file.metadata.row_group(self.number).num_rows)
+                return
+            for batch in file.iter_batches(BATCH_ROWS, [self.number], columns, use_threads=False):
+                yield batch.select(columns)
+
+
+def _as_dictionaries(group: pq.RowGroupMetaData, repeated: list[str]) -> list[str]:
+    """Those that Arrow can hand over as dictionaries, however they are encoded here: a writer may choose that by the
+    values, and no value may stop a release."""
+    columns = (group.column(i) for i in range(group.num_columns))
+    fit = {column.path_in_schema for column in columns if _ENCODINGS.issuperset(column.encodings)}
+    return [name for name in repeated if name in fit]
+
+
+def scan(paths: Sequence[Path], where: str) -> Scan:
+    """These files and no others: no columns are made from folder names, and each file has types of its own."""
+    kinds: list[dict[str, pa.DataType]] = []
+    pieces: list[RowGroup] = []
+    for path in paths:
+        types, groups = _withheld(lambda path=path: _header(path), where)  # type: ignore[misc]
+        if len(dict(types)) < len(types):
+            raise SourceError("has two columns of one name", where=where, do="rename one of them")
+        kinds.append(dict(types))
+        pieces += [RowGroup(str(path), number, where) for number in range(groups)]
+    common = [name for name in kinds[0] if all(name in other for other in kinds)]
+    return Scan(where, {name: frozenset(each[name] for each in kinds) for name in common}, pieces)
+
+
+def _header(path: Path) -> tuple[list[tuple[str, pa.DataType]], int]:
+    with pq.ParquetFile(path) as file:
+        metadata, leaves = file.metadata, (file.schema.column(i) for i in range(len(file.schema)))
+        risky: set[str] = set()
+        # DuckDB's second version of Parquet has differences of 32-bit numbers that Arrow stops at, if they are large.
+        if str(metadata.created_by).startswith("DuckDB") and not str(metadata.format_version).startswith("1"):
+            risky = {leaf.path for leaf in leaves if leaf.physical_type == "INT32"}
+        types = [
+            (f.name, Unfit(f"{f.type} in DuckDB's PARQUET_VERSION v2") if f.name in risky else f.type)
+            for f in file.schema_arrow
+        ]
+        return types, file.num_row_groups
+
+
+def _withheld(call: Callable[[], T], where: str) -> T:
+    return withhold(call, (Exception,), "is not readable as Parquet", where, "check the file")

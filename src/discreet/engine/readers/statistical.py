@@ -1,0 +1,192 @@
+"""SAS and Stata files, in pieces, each value by a rule of its own.
+
+Dates are written 2026-01-31, other numbers as they are; codes stay codes unless their labels are asked for. A blank is
+how these formats write a missing text. The library gives up a file for one text that is not in the file's encoding, so
+it is told that each byte is a character, and every text is decoded here, by itself; one that cannot be is missing.
+"""
+
+from __future__ import annotations
+
+import codecs
+import datetime as dt
+import math
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import pyarrow as pa
+
+from discreet.engine.intake import normalise
+from discreet.engine.kinds import Unfit
+from discreet.engine.readers.frames import objects
+from discreet.engine.scan import Scan, counting
+from discreet.engine.withhold import withhold
+from discreet.errors import SourceError
+
+T = TypeVar("T")
+Kind = Literal["sas", "stata"]
+CHUNK_ROWS = 200_000
+_EPOCH = dt.date(1960, 1, 1)  # of both formats
+_DATES = re.compile(r"%(td|d)|(DATE(?!TIME|AMPM)|DDMMYY|MMDDYY|YYMMDD|WEEKDAT[EX]|(E8601|B8601|IS8601)DA)")
+_BYTES = "LATIN1"  # as which every byte is one character
+_NAMES = {"BIG-5": "big5", "WINDOWS-936": "gbk"}  # of encodings, where Python has others
+
+
+def scan(paths: Sequence[Path], kind: Kind, labelled: bool, catalog: Path | None) -> Scan:
+    """These files."""
+    files = [StatisticalFile.opened(path, kind, labelled, catalog) for path in paths]
+    common = [name for name in files[0].kinds if all(name in file.kinds for file in files)]
+    kinds = {name: frozenset(file.kinds[name] for file in files) for name in common}
+    return Scan(files[0].where, kinds, files)
+
+
+@dataclass(frozen=True)
+class StatisticalFile:
+    """One file, and what it says about its columns."""
+
+    path: Path
+    kind: Kind
+    encoding: str
+    rows: int
+    names: Mapping[str, str]  # each as the library has it
+    kinds: Mapping[str, pa.DataType]
+    labels: Mapping[str, Mapping[Any, str | None]]
+    dates: frozenset[str]
+
+    @classmethod
+    def opened(cls, path: Path, kind: Kind, labelled: bool, catalog: Path | None) -> StatisticalFile:
+        return _withheld(lambda: cls._opened(path, kind, labelled, catalog), kind, path)
+
+    @classmethod
+    def _opened(cls, path: Path, kind: Kind, labelled: bool, catalog: Path | None) -> StatisticalFile:
+        encoding = _encoding(path, kind)
+        _, meta = _reader(kind)(str(path), metadataonly=True, output_format="dict", encoding=_BYTES)
+        names = {_decoded(name, encoding): name for name in meta.column_names}
+        known = {name: raw for name, raw in names.items() if name is not None}
+        if len(known) < len(meta.column_names):
+            where = f"source {path.name}"
+            raise SourceError(f"has a column whose name is not {encoding}", where=where, do="rename it")
+        labels = {}
+        if labelled:
+            found = _labels(meta, encoding, catalog)
+            labels = {name: found[raw] for name, raw in known.items() if found.get(raw)}
+        dates = frozenset(name for name, raw in known.items() if _is_date(meta, raw))
+        kinds = {name: _type(meta, raw, name in labels or name in dates) for name, raw in known.items()}
+        return cls(path, kind, encoding, meta.number_rows, known, kinds, labels, dates)
+
+    @property
+    def where(self) -> str:
+        return f"source {self.path.name}"
+
+    def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        if not columns:
+            yield counting(self.rows)
+            return
+        for start in range(0, self.rows, CHUNK_ROWS):
+            yield _withheld(lambda: self._batch(list(columns), start), self.kind, self.path)  # noqa: B023
+
+    def _batch(self, columns: list[str], start: int) -> pa.RecordBatch:
+        values, _ = _reader(self.kind)(
+            str(self.path),
+            output_format="dict",
+            encoding=_BYTES,
+            usecols=[self.names[name] for name in columns],
+            disable_datetime_conversion=True,
+            row_offset=start,
+            row_limit=CHUNK_ROWS,
+        )
+        return pa.RecordBatch.from_arrays([self._column(n, values[self.names[n]]) for n in columns], names=columns)
+
+    def _column(self, name: str, values: Any) -> pa.Array:
+        kind, labels = self.kinds[name], self.labels.get(name, {})
+        if name in self.dates:
+            return pa.array([_day(value) for value in values], kind)
+        if kind != pa.large_string():
+            return pa.array(values, kind, from_pandas=True)
+        texts = (_decoded(value, self.encoding) if isinstance(value, str) else value for value in values)
+        if labels:
+            texts = (labels.get(value, value) for value in texts)
+        return normalise.texts(objects(None if text == "" else text for text in texts))
+
+
+def _reader(kind: Kind) -> Any:
+    import pyreadstat
+
+    return pyreadstat.read_sas7bdat if kind == "sas" else pyreadstat.read_dta
+
+
+def _withheld(call: Callable[[], T], kind: Kind, path: Path) -> T:
+    import pyreadstat
+
+    return withhold(
+        call,
+        (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, OSError, pa.ArrowException, ValueError, OverflowError),
+        f"is not readable as {'SAS' if kind == 'sas' else 'Stata'}",
+        f"source {path.name}",
+        "check the file",
+    )
+
+
+# --- what a file says about itself ----------------------------------------------------------------------------------
+
+
+def _encoding(path: Path, kind: Kind) -> str:
+    """Of the texts in a file: SAS names it, Stata writes UTF-8 since its version 14 and wrote Windows's before."""
+    if kind == "stata":
+        with path.open("rb") as file:
+            release = re.match(rb"<stata_dta><header><release>(\d+)<", file.read(40))
+        return "utf-8" if release and int(release[1]) >= 118 else "windows-1252"
+    _, meta = _reader(kind)(str(path), metadataonly=True, output_format="dict")
+    try:
+        return codecs.lookup(_NAMES.get(meta.file_encoding, meta.file_encoding)).name
+    except LookupError:
+        raise SourceError(
+            f"is in the encoding {meta.file_encoding}", where=f"source {path.name}", do="write it in UTF-8"
+        ) from None
+
+
+def _labels(meta: Any, encoding: str, catalog: Path | None) -> dict[str, Mapping[Any, str | None]]:
+    """The labels of each column, by its name as the library has it."""
+    import pyreadstat
+
+    if catalog is None:
+        sets = {
+            name: {value: _decoded(label, encoding) for value, label in labels.items()}
+            for name, labels in meta.value_labels.items()
+        }
+        return {name: sets.get(label, {}) for name, label in meta.variable_to_label.items()}
+    sets = pyreadstat.read_sas7bcat(str(catalog), output_format="dict")[1].value_labels
+    return {name: sets.get(_decoded(label, encoding), {}) for name, label in meta.variable_to_label.items()}
+
+
+def _is_date(meta: Any, name: str) -> bool:
+    written = _DATES.match(str(meta.original_variable_types.get(name) or ""))
+    return bool(written) and meta.readstat_variable_types[name] != "string"
+
+
+def _type(meta: Any, name: str, text: bool) -> pa.DataType:
+    declared = meta.readstat_variable_types[name]
+    if declared == "string" and not meta.variable_storage_width[name]:
+        return Unfit("strL")  # the library hands over no such text if one is not UTF-8
+    if declared == "string" or text:
+        return pa.large_string()
+    return pa.float64() if declared in ("double", "float") else pa.int64()
+
+
+# --- one value ------------------------------------------------------------------------------------------------------
+
+
+def _decoded(text: str, encoding: str) -> str | None:
+    try:
+        return text.encode("latin-1").decode(encoding)
+    except UnicodeError:
+        return None
+
+
+def _day(value: Any) -> str | None:
+    try:
+        return (_EPOCH + dt.timedelta(days=math.floor(value))).isoformat()
+    except (TypeError, ValueError, OverflowError):
+        return None

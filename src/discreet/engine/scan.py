@@ -1,0 +1,34 @@
+"""Confidential rows where they lie, raw, in pieces that are read independently and as often as asked."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import pyarrow as pa
+
+BATCH_ROWS = 1 << 18
+
+
+class Piece(Protocol):
+    """Some rows of a source. It may be pickled, and read on another machine."""
+
+    def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+        """These columns, by their exact names and in this order; without any, batches that count the rows.
+        Those that `repeated` names have few values: a reader may hand them over as dictionaries."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A source that was opened: which columns it has, of which types, and the pieces that its rows come in."""
+
+    where: str
+    kinds: Mapping[str, frozenset[pa.DataType]]  # one type for each column, or several where files differ
+    pieces: Sequence[Piece]
+    unreadable: dict[str, int] = field(default_factory=dict)  # lines that are no records, by file, once it was read
+
+
+def counting(rows: int) -> pa.RecordBatch:
+    """Rows of which no column is wanted."""
+    return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["rows"])
