@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet import specfile
+from discreet.noise.keystore import KeyStore, default_keys
 from discreet.privacy.events import Budget, LedgerKind
 from discreet.privacy.ledger import Clock, Ledger, now
 from discreet.privacy.refusal import as_refusal
@@ -17,7 +18,6 @@ from discreet.spec import Release, parse_budget_unit
 
 if TYPE_CHECKING:
     from discreet.engine.audit import Audit
-    from discreet.noise.keystore import KeyStore
     from discreet.pipeline.plan import Plan
     from discreet.publish.manifest import Manifest
 
@@ -79,7 +79,8 @@ def release(
         declared = specfile.load(spec)
     if not isinstance(ledger, Ledger):
         ledger = Ledger(open_store(declared.ledger, declared.base) if ledger is None else open_store(ledger))
-    return OpenRelease(declared, frame, ledger, keys, session or _session(frame))
+    keys = keys or default_keys()
+    return OpenRelease(declared, frame, ledger.remembered_by(keys), keys, session or _session(frame))
 
 
 def _session(frame: Any) -> Any:
@@ -95,7 +96,7 @@ class OpenRelease:
     spec: Release
     frame: Any
     ledger: Ledger
-    keys: KeyStore | None = None
+    keys: KeyStore
     session: Any = None
 
     def plan(self) -> Plan:
@@ -129,7 +130,6 @@ class OpenRelease:
         return resume(self._job("", observe))
 
     def _job(self, out: str, observe: Callable[[str, int, int], None] | None) -> Any:
-        from discreet.pipeline.run import Job, default_keys, silent
+        from discreet.pipeline.run import Job, silent
 
-        keys = self.keys or default_keys()
-        return Job(self.spec, out, self.ledger, keys, self.frame, self.session, observe or silent)
+        return Job(self.spec, out, self.ledger, self.keys, self.frame, self.session, observe or silent)

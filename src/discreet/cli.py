@@ -291,10 +291,29 @@ def ledger_abandon(
     ledger: OnlyLedger = LEDGER,
 ) -> None:
     """End a reservation without a release: its key and staged files are destroyed, its cost stays spent."""
-    from discreet.pipeline.run import abandon, default_keys
+    from discreet.noise.keystore import default_keys
+    from discreet.pipeline.run import abandon
 
     entry = abandon(_ledger(ledger), default_keys(), release, reason)
     typer.echo(f"Abandoned as entry {entry.number}; the cost stays spent.")
+
+
+@ledger_app.command("restore")
+def ledger_restore(
+    reason: Annotated[str, typer.Option(help="Why; it is recorded.")],
+    ledger: OnlyLedger = LEDGER,
+) -> None:
+    """Go on from an older copy of the ledger: what it lacks is entered again, or counts as spent."""
+    from discreet.noise.keystore import default_keys
+    from discreet.pipeline.run import restore
+    from discreet.privacy.refusal import as_refusal
+
+    with as_refusal("restore"):
+        restored, unfinished = restore(_ledger(ledger), default_keys(), reason)
+    entries = plural(restored.again, "entry", "entries")
+    typer.echo(f"Restored: {entries} entered again; {plural(len(restored.lost), 'cost')} of lost entries stay spent.")
+    for release in unfinished:
+        typer.echo(f"{release}: its reservation is lost, its key destroyed. Remove what it has staged.")
 
 
 def _open(spec: Path, ledger: str | None) -> Any:

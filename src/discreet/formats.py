@@ -8,7 +8,8 @@ from typing import Any
 from discreet.errors import DiscreetError, PublishError
 
 SPEC = 1  # release.yaml
-LEDGER = 2
+LEDGER = 3
+MEMORY = "discreet-ledger-memory/1"  # of a ledger, in a key store
 MANIFEST = "discreet-manifest/2"
 CODEBOOK = "discreet-codebook/1"
 MEASUREMENTS = "discreet-measurements/1"

@@ -19,6 +19,7 @@ import yaml
 from discreet import api, specfile
 from discreet.errors import PublishError, SpecError
 from discreet.methods import methods
+from discreet.noise.keystore import default_keys
 from discreet.pipeline.check import lines
 from discreet.pipeline.plan import total_guarantee
 from discreet.privacy.exact import exact, written
@@ -152,7 +153,7 @@ def _opened(asked: Asked) -> api.OpenRelease:
         raise SpecError("does not exist", where=str(asked.data), do="check the path")
     declared = specfile.build(asked.declaration(), asked.out.absolute().parent, "estimate")
     methods(declared)
-    return api.OpenRelease(declared, None, api.ledger(declared.ledger))
+    return api.OpenRelease(declared, None, api.ledger(declared.ledger), default_keys())
 
 
 def estimate(asked: Asked, budget: str | None, observe: Callable[[str, int, int], None]) -> tuple[Path, Manifest]:

@@ -14,7 +14,7 @@ import pyarrow.csv as pcsv
 from discreet.errors import GuaranteeError, LedgerError, ParameterError, PublishError
 from discreet.pipeline.plan import describe
 from discreet.privacy.chain import Chain
-from discreet.privacy.events import Budget, Derived, Entry, Recorded, Reserve
+from discreet.privacy.events import Budget, Derived, Entry, Recorded, Reserve, Restored
 from discreet.privacy.exact import exact, written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger
@@ -59,6 +59,8 @@ def ledger_lines(ledger: Ledger) -> list[str]:
     lines = [f"{chain.kind} ledger {ledger.store.place}, {len(chain.entries)} entries, head {chain.head}"]
     if chain.kind == "simulation":
         lines.append("SIMULATION: nothing in it is a release")
+    if missing := ledger.lost():
+        lines.append(f"ROLLED BACK: {len(missing)} of the entries that this key store has seen are missing")
     for asset in dict.fromkeys(e.asset for e in chain.events if isinstance(e, Budget)):
         try:
             lines.append(f"asset {asset}: {describe(chain.balance(asset, ledger.clock().date()))}")
@@ -96,6 +98,15 @@ def ledger_lines(ledger: Ledger) -> list[str]:
                 f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon 0 on {event.asset}, derived "
                 f"from {event.of}, by {event.who}"
             )
+        elif isinstance(event, Restored):
+            lines.append(
+                f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} restored by {event.who}: {event.reason} "
+                f"({event.again} entered again, {len(event.lost)} lost and spent)"
+            )
+            lines += [
+                f"       {lost.release}: epsilon {written(lost.guarantee.epsilon)} on {lost.asset}, lost, by {lost.who}"
+                for lost in event.lost
+            ]
     return lines
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from discreet.errors import DiscreetError, LedgerError, PublishError, SpecError
-from discreet.noise.keystore import FileKeyStore
-from discreet.pipeline.run import abandon, default_keys
+from discreet.noise.keystore import FileKeyStore, default_keys
+from discreet.pipeline.run import abandon
 from discreet.publish.folder import FolderOutput
 from discreet.publish.place import sha256
 from object_store import BUCKET, Store, admitted, served

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import hashlib
 import os
 import resource
 import shutil
@@ -60,26 +59,9 @@ def sweep() -> None:
             _sweep(home())
 
 
-@contextmanager
-def exclusive(name: str) -> Iterator[bool]:
-    """Whether we are the only process of this user that holds this name; it is given back at the end."""
-    root = _private(home())
-    path = root / f"lock-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
-    with _held(root):
-        path.mkdir(mode=0o700, exist_ok=True)
-        lock = _lock(path, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    try:
-        yield lock is not None
-    finally:
-        if lock is not None:
-            with _held(root):
-                path.rmdir()
-                os.close(lock)
-
-
 def _sweep(root: Path) -> None:
     """Remove the folders whose lock nobody holds."""
-    for folder in (*root.glob("run-*"), *root.glob("lock-*")):
+    for folder in root.glob("run-*"):
         lock = _lock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if lock is not None:
             shutil.rmtree(folder, ignore_errors=True)

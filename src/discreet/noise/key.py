@@ -15,6 +15,7 @@ from discreet.errors import KeyRefused
 from discreet.noise.stream import Stream
 
 KEY_BYTES = 32
+_REAL = b"discreet real key"
 
 
 def encode_labels(labels: Iterable[str | bytes]) -> bytes:
@@ -88,8 +89,11 @@ class ReleaseKey:
         return self._simulated
 
     def subkey(self, *labels: str | bytes, length: int = KEY_BYTES) -> bytes:
-        """HKDF-SHA256 of the key with the encoded labels as info (RFC 5869)."""
-        return HKDF(SHA256(), length, salt=None, info=encode_labels(labels)).derive(self._secret)
+        """HKDF-SHA256 of the key with the encoded labels as info (RFC 5869). Whether it is a test key is part of
+        it: one that is called the other kind has other subkeys, and fits no reservation."""
+        return HKDF(SHA256(), length, salt=None if self._simulated else _REAL, info=encode_labels(labels)).derive(
+            self._secret
+        )
 
     def mac(self, parts: Iterable[bytes]) -> bytes:
         """HMAC-SHA256 under the subkey "binding" of the parts, each length-prefixed; holds one at a time."""

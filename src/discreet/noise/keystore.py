@@ -1,20 +1,33 @@
-"""Where release keys rest until their release commits: by default one private file each."""
+"""Where release keys rest until their release commits: by default one private file each. And what is remembered beside
+them of each ledger, so that a ledger that was rolled back is told (`privacy.memory`)."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from discreet.errors import KeyRefused
+from discreet import filelock
+from discreet.errors import KeyRefused, LedgerUnavailable
 from discreet.noise.key import KEY_BYTES, ReleaseKey
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _KINDS = {b"real": False, b"simulation": True}
 _MAGIC = b"discreet release key 1"
 _SUFFIX = ".key"
+_MEMORY = ".ledger"
+ENVIRONMENT = "DISCREET_KEYS"
+WAIT_SECONDS = 10.0
+
+
+def default_keys() -> KeyStore:
+    """The owner's key store: `$DISCREET_KEYS`, or a private folder in the home directory."""
+    named = os.environ.get(ENVIRONMENT)
+    return FileKeyStore(Path(named) if named else Path.home() / ".discreet" / "keys")
 
 
 class KeyStore(Protocol):
@@ -32,18 +45,28 @@ class KeyStore(Protocol):
     def names(self) -> list[str]:
         """The keys that are held, sorted."""
 
+    def recall(self, ledger: str) -> bytes:
+        """What was last remembered of the ledger with this nonce; nothing: empty."""
+
+    def remember(self, ledger: str, content: bytes) -> None:
+        """Replace it, on disk before this returns, all or nothing."""
+
+    def alone(self, ledger: str) -> AbstractContextManager[None]:
+        """Hold what is remembered of a ledger against everybody who uses this store."""
+
 
 class FileKeyStore:
     """A folder only its owner may enter (0700) with one file a key (0600)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._check_folder()
+        if self.folder.exists():
+            self._check_folder()
 
     def create(self, name: str, key: ReleaseKey) -> None:
         """Write a new file, on disk before this returns; an existing one is never replaced."""
         path = self._path(name)
+        self._make_folder()
         kind = b"simulation" if key.simulated else b"real"
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
@@ -105,15 +128,55 @@ class FileKeyStore:
         """The keys in the folder."""
         return sorted(path.name.removesuffix(_SUFFIX) for path in self.folder.glob("*" + _SUFFIX))
 
-    def _path(self, name: str) -> Path:
+    def recall(self, ledger: str) -> bytes:
+        path = self._path(ledger, _MEMORY)
+        if not path.exists():
+            return b""
+        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
+            return file.read()
+
+    def remember(self, ledger: str, content: bytes) -> None:
+        path = self._path(ledger, _MEMORY)
+        self._make_folder()
+        aside = path.with_name(path.name + "~")
+        aside.unlink(missing_ok=True)
+        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+        self._sync_folder()
+
+    @contextmanager
+    def alone(self, ledger: str) -> Iterator[None]:
+        path = self._path(ledger, f"{_MEMORY}.lock")
+        self._make_folder()
+        with filelock.held(path, WAIT_SECONDS) as free:
+            if not free:
+                raise LedgerUnavailable(
+                    f"in use by another process for more than {WAIT_SECONDS:g} seconds",
+                    where=f"key store {self.folder}",
+                    do="wait for it to finish and try again",
+                )
+            yield
+
+    def _path(self, name: str, suffix: str = _SUFFIX) -> Path:
         if not _NAME.fullmatch(name):
             raise KeyRefused(
                 "a key's name has letters, digits, '.', '_', '-' and starts with a letter or digit",
                 where="key store",
                 do="rename the release",
             )
+        if self.folder.exists():
+            self._check_folder()
+        return self.folder / (name + suffix)
+
+    def _make_folder(self) -> None:
+        """The folder, and a missing one around it, for nobody but their owner."""
+        self.folder.parent.parent.mkdir(parents=True, exist_ok=True)
+        for folder in (self.folder.parent, self.folder):
+            folder.mkdir(mode=0o700, exist_ok=True)
         self._check_folder()
-        return self.folder / (name + _SUFFIX)
 
     def _check_folder(self) -> None:
         status = self.folder.stat()

@@ -11,10 +11,9 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
-from discreet.engine.workspace import exclusive, no_core_dumps, sweep
+from discreet.engine.workspace import no_core_dumps, sweep
 from discreet.errors import (
     DiscreetError,
     DomainError,
@@ -32,14 +31,14 @@ from discreet.errors import (
 from discreet.methods import Method, methods
 from discreet.methods.writing import Made
 from discreet.noise.key import ReleaseKey
-from discreet.noise.keystore import FileKeyStore, KeyStore
+from discreet.noise.keystore import KeyStore
 from discreet.pipeline.bundle import Entered, Tabulated, announced, manifest, stage
 from discreet.pipeline.outputs import Outputs, keep_at, refuse_kept, refuse_other_words, reserved_outputs
 from discreet.pipeline.plan import total_guarantee
 from discreet.pipeline.recode import recode
 from discreet.pipeline.tabulation import tabulated
 from discreet.privacy.chain import ReleaseState
-from discreet.privacy.events import Entry, Reserve
+from discreet.privacy.events import Entry, Reserve, Restored
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger
@@ -50,20 +49,10 @@ from discreet.spec import Release
 from discreet.version import code_version
 
 Observer = Callable[[str, int, int], None]
-KEYS_ENVIRONMENT = "DISCREET_KEYS"
 
 
 def silent(step: str, done: int, total: int) -> None:
     """An observer that says nothing."""
-
-
-def default_keys() -> KeyStore:
-    """The owner's key store: `$DISCREET_KEYS`, or a private folder in the home directory."""
-    named = os.environ.get(KEYS_ENVIRONMENT)
-    if named:
-        return FileKeyStore(Path(named))
-    (Path.home() / ".discreet").mkdir(mode=0o700, exist_ok=True)
-    return FileKeyStore(Path.home() / ".discreet" / "keys")
 
 
 @dataclass(frozen=True)
@@ -77,6 +66,10 @@ class Job:
     frame: Any = None
     session: Any = None  # an existing Spark session to run on
     observe: Observer = silent
+
+    def __post_init__(self) -> None:
+        """The key store that holds the key is the one that has seen the ledger."""
+        object.__setattr__(self, "ledger", self.ledger.remembered_by(self.keys))
 
 
 def run(job: Job, simulation: str | None = None) -> Manifest:
@@ -111,6 +104,7 @@ def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
 
     Of a release that is abandoned already only these go: after a crash, or where a colleague without the key ended it.
     """
+    ledger = ledger.remembered_by(keys)
     with _alone(ledger, release):
         before = ledger.chain().releases().get(release)
         if before is not None and before.abandon is not None:
@@ -118,6 +112,16 @@ def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
         entry = ledger.abandon(release, reason)
         _forget(ledger, keys, release)
         return entry
+
+
+def restore(ledger: Ledger, keys: KeyStore, reason: str) -> tuple[Restored, tuple[str, ...]]:
+    """Go on from an older copy of a ledger. Of releases whose reservations are gone for good the keys are destroyed:
+    they can be neither resumed nor abandoned any more. Returns what was recorded, and the names of these releases."""
+    restored, gone = ledger.remembered_by(keys).restore(reason)
+    reserved = [event for entry in gone if isinstance(event := entry.event, Reserve)]
+    for reserve in reserved:
+        keys.destroy(reserve.key)
+    return restored, tuple(reserve.release for reserve in reserved)
 
 
 def _forget(ledger: Ledger, keys: KeyStore, release: str) -> None:
@@ -135,15 +139,17 @@ def _forget(ledger: Ledger, keys: KeyStore, release: str) -> None:
 
 @contextmanager
 def _alone(ledger: Ledger, release: str) -> Iterator[None]:
-    """One process at a time works on a release, on whatever machine: two would take each other's files away."""
+    """One process at a time works on a release, on whatever machine: two would take each other's files away. And no
+    noise is drawn for an entry that could be taken back unseen."""
     no_core_dumps()
     sweep()
     name = f"{ledger.chain().nonce}-{release}"
-    with exclusive(name) as free, ledger.store.alone(name) as alone:
-        if not (free and alone):
+    with ledger.store.alone(name) as free:
+        if not free:
             raise LedgerError(
                 f"another process is working on release {release!r}", do="wait for it to finish, or end it"
             )
+        ledger.remember()
         yield
 
 
@@ -220,6 +226,7 @@ def _resume_alone(job: Job, output: Outputs, state: ReleaseState) -> Manifest:
             do="restore the folder from a copy: the ledger has the digest of every file",
         )
     key = _load(job.keys, state)
+    job.ledger.fits(job.ledger.chain(), simulated=key.simulated)
     tables = methods(release)
     with tabulated(job, tables, key) as found:
         promise = (total_guarantee(release, tables), state.reserve.output, state.reserve.keep, job.ledger.who())

@@ -17,8 +17,10 @@ from discreet.privacy.events import (
     Event,
     Genesis,
     LedgerKind,
+    Lost,
     Recorded,
     Reserve,
+    Restored,
     entry_hash,
 )
 from discreet.privacy.exact import written
@@ -154,7 +156,9 @@ class Chain:
         if release not in self.names():
             return
         state = self.releases().get(release)
+        lost = {spent.release for spent in self._lost()}
         status = state.status if state else "derived" if release in self.derived() else "recorded"
+        status = "lost, and spent" if release in lost and state is None else status
         do = "a new release needs a new name"
         if status == "reserved":
             do = "complete it with `discreet resume`"
@@ -163,7 +167,8 @@ class Chain:
         raise LedgerError(f"release {release!r} is in the ledger already ({status})", do=do)
 
     def names(self) -> set[str]:
-        return {e.release for e in self.events if isinstance(e, Reserve | Recorded | Derived)}
+        own = {e.release for e in self.events if isinstance(e, Reserve | Recorded | Derived)}
+        return own | {spent.release for spent in self._lost()}
 
     def derived(self) -> dict[str, tuple[Derived, Entry]]:
         """What was made of earlier releases' measurements; an entry that says so of anything else is refused."""
@@ -219,9 +224,13 @@ class Chain:
         ]
         return Balance(budget, tuple(spent))
 
-    def spending(self, asset: str) -> list[Reserve | Recorded]:
-        """Everything ever spent on an asset."""
-        return [e for e in self.events if isinstance(e, Reserve | Recorded) and e.asset == asset]
+    def spending(self, asset: str) -> list[Reserve | Recorded | Lost]:
+        """Everything ever spent on an asset, in this ledger or in what it has lost."""
+        own = [e for e in self.events if isinstance(e, Reserve | Recorded) and e.asset == asset]
+        return [*own, *(spent for spent in self._lost() if spent.asset == asset)]
+
+    def _lost(self) -> list[Lost]:
+        return [spent for e in self.events if isinstance(e, Restored) for spent in e.lost]
 
     def lifetime(self, asset: str, who: str | None = None) -> Guarantee | None:
         """The total ever spent on an asset (by one user), whatever the periods: loss does not expire with a budget."""

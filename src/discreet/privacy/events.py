@@ -28,7 +28,7 @@ class Genesis(_Event):
 
     kind: Literal["genesis"] = "genesis"
     ledger: LedgerKind
-    version: Literal[2] = 2
+    version: Literal[3] = 3
     nonce: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]  # so that no two ledgers are alike
     time: dt.datetime
 
@@ -131,7 +131,31 @@ class Derived(_Event):
     time: dt.datetime
 
 
-Event = Annotated[Genesis | Budget | Reserve | Commit | Abandon | Recorded | Derived, Field(discriminator="kind")]
+class Lost(_Event):
+    """What was spent in an entry that is lost."""
+
+    release: str
+    asset: str
+    guarantee: Guarantee
+    who: str
+    time: dt.datetime
+
+
+class Restored(_Event):
+    """The ledger was put back from a copy, knowingly. Entries that it lacked were entered again, as they were, before
+    this one; or, where it has others in their place, what they had spent stays spent by this one."""
+
+    kind: Literal["restore"] = "restore"
+    again: int
+    lost: tuple[Lost, ...]
+    reason: Annotated[str, Field(min_length=1)]
+    who: str
+    time: dt.datetime
+
+
+Event = Annotated[
+    Genesis | Budget | Reserve | Commit | Abandon | Recorded | Derived | Restored, Field(discriminator="kind")
+]
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 

@@ -1,6 +1,7 @@
 """The ledger: what has been spent on which asset, append-only and hash-chained. It fails closed.
 
-Every writing step is one exclusive transaction that first checks the whole chain: reserve → commit, or abandon.
+Every writing step is one exclusive transaction that first checks the whole chain, and that nothing is missing which the
+key store remembers: reserve → commit, or abandon.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TypeVar
 
 from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
 from discreet.noise.key import nonce as fresh_nonce
+from discreet.noise.keystore import KeyStore, default_keys
 from discreet.privacy.chain import Chain
 from discreet.privacy.events import (
     Abandon,
@@ -21,14 +23,17 @@ from discreet.privacy.events import (
     Event,
     Genesis,
     LedgerKind,
+    Lost,
     Recorded,
     Reserve,
+    Restored,
     link,
 )
+from discreet.privacy.memory import Memory, rolled_back
 from discreet.privacy.store import Store, Writer
 
 Clock = Callable[[], dt.datetime]
-Dated = TypeVar("Dated", Budget, Reserve, Abandon, Recorded, Derived)
+Dated = TypeVar("Dated", Budget, Reserve, Abandon, Recorded, Derived, Restored)
 TOLERANCE = dt.timedelta(minutes=1)
 
 
@@ -37,23 +42,46 @@ def now() -> dt.datetime:
 
 
 class Ledger:
-    """The front door to a store of entries."""
+    """The front door to a store of entries. What a key store (by default the user's own) remembers of it tells a ledger
+    that was rolled back."""
 
-    def __init__(self, store: Store, clock: Clock = now) -> None:
-        self.store, self.clock = store, clock
+    def __init__(self, store: Store, clock: Clock = now, keys: KeyStore | None = None) -> None:
+        self.store, self.clock, self.keys = store, clock, keys or default_keys()
+
+    def remembered_by(self, keys: KeyStore) -> Ledger:
+        """The same ledger, held against another key store's memory."""
+        return Ledger(self.store, self.clock, keys)
 
     def create(self, kind: LedgerKind, *, exist_ok: bool = False, nonce: str | None = None) -> None:
         """Begin a ledger. It stays of this kind: a real one takes no simulation, a simulation no release."""
         genesis = Genesis(ledger=kind, nonce=nonce or fresh_nonce(), time=self.clock())
-        if not self.store.create(link(1, "", genesis)) and not exist_ok:
+        if not self.store.create(link(1, "", genesis), private=kind == "simulation") and not exist_ok:
             raise LedgerError("exists already", where=f"ledger {self.store.place}", do="use it, or name another")
 
     def chain(self) -> Chain:
+        """The entries as they are, for whoever looks at them."""
         return Chain(self.store.entries())
+
+    def lost(self) -> tuple[Entry, ...]:
+        """Entries that the key store has seen and the ledger lacks."""
+        memory = self._memory()
+        return memory.lost(self.chain()) and memory.lost(self.chain())  # somebody may have written between two looks
+
+    def remember(self) -> Chain:
+        """The entries, before anything is done that they allow: none is missing, and the key store notes them all."""
+        with (memory := self._memory()).alone():
+            memory.refuse_rollback(chain := self.chain(), self.store.place)
+            memory.note(chain)
+        return chain
+
+    def _memory(self) -> Memory:
+        return Memory(self.keys, self.chain().nonce)
 
     def verify(self, head: str | None = None) -> Chain:
         """Check every link; `head` (from a manifest) must be one of them, or the ledger was rolled back."""
         chain = self.chain()
+        if lost := self.lost():
+            raise rolled_back(lost, self.store.place)
         chain.releases()  # every commit and abandon must end something that was reserved
         chain.derived()  # everything derived is of something kept
         if head is not None and head not in {entry.hash for entry in chain.entries}:
@@ -145,6 +173,41 @@ class Ledger:
 
         return self._append(Abandon(release=release, reason=reason, who=self.who(), time=self.clock()), check)
 
+    def restore(self, reason: str) -> tuple[Restored, tuple[Entry, ...]]:
+        """Go on from an older copy: what it lacks is entered again as it was; or, if it has other entries instead, what
+        they cost stays spent. Returns what was recorded, and the entries that are gone."""
+        gone: tuple[Entry, ...] = ()
+
+        def decide(writer: Writer, chain: Chain) -> Entry:
+            nonlocal gone
+            lost = self._memory().lost(chain)
+            if not lost:
+                raise LedgerError(
+                    "lacks nothing that this key store has seen",
+                    where=f"ledger {self.store.place}",
+                    do="go on as usual; what only others have seen is entered with `discreet ledger record`",
+                )
+            again = lost[0].previous == chain.head and all(
+                getattr(entry.event, "who", self.who()) == self.who() for entry in lost
+            )  # a shared ledger takes no entry in another's name
+            for entry in lost if again else ():
+                writer.append(entry)
+            gone = () if again else lost
+            restored = Restored(
+                again=len(lost) if again else 0,
+                lost=tuple(spent for entry in gone for spent in _spent(entry.event)),
+                reason=reason,
+                who=self.who(),
+                time=self.clock(),
+            )
+            chain = Chain(writer.entries())
+            return _add(writer, chain, _in_order(restored, chain.latest()))
+
+        event = self._write(decide, restoring=True).event
+        if not isinstance(event, Restored):
+            raise LedgerError("was restored without an entry", where=f"ledger {self.store.place}")
+        return event, gone
+
     def fits(self, chain: Chain, *, simulated: bool) -> None:
         """A simulation belongs into a simulation ledger, a release into a real one."""
         if simulated != (chain.kind == "simulation"):
@@ -163,27 +226,42 @@ class Ledger:
 
         return self._write(decide)
 
-    def _write(self, decide: Callable[[Writer, Chain], Entry]) -> Entry:
-        """One transaction. If the store broke off in its last instant, the next transaction tells what became of it."""
+    def _write(self, decide: Callable[[Writer, Chain], Entry], *, restoring: bool = False) -> Entry:
+        """One transaction, and the key store's note of it. If the store broke off in its last instant, the next
+        transaction tells what became of it."""
         entry: Entry | None = None
-        try:
-            with self.store.transaction() as writer:
-                entry = decide(writer, Chain(writer.entries()))
-        except LedgerUncertain as error:
+        with (memory := self._memory()).alone():
             try:
-                with (
-                    self.store.transaction() as writer
-                ):  # exclusive: whoever was writing has ended, one way or the other
-                    written = entry in writer.entries()
-            except LedgerError:
-                raise error from None
-            if not written:
-                raise LedgerUnavailable(
-                    "broke off; nothing was written", where=f"ledger {self.store.place}", do="try again"
-                ) from None
+                with self.store.transaction() as writer:
+                    chain = Chain(writer.entries())
+                    if not restoring:
+                        memory.refuse_rollback(chain, self.store.place)
+                    entry = decide(writer, chain)
+                    chain = Chain(writer.entries())
+            except LedgerUncertain as error:
+                try:
+                    with self.store.transaction() as writer:  # whoever was writing has ended, one way or the other
+                        chain = Chain(writer.entries())
+                except LedgerError:
+                    raise error from None
+                if entry not in chain.entries:
+                    raise LedgerUnavailable(
+                        "broke off; nothing was written", where=f"ledger {self.store.place}", do="try again"
+                    ) from None
+            memory.note(chain)
         if entry is None:
             raise LedgerError("a transaction ended without an entry", where=f"ledger {self.store.place}")
         return entry
+
+
+def _spent(event: Event) -> tuple[Lost, ...]:
+    """What an entry has spent."""
+    if isinstance(event, Restored):
+        return event.lost
+    if not isinstance(event, Reserve | Recorded):
+        return ()
+    fields = {name: getattr(event, name) for name in Lost.model_fields}
+    return (Lost(**fields),)
 
 
 def _in_order(event: Dated, latest: dt.datetime) -> Dated:

@@ -13,7 +13,7 @@ _GRANT = "ask its owner: GRANT USAGE ON SCHEMA …, GRANT SELECT, INSERT ON disc
 _REFUSED = {
     APPEND_ONLY: ("is append-only", "add an entry instead"),
     FORGED: ("an entry must name the user who writes it", "log in as that user"),
-    NOT_OWNER: ("budgets are set by the owner of the ledger; others spend", "ask its owner"),
+    NOT_OWNER: ("budgets are set by the owner of the ledger, and ledgers restored; others spend", "ask its owner"),
     NOT_LINKED: ("an entry must continue the chain", "write through discreet"),
     "42501": ("this user lacks the right to read or write it", _GRANT),
     "42P01": ("does not exist", "begin it by setting a budget: `discreet ledger budget ASSET --epsilon … --unit …`"),

@@ -48,7 +48,8 @@ BEGIN
     OR (SELECT count(*) FROM json_object_keys(NEW.body::json)) <> (SELECT count(*) FROM jsonb_object_keys(event)) THEN
     RAISE EXCEPTION 'an entry names its writer' USING ERRCODE = '{FORGED}';
   END IF;
-  IF kind IS NULL OR kind NOT IN ('genesis', 'budget', 'reserve', 'commit', 'abandon', 'record', 'derive') THEN
+  IF kind IS NULL
+    OR kind NOT IN ('genesis', 'budget', 'reserve', 'commit', 'abandon', 'record', 'derive', 'restore') THEN
     RAISE EXCEPTION 'no such kind of entry' USING ERRCODE = '{NOT_LINKED}';
   END IF;
   IF kind IN ('reserve', 'record', 'derive', 'commit') THEN
@@ -71,9 +72,9 @@ BEGIN
       RAISE EXCEPTION 'only what was kept is derived from' USING ERRCODE = '{FORGED}';
     END IF;
   END IF;
-  IF kind IN ('genesis', 'budget') AND NOT pg_has_role(
+  IF kind IN ('genesis', 'budget', 'restore') AND NOT pg_has_role(
       session_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'MEMBER') THEN
-    RAISE EXCEPTION 'budgets are set by the owner of the ledger' USING ERRCODE = '{NOT_OWNER}';
+    RAISE EXCEPTION 'budgets are set, and ledgers restored, by the owner of the ledger' USING ERRCODE = '{NOT_OWNER}';
   END IF;
   EXECUTE format('SELECT number, hash FROM %s ORDER BY number DESC LIMIT 1', TG_RELID::regclass) INTO last;
   IF NEW.number IS DISTINCT FROM coalesce(last.number, 0) + 1
@@ -188,7 +189,7 @@ class PostgresStore:
         with self._transaction() as session:
             return session.find() is not None
 
-    def create(self, first: Entry) -> bool:
+    def create(self, first: Entry, *, private: bool) -> bool:  # noqa: ARG002 - the database's owner says who may read
         """Begin with this entry, in one transaction; whether it did, or somebody had begun before."""
         with self._transaction("READ WRITE") as session:
             ((encoding,),) = session.ask("SELECT current_setting('server_encoding')")

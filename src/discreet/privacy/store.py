@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import getpass
+import hashlib
+import os
 import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet import pgurl
+from discreet import filelock, pgurl
 from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
 from discreet.privacy.events import Entry
 
@@ -23,6 +25,12 @@ _SCHEMA = (
         f"CREATE TRIGGER no_{verb} BEFORE {verb} ON entries BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
         for verb in ("update", "delete")
     ),
+    # Before anything is replaced: SQLite deletes for INSERT OR REPLACE without asking the triggers above.
+    "CREATE TRIGGER no_other_insert BEFORE INSERT ON entries "
+    "WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM entries) "
+    "OR NEW.previous IS NOT (SELECT coalesce(max(hash), '') FROM entries WHERE number = NEW.number - 1) "
+    "OR EXISTS (SELECT 1 FROM entries WHERE hash = NEW.hash) "
+    "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
 )
 
 
@@ -40,7 +48,7 @@ class Store(Protocol):
     def place(self) -> str: ...
     def who(self) -> str: ...
     def exists(self) -> bool: ...
-    def create(self, first: Entry) -> bool: ...
+    def create(self, first: Entry, *, private: bool) -> bool: ...
     def entries(self) -> list[Entry]: ...
     @contextmanager
     def transaction(self) -> Iterator[Writer]: ...
@@ -105,6 +113,13 @@ class _Rows:
         return [_entry(place, row) for place, row in enumerate(rows, start=1)]
 
     def append(self, entry: Entry) -> None:
+        there = {sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+        if not there.issuperset(_SCHEMA):
+            raise LedgerError(
+                "its guard was taken away: anybody could write anything",
+                where="ledger",
+                do="find out by whom, and verify it against every published manifest",
+            )
         self._connection.execute(
             "INSERT INTO entries VALUES (?, ?, ?, ?)", (entry.number, entry.previous, entry.body, entry.hash)
         )
@@ -138,9 +153,14 @@ class SQLiteStore:
     def exists(self) -> bool:
         return self.path.exists() and self.path.stat().st_size > 0  # an interrupted beginning leaves an empty file
 
-    def create(self, first: Entry) -> bool:
-        """Begin with this entry, in one transaction; whether it did, or somebody had begun before."""
+    def create(self, first: Entry, *, private: bool) -> bool:
+        """Begin with this entry, in one transaction; whether it did, or somebody had begun before. SQLite gives what it
+        writes beside the file the file's own permissions."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        if private and not self.exists():
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            os.fchmod(handle, 0o600)
+            os.close(handle)
         with self._connect("rwc") as connection:
             connection.execute("BEGIN IMMEDIATE")
             begun = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone() is not None
@@ -177,9 +197,11 @@ class SQLiteStore:
                 # The last steps remove the journal and sync the folder: the entry may be there in spite of the error.
                 raise uncertain(self.place, f"the disk failed ({error})") from None
 
-    def alone(self, name: str) -> AbstractContextManager[bool]:  # noqa: ARG002 - one signature for all
-        """Nobody but users of this machine's disk comes here: their lock in the private folder is enough."""
-        return nullcontext(True)
+    def alone(self, name: str) -> AbstractContextManager[bool]:
+        """A lock beside the file: for that is what all who use it have in common."""
+        path = Path(os.path.realpath(self.path))
+        tag = hashlib.sha256(name.encode()).hexdigest()[:32]
+        return filelock.held(path.with_name(f".discreet-{tag}.lock"))
 
     @contextmanager
     def _connect(self, mode: str) -> Iterator[sqlite3.Connection]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from discreet import filelock
 from discreet.errors import PublishError
 
 
@@ -24,7 +24,7 @@ def alone(folder: Path) -> Iterator[None]:
     path = lock_of(folder)
     missing = [above for above in path.parents if not above.exists()]
     try:
-        handle = _locked(path)
+        handle = filelock.acquire(path)
     except OSError as error:
         raise PublishError(
             f"cannot be locked ({os.strerror(error.errno or 0)})",
@@ -36,26 +36,7 @@ def alone(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):  # an empty file that nobody holds harms nobody
-            path.unlink()
+        filelock.release(path, handle)
+        with suppress(OSError):
             for above in missing:
                 above.rmdir()  # until one that is in use
-        os.close(handle)
-
-
-def _locked(path: Path) -> int | None:
-    """A handle that holds the lock; none if somebody else has it."""
-    while True:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        except FileNotFoundError:  # whoever made the folder has just taken it away again
-            continue
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(handle)
-            return None
-        if path.exists() and path.stat().st_ino == os.fstat(handle).st_ino:
-            return handle
-        os.close(handle)  # its holder removed it between our two steps

@@ -164,7 +164,8 @@ class FolderOutput:
                 raise PublishError(
                     "the staged files are not the committed ones", where=str(self.staging), do="run `discreet resume`"
                 )
-            self.staging.chmod(permitted(0o777) if manifest is not None else 0o700)
+            public = manifest is not None and not manifest.simulation  # which anybody could subtract the noise of
+            self.staging.chmod(permitted(0o777) if public else 0o700)
             compared = self.staging.stat().st_ino
             self.staging.rename(self.folder)
             if self.folder.stat().st_ino != compared:
