@@ -15,6 +15,17 @@ from tidiness import pytest_sessionfinish, pytest_sessionstart, pytest_terminal_
 __all__ = ["pytest_sessionfinish", "pytest_sessionstart", "pytest_terminal_summary"]
 
 
+@pytest.fixture(autouse=True, scope="session")
+def away_from_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Nor does a fixture that many tests share."""
+    home = tmp_path_factory.mktemp("away")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(home))
+        patch.setenv("DISCREET_KEYS", str(home / "keys"))
+        patch.setenv("DISCREET_TMP", str(home / "tmp"))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def isolated(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """No test touches the user's keys or temporary folder."""

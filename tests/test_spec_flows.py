@@ -309,7 +309,7 @@ def refused(office: Careers, said: Mapping[str, Any]) -> DiscreetError:
     assert not chain.releases()
     assert chain.balance("records", dt.date(2026, 1, 15)).epsilon == 0
     keys = Path(os.environ["DISCREET_KEYS"])
-    assert not keys.exists() or not list(keys.iterdir())
+    assert not keys.exists() or not list(keys.glob("*.key"))
     return caught.value
 
 

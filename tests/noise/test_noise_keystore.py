@@ -14,6 +14,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
 
 @pytest.fixture
 def store(tmp_path: Path) -> FileKeyStore:
+    (tmp_path / "keys").mkdir(mode=0o700)
     return FileKeyStore(tmp_path / "keys")
 
 

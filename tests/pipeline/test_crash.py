@@ -97,7 +97,7 @@ def test_killed_then_resumed(
     after = discreet.ledger(agency.ledger_path).verify()
     assert after.balance("graduates", CLOCK.date()).epsilon == 2
     assert after.releases()["r1"].status == "committed"
-    assert not list((isolated / "keys").iterdir())
+    assert not list((isolated / "keys").glob("*.key"))
     assert not list((isolated / "tmp").iterdir())
     assert {p.name for p in agency.folder.iterdir()} == {
         "out", "graduates.parquet", "release.yaml", "discreet-ledger.sqlite",
@@ -197,7 +197,7 @@ def test_lost_key_cannot_be_resumed_only_abandoned(place: Path, isolated: Path) 
 
     agency = simulated(place)
     drive(agency, "run", kill_at="protect both#1")
-    (key,) = (isolated / "keys").iterdir()
+    (key,) = (isolated / "keys").glob("*.key")
     key.unlink()
     ledger = discreet.ledger(agency.ledger_path)
     release = discreet.release(agency.spec(), ledger=ledger)

@@ -203,7 +203,7 @@ def test_killed_between_parts_then_resumed(
     after = discreet.ledger(agency.ledger_path).verify()
     assert after.balance("graduates", CLOCK.date()).epsilon == 2
     assert after.releases()["r1"].status == "committed"
-    assert not list((isolated / "keys").iterdir())
+    assert not list((isolated / "keys").glob("*.key"))
     assert {p.name for p in agency.folder.iterdir()} == {
         "out", "graduates.parquet", "release.yaml", "discreet-ledger.sqlite",
     }  # fmt: skip

@@ -41,7 +41,7 @@ def test_published_files_manifest_and_ledger_agree(agency: Agency, isolated: Pat
     assert "e^2" in made.guarantee_in_words
     chain = agency.release().ledger.verify(made.ledger.head)
     assert chain.balance("graduates", made.reserved).epsilon_left == 8
-    assert not list((isolated / "keys").iterdir())  # the key is gone
+    assert not list((isolated / "keys").glob("*.key"))  # the key is gone
     assert not list((isolated / "tmp").iterdir())  # and so is the private folder
 
 
@@ -302,7 +302,7 @@ def test_a_refused_reservation_leaves_no_key(agency: Agency, isolated: Path, mon
     monkeypatch.setattr(Ledger, "reserve", refuse)
     with pytest.raises(OverBudget):
         agency.release().run(agency.folder / "out")
-    assert not list((isolated / "keys").iterdir())
+    assert not list((isolated / "keys").glob("*.key"))
 
 
 def test_one_process_at_a_time_works_on_a_release(agency: Agency, isolated: Path) -> None:

@@ -106,7 +106,7 @@ def test_killed_after_the_reservation_and_resumed(agency: Agency, server: Server
     resumed = drive("resume")
     assert resumed.returncode == 0, resumed.stderr
     assert discreet.ledger(url).verify().releases()["r1"].status == "committed"
-    assert not list((isolated / "keys").iterdir())
+    assert not list((isolated / "keys").glob("*.key"))
 
 
 def test_a_server_killed_before_the_reservation_leaves_nothing(
@@ -120,7 +120,7 @@ def test_a_server_killed_before_the_reservation_leaves_nothing(
 
     with pytest.raises(LedgerError, match="server cannot be reached"):
         release.run(agency.folder / "out", observe=observe)
-    assert not list((isolated / "keys").iterdir())
+    assert not list((isolated / "keys").glob("*.key"))
     assert not (agency.folder / "out").exists()
     restarted.start()
     assert len(release.ledger.verify().entries) == 2
@@ -140,10 +140,10 @@ def test_a_server_killed_after_the_reservation_leaves_a_release_that_resume_comp
     with pytest.raises(PublishError, match=r"server cannot be reached.* after the reservation.*`discreet resume`"):
         release.run(agency.folder / "out", observe=observe)
     restarted.start()
-    assert len(list((isolated / "keys").iterdir())) == 1
+    assert len(list((isolated / "keys").glob("*.key"))) == 1
     release.resume()
     assert release.ledger.verify().balance("graduates", release.ledger.clock().date()).epsilon == 2
-    assert not list((isolated / "keys").iterdir())
+    assert not list((isolated / "keys").glob("*.key"))
 
 
 def test_a_reservation_that_was_not_confirmed_keeps_its_key(
@@ -158,7 +158,7 @@ def test_a_reservation_that_was_not_confirmed_keeps_its_key(
     release = discreet.release(agency.spec(), ledger=Ledger(Unconfirmed(url)))
     with pytest.raises(LedgerUncertain):
         release.run(agency.folder / "out")
-    assert len(list((isolated / "keys").iterdir())) == 1
+    assert len(list((isolated / "keys").glob("*.key"))) == 1
     restarted.start()
     discreet.release(agency.spec(ledger=url)).resume()
     assert (agency.folder / "out" / "manifest.json").exists()

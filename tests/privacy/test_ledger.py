@@ -614,13 +614,13 @@ def relabelled(old: list[Row], version: object) -> list[Row]:
     return found
 
 
-@pytest.mark.parametrize("version", [1, 3, "2", None])
+@pytest.mark.parametrize("version", [1, 2, 4, "3", None])
 def test_a_ledger_of_another_version_is_refused_in_one_line(template: Template, version: object) -> None:
     ledger = forged(template, lambda old: relabelled(old, version))
     for action in (ledger.verify, ledger.chain, lambda: ledger.reserve(reserve("next"), simulated=False)):
         with pytest.raises(LedgerError) as caught:
             action()
         assert str(caught.value) == (
-            f"ledger: is in format {version}, and this version of discreet reads 2 alone. Begin another and enter what "
+            f"ledger: is in format {version}, and this version of discreet reads 3 alone. Begin another and enter what "
             "was spent with `discreet ledger record`: before 1.0 nothing is converted."
         )

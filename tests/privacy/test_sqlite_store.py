@@ -33,6 +33,7 @@ def test_the_table_is_append_only(full: Ledger, path: Path, sql: str) -> None:
 
 def test_replacing_a_row_does_not_get_past_verify(full: Ledger, path: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
+        connection.execute("DROP TRIGGER no_other_insert")
         connection.execute("INSERT OR REPLACE INTO entries SELECT number, previous, body || ' ', hash FROM entries")
         connection.commit()
     with pytest.raises(LedgerError, match="ledger entry 1"):
@@ -115,9 +116,10 @@ def interrupted(path: Path, where: Path) -> Path:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA cache_size = 1")
         connection.execute("BEGIN IMMEDIATE")
-        connection.executemany(
-            "INSERT INTO entries VALUES (?, ?, ?, ?)", [(n, f"p{n}", "x" * 3000, f"h{n}") for n in range(100, 150)]
-        )
+        ((last, head),) = connection.execute("SELECT number, hash FROM entries ORDER BY number DESC LIMIT 1")
+        hashes = [head, *(f"h{n}" for n in range(50))]
+        rows = [(last + 1 + n, hashes[n], "x" * 3000, hashes[n + 1]) for n in range(50)]
+        connection.executemany("INSERT INTO entries VALUES (?, ?, ?, ?)", rows)
         for file in path.parent.glob(f"{path.name}*"):
             shutil.copy(file, where / file.name)
         connection.execute("ROLLBACK")
@@ -175,7 +177,7 @@ class Failing(sqlite3.Connection):
 def test_an_entry_whose_commit_failed_is_looked_up(path: Path, monkeypatch: pytest.MonkeyPatch, happens: bool) -> None:
     """An error of the last sync comes after the fact: the reservation is there, and its key must be kept."""
     ledger, connect = started(path), sqlite3.connect
-    calls = iter([Failing])  # once
+    calls = iter([sqlite3.Connection, Failing])  # once, when it is written
     monkeypatch.setattr("sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=next(calls, sqlite3.Connection)))
     monkeypatch.setattr(Failing, "happens", happens)
     if happens:
