@@ -26,12 +26,14 @@ import yaml
 
 import discreet
 from discreet.api import OpenRelease, set_budget
+from discreet.noise.keystore import default_keys
 from discreet.privacy.ledger import Ledger
 from discreet.publish.folder import FolderOutput, Owner
 from discreet.publish.measurements import MeasuredTable, Measurements
 
 Groups = dict[tuple[str, ...], np.ndarray[Any, np.dtype[np.int64]]]
 CLOCK = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+NONCE = "0" * 32
 CROSSWALK = (
     ("01.0101", "01.0101", "No substantive changes"),
     ("01.0901", "01.0901", "No substantive changes"),
@@ -248,6 +250,11 @@ class Watch:
             raise Crash
 
 
+def forget_ledger(nonce: str) -> None:
+    """A ledger that is made anew with the same nonce is another one."""
+    default_keys().remember(nonce, b"")
+
+
 class Office:
     """A folder with graduates, public files and a simulation ledger that all its releases share."""
 
@@ -267,14 +274,17 @@ class Office:
         header = ("institution", "degree_level", "grad_cohort", "cipcode", "awards")
         write_csv(folder / "completions.csv", header, COMPLETIONS)
         pq.write_table(graduates(), folder / "graduates.parquet")
+        forget_ledger(NONCE)
         ledger = office.ledger
-        ledger.create("simulation", nonce="0" * 32)
+        ledger.create("simulation", nonce=NONCE)
         unit = {"kind": "person", "column": "person_id"}
         set_budget(ledger, "graduates", epsilon="100", unit=unit, kind="simulation")
         return office
 
     def copied(self, folder: Path) -> Office:
+        """As if there had never been another."""
         shutil.copytree(self.folder, folder)
+        forget_ledger(NONCE)
         return Office(folder)
 
     @property
@@ -283,7 +293,7 @@ class Office:
 
     def staging(self, out: str, release: str) -> Path:
         """Where a release is prepared that goes to `out`."""
-        return FolderOutput(self.folder / out, Owner("0" * 32, release)).staging
+        return FolderOutput(self.folder / out, Owner(NONCE, release)).staging
 
     @property
     def spent(self) -> Any:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet import specfile
-from discreet.noise.keystore import KeyStore, default_keys
+from discreet.noise.keystore import KeyStore
 from discreet.privacy.events import Budget, LedgerKind
 from discreet.privacy.ledger import Clock, Ledger, now
 from discreet.privacy.refusal import as_refusal
@@ -79,7 +79,7 @@ def release(
         declared = specfile.load(spec)
     if not isinstance(ledger, Ledger):
         ledger = Ledger(open_store(declared.ledger, declared.base) if ledger is None else open_store(ledger))
-    keys = keys or default_keys()
+    keys = keys or ledger.keys
     return OpenRelease(declared, frame, ledger.remembered_by(keys), keys, session or _session(frame))
 
 

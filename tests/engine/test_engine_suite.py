@@ -586,7 +586,7 @@ def test_values_and_their_order(bureau: Bureau, spark: Spark) -> None:
     names = [column.name for column in intake.columns[1:]]
 
     def look(engine: Engine, source: Any) -> tuple[dict[str, list[Any]], list[int]]:
-        read = engine.take_in(engine.open(source, Path()), intake)
+        read = engine.take_in(engine.open(source, Path(), intake.reads), intake)
         ranked = engine.prioritised(read, names, "place", Secret(bytes(range(16))))
         rows = pa.Table.from_batches(list(engine.batches(ranked))).sort_by(row.name)
         return {name: rows[name].to_pylist() for name in names}, rows["place"].to_pylist()

@@ -87,7 +87,8 @@ def columns(persons: pa.Array, **more: Any) -> pa.Table:
 FOLDERS: dict[str, Callable[[], list[pa.Table]]] = {
     "persons that are doubles": lambda: [columns(pa.array([1.0, 2.0]))],
     "persons that are floats": lambda: [columns(pa.array([1, 2], pa.float32()))],
-    "persons that are decimals": lambda: [columns(pa.array([1, 2], pa.decimal128(20, 0)))],
+    "persons that are decimals": lambda: [columns(pa.array([1, 2], pa.decimal128(20, 2)))],
+    "whole decimals": lambda: [columns(pa.array([1, 2], pa.decimal128(20, 0)))],
     "columns that differ in case": lambda: [
         columns(pa.array(["1", "2"]), SECTOR=["shop", "farm"]).select(["person_id", "SECTOR", "sector"]),
         columns(pa.array(["3", "4"]), SECTOR=["shop", "farm"]).select(["person_id", "sector", "SECTOR"]),

@@ -104,6 +104,6 @@ def test_the_engine_spills_encrypted_into_its_folder_and_fetches_nothing() -> No
         rows = engine._backend.con.sql("SELECT name, value FROM duckdb_settings()").fetchall()
         found = dict(rows)
         assert found["temp_file_encryption"] == "true"
-        assert found["temp_directory"] == str(engine.folder)
+        assert found["temp_directory"] == str(engine.folder / "spill")
         assert found["autoinstall_known_extensions"] == "false"
         assert found["enable_progress_bar"] == "false"

@@ -101,7 +101,7 @@ def test_only_the_owner_enters_the_kept_folder(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     modes = [stat.S_IMODE((office.folder / name).stat().st_mode) for name in ("out-old", "kept/old")]
-    assert modes == [0o755, 0o700]
+    assert modes == [0o700, 0o700]  # of a simulation nobody else reads what would be published, either
     assert not hidden(office)
 
 
@@ -441,7 +441,8 @@ def test_abandon_touches_no_prefix_that_an_entry_only_names(store: Store, tmp_pa
     with pytest.raises(Crash):
         release.run(office.folder / "out", simulation="suite", observe=Watch("reserve#1"))
     store.put("others/kept/measurements.json", b"somebody else's")
-    abandon(office.ledger, FileKeyStore(tmp_path / "nobody"), "old", "a test")
+    with pytest.raises(PublishError, match=r"holds 'measurements\.json', which this release may have written"):
+        abandon(office.ledger, FileKeyStore(tmp_path / "nobody"), "old", "a test")
     assert store.files("others/kept") == {"measurements.json": b"somebody else's"}
 
 

@@ -16,6 +16,7 @@ import pytest
 import discreet
 from discreet.errors import SpecError
 from discreet.noise.key import ReleaseKey
+from discreet.noise.keystore import FileKeyStore
 from discreet.post.summary import margins
 from discreet.publish.manifest import read
 from recoders import (
@@ -277,20 +278,17 @@ def test_published_bins_are_the_recoded_ones(recoded_office: Office, new: Kept) 
 # --- nothing confidential is used -----------------------------------------------------------------------------------
 
 
-class NoKeys:
-    """A key store that must not be asked."""
-
-    def names(self) -> NoReturn:
-        raise AssertionError("the key store was asked")
+class NoKeys(FileKeyStore):
+    """A key store whose keys must not be asked for."""
 
     def create(self, name: str, key: ReleaseKey) -> NoReturn:
-        self.names()
+        raise AssertionError("a key was asked for")
 
     def load(self, name: str) -> NoReturn:
-        self.names()
+        raise AssertionError("a key was asked for")
 
     def destroy(self, name: str) -> NoReturn:
-        self.names()
+        raise AssertionError("a key was asked for")
 
 
 def test_no_record_and_no_key_is_needed(
@@ -305,7 +303,7 @@ def test_no_record_and_no_key_is_needed(
     for place in ("discreet.pipeline.tabulation.open_engine", "discreet.engine.opening.open_engine"):
         monkeypatch.setattr(place, opened)
     office.open(office.recoding())
-    release = discreet.release(office.folder / "new.yaml", ledger=office.ledger, keys=NoKeys())
+    release = discreet.release(office.folder / "new.yaml", ledger=office.ledger, keys=NoKeys(office.folder / "keys"))
     release.run(office.folder / "out-new")
     assert without_head(office.folder / "out-new") == without_head(recoded_office.folder / "out-new")
     assert contents(office.folder / "kept/new") == contents(recoded_office.folder / "kept/new")

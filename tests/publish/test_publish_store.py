@@ -68,7 +68,7 @@ def office(store: Store, tmp_path: Path, isolated: Path, monkeypatch: pytest.Mon
 class Office:
     """An agency with a simulation ledger that publishes in an object store."""
 
-    def __init__(self, store: Store, folder: Path, isolated: Path, prefix: str) -> None:
+    def __init__(self, store: Store, folder: Path, isolated: Path, prefix: str, keys: Path | None = None) -> None:
         self.store, self.folder, self.isolated, self.prefix = store, folder, isolated, prefix
         self.uri = store.uri(prefix)
         shutil.rmtree(folder, ignore_errors=True)
@@ -76,12 +76,13 @@ class Office:
         self.agency = Agency.__new__(Agency)
         self.agency.folder, self.agency.ledger_path = folder, folder / "discreet-ledger.sqlite"
         self.agency.write(graduates())
-        self.ledger = discreet.ledger(self.agency.ledger_path, clock=lambda: CLOCK)
+        self.keys = FileKeyStore(keys or isolated / "keys")
+        self.ledger = discreet.ledger(self.agency.ledger_path, clock=lambda: CLOCK).remembered_by(self.keys)
         self.ledger.create("simulation", nonce="0" * 32)
         set_budget(self.ledger, "graduates", epsilon="10", unit=PERSON, kind="simulation")
 
     def release(self, **changes: Any) -> Any:
-        return discreet.release(self.agency.spec(**changes), ledger=self.ledger)
+        return discreet.release(self.agency.spec(**changes), ledger=self.ledger, keys=self.keys)
 
     def run(self, out: str | None = None, **more: Any) -> Any:
         return self.release().run(out or self.uri, simulation=SEED, **more)
@@ -99,11 +100,12 @@ class Office:
 
     def in_a_folder(self) -> dict[str, bytes]:
         """What the same release is in a folder: all but the ledger's word about where it went is the same."""
-        other = Office(self.store, self.folder.with_name("other"), self.isolated, "")
-        out = self.folder.with_name("out")
-        shutil.rmtree(out, ignore_errors=True)
-        keys = FileKeyStore(self.folder.with_name("keys"))  # for it would destroy ours, which is the same
-        discreet.release(other.agency.spec(), ledger=other.ledger, keys=keys).run(str(out), simulation=SEED)
+        out, keys = self.folder.with_name("out"), self.folder.with_name("keys")
+        for folder in (out, keys):
+            shutil.rmtree(folder, ignore_errors=True)
+        # with keys of its own, for it would destroy ours, which is the same
+        other = Office(self.store, self.folder.with_name("other"), self.isolated, "", keys)
+        discreet.release(other.agency.spec(), ledger=other.ledger, keys=other.keys).run(str(out), simulation=SEED)
         return {p.relative_to(out).as_posix(): p.read_bytes() for p in out.rglob("*") if p.is_file()}
 
     def spent(self) -> int:
@@ -215,7 +217,7 @@ def test_crashed_in_an_upload(office: Office, monkeypatch: pytest.MonkeyPatch, n
 
     def counted(self: Prefix, name: str) -> Any:
         made.append(name)
-        if len(made) > number:
+        if len(made) > number + 1:  # one was to see whether anything can be written there
             raise Crash
         return create(self, name)
 
@@ -308,7 +310,9 @@ def test_a_prefix_that_an_entry_only_names_is_left_alone(office: Office) -> None
     with pytest.raises(PublishError, match="has not written"):
         office.release().resume()
     done = office.cli("ledger", "abandon", "r1", "--reason", "a test")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 1
+    assert "holds 'both.simulation.csv', which this release may have written, but not the mark" in done.stderr
+    assert not office.keys.names()
     assert office.files() == {"both.simulation.csv": b"somebody else's"}
 
 
@@ -359,7 +363,8 @@ def test_crashed_with_manifest_and_mark(office: Office, monkeypatch: pytest.Monk
 
 def test_two_ledgers_at_one_prefix(office: Office) -> None:
     """The same release of another ledger has the same names, and here the same bytes: it touches nothing."""
-    other = Office(office.store, office.folder.with_name("other"), office.isolated, office.prefix)
+    keys = office.isolated / "keys of the other"
+    other = Office(office.store, office.folder.with_name("other"), office.isolated, office.prefix, keys)
     other.ledger.store.path.unlink()
     other.ledger.create("simulation", nonce="1" * 32)
     set_budget(other.ledger, "graduates", epsilon="10", unit=PERSON, kind="simulation")
@@ -370,7 +375,7 @@ def test_two_ledgers_at_one_prefix(office: Office) -> None:
     before = office.store.files(office.prefix)
     with pytest.raises(PublishError, match="has not written"):
         other.release().resume()
-    abandon(other.ledger, FileKeyStore(office.isolated / "keys"), "r1", "a test")
+    abandon(other.ledger, other.keys, "r1", "a test")
     assert office.store.files(office.prefix) == before
     office.release().resume()
     made = read(office.uri)
@@ -573,8 +578,58 @@ def test_workers_write_to_the_store_themselves(office: Office) -> None:
     made = office.cli("run", spec, "--out", office.uri, "--simulation", SEED, SPARK_LOCAL_IP="127.0.0.1")
     assert made.returncode == 0, made.stderr
     whole = office.files()
-    duckdbs = Office(office.store, office.folder.with_name("again"), office.isolated, office.prefix + "-again")
+    keys = office.isolated / "keys again"
+    duckdbs = Office(office.store, office.folder.with_name("again"), office.isolated, office.prefix + "-again", keys)
     other = duckdbs.cli("run", str(duckdbs.agency.spec()), "--out", duckdbs.uri, "--simulation", SEED)
     assert other.returncode == 0, other.stderr
     assert without_ledger(whole) == without_ledger(duckdbs.files())
     assert office.spent() == 2
+
+
+@pytest.mark.parametrize("way", ["a/../b", "a/./b", "a//b", "a/%2e%2e/b", "a/%2E/b", "a/b%0A", "x/../../elsewhere/b"])
+def test_a_prefix_has_one_spelling(office: Office, way: str) -> None:
+    """Listed in one place and written in another, a release was overwritten."""
+    uri = office.store.uri("PLACE").replace("PLACE", way)
+    with pytest.raises(PublishError, match="listed in one place and written in another"):
+        office.run(uri)
+    office.untouched()
+
+
+def test_what_a_store_does_not_list_is_refused_before_anything_is_spent(
+    office: Office, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Prefix, "names", lambda self: set())
+    with pytest.raises(PublishError, match="does not list what is written there"):
+        office.run()
+    monkeypatch.undo()
+    office.untouched()
+
+
+def test_a_store_that_takes_no_files_costs_nothing(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(self: Prefix, name: str) -> Any:
+        raise StoreUnavailable("the object store refuses", where=self.uri, do="ask for the right to write")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Prefix, "create", refused)
+        with pytest.raises(StoreUnavailable):
+            office.run()
+    office.untouched()
+
+
+def test_a_manifest_is_never_alone(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files vanish while the manifest is written: it is taken back, the key stays, and the release can be resumed."""
+    create = Prefix.create
+
+    def late(self: Prefix, name: str) -> Any:
+        if name == FILE:
+            self.clear(sorted(found for found in self.names() if found != FILE and not found.startswith(".discreet-")))
+        return create(self, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Prefix, "create", late)
+        with pytest.raises(PublishError, match=r"has lost .* meanwhile"):
+            office.run()
+    assert office.files() == {}
+    assert len(office.keys.names()) == 1
+    office.release().resume()
+    office.complete()

@@ -42,6 +42,10 @@ class KeyStore(Protocol):
     def destroy(self, name: str) -> None:
         """Make the key unrecoverable; nothing happens if it is gone already."""
 
+    @property
+    def private(self) -> list[Path]:
+        """Folders in which nobody else may write."""
+
     def names(self) -> list[str]:
         """The keys that are held, sorted."""
 
@@ -63,6 +67,10 @@ class FileKeyStore:
         if self.folder.exists():
             self._check_folder()
 
+    @property
+    def private(self) -> list[Path]:
+        return [self.folder]
+
     def create(self, name: str, key: ReleaseKey) -> None:
         """Write a new file, on disk before this returns; an existing one is never replaced."""
         path = self._path(name)
@@ -76,10 +84,14 @@ class FileKeyStore:
                 where=str(path),
                 do="resume or abandon its release, or choose another name",
             ) from None
-        with os.fdopen(handle, "wb") as file:
-            file.write(b"\n".join((_MAGIC, kind, key.expose().hex().encode(), b"")))
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(b"\n".join((_MAGIC, kind, key.expose().hex().encode(), b"")))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:  # a full disk: nothing was reserved for it
+            path.unlink()
+            raise
         self._sync_folder()
 
     def load(self, name: str) -> ReleaseKey:
@@ -114,14 +126,14 @@ class FileKeyStore:
         """Overwrite, then unlink. (Flash disks and copying file systems keep old blocks: encrypt them.)"""
         path = self._path(name)
         try:
-            handle = os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0))
+            with os.fdopen(os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)), "wb") as file:
+                file.write(os.urandom(os.fstat(file.fileno()).st_size))
+                file.flush()
+                os.fsync(file.fileno())
         except FileNotFoundError:
             return
-        with os.fdopen(handle, "wb") as file:
-            file.write(os.urandom(os.fstat(file.fileno()).st_size))
-            file.flush()
-            os.fsync(file.fileno())
-        path.unlink(missing_ok=True)
+        finally:  # also where it could not be written over
+            path.unlink(missing_ok=True)
         self._sync_folder()
 
     def names(self) -> list[str]:

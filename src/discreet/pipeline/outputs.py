@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from discreet.engine import workspace
 from discreet.errors import PublishError
 from discreet.methods.writing import Places
+from discreet.noise.keystore import KeyStore
 from discreet.pipeline.bundle import Staged
 from discreet.privacy.chain import Chain, ReleaseState
 from discreet.privacy.events import Commit, Derived
-from discreet.publish.folder import Output, Owner, output_at
+from discreet.publish.folder import Output, Owner, nested, output_at
 from discreet.publish.manifest import Manifest, Said
 from discreet.spec import Release
 from discreet.words import is_uri
@@ -25,20 +28,35 @@ class Outputs:
     kept: Output | None
 
     @property
-    def _all(self) -> list[Output]:
+    def all(self) -> list[Output]:
+        """Both, or the one there is."""
         return [self.published] if self.kept is None else [self.published, self.kept]
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """One process at a time works on these places, whatever else it does."""
         with ExitStack() as stack:
-            for output in self._all:
+            for output in self.all:
                 stack.enter_context(output.alone())
             yield
 
     def refuse_existing(self) -> None:
-        for output in self._all:
+        for output in self.all:
             output.refuse_existing()
+
+    @contextmanager
+    def rehearsed(self) -> Iterator[None]:
+        """Alone, and what cannot be made, marked or listed there is refused before anything is read or spent."""
+        with self.alone():
+            self.refuse_existing()  # somebody may have finished there before we held it
+            for output in self.all:
+                output.stage()
+                output.clean()
+            yield
+
+    def refuse_finished(self) -> None:
+        for output in self.all:
+            output.refuse_finished()
 
     def stage(self) -> Places:
         place = self.published.stage()
@@ -64,17 +82,17 @@ class Outputs:
         if self.kept is not None:
             self.kept.publish(kept, None)
         self.published.publish(files, made)
-        for output in self._all:
+        for output in self.all:
             output.done()
 
     def clean(self) -> None:
-        for output in self._all:
+        for output in self.all:
             output.clean()
 
     def abandon(self) -> list[PublishError | OSError]:
         """Remove what was staged; what stands in the way of that, place by place."""
         found = list[PublishError | OSError]()
-        for output in self._all:
+        for output in self.all:
             try:
                 output.abandon()
             except (PublishError, OSError) as error:
@@ -89,17 +107,37 @@ def keep_at(release: Release, owner: Owner) -> Output | None:
     return output_at(release.keep if is_uri(release.keep) else str(release.base / release.keep), owner)
 
 
-def refuse_kept(chain: Chain, keep: Output) -> None:
-    """A place where another release keeps its measurements, or is about to."""
-    states = chain.releases()
-    taken = {s.reserve.keep: name for name, s in states.items() if s.reserve.keep and s.abandon is None}
-    taken |= {event.keep: name for name, (event, _) in chain.derived().items() if event.keep}
-    if keep.where in taken:
-        raise PublishError(
-            f"is where release {taken[keep.where]!r} keeps its measurements",
-            where=f"keep {keep.where}",
-            do="name another",
-        )
+def refuse_taken(chain: Chain, keys: KeyStore, release: str, outputs: Outputs) -> None:
+    """Places that another release needs, equal, around or inside: where one is still to be published, and where
+    measurements stay."""
+    held = set(keys.names())
+    needed = list[tuple[str, Output]]()
+    for name, state in chain.releases().items():
+        if name == release or state.abandon is not None:
+            continue
+        theirs, kept = reserved_outputs(chain, state), f"where release {name!r} keeps its measurements"
+        if state.commit is None or state.reserve.key in held:
+            needed.append((f"where release {name!r} is still to be published", theirs.published))
+        needed += [(kept, theirs.kept)] if theirs.kept is not None else []
+    for name, (event, _) in chain.derived().items():
+        if event.keep and name != release:
+            kept = f"where release {name!r} keeps its measurements"
+            needed.append((kept, output_at(event.keep, Owner(chain.nonce, name))))
+    for ours in outputs.all:
+        for what, place in needed:
+            if nested(ours, place):
+                raise PublishError(f"is {what}, or inside or around it", where=ours.where, do="name another")
+
+
+def refuse_private(keys: KeyStore, outputs: Outputs) -> None:
+    """What is published must not lie where keys do, or where things are swept away."""
+    for output in outputs.all:
+        taken = [] if is_uri(output.where) else [path for _, path in output.occupied]
+        for folder in map(os.path.realpath, [workspace.home(), *keys.private]):
+            if any(f"{path}/".startswith(f"{folder}/") for path in taken):
+                raise PublishError(
+                    "lies in the private temporary folder or the key store", where=output.where, do="name another"
+                )
 
 
 def refuse_other_words(said: Said, digest: str) -> None:

@@ -21,7 +21,7 @@ from discreet.methods.recode import Counts, Recoding
 from discreet.methods.writing import Made, Parts, Places, measured_name
 from discreet.pipeline.bundle import Entered, Recoded, announced, manifest, stage
 from discreet.pipeline.measured import Source, open_source, plan_recoding, refuse_asset
-from discreet.pipeline.outputs import Outputs, keep_at, refuse_kept, refuse_other_words
+from discreet.pipeline.outputs import Outputs, keep_at, refuse_other_words, refuse_private, refuse_taken
 from discreet.privacy.chain import Chain
 from discreet.privacy.events import Derived, Entry, LedgerKind
 from discreet.privacy.ledger import TOLERANCE
@@ -237,6 +237,8 @@ def _outputs(job: Job, chain: Chain, known: tuple[Derived, Entry] | None, names:
     owner = Owner(chain.nonce, release.release, frozenset(names))
     if known is None:
         published, kept = output_at(job.out, owner), keep_at(release, owner)
+        refuse_private(job.keys, Outputs(published, kept))
+        refuse_taken(chain, job.keys, release.release, Outputs(published, kept))
         published.refuse_existing()
     else:
         before = known[0]
@@ -250,6 +252,5 @@ def _outputs(job: Job, chain: Chain, known: tuple[Derived, Entry] | None, names:
     if kept is not None:
         refuse_nested(published, kept)
         if known is None:
-            refuse_kept(chain, kept)
             kept.refuse_existing()
     return Outputs(published, kept)

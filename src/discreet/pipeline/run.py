@@ -26,18 +26,24 @@ from discreet.errors import (
     ParameterError,
     PublishError,
     SpecError,
-    StoreUnavailable,
 )
 from discreet.methods import Method, methods
 from discreet.methods.writing import Made
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import KeyStore
 from discreet.pipeline.bundle import Entered, Tabulated, announced, manifest, stage
-from discreet.pipeline.outputs import Outputs, keep_at, refuse_kept, refuse_other_words, reserved_outputs
+from discreet.pipeline.outputs import (
+    Outputs,
+    keep_at,
+    refuse_other_words,
+    refuse_private,
+    refuse_taken,
+    reserved_outputs,
+)
 from discreet.pipeline.plan import total_guarantee
 from discreet.pipeline.recode import recode
 from discreet.pipeline.tabulation import tabulated
-from discreet.privacy.chain import ReleaseState
+from discreet.privacy.chain import Chain, ReleaseState
 from discreet.privacy.events import Entry, Reserve, Restored
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
@@ -106,11 +112,13 @@ def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
     """
     ledger = ledger.remembered_by(keys)
     with _alone(ledger, release):
-        before = ledger.chain().releases().get(release)
+        chain = ledger.chain()
+        before = chain.releases().get(release)
         if before is not None and before.abandon is not None:
-            _forget(ledger, keys, release)
+            _forget(chain, before, keys)
         entry = ledger.abandon(release, reason)
-        _forget(ledger, keys, release)
+        if before is not None:  # as it was: the ledger may be out of reach by now, and the key must go
+            _forget(chain, before, keys)
         return entry
 
 
@@ -124,15 +132,19 @@ def restore(ledger: Ledger, keys: KeyStore, reason: str) -> tuple[Restored, tupl
     return restored, tuple(reserve.release for reserve in reserved)
 
 
-def _forget(ledger: Ledger, keys: KeyStore, release: str) -> None:
+def _forget(chain: Chain, state: ReleaseState, keys: KeyStore) -> None:
     """The key, before anything else can fail; then what was staged, as far as it can be removed."""
-    chain = ledger.chain()
-    state = chain.releases()[release]
-    keys.destroy(state.reserve.key)
-    if left := reserved_outputs(chain, state).abandon():
+    key, left = "its key destroyed", list[str]()
+    try:
+        keys.destroy(state.reserve.key)
+    except (KeyRefused, OSError) as error:
+        key, left = "its key is not", [str(error)]
+    places = reserved_outputs(chain, state).abandon()
+    left += [f"{e.where}: {e.what}" if isinstance(e, PublishError) else str(e) for e in places]
+    if left:
         raise PublishError(
-            f"release {release!r} is abandoned and its key destroyed, but not all that was staged could be removed: "
-            + "; ".join(f"{e.where}: {e.what}" if isinstance(e, PublishError) else str(e) for e in left),
+            f"release {state.reserve.release!r} is abandoned and {key}, but not all that was staged could be removed: "
+            + "; ".join(left),
             do="mend that and type it again, or remove it yourself",
         )
 
@@ -162,14 +174,13 @@ def _run(job: Job, simulation: str | None) -> Manifest:
     job.ledger.fits(chain, simulated=simulation is not None)
     chain.refuse_used(release.release)
     chain.balance(release.asset, job.ledger.clock().date()).charge(total)
-    outputs.published.refuse_existing()
+    refuse_private(job.keys, outputs)
+    refuse_taken(chain, job.keys, release.release, outputs)
     if (keep := outputs.kept) is not None:
         refuse_nested(outputs.published, keep)
-        refuse_kept(chain, keep)
-        keep.refuse_existing()
+    outputs.refuse_existing()
     key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
-    with outputs.alone(), tabulated(job, tables, key) as found:
-        outputs.refuse_existing()  # somebody may have finished there before we held it
+    with outputs.rehearsed(), tabulated(job, tables, key) as found:
         out, kept = outputs.published.where, "" if keep is None else keep.where
         binding = _bind(release, key, found, (total, out, kept, job.ledger.who()))
         prefix = f"{chain.nonce}-{hashlib.sha256(release.release.encode()).hexdigest()[:16]}-"
@@ -258,6 +269,8 @@ def _bind(release: Release, key: ReleaseKey, found: Tabulated, promise: tuple[Gu
 def _complete(job: Job, output: Outputs, reservation: Reservation, entry: Entry, found: Tabulated) -> Manifest:
     """Everything after the reservation. A failure here leaves a reservation that `resume` completes."""
     try:
+        if job.ledger.chain().open_release(job.release.release).commit is None:
+            output.refuse_finished()
         places = output.stage()
         cells = dict(zip((id(table) for table in found.tables), found.cells, strict=True))
 
@@ -277,7 +290,7 @@ def _complete(job: Job, output: Outputs, reservation: Reservation, entry: Entry,
         stopped, first = f"stopped ({error.where}: {error.what})", "when the ledger can be used again, "
     except KeyboardInterrupt:
         stopped, first = "interrupted", ""
-    except StoreUnavailable as error:
+    except PublishError as error:
         stopped, first = f"stopped ({error.where}: {error.what})", "mend that and "
     except EngineError as error:
         _make_room(job, output)

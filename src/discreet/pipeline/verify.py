@@ -8,9 +8,10 @@ from discreet.errors import LedgerError, PublishError
 from discreet.privacy.chain import Chain
 from discreet.privacy.events import Commit, Derived, Entry
 from discreet.privacy.ledger import Ledger
-from discreet.publish.folder import holds
+from discreet.publish.folder import contains, holds
 from discreet.publish.manifest import FILE, LedgerEntry, Manifest, read
 from discreet.publish.place import place_at
+from discreet.words import as_path, is_uri
 
 
 def verify_folder(ledger: Ledger, path: str | Path) -> Manifest:
@@ -25,7 +26,8 @@ def verify_folder(ledger: Ledger, path: str | Path) -> Manifest:
         raise PublishError(
             "has a manifest that is not the one that was committed", where=folder, do="restore it from a copy"
         )
-    if not holds(place_at(folder), fixed.files):
+    inside = holds(place_at(folder), fixed.files) if is_uri(folder) else contains(Path(as_path(folder)), fixed.files)
+    if not inside:
         raise PublishError(
             "has files that are not those that were committed", where=folder, do="restore them from a copy"
         )

@@ -173,7 +173,14 @@ class Entry(BaseModel):
         if self.number == 1:
             _refuse_other_version(self.body)
         try:
-            return _EVENT.validate_json(self.body)
+            event = _EVENT.validate_json(self.body)
+            if canonical(event.model_dump(mode="json")) != self.body:  # said twice, or in another way
+                raise LedgerError(
+                    "is not written as this version writes it",
+                    where=f"ledger entry {self.number}",
+                    do="restore the ledger from a copy; spend nothing until then",
+                )
+            return event
         except ValidationError as error:
             raise LedgerError(
                 f"is not an event this version knows ({error.errors()[0]['msg']})",
@@ -188,7 +195,11 @@ def _refuse_other_version(body: str) -> None:
         first = json.loads(body)
     except (ValueError, RecursionError):
         return  # no event at all: whoever reads it will say so
-    if isinstance(first, dict) and first.get("kind") == "genesis" and first.get("version") != formats.LEDGER:
+    if (
+        isinstance(first, dict)
+        and first.get("kind") == "genesis"
+        and not (type(version := first.get("version")) is int and version == formats.LEDGER)
+    ):
         raise formats.other(
             str(first.get("version"))[:20],
             str(formats.LEDGER),

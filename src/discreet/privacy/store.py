@@ -213,6 +213,10 @@ class SQLiteStore:
         except sqlite3.OperationalError as error:
             if _is_lock(error):
                 raise locked(self.place, self.wait) from None
+            if "full" in str(error):
+                raise LedgerUnavailable(
+                    "its disk is full", where=f"ledger {self.place}", do="make room and try again"
+                ) from None
             raise LedgerError(
                 f"cannot be used ({error})", where=f"ledger {self.place}", do="check that it is a ledger and readable"
             ) from None

@@ -21,7 +21,9 @@ from discreet.publish.place import Folder, Place, Prefix, permitted
 from discreet.words import as_path, is_uri
 
 LONGEST = 255  # bytes of a file's name
+LONGEST_PATH = 4095
 _PART = re.compile(r"part-\d{5,}\.\w+")
+_MARKED = ".discreet-"
 _MARK = b"A release is being written here. This file goes when it is complete.\n"
 
 
@@ -60,6 +62,9 @@ class Output(Protocol):
         """Hold the place against other processes, as far as it can be held."""
 
     def refuse_existing(self) -> None: ...
+    def refuse_finished(self) -> None:
+        """Somebody else was first: no noise is drawn for what cannot be published."""
+
     def stage(self) -> Place:
         """An empty place for everything but the manifest."""
 
@@ -87,14 +92,19 @@ def output_at(where: str, owner: Owner) -> Output:
     """The output of a release at a path or a URI."""
     if is_uri(where):
         return StoreOutput(where, owner)
-    return FolderOutput(Path(as_path(where)), owner)
+    path = as_path(where)
+    if "\0" in path or not path.isprintable() or (path != where and not path.startswith("/")):
+        raise PublishError("is no name of a folder", where=ascii(where), do="name one of printable characters")
+    return FolderOutput(Path(path), owner)
 
 
 class FolderOutput:
-    """The folder of one release, and the hidden ones beside it in which it is prepared."""
+    """The folder of one release, and the hidden ones beside it in which it is prepared. It has one spelling: only its
+    own name is to be made, and all above it is what it really is."""
 
     def __init__(self, folder: Path, owner: Owner) -> None:
-        self.folder, self.owner = folder.absolute(), owner
+        whole = folder if folder.name not in ("", "..") else Path(os.path.realpath(folder))
+        self.folder, self.owner = Path(os.path.realpath(whole.parent)) / whole.name, owner
         beside = f".discreet-{owner.tag(str(self.folder))}"
         self.staging = self.folder.parent / f"{beside}.staging"
         self._scratch = self.folder.parent / f"{beside}.parts"
@@ -110,15 +120,21 @@ class FolderOutput:
     def refuse_existing(self) -> None:
         if len(os.fsencode(self.folder.name)) > LONGEST:
             raise PublishError("has too long a name", where=str(self.folder), do="name a shorter one")
-        if self.folder.exists() or self.folder.is_symlink():
-            raise PublishError("exists already", where=str(self.folder), do="name a folder that does not exist yet")
-        if any((above / FILE).exists() for above in self.folder.parents):
+        file = max((len(os.fsencode(name)) for name in self.owner.names), default=0) + len("/part-0000000000.parquet")
+        if max(len(os.fsencode(path)) for path in (self.folder, self.staging)) + file >= LONGEST_PATH:
+            raise PublishError("has too long a path", where=str(self.folder), do="name one that lies higher up")
+        self.refuse_finished()
+        if any((above / FILE).is_file() for above in self.folder.parents):
             raise PublishError("lies inside another release", where=str(self.folder), do="name a folder beside it")
         parent = self.folder.parent
         while not parent.exists():
             parent = parent.parent
         if not parent.is_dir() or not os.access(parent, os.W_OK):
             raise PublishError("cannot be created", where=str(self.folder), do="name a folder you can write to")
+
+    def refuse_finished(self) -> None:
+        if self.folder.exists() or self.folder.is_symlink():
+            raise PublishError("exists already", where=str(self.folder), do="name a folder that does not exist yet")
 
     @property
     def occupied(self) -> list[tuple[str, str]]:
@@ -189,10 +205,17 @@ class FolderOutput:
         self.clean()
 
 
+def nested(one: Output, other: Output) -> bool:
+    """Whether one place is the other, lies in it or around it, however the two are written."""
+    if is_uri(one.where) != is_uri(other.where):
+        return False
+    pairs = [(a, f"{p}/", b, f"{q}/") for a, p in one.occupied for b, q in other.occupied]
+    return any(a == b and (p.startswith(q) or q.startswith(p)) for a, p, b, q in pairs)
+
+
 def refuse_nested(output: Output, kept: Output) -> None:
-    """Measurements lie neither in what is published nor around it, however the two are written."""
-    pairs = [(a, f"{p}/", b, f"{q}/") for a, p in output.occupied for b, q in kept.occupied]
-    if any(a == b and (p.startswith(q) or q.startswith(p)) for a, p, b, q in pairs):
+    """Measurements lie neither in what is published nor around it."""
+    if nested(output, kept):
         raise PublishError(
             "is or contains the place of what is published, or lies in it",
             where=f"keep {kept.where}",
@@ -207,7 +230,7 @@ class StoreOutput:
     def __init__(self, uri: str, owner: Owner) -> None:
         self.where, self.owner = uri.rstrip("/"), owner
         self._prefix = Prefix(self.where)
-        self.mark = f".discreet-{owner.tag(self.where)}"
+        self.mark = f"{_MARKED}{owner.tag(self.where)}"
 
     def alone(self) -> AbstractContextManager[None]:
         return nullcontext()
@@ -217,7 +240,7 @@ class StoreOutput:
         return [self._prefix.location()]
 
     def refuse_existing(self) -> None:
-        if self._prefix.names():
+        if self._prefix.names() - {self.mark}:
             raise PublishError(
                 "exists already",
                 where=self.where,
@@ -232,15 +255,21 @@ class StoreOutput:
         self.clean()
         with self._prefix.create(self.mark) as file:
             file.write(_MARK)
-        if others := sorted(self._prefix.names() - {self.mark}):  # of two that come at once, one sees the other
+        names = self._prefix.names()
+        if self.mark not in names:
+            raise PublishError("does not list what is written there", where=self.where, do="name another prefix")
+        if others := sorted(names - {self.mark}):  # of two that come at once, one sees the other
             self._prefix.remove(self.mark)
             raise self._not_ours(others[0])
         return self._prefix
 
-    def clean(self) -> None:
-        names = self._prefix.names()
-        if FILE in names:
+    def refuse_finished(self) -> None:
+        if FILE in self._prefix.names():
             raise PublishError("is a release already", where=self.where, do="name another prefix")
+
+    def clean(self) -> None:
+        self.refuse_finished()
+        names = self._prefix.names()
         if names and self.mark not in names:
             raise self._not_ours(min(names))
         ours = sorted(name for name in names if self.owner.writes(name))
@@ -249,8 +278,18 @@ class StoreOutput:
             raise self._not_ours(others[0])
 
     def abandon(self) -> None:
-        if self.mark in self._prefix.names():  # an entry of a ledger could name any prefix
+        """An entry of a ledger could name any prefix: without the mark nothing is removed, but named."""
+        names = self._prefix.names()
+        if self.mark in names:
             self.clean()
+        elif FILE in names or any(name.startswith(_MARKED) for name in names):
+            return  # another release's, and theirs to clean
+        elif ours := sorted(name for name in names if self.owner.writes(name)):
+            raise PublishError(
+                f"holds {ours[0]!r}, which this release may have written, but not the mark that says so",
+                where=self.where,
+                do="see whose that is, and remove it yourself",
+            )
 
     def _not_ours(self, name: str) -> PublishError:
         return PublishError(
@@ -278,7 +317,11 @@ class StoreOutput:
         with self._prefix.create(FILE) as file:
             file.write(text)
         refuse_other_manifest(self._prefix, text, self.where)
-        if others := sorted(self._prefix.names() - {FILE, self.mark, *files}):
+        names = self._prefix.names()
+        if gone := sorted(set(files) - names):  # a manifest alone is no release
+            self._prefix.remove(FILE)
+            raise PublishError(f"has lost {gone[0]!r} meanwhile", where=self.where, do="run `discreet resume`")
+        if others := sorted(names - {FILE, self.mark, *files}):
             raise self._not_ours(others[0])
 
     def done(self) -> None:

@@ -22,6 +22,7 @@ from discreet.errors import PublishError, StoreUnavailable
 from discreet.words import as_path, is_uri
 
 PIECE = 1 << 20
+_KINDS = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs"})
 
 
 def sha256(path: Path) -> str:
@@ -249,8 +250,10 @@ class Prefix:
                 where=f"{scheme}://…",
                 do="put them into the environment or the store's own configuration",
             )
-        known = "s3" if scheme.lower() in ("s3a", "s3n") else scheme
+        known = "s3" if scheme.lower() in ("s3a", "s3n") else scheme.lower()
         try:
+            if known not in _KINDS:
+                raise ValueError("no kind of object store")
             system, base = FileSystem.from_uri(f"{known}://{rest}")
         except (ValueError, OSError, ArrowException) as error:
             raise PublishError(
@@ -258,7 +261,16 @@ class Prefix:
                 where=self.uri,
                 do="name a folder, or s3://, gs://, abfss:// or hdfs:// with its credentials in the environment",
             ) from None
-        return system, base.rstrip("/")
+        base = base.rstrip("/")
+        parts = base.removeprefix("/").split("/")  # what `%2e` meant is told here
+        if any(part in ("", ".", "..") for part in parts) or not base.isprintable():
+            raise PublishError(
+                "has an empty part, a dot for one, or a control character: it could be listed in one place and written "
+                "in another",
+                where=self.uri,
+                do="name the prefix itself",
+            )
+        return system, base
 
 
 def _has_credentials(scheme: str, rest: str) -> bool:
