@@ -19,6 +19,7 @@ from discreet.errors import PublishError
 from discreet.post.cube import Cube
 from discreet.post.cube_model import AxisModel, CubeModel
 from discreet.publish.manifest import Manifest, TableEntry, read
+from discreet.publish.parquet import table_of
 from discreet.publish.place import Place, place_at
 from discreet.publish.tables import stem
 
@@ -164,7 +165,7 @@ def _pieces(
 ) -> Iterator[list[NDArray[Any]]]:
     codes = [column for axis in axes for column in axis.columns]
     for file in files:
-        table = pq.read_table(pa.BufferReader(verified(manifest, place, file)), columns=[*codes, *names])
+        table = table_of(verified(manifest, place, file), [*codes, *names])
         yield [_numbers(table, axes), *(table.column(name).to_numpy() for name in names)]
 
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from discreet import formats
 from discreet.errors import Missing, PublishError
@@ -19,6 +18,7 @@ from discreet.post.cube import Cube
 from discreet.post.cube_model import AxisModel, CubeModel
 from discreet.publish.cubes import is_cube, model_of, open_additive, open_cube, verified
 from discreet.publish.manifest import FILE, Manifest, TableEntry, read
+from discreet.publish.parquet import table_of
 from discreet.publish.place import Place, place_at
 from discreet.serve.asking import About, Measure, Table, Variable
 from discreet.serve.cube_table import CubeTable
@@ -164,7 +164,7 @@ class _Release:
         numbers = [c for c in columns if c["type"] in ("integer", "number") and c["name"] != "status"]
         names = [c["name"] for c in numbers]
         files = (verified(self.manifest, self.place, name) for name in _parquet(entry))
-        rows = pa.concat_tables([pq.read_table(pa.BufferReader(content)) for content in files])
+        rows = pa.concat_tables([table_of(content) for content in files])
         measures = tuple(
             Measure(
                 c["name"],
