@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -16,9 +17,9 @@ from discreet.errors import DiscreetError, ParameterError, PublishError
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.config import Config, Served
+from discreet.serve.connections import KEPT, ROOM, Connection
 from discreet.words import plural
 
-CONNECTIONS = 1_000  # of one worker
 BACKLOG = 2_048
 UNABLE = 3  # uvicorn's word for a worker that should not be started again
 GRACE = 5  # seconds beyond the time of an answer
@@ -59,16 +60,8 @@ def serve(plan: Plan, say: Callable[[str], object]) -> None:
     if not catalogue.tables:
         raise PublishError("have no table to serve", where="folders", do="publish one with `formats: [parquet]`")
     bound = bind(plan.host, plan.port)
-    settings: dict[str, Any] = {
-        "log_level": "warning",
-        "access_log": False,
-        "server_header": False,
-        "proxy_headers": False,  # the guard does it, if it is told to
-        "ws": "none",
-        "limit_concurrency": CONNECTIONS,
-        "backlog": BACKLOG,
-        "timeout_graceful_shutdown": round(plan.config.timeout) + GRACE,
-    }
+    _let_in(2 * BACKLOG)
+    settings = settings_of(plan.config)
     if catalogue.simulation:
         say("SIMULATION: drawn with a fixed test key. It protects nobody.")
     say(f"{plural(len(catalogue.tables), 'table')} at {address(plan, bound)}")
@@ -82,6 +75,22 @@ def serve(plan: Plan, say: Callable[[str], object]) -> None:
             supervisor.run()
             if any(process.exitcode == UNABLE for process in supervisor.processes):
                 raise PublishError("could not be opened again", where="a worker", do="see the line above")
+
+
+def settings_of(config: Config) -> dict[str, Any]:
+    """What uvicorn is told."""
+    return {
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,  # the guard does it, if it is told to
+        "ws": "none",
+        "http": Connection,
+        "limit_concurrency": ROOM + 1,  # more only if all are being answered
+        "timeout_keep_alive": KEPT,
+        "backlog": BACKLOG,
+        "timeout_graceful_shutdown": round(config.timeout) + GRACE,
+    }
 
 
 def worker(plan: Plan) -> FastAPI:
@@ -107,6 +116,14 @@ def bind(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ParameterError(f"cannot be bound: {reason}", where=f"{host}:{port}", do="choose another --port") from None
+
+
+def _let_in(files: int) -> None:
+    """All that knock at once are let in before the first is sent away: room for that, as far as it is ours to take."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = files if hard == resource.RLIM_INFINITY else min(files, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def address(plan: Plan, bound: socket.socket) -> str:
