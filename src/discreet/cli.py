@@ -237,6 +237,20 @@ def ledger_verify(
     typer.echo(f"{len(chain.entries)} entries, {chain.kind} ledger: every hash fits{also}. Head {chain.head}")
 
 
+@ledger_app.command("pins")
+def ledger_pins(
+    folders: Annotated[list[str], typer.Argument(help="Folders of published releases.", metavar="FOLDER")],
+    ledger: OnlyLedger = LEDGER,
+) -> None:
+    """Verify folders against the ledger, and print the SHA-256 of each manifest, for `discreet serve --pin`."""
+    from discreet.pipeline.verify import verify_folder
+    from discreet.publish.pins import line
+
+    opened = _ledger(ledger)
+    lines = [line(verify_folder(opened, folder), folder) for folder in folders]
+    typer.echo("\n".join(lines))
+
+
 @ledger_app.command("budget")
 def ledger_budget(
     asset: Annotated[str, typer.Argument(help="What the budget is about.")],

@@ -35,6 +35,7 @@ class Plan:
     port: int = 8000
     workers: int = 1
     trust_proxy: bool = False
+    pins: frozenset[str] | None = None  # of the manifests that may be served
 
 
 def prefix_of(text: str) -> str:
@@ -56,7 +57,7 @@ def serve(plan: Plan, say: Callable[[str], object]) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    catalogue = Catalogue.of(plan.folders)
+    catalogue = Catalogue.of(plan.folders, plan.pins)
     if not catalogue.tables:
         raise PublishError("have no table to serve", where="folders", do="publish one with `formats: [parquet]`")
     bound = bind(plan.host, plan.port)
@@ -99,7 +100,7 @@ def worker(plan: Plan) -> FastAPI:
     If the release is not what it was, all of them stop: a supervisor would start this one again and again.
     """
     try:
-        catalogue = Catalogue.of(plan.folders)
+        catalogue = Catalogue.of(plan.folders, plan.pins)
     except DiscreetError as error:
         sys.stderr.write(f"discreet: {error}\n")
         sys.exit(UNABLE)
@@ -134,8 +135,16 @@ def address(plan: Plan, bound: socket.socket) -> str:
 
 
 def planned(
-    folders: Sequence[str], *, host: str, port: int, prefix: str, workers: int, max_cells: int, trust_proxy: bool
+    folders: Sequence[str],
+    *,
+    host: str,
+    port: int,
+    prefix: str,
+    workers: int,
+    max_cells: int,
+    trust_proxy: bool,
+    pins: frozenset[str] | None = None,
 ) -> Plan:
     """Of what the command was given."""
     config = Config(prefix=prefix_of(prefix), max_cells=max_cells)
-    return Plan(tuple(folders), config, host, port, workers, trust_proxy)
+    return Plan(tuple(folders), config, host, port, workers, trust_proxy, pins)
