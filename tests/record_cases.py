@@ -50,7 +50,7 @@ CSV_WAYS: dict[str, dict[str, Any]] = {
     "final": False},
     "tag-first": {"first": "tag", "final": False, "ends": "r"}, "gz": {"delimiter": ";", "packed": True},
     "files": {"files": 3, "ends": "mixed"}, "tab": {"delimiter": "\t", "ends": "rn", "final": False},
-    "blank": {"delimiter": " "},
+    "blank": {"delimiter": " "}, "tsv-gz": {"delimiter": "\t", "packed": True, "ending": ".TSV.GZ"},
 }  # fmt: skip
 BLOCKS: dict[str, dict[str, Any]] = {
     "whole": {},
@@ -137,6 +137,7 @@ def other_frames() -> list[Case]:
         if kind in TEXT_KINDS:
             out.append(_case("polars", "lazy", kind, writers.polars_lazy, True))
             out.append(_case("polars", "categories", kind, writers.polars_categories, True))
+            out.append(_case("polars", "enum", kind, writers.polars_enum, True))
     out += [_case("relation", "sql", kind, writers.relation, True) for kind in filter(_in_duckdb, KINDS)]
     out += [_case("duckdb", "table", kind, writers.duckdb_file, True) for kind in filter(_in_duckdb, KINDS)]
     return out

@@ -82,6 +82,14 @@ def polars_categories(table: pa.Table, folder: Path) -> Any:
     return polars(table, folder).with_columns(pl.col("x").cast(pl.Categorical))
 
 
+def polars_enum(table: pa.Table, folder: Path) -> Any:
+    """Of a declared list, in pieces."""
+    frame = polars(table, folder)
+    words = pl.Enum([*frame["x"].drop_nulls().unique().sort(), "nobody's"])
+    frame = frame.with_columns(pl.col("x").cast(pl.String).cast(words))
+    return pl.concat([frame.head(2), frame.slice(2)], rechunk=False)
+
+
 def relation(table: pa.Table, _: Path) -> Any:
     connection = _memory().cursor()
     connection.register("t", table)
@@ -251,9 +259,10 @@ def csv(
     packed: bool = False,
     files: int = 0,
     first: str = "x",
+    ending: str = "",
 ) -> Any:
     """Lines of raw bytes: x as it is given, before or after the tag; a record whose y is None is a line by itself.
-    `files`: so many records a file."""
+    `files`: so many records a file; an `ending` tells everything."""
     mark = delimiter.encode()
     names = ["x", "y", "tag"] if first == "x" else ["tag", "x", "y"]
 
@@ -268,6 +277,6 @@ def csv(
     for n, group in enumerate(groups or [[]]):
         content = header + b"".join(map(line, group))
         content = content if final else content.removesuffix(ENDS[ends][-1])
-        path = folder / "parts" / f"{n}.csv{'.gz' if packed else ''}"
+        path = folder / "parts" / f"{n}{ending or '.csv.gz' if packed else '.csv'}"
         path.write_bytes(gzip.compress(content, 1) if packed else content)
-    return {"path": "parts", "format": "csv", "delimiter": delimiter}
+    return {"path": "parts"} if ending else {"path": "parts", "format": "csv", "delimiter": delimiter}

@@ -1,5 +1,5 @@
 """`python -m discreet`."""
 
-from discreet.cli import main
+from discreet.cli import console
 
-main()
+console()

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from discreet.document import as_csv
@@ -24,6 +23,7 @@ from discreet.evaluate.tradeoff_plots import tradeoff_plot
 from discreet.privacy.exact import written
 from discreet.privacy.gaussian import true_epsilon
 from discreet.publish import manifest
+from discreet.publish.parquet import table_of
 from discreet.sensitivity import Variable
 from discreet.sensitivity.line import Line
 from discreet.synth.atlas import atlas
@@ -145,7 +145,7 @@ def _published(folder: Path, files: Sequence[str]) -> pa.Table:
 
 def _read(path: Path) -> pa.Table:
     try:
-        return pcsv.read_csv(path) if path.suffix == ".csv" else pq.read_table(path)
+        return pcsv.read_csv(path, pcsv.ReadOptions(use_threads=False)) if path.suffix == ".csv" else table_of(path)
     except (OSError, pa.ArrowException):
         raise SourceError("is not readable as CSV or Parquet", where=str(path), do="check the path") from None
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any, NoReturn, Optional
 
 import typer
 
 from discreet import cli_cubes, cli_estimates, cli_serve
+from discreet.ending import end
 from discreet.errors import DiscreetError
 from discreet.version import __version__
 from discreet.words import plural
@@ -35,6 +36,16 @@ INTERRUPTED = 130
 INTERRUPT = (  # it may have hit a resume, or the instant after a reservation: claim nothing about what is spent
     "discreet: interrupted. `discreet ledger show` tells whether a release is reserved; `discreet resume` completes it."
 )
+
+
+def console() -> NoReturn:
+    """A command in a process of its own, which is over when it is done."""
+    status: object = 0
+    try:
+        main()
+    except SystemExit as ended:
+        status = ended.code or 0
+    end(status if isinstance(status, int) else 1)
 
 
 def main() -> None:
@@ -226,6 +237,20 @@ def ledger_verify(
     typer.echo(f"{len(chain.entries)} entries, {chain.kind} ledger: every hash fits{also}. Head {chain.head}")
 
 
+@ledger_app.command("pins")
+def ledger_pins(
+    folders: Annotated[list[str], typer.Argument(help="Folders of published releases.", metavar="FOLDER")],
+    ledger: OnlyLedger = LEDGER,
+) -> None:
+    """Verify folders against the ledger, and print the SHA-256 of each manifest, for `discreet serve --pin`."""
+    from discreet.pipeline.verify import verify_folder
+    from discreet.publish.pins import line
+
+    opened = _ledger(ledger)
+    lines = [line(verify_folder(opened, folder), folder) for folder in folders]
+    typer.echo("\n".join(lines))
+
+
 @ledger_app.command("budget")
 def ledger_budget(
     asset: Annotated[str, typer.Argument(help="What the budget is about.")],
@@ -349,4 +374,4 @@ def _published(made: Any, out: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    console()

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Optional
 
 import typer
+
+from discreet.errors import ParameterError
+
+LEDGER_PINS = ("-P", "-m", "discreet", "ledger", "pins")  # -P: whatever lies in this folder is none of our modules
 
 
 def serve(
@@ -17,6 +25,14 @@ def serve(
     trust_proxy: Annotated[
         bool, typer.Option("--trust-proxy", help="Count calls by the X-Forwarded-For of the proxy in front.")
     ] = False,
+    pin: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option("--pin", help="Serve only releases whose manifest's SHA-256 is in this file.", metavar="FILE"),
+    ] = None,
+    ledger: Annotated[
+        Optional[str],  # noqa: UP045
+        typer.Option("--ledger", help="Serve only releases that this ledger has committed, as they are there."),
+    ] = None,
 ) -> None:
     """Published releases on the web. Opens published files only, every one verified."""
     from discreet.serve.server import planned
@@ -30,8 +46,27 @@ def serve(
         workers=workers,
         max_cells=max_cells,
         trust_proxy=trust_proxy,
+        pins=_pins(folders, pin, ledger),
     )
     run(plan, typer.echo)
+
+
+def _pins(folders: Sequence[str], file: Path | None, ledger: str | None) -> frozenset[str] | None:
+    """Which manifests may be served; None for any. Another process asks the ledger: this one loads nothing of it."""
+    from discreet.publish.pins import parsed, read
+
+    if file is not None and ledger is not None:
+        raise ParameterError("are two words on the same", where="--pin and --ledger", do="give one of them")
+    if file is not None:
+        return read(file)
+    if ledger is None:
+        return None
+    command = [sys.executable, *LEDGER_PINS, "--ledger", ledger, "--", *folders]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if done.returncode:
+        typer.echo(done.stderr.rstrip("\n"), err=True)
+        raise typer.Exit(1)
+    return parsed(done.stdout.split("\n"), "--ledger")
 
 
 def add(app: typer.Typer) -> None:

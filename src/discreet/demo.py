@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
 from discreet import api
 from discreet.errors import PublishError
 from discreet.pipeline.check import lines
 from discreet.publish.cubes import open_cube
 from discreet.publish.lehd.check import examine
+from discreet.publish.parquet import table_of
 from discreet.synth import graduates
 from discreet.synth.atlas import write_atlas
 from discreet.synth.employer_files import write_employers
@@ -193,7 +192,7 @@ def _released(
 
 def _glimpse(path: Path, rows: int = 4, columns: int = 11) -> str:
     """The first rows and columns of a published table, as aligned text."""
-    table = pq.read_table(path).slice(0, rows)
+    table = table_of(path).slice(0, rows)
     names = [n for n in table.column_names if not n.startswith(("p25", "p75", "bin_")) and not n.endswith("_width")]
     table = table.select(names[:columns])
     return "\n".join(f"  {line}" for line in table_lines(table))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import bz2
 import datetime
 import gzip
+import io
+import lzma
+import zipfile
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -216,6 +220,73 @@ def test_check_tells_how_many_lines_were_left_out(tmp_path: Path) -> None:
         for _ in range(2):
             assert sum(batch.num_rows for batch in engine.batches(table)) == 1
             assert engine.unreadable == 3  # however often it is read
+
+
+def zipped(content: bytes) -> bytes:
+    with io.BytesIO() as made:
+        with zipfile.ZipFile(made, "w") as archive:
+            archive.writestr("x.csv", content)
+        return made.getvalue()
+
+
+PACKED = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zst": lambda content: pa.compress(content, "zstd", asbytes=True),
+    ".zip": zipped,
+}
+LINES = "state,sex\n01,1\n02,1\n02,2\n10,2\n"
+
+
+@pytest.mark.parametrize("name", ["z.CSV.GZ", "z.txt.gz", "z.tsv.gz"])
+def test_csv_that_gzip_packed_is_read_whatever_its_name_is_written_like(tmp_path: Path, name: str) -> None:
+    lines = LINES.replace(",", "\t") if ".tsv" in name else LINES
+    (tmp_path / name).write_bytes(gzip.compress(lines.encode()))
+    assert cells(name, tmp_path) == EXPECTED
+
+
+@pytest.mark.parametrize("ending", [*(e for e in PACKED if e != ".gz"), ".ZIP", ".7z", ".tar"])
+@pytest.mark.parametrize("source", ["x.csv{}", "*{}", {"path": "x.csv{}", "format": "csv"}, "."], ids=str)
+def test_other_packed_files_are_refused_by_name(tmp_path: Path, ending: str, source: Any) -> None:
+    (tmp_path / f"x.csv{ending}").write_bytes(PACKED.get(ending, bytes)(LINES.encode()))
+    (tmp_path / "y.csv").write_text(LINES)
+    source = source.format(ending) if isinstance(source, str) else {**source, "path": source["path"].format(ending)}
+    with pytest.raises(SourceError) as caught:
+        cells(source, tmp_path)
+    assert f"x.csv{ending} is packed as {ending.lower()}. Unpack it" in str(caught.value)
+    assert ".csv.gz" in caught.value.do
+
+
+def test_a_damaged_gzip_file_is_refused_in_our_words(tmp_path: Path) -> None:
+    whole = gzip.compress((LINES + "".join(f"{i},{i * i}\n" for i in range(9999))).encode())
+    for damaged in (
+        whole[:40],
+        whole[:-9],
+        b"x" + whole,
+        whole[:12] + b"\xff" * 40 + whole[52:],
+        whole[:-8] + bytes(8),
+    ):
+        (tmp_path / "x.csv.gz").write_bytes(damaged)
+        with pytest.raises(SourceError, match="is not readable as CSV"):
+            cells("x.csv.gz", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["x.parquet.gz", "x.sas7bdat.gz", "x.gz"])
+def test_only_csv_is_read_from_gzip(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(LINES.encode()))
+    with pytest.raises(SourceError, match=r"is packed as \.gz\. Unpack it"):
+        cells(name, tmp_path)
+
+
+@pytest.mark.parametrize("ending", PACKED)
+def test_a_packed_file_that_calls_itself_csv_is_refused_by_its_packer(tmp_path: Path, ending: str) -> None:
+    packed = PACKED[ending](LINES.encode())
+    (tmp_path / "x.csv").write_bytes(packed)
+    (tmp_path / "y.csv.gz").write_bytes(gzip.compress(packed))
+    for name in ("x.csv", "y.csv.gz"):
+        with pytest.raises(SourceError, match=f"{name} is not CSV, but packed by .*Unpack it"):
+            cells(name, tmp_path)
 
 
 def test_csv_in_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

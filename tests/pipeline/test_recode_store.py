@@ -10,7 +10,7 @@ import pytest
 from discreet.errors import DiscreetError, PublishError, StoreUnavailable
 from discreet.pipeline.verify import verify_folder
 from object_store import Store, admitted, served
-from recoders import EARNINGS, FLOWS, Crash, Office, contents
+from recoders import EARNINGS, FLOWS, NONCE, Crash, Office, contents, forget_ledger
 
 SMALL = ({**EARNINGS, "levels": EARNINGS["levels"][:1]}, {**FLOWS, "levels": []})
 
@@ -50,6 +50,7 @@ def lifted(office: Office, store: Store, prefix: str) -> str:
 def test_recoded_in_a_store(
     office: Office, store: Store, expected: tuple[dict[str, bytes], dict[str, bytes]], end: str
 ) -> None:
+    forget_ledger(NONCE)  # that of what is expected
     prefix = f"recode-{end.replace(' ', '-')}"
     asked = {"measurements": lifted(office, store, prefix)}
     release = office.open(office.recoding(*SMALL, recode=asked, keep=store.uri(f"{prefix}/new")))

@@ -208,6 +208,31 @@ def test_three_lines_on_a_frame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert pq.read_table("out/t.parquet").num_rows == 2
 
 
+def test_categories_of_polars_are_published_like_the_texts_they_are(tmp_path: Path) -> None:
+    """The unit's ids and attributes, in pieces and lazy, with declared categories and without."""
+    import polars as pl
+
+    def published(frame: Any, name: str) -> list[bytes]:
+        agency = Agency(tmp_path / name, kind="simulation")
+        release = discreet.release(agency.spec(), frame=frame, ledger=discreet.ledger(agency.ledger_path))
+        release.run(agency.folder / "out", simulation="polars")
+        return [path.read_bytes() for path in sorted((agency.folder / "out").glob("*.csv"))]
+
+    texts = pl.from_arrow(graduates())
+    assert isinstance(texts, pl.DataFrame)
+    loose = texts.with_columns(pl.all().cast(pl.Categorical))
+    words = {name: pl.Enum(texts[name].drop_nulls().unique().sort()) for name in texts.columns}
+    frames = {
+        "loose": loose,
+        "lazy": loose.lazy(),
+        "declared": texts.cast(words),  # type: ignore[arg-type]
+        "pieces": pl.concat([texts.head(99).cast(words), texts.slice(99).cast(words)], rechunk=False),  # type: ignore[arg-type]
+    }
+    expected = published(texts, "texts")
+    for name, frame in frames.items():
+        assert published(frame, name) == expected
+
+
 def test_verify_finds_changed_files(agency: Agency) -> None:
     from discreet.errors import PublishError
     from discreet.pipeline.verify import verify_folder

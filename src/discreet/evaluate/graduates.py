@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from discreet.binning import PSEO
 from discreet.evaluate.earnings import Cells, Int64s, cells_of
+from discreet.publish.parquet import table_of
 from discreet.synth import graduates
 
 CELL = ("institution", "degree_level", "cip4", "grad_cohort", "years_after")
@@ -21,7 +21,7 @@ LEAST = 10_000  # yearly earnings of the sample
 def synthetic_cells(folder: Path, rows: int, seed: int) -> tuple[Cells, list[Int64s]]:
     """Invent an agency in `folder`; its cells in PSEO's bins, and the families that they lie in, the widest first."""
     graduates(folder, rows, seed)
-    table = pq.read_table(folder / "graduates.parquet")
+    table = table_of(folder / "graduates.parquet")
     table = table.filter(pc.greater_equal(table["earnings"], LEAST))  # leaves out the nulls, too
     table = table.append_column("cip4", pc.utf8_slice_codeunits(table["cipcode"], 0, 5))
     table = table.select([*CELL, "earnings"]).drop_null()

@@ -9,7 +9,6 @@ from hashlib import sha256
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from discreet.domain import Attribute, Domain, Key, Numbers
@@ -21,6 +20,7 @@ from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.jit import compiled
 from discreet.noise.stream import Stream
 from discreet.privacy.protected import Protected
+from discreet.publish.parquet import table_of
 from discreet.publish.place import Place
 
 Histograms = NDArray[np.int64]  # (cells, bins)
@@ -73,7 +73,7 @@ def measured_part(place: Place, parts: Protected[Parts], name: str, bins: int) -
     content = place.read(name)
     if sha256(content).hexdigest() != parts.value.files[name]:  # others may write to an object store
         raise PublishError("is not what was written", where=name, do="complete it with `discreet resume`")
-    counts = pq.read_table(pa.BufferReader(content)).column("count").to_numpy().reshape(-1, bins)
+    counts = table_of(content).column("count").to_numpy().reshape(-1, bins)
     return np.ascontiguousarray(counts)
 
 

@@ -8,8 +8,6 @@ from functools import cached_property
 from hashlib import sha256
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from discreet.domain import Numbers
 from discreet.errors import PublishError
@@ -22,6 +20,7 @@ from discreet.post.cube_variance import Known as KnownVariance
 from discreet.post.cube_variance import Perturbation
 from discreet.post.margins import Floats
 from discreet.privacy.protected import Protected
+from discreet.publish.parquet import table_of
 from discreet.publish.place import Place
 
 
@@ -126,7 +125,7 @@ class Read:
             content = self.place.read(name)
             if sha256(content).hexdigest() != parts.value.files[name]:  # others may write to an object store
                 raise PublishError("is not what was written", where=name, do="complete it with `discreet resume`")
-            table = pq.read_table(pa.BufferReader(content))
+            table = table_of(content)
             for column in table.column_names:
                 found.setdefault(column, []).append(table.column(column).to_numpy())
             self.place.remove(name)

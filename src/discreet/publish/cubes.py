@@ -19,6 +19,7 @@ from discreet.errors import PublishError
 from discreet.post.cube import Cube
 from discreet.post.cube_model import AxisModel, CubeModel
 from discreet.publish.manifest import Manifest, TableEntry, read
+from discreet.publish.parquet import table_of
 from discreet.publish.place import Place, place_at
 from discreet.publish.tables import stem
 
@@ -26,8 +27,11 @@ from discreet.publish.tables import stem
 def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = False) -> Cube:
     """A cube of a published release; the only one, if no name is given. Files that are not what the manifest lists are
     refused. With `counts` queries are about numbers of records, where the release has them beside weighted totals."""
-    where = str(folder)
-    manifest, place = read(where), place_at(where)
+    return cube_of(read(str(folder)), place_at(str(folder)), name, str(folder), counts=counts)
+
+
+def cube_of(manifest: Manifest, place: Place, name: str | None, where: str, *, counts: bool = False) -> Cube:
+    """The same of a manifest that has been read."""
     table = _entry(manifest, name, where)
     model = _model(manifest, place, table.name)
     if counts:
@@ -47,9 +51,8 @@ def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = Fal
     return Cube(model, values, None if dense else cells, deviations, steps)
 
 
-def open_additive(folder: str | Path, model: CubeModel) -> Cube:
+def additive_of(manifest: Manifest, place: Place, model: CubeModel) -> Cube:
     """A table of counts whose noise the codebook states, as a cube that answers queries."""
-    manifest, place = read(str(folder)), place_at(str(folder))
     table = next(t for t in manifest.tables if t.name == model.cube)
     dense, what = model.form == "dense", f"table {table.name}"
     files = _parquet(table.files)
@@ -164,7 +167,7 @@ def _pieces(
 ) -> Iterator[list[NDArray[Any]]]:
     codes = [column for axis in axes for column in axis.columns]
     for file in files:
-        table = pq.read_table(pa.BufferReader(verified(manifest, place, file)), columns=[*codes, *names])
+        table = table_of(verified(manifest, place, file), [*codes, *names])
         yield [_numbers(table, axes), *(table.column(name).to_numpy() for name in names)]
 
 

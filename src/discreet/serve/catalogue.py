@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import ceil, inf, log10
@@ -11,14 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from discreet import formats
 from discreet.errors import Missing, PublishError
 from discreet.post.cube import Cube
 from discreet.post.cube_model import AxisModel, CubeModel
-from discreet.publish.cubes import is_cube, model_of, open_additive, open_cube, verified
+from discreet.publish.cubes import additive_of, cube_of, is_cube, model_of, verified
 from discreet.publish.manifest import FILE, Manifest, TableEntry, read
+from discreet.publish.parquet import table_of
+from discreet.publish.pins import pin_of
 from discreet.publish.place import Place, place_at
 from discreet.serve.asking import About, Measure, Table, Variable
 from discreet.serve.cube_table import CubeTable
@@ -39,16 +40,17 @@ class Catalogue:
     digest: str  # of all manifests: what is published, and so what every answer depends on
 
     @classmethod
-    def of(cls, folders: Sequence[str | Path]) -> Catalogue:
-        """Open releases. A folder with a file that its manifest does not list, or without a manifest, is refused."""
+    def of(cls, folders: Sequence[str | Path], pins: Collection[str] | None = None) -> Catalogue:
+        """Open releases. A folder with a file that its manifest does not list, or without a manifest, is refused; so is
+        one whose manifest is not pinned, where there are pins."""
         if not folders:
             raise PublishError("nothing to serve", where="folders", do="name the folder of a release")
         found: dict[str, Table] = {}
         simulated, digest = False, sha256()
         for folder in folders:
-            release = _Release.of(Path(folder))
+            release = _Release.of(Path(folder), pins)
             simulated |= release.manifest.simulation
-            digest.update((release.path / FILE).read_bytes())
+            digest.update(release.manifest.text().encode())
             for table in release.tables():
                 if table.about.id in found:
                     raise PublishError(
@@ -72,8 +74,14 @@ class _Release:
     codebook: dict[str, Any]
 
     @classmethod
-    def of(cls, path: Path) -> _Release:
+    def of(cls, path: Path, pins: Collection[str] | None) -> _Release:
         manifest = read(path)
+        if pins is not None and pin_of(manifest) not in pins:
+            raise PublishError(
+                "is none of the pinned releases: its manifest has another SHA-256",
+                where=str(path),
+                do="serve the folder as the agency published it, with the pins that the agency gives",
+            )
         there = {str(file.relative_to(path)) for file in path.rglob("*") if not file.is_dir()}
         if strange := sorted(there - {FILE, *manifest.files}):
             raise PublishError(
@@ -108,9 +116,10 @@ class _Release:
         document = self.codebook["tables"][entry.name]
         about = self._about(entry, document)
         if is_cube(self.manifest, entry.name):
-            return self._cube(about, open_cube(self.path, entry.name))
+            return self._cube(about, cube_of(self.manifest, self.place, entry.name, str(self.path)))
         if document.get("additive"):
-            return self._cube(about, open_additive(self.path, self._additive(entry, document["additive"])))
+            model = self._additive(entry, document["additive"])
+            return self._cube(about, additive_of(self.manifest, self.place, model))
         return self._stored(about, entry, document)
 
     def _about(self, entry: TableEntry, document: Mapping[str, Any]) -> About:
@@ -164,7 +173,7 @@ class _Release:
         numbers = [c for c in columns if c["type"] in ("integer", "number") and c["name"] != "status"]
         names = [c["name"] for c in numbers]
         files = (verified(self.manifest, self.place, name) for name in _parquet(entry))
-        rows = pa.concat_tables([pq.read_table(pa.BufferReader(content)) for content in files])
+        rows = pa.concat_tables([table_of(content) for content in files])
         measures = tuple(
             Measure(
                 c["name"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -16,9 +17,9 @@ from discreet.errors import DiscreetError, ParameterError, PublishError
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.config import Config, Served
+from discreet.serve.connections import KEPT, ROOM, Connection
 from discreet.words import plural
 
-CONNECTIONS = 1_000  # of one worker
 BACKLOG = 2_048
 UNABLE = 3  # uvicorn's word for a worker that should not be started again
 GRACE = 5  # seconds beyond the time of an answer
@@ -34,6 +35,7 @@ class Plan:
     port: int = 8000
     workers: int = 1
     trust_proxy: bool = False
+    pins: frozenset[str] | None = None  # of the manifests that may be served
 
 
 def prefix_of(text: str) -> str:
@@ -55,20 +57,12 @@ def serve(plan: Plan, say: Callable[[str], object]) -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    catalogue = Catalogue.of(plan.folders)
+    catalogue = Catalogue.of(plan.folders, plan.pins)
     if not catalogue.tables:
         raise PublishError("have no table to serve", where="folders", do="publish one with `formats: [parquet]`")
     bound = bind(plan.host, plan.port)
-    settings: dict[str, Any] = {
-        "log_level": "warning",
-        "access_log": False,
-        "server_header": False,
-        "proxy_headers": False,  # the guard does it, if it is told to
-        "ws": "none",
-        "limit_concurrency": CONNECTIONS,
-        "backlog": BACKLOG,
-        "timeout_graceful_shutdown": round(plan.config.timeout) + GRACE,
-    }
+    _let_in(2 * BACKLOG)
+    settings = settings_of(plan.config)
     if catalogue.simulation:
         say("SIMULATION: drawn with a fixed test key. It protects nobody.")
     say(f"{plural(len(catalogue.tables), 'table')} at {address(plan, bound)}")
@@ -84,13 +78,29 @@ def serve(plan: Plan, say: Callable[[str], object]) -> None:
                 raise PublishError("could not be opened again", where="a worker", do="see the line above")
 
 
+def settings_of(config: Config) -> dict[str, Any]:
+    """What uvicorn is told."""
+    return {
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": False,  # the guard does it, if it is told to
+        "ws": "none",
+        "http": Connection,
+        "limit_concurrency": ROOM + 1,  # more only if all are being answered
+        "timeout_keep_alive": KEPT,
+        "backlog": BACKLOG,
+        "timeout_graceful_shutdown": round(config.timeout) + GRACE,
+    }
+
+
 def worker(plan: Plan) -> FastAPI:
     """The application of one of several processes, which opens and verifies everything by itself.
 
     If the release is not what it was, all of them stop: a supervisor would start this one again and again.
     """
     try:
-        catalogue = Catalogue.of(plan.folders)
+        catalogue = Catalogue.of(plan.folders, plan.pins)
     except DiscreetError as error:
         sys.stderr.write(f"discreet: {error}\n")
         sys.exit(UNABLE)
@@ -109,6 +119,14 @@ def bind(host: str, port: int) -> socket.socket:
         raise ParameterError(f"cannot be bound: {reason}", where=f"{host}:{port}", do="choose another --port") from None
 
 
+def _let_in(files: int) -> None:
+    """All that knock at once are let in before the first is sent away: room for that, as far as it is ours to take."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = files if hard == resource.RLIM_INFINITY else min(files, hard)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 def address(plan: Plan, bound: socket.socket) -> str:
     """Where people find it on this machine."""
     port = bound.getsockname()[1]
@@ -117,8 +135,16 @@ def address(plan: Plan, bound: socket.socket) -> str:
 
 
 def planned(
-    folders: Sequence[str], *, host: str, port: int, prefix: str, workers: int, max_cells: int, trust_proxy: bool
+    folders: Sequence[str],
+    *,
+    host: str,
+    port: int,
+    prefix: str,
+    workers: int,
+    max_cells: int,
+    trust_proxy: bool,
+    pins: frozenset[str] | None = None,
 ) -> Plan:
     """Of what the command was given."""
     config = Config(prefix=prefix_of(prefix), max_cells=max_cells)
-    return Plan(tuple(folders), config, host, port, workers, trust_proxy)
+    return Plan(tuple(folders), config, host, port, workers, trust_proxy, pins)

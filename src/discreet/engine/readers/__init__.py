@@ -16,9 +16,10 @@ from discreet.errors import SourceError
 from discreet.spec import DuckDBSource, FileSource, PostgresSource
 
 _ENDINGS = {
-    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".csv.gz": "csv", ".tsv": "csv", ".txt": "csv",
-    ".sas7bdat": "sas", ".dta": "stata",
+    ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv",
+    ".csv.gz": "csv", ".tsv.gz": "csv", ".txt.gz": "csv", ".sas7bdat": "sas", ".dta": "stata",
 }  # fmt: skip
+_PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip", ".7z", ".lz4", ".lzma", ".rar", ".tar", ".tgz", ".z"}
 
 
 def open_source(source: Any, base: Path) -> Scan:
@@ -55,6 +56,8 @@ def find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
         found = [Path(p) for p in sorted(glob.glob(str(path), recursive=True)) if Path(p).is_file()]  # noqa: PTH207
     if not found:
         raise SourceError("does not exist", where=where, do="check the path; it is relative to the release file")
+    for each in found:
+        _refuse_packed(each, kind or _format(each), where)
     kinds = {kind or _format(p) for p in found}
     if len(kinds) != 1 or None in kinds:
         raise SourceError(
@@ -68,3 +71,9 @@ def find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
 def _format(path: Path) -> str | None:
     name = path.name.lower()
     return next((kind for ending, kind in _ENDINGS.items() if name.endswith(ending)), None)
+
+
+def _refuse_packed(path: Path, kind: str | None, where: str) -> None:
+    ending = path.suffix.lower()
+    if ending in _PACKED and (ending, kind) != (".gz", "csv"):
+        raise SourceError(f"{path.name} is packed as {ending}", where=where, do=csvfile.UNPACK)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -28,15 +29,17 @@ from discreet.errors import SourceError
 BLOCK = 1 << 24
 HEADER = 1 << 16  # bytes that are read at a time to find the column names
 LONGEST = 1 << 26  # bytes of a line
+UNPACK = "unpack it; CSV is also read packed by gzip, as .csv.gz"
 T = TypeVar("T")
-_FAULTS = (gzip.BadGzipFile, EOFError, UnicodeDecodeError, pa.ArrowException, OSError, csv.Error)
+_TABS = (".tsv", ".tsv.gz")
+_FAULTS = (gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError, pa.ArrowException, OSError, csv.Error)
 
 
 def scan(paths: Sequence[Path], delimiter: str | None, where: str) -> Scan:
     """These files, cut at commas (`.tsv`: tabs) or at the declared delimiter."""
     unreadable: dict[str, int] = {}
     files = [
-        CsvFile(path, delimiter or ("\t" if path.name.lower().endswith(".tsv") else ","), where, unreadable)
+        CsvFile(path, delimiter or ("\t" if path.name.lower().endswith(_TABS) else ","), where, unreadable)
         for path in paths
     ]
     named = [file.names() for file in files]
@@ -59,6 +62,9 @@ class CsvFile:
 
     def _names(self) -> list[str]:
         with closing(_open(self.path)) as file:
+            if (packer := _packer(file.read(len(_BZIP)))) is not None:
+                raise SourceError(f"{self.path.name} is not CSV, but packed by {packer}", where=self.where, do=UNPACK)
+            file.seek(0)
             return _header(_blocks(file, HEADER), self.delimiter, self.where)[0]
 
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
@@ -83,7 +89,18 @@ def _withheld(call: Callable[[], T], where: str) -> T:
 
 
 def _open(path: Path) -> IO[bytes]:
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]
+    return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")  # type: ignore[return-value]
+
+
+_BZIP = b"BZh91AY&SY"
+_MAGIC = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def _packer(start: bytes) -> str | None:
+    """Who packed a file. No line feed is in these bytes: all that is looked at belongs to the header."""
+    if start[:3] + start[4:] == _BZIP[:3] + _BZIP[4:]:
+        return "bzip2"
+    return next((name for magic, name in _MAGIC.items() if start.startswith(magic)), None)
 
 
 def _header(blocks: Iterator[tuple[bytes, int]], delimiter: str, where: str) -> tuple[list[str], tuple[bytes, int]]:

@@ -75,10 +75,10 @@ def _texts(file: BinaryIO, where: str) -> Iterator[str]:
 
 
 def _parquet(file: BinaryIO) -> Iterator[Line]:
-    table = pq.ParquetFile(file)
+    table = pq.ParquetFile(file, pre_buffer=False)
     yield 1, list(table.schema_arrow.names)
     number = 2
-    for batch in table.iter_batches(1 << 14):
+    for batch in table.iter_batches(1 << 14, use_threads=False):
         columns = [_text(column) for column in batch.columns]
         for row in zip(*columns, strict=True):
             yield number, list(row)

@@ -1,0 +1,22 @@
+"""Whole Parquet files, read by the thread that asks for them and by no other.
+
+`pyarrow.parquet.read_table` scans: its own threads still hold the file's bytes when it has returned, and one that gives
+them back to a Python that is ending aborts the process ("terminate called without an active exception",
+apache/arrow#34314, #50482).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+
+def table_of(file: bytes | Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """All rows, and these columns in this order; by default all of them."""
+    source = file if isinstance(file, Path) else pa.BufferReader(file)
+    with pq.ParquetFile(source, pre_buffer=False) as opened:
+        found = opened.read(None if columns is None else list(columns), use_threads=False)
+    return found if columns is None else found.select(list(columns))
