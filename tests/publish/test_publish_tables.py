@@ -92,7 +92,7 @@ def test_an_empty_table_has_its_header(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "t.parquet").num_rows == 0
 
 
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=6),

@@ -141,7 +141,7 @@ def test_a_table(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(answer=answers())
 @example(answer=Answer("", (), (COUNT,), {"estimate": np.array([NAN])}, [Status.ABSENT]))
 @example(

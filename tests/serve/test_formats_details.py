@@ -41,7 +41,7 @@ def rows(content: bytes) -> list[list[str]]:
 # JSON-stat
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(answer=answers())
 def test_json_stat_keeps_the_rules_of_version_2(answer: Answer) -> None:
     found = json.loads(written("json-stat2", answer))
@@ -230,7 +230,7 @@ def test_sdmx_to_the_letter() -> None:
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(answer=answers())
 def test_sdmx_identifies_everything(answer: Answer) -> None:
     found = rows(written("sdmx-csv", answer))
