@@ -78,9 +78,15 @@ def root(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 
 @app.command()
-def plan(spec: Spec, ledger: LedgerPlace = None) -> None:
-    """What will leave, at what privacy cost, with what expected error. Reads no confidential data."""
-    found = _open(spec, ledger).plan()
+def plan(
+    spec: Spec,
+    ledger: LedgerPlace = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run the Python files that the declaration names, on invented numbers.")
+    ] = False,
+) -> None:
+    """What will leave, at what privacy cost, with what expected error. Reads no confidential data, runs no code."""
+    found = _open(spec, ledger).plan(trust=trust)
     typer.echo(str(found))
     if found.problem:
         raise typer.Exit(1)

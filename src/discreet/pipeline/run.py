@@ -38,6 +38,7 @@ from discreet.pipeline.outputs import Outputs, keep_at, refuse_kept, refuse_othe
 from discreet.pipeline.plan import total_guarantee
 from discreet.pipeline.recode import recode
 from discreet.pipeline.tabulation import tabulated
+from discreet.pipeline.trusted import trusted
 from discreet.privacy.chain import ReleaseState
 from discreet.privacy.events import Entry, Reserve
 from discreet.privacy.exact import written
@@ -148,7 +149,7 @@ def _alone(ledger: Ledger, release: str) -> Iterator[None]:
 
 
 def _run(job: Job, simulation: str | None) -> Manifest:
-    release, tables, chain = job.release, methods(job.release), job.ledger.chain()
+    release, tables, chain = job.release, trusted(job.release), job.ledger.chain()
     names = announced(release, tables, simulation is not None)
     owner = Owner(chain.nonce, release.release, frozenset(names))
     outputs = Outputs(output_at(job.out, owner), keep_at(release, owner))
@@ -220,7 +221,7 @@ def _resume_alone(job: Job, output: Outputs, state: ReleaseState) -> Manifest:
             do="restore the folder from a copy: the ledger has the digest of every file",
         )
     key = _load(job.keys, state)
-    tables = methods(release)
+    tables = trusted(release)
     with tabulated(job, tables, key) as found:
         promise = (total_guarantee(release, tables), state.reserve.output, state.reserve.keep, job.ledger.who())
         binding = _bind(release, key, found, promise)
