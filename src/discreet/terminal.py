@@ -18,6 +18,7 @@ from discreet.privacy.events import Budget, Derived, Entry, Recorded, Reserve
 from discreet.privacy.exact import exact, written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger
+from discreet.spreadsheet import guarded_table
 
 Observer = Callable[[str, int, int], None]
 
@@ -178,9 +179,9 @@ def _shown(value: object, digits: int) -> str:
 
 
 def write_csv(table: pa.Table, path: Path) -> None:
-    """A new file: codes in quotes, numbers without."""
+    """A new file: codes in quotes and guarded, numbers as they are."""
     try:
         with path.open("xb") as file:
-            pcsv.write_csv(table, file)
+            pcsv.write_csv(guarded_table(table), file)
     except FileExistsError:
         raise PublishError("exists already", where=str(path), do="name a new file") from None

@@ -113,7 +113,10 @@ def test_csv_to_the_letter() -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+cmd", "-a", "@SUM(A1)", "\t=1", "\r=1", "-1+1", "=-1", "+٣"])
+RISKY = ["=1+1", "+cmd", "-a", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "-1+1", "=-1", "+٣", "＝1", "'=1", "'s-Gravenhage"]
+
+
+@pytest.mark.parametrize("text", RISKY)
 def test_no_text_is_a_formula(text: str) -> None:
     answer = Answer(
         "", (Variable(text, "", (text,), (text,)),), (COUNT,), {"estimate": np.array([-1.0])}, [Status.RELIABLE]
@@ -123,7 +126,7 @@ def test_no_text_is_a_formula(text: str) -> None:
     assert found[1] == [f"'{text}", f"'{text}", "-1", ""]
 
 
-@pytest.mark.parametrize("text", ["-1", "+2.5", "7", "a=b", " =1", "'=1", ""])
+@pytest.mark.parametrize("text", ["-1", "+2.5", "7", "-1,234", "-1e5", "-3%", "a=b", " =1", "a'b", ""])
 def test_other_texts_stay_as_they_are(text: str) -> None:
     answer = Answer(
         "", (Variable("v", "", (text,), (text,)),), (COUNT,), {"estimate": np.array([-1.0])}, [Status.RELIABLE]
