@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from discreet.screen import say
+
 
 def serve(
     folders: Annotated[list[str], typer.Argument(help="Folders of published releases.", metavar="FOLDER")],
@@ -31,7 +33,7 @@ def serve(
         max_cells=max_cells,
         trust_proxy=trust_proxy,
     )
-    run(plan, typer.echo)
+    run(plan, say)
 
 
 def add(app: typer.Typer) -> None:

@@ -12,6 +12,7 @@ from discreet.privacy.chain import Balance
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.ledger import Ledger
+from discreet.screen import cut, visible
 from discreet.spec import Recode, Release
 from discreet.words import plural
 
@@ -69,6 +70,11 @@ class Plan:
     not_run: tuple[str, ...] = ()  # Python files
 
     def __str__(self) -> str:
+        return "\n".join(map(visible, self.lines))
+
+    @property
+    def lines(self) -> list[str]:
+        """What people read."""
         lines = [f"Release {self.release} on asset {self.asset}", ""]
         for table in self.tables:
             by = " × ".join(f"{n} ({s:,})" for n, s in zip(table.by, table.shape, strict=True)) or "all records"
@@ -84,8 +90,8 @@ class Plan:
         if self.balance is not None:
             lines.append(f"  Budget: {describe(self.balance)}")
         if self.problem:
-            lines.append(f"  Would be refused: {self.problem}")
-        return "\n".join(lines)
+            lines.append(cut(f"  Would be refused: {self.problem}"))
+        return lines
 
 
 def plan(release: Release, ledger: Ledger | None = None, *, trust: bool = False) -> Plan:
