@@ -155,6 +155,11 @@ def test_deep_nesting_inside_a_field_is_refused() -> None:
     )
 
 
+@pytest.mark.parametrize("escape", [r"\UFFFFFFFF", r"\U00110000", r"\x", r"\q"])
+def test_an_escape_that_is_no_character_is_refused(escape: str) -> None:
+    assert "is not YAML" in refused(f'release: "{escape}"').what
+
+
 @pytest.mark.parametrize("key", ["1", "null", "true", "2020-01-01"])
 def test_keys_that_are_no_text_are_refused(key: str) -> None:
     assert "unknown key" in refused(f"{TEXT}{key}: x\n").what

@@ -67,7 +67,7 @@ def parse(text: str, name: str = "release.yaml", base: Path | None = None) -> Re
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise SpecError(f"is not YAML ({error.problem})", where=f"{name}, line {line}", do="mend the line") from None
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
+    except (yaml.YAMLError, ValueError, LookupError, ArithmeticError, AttributeError, TypeError, RecursionError):
         raise SpecError("is not YAML", where=name, do="write keys and values as in the README") from None
     if not isinstance(data, dict):
         raise SpecError("expected keys and values", where=name, do="start from the example in the README")
