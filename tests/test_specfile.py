@@ -1,7 +1,9 @@
 """release.yaml: every refusal is one line that names what, where and what to do."""
 
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -158,6 +160,19 @@ def test_deep_nesting_inside_a_field_is_refused() -> None:
 @pytest.mark.parametrize("escape", [r"\UFFFFFFFF", r"\U00110000", r"\x", r"\q"])
 def test_an_escape_that_is_no_character_is_refused(escape: str) -> None:
     assert "is not YAML" in refused(f'release: "{escape}"').what
+
+
+def test_deep_nesting_is_refused_at_once() -> None:
+    began = time.process_time()
+    for text in (f"{TEXT}x: {'[' * 100_000}", "{a: " * 100_000, "- " * 100_000, "? " * 100_000):
+        assert "nested too deeply" in refused(text).what
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("key", ["release", "epsilon", "method", "max_records", "values", "tables"])
+@pytest.mark.parametrize("half", [r"\uD800", r"\uDC00\uD800"])
+def test_halves_of_characters_are_refused_wherever_they_stand(key: str, half: str) -> None:
+    refused(re.sub(rf"\b{key}:.*", lambda _: f'{key}: "{half}"', TEXT))
 
 
 @pytest.mark.parametrize("key", ["1", "null", "true", "2020-01-01"])

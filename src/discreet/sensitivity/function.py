@@ -128,7 +128,7 @@ class Function:
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):  # no text, no path
             raise ParameterError("is no Python file", where=file.name, do="give the path of a .py file") from None
         spread = FromFile(file.name, text, error) if error is not None else None
         return cls(name, variables, FromFile(file.name, text, name), scale, empty, spread, parameters, processes)
