@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import hypothesis_profile  # noqa: F401 (for all tests)
 from agency import Agency
 from postgres_server import Server
 from tidiness import pytest_sessionfinish, pytest_sessionstart, pytest_terminal_summary

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from discreet.binning import LARGEST, MOST, PSEO, Bins, lognormal
 from discreet.errors import ParameterError
 
-laws = settings(max_examples=80, deadline=None, derandomize=True)
+laws = settings(max_examples=80)
 FOUR = Bins((10, 20, 30, 40, 50))
 borders = st.lists(st.integers(-1000, 1000), min_size=2, max_size=12, unique=True).map(lambda b: tuple(sorted(b)))
 

@@ -16,7 +16,7 @@ from discreet import domain as domain_module
 from discreet.codelists import flat, from_groups, levels
 from discreet.domain import Attribute, Domain, coarsening
 
-laws = settings(max_examples=80, deadline=None, derandomize=True)
+laws = settings(max_examples=80)
 
 
 def nested(name: str, parents: list[int], other: str | None = None) -> tuple[Attribute, Attribute]:

@@ -138,7 +138,7 @@ def test_a_byte_order_mark_and_crlf_are_no_part_of_a_code(file: Any) -> None:
     assert read_columns(file(b"\xef\xbb\xbfcode,x\r\n01,a\r\n"), ["code"], "a") == [("01",)]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, derandomize=True)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(*[st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)] * 2),

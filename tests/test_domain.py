@@ -12,7 +12,7 @@ from discreet.codelists import flat
 from discreet.domain import MAX_CELLS, Attribute, Domain
 from discreet.errors import DomainError
 
-laws = settings(max_examples=60, deadline=None, derandomize=True)
+laws = settings(max_examples=60)
 
 
 def attribute(name: str, size: int, other: str | None = None, column: str | None = None) -> Attribute:
@@ -83,7 +83,6 @@ def test_describe_says_what_codes_say(space: Domain) -> None:
         assert [column[row] for column in columns] == [text for key in words for text in key]
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.lists(st.integers(2, 2**9), min_size=5, max_size=8), st.data())
 def test_numbering_holds_up_to_the_last_cell_that_int64_can_name(sizes: list[int], data: st.DataObject) -> None:
     while prod(sizes) > MAX_CELLS:

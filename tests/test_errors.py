@@ -12,7 +12,7 @@ import discreet
 from discreet import errors
 from discreet.errors import DiscreetError
 
-laws = settings(max_examples=60, deadline=None, derandomize=True)
+laws = settings(max_examples=60)
 
 KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)]
 words = st.text(min_size=1).filter(str.strip)

@@ -12,7 +12,7 @@ from discreet.privacy.unit import Establishment, Job, Person, Record, WholeEstab
 from discreet.spec import Release, unknown
 from discreet.specfile import build
 
-laws = settings(max_examples=40, deadline=None, derandomize=True)
+laws = settings(max_examples=40)
 
 
 def spec(**changes: Any) -> dict[str, Any]:

@@ -1,7 +1,9 @@
 """release.yaml: every refusal is one line that names what, where and what to do."""
 
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -155,6 +157,24 @@ def test_deep_nesting_inside_a_field_is_refused() -> None:
     )
 
 
+@pytest.mark.parametrize("escape", [r"\UFFFFFFFF", r"\U00110000", r"\x", r"\q"])
+def test_an_escape_that_is_no_character_is_refused(escape: str) -> None:
+    assert "is not YAML" in refused(f'release: "{escape}"').what
+
+
+def test_deep_nesting_is_refused_at_once() -> None:
+    began = time.process_time()
+    for text in (f"{TEXT}x: {'[' * 100_000}", "{a: " * 100_000, "- " * 100_000, "? " * 100_000):
+        assert "nested too deeply" in refused(text).what
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize("key", ["release", "epsilon", "method", "max_records", "values", "tables"])
+@pytest.mark.parametrize("half", [r"\uD800", r"\uDC00\uD800"])
+def test_halves_of_characters_are_refused_wherever_they_stand(key: str, half: str) -> None:
+    refused(re.sub(rf"\b{key}:.*", lambda _: f'{key}: "{half}"', TEXT))
+
+
 @pytest.mark.parametrize("key", ["1", "null", "true", "2020-01-01"])
 def test_keys_that_are_no_text_are_refused(key: str) -> None:
     assert "unknown key" in refused(f"{TEXT}{key}: x\n").what
@@ -187,7 +207,7 @@ def test_a_billion_laughs_are_refused_at_once() -> None:
     assert done.stdout.strip() == "refused"
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(st.text(st.sampled_from("ab:-[]{}\"'#\n ,.1|>"), max_size=40))
 @example("1{:")
 @example("? [a]\n: b")

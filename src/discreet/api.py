@@ -99,11 +99,12 @@ class OpenRelease:
     keys: KeyStore
     session: Any = None
 
-    def plan(self) -> Plan:
-        """What will leave, at what cost, with what error. Reads no confidential data."""
+    def plan(self, *, trust: bool = False) -> Plan:
+        """What will leave, at what cost, with what error. Reads no confidential data, and runs a Python file that the
+        declaration names only if that is trusted."""
         from discreet.pipeline.plan import plan
 
-        return plan(self.spec, self.ledger)
+        return plan(self.spec, self.ledger, trust=trust)
 
     def check(self) -> Audit:
         """Confidential side: what the rules will drop or fold."""

@@ -23,7 +23,10 @@ from discreet.evaluate.tradeoff_plots import tradeoff_plot
 from discreet.privacy.exact import written
 from discreet.privacy.gaussian import true_epsilon
 from discreet.publish import manifest
+from discreet.publish.cubes import verified
+from discreet.publish.intact import intact
 from discreet.publish.parquet import table_of
+from discreet.publish.place import place_at
 from discreet.sensitivity import Variable
 from discreet.sensitivity.line import Line
 from discreet.synth.atlas import atlas
@@ -102,6 +105,11 @@ def _number(text: str) -> float:
 def released(folder: Path, name: str | None, area: str | None) -> Known:
     """An earlier release of estimates: its published numbers stand for the true ones."""
     made = manifest.read(folder)
+    with intact(str(folder)):
+        return _released(made, folder, name, area)
+
+
+def _released(made: manifest.Manifest, folder: Path, name: str | None, area: str | None) -> Known:
     tables = {table.name: table for table in made.tables if table.method == "sensitivity"}
     offered = [name for name in tables if f"{name}_chi" in tables]
     wanted = name or next(iter(offered), "")
@@ -111,7 +119,7 @@ def released(folder: Path, name: str | None, area: str | None) -> Known:
             where=str(folder),
             do=f"choose with --table: {', '.join(offered) or 'none'}",
         )
-    estimates, scales = (_published(folder, tables[t].files) for t in (wanted, f"{wanted}_chi"))
+    estimates, scales = (_published(made, folder, tables[t].files) for t in (wanted, f"{wanted}_chi"))
     if "count" not in estimates.column_names and "size" not in estimates.column_names:
         raise PublishError("publishes no numbers of records", where=str(folder), do="name another release")
     size = "size" if "size" in estimates.column_names else "count"
@@ -139,8 +147,9 @@ def _scales_of(estimates: pa.Table, scales: pa.Table) -> Floats:
     return np.array([known[key] for key in zip(*(estimates[c].to_pylist() for c in codes), strict=True)])
 
 
-def _published(folder: Path, files: Sequence[str]) -> pa.Table:
-    return pa.concat_tables([_read(folder / name) for name in files if name.endswith(".parquet")]).unify_dictionaries()
+def _published(made: manifest.Manifest, folder: Path, files: Sequence[str]) -> pa.Table:
+    contents = (verified(made, place_at(str(folder)), name) for name in files if name.endswith(".parquet"))
+    return pa.concat_tables([table_of(content) for content in contents]).unify_dictionaries()
 
 
 def _read(path: Path) -> pa.Table:

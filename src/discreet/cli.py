@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from discreet import cli_cubes, cli_estimates, cli_serve
 from discreet.ending import end
 from discreet.errors import DiscreetError
+from discreet.screen import cut, refuse, say, visible
 from discreet.version import __version__
 from discreet.words import plural
 
@@ -33,6 +35,7 @@ LedgerPlace = Annotated[Optional[str], typer.Option("--ledger", help="The ledger
 OnlyLedger = Annotated[str, typer.Option("--ledger", help="The ledger: a file, or postgresql://USER@HOST/DATABASE.")]
 LEDGER = "discreet-ledger.sqlite"
 INTERRUPTED = 130
+WRONG_USAGE: Any = typer.BadParameter.__mro__[2]  # every refusal of the command line; typer gives it no name of its own
 INTERRUPT = (  # it may have hit a resume, or the instant after a reservation: claim nothing about what is spent
     "discreet: interrupted. `discreet ledger show` tells whether a release is reserved; `discreet resume` completes it."
 )
@@ -53,21 +56,31 @@ def main() -> None:
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(number, signal.default_int_handler)  # clean up as after Ctrl-C
     try:
-        app()
-    except SystemExit as end:
-        if end.code == INTERRUPTED:  # typer's word for Ctrl-C
-            typer.echo(INTERRUPT, err=True)
-        raise
+        code = app(standalone_mode=False)
+        if code == INTERRUPTED:  # typer's word for Ctrl-C
+            say(INTERRUPT, err=True)
+        sys.exit(code)
+    except WRONG_USAGE as error:
+        sys.exit(_usage(error))
     except DiscreetError as error:
-        typer.echo(f"discreet: {error}", err=True)
+        refuse(error)
         sys.exit(1)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        typer.echo(f"discreet: {place}{error.strerror or type(error).__name__}.", err=True)
+        refuse(f"{place}{error.strerror or type(error).__name__}.")
         sys.exit(1)
     except Exception as error:
-        typer.echo(f"discreet: {_internal(error)}", err=True)
+        refuse(_internal(error))
         sys.exit(70)
+
+
+def _usage(error: Any) -> int:
+    """Print what typer would, which repeats what was typed; the exit code."""
+    words = io.StringIO()
+    error.show(words)
+    for line in words.getvalue().rstrip("\n").split("\n"):
+        say(cut(visible(line)), err=True)
+    return int(error.exit_code)
 
 
 def _internal(error: Exception) -> str:
@@ -84,15 +97,22 @@ def _internal(error: Exception) -> str:
 @app.callback(invoke_without_command=True)
 def root(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
-        typer.echo(f"discreet {__version__}")
+        say(f"discreet {__version__}")
         raise typer.Exit
 
 
 @app.command()
-def plan(spec: Spec, ledger: LedgerPlace = None) -> None:
-    """What will leave, at what privacy cost, with what expected error. Reads no confidential data."""
-    found = _open(spec, ledger).plan()
-    typer.echo(str(found))
+def plan(
+    spec: Spec,
+    ledger: LedgerPlace = None,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run the Python files that the declaration names, on invented numbers.")
+    ] = False,
+) -> None:
+    """What will leave, at what privacy cost, with what expected error. Reads no confidential data, runs no code."""
+    found = _open(spec, ledger).plan(trust=trust)
+    for line in found.lines:
+        say(line)
     if found.problem:
         raise typer.Exit(1)
 
@@ -106,7 +126,7 @@ def check(
 
     release = _open(spec, None)
     for line in lines(release.check(), release.spec, examples):
-        typer.echo(line)
+        say(line)
 
 
 @app.command()
@@ -171,7 +191,7 @@ def reproduce_paper(
     size = {"sensitivity": children, "hypercube": runs}.get(paper, jobs)
     with progress() as observe:
         written = reproduce(paper, out, size, seed, observe)
-    typer.echo(f"{written[0]}: {plural(len(written), 'file')} written.")
+    say(f"{written[0]}: {plural(len(written), 'file')} written.")
 
 
 @app.command("recode-groups")
@@ -186,7 +206,7 @@ def recode_groups(
     from discreet.pipeline.groups import write_groups
 
     number = write_groups(_open(spec, None).spec, old, new, only or [], leave_out or [])
-    typer.echo(f"{new}: {plural(number, 'group')}.")
+    say(f"{new}: {plural(number, 'group')}.")
 
 
 @app.command("check-layout")
@@ -199,13 +219,13 @@ def check_layout(
 
     found = examine(file, repair)
     for line in lines(found.violations):
-        typer.echo(line)
+        say(line)
     if found.violations:
         zeros = "" if repair or not found.zeros else "; most codes have lost their zeros: try --repair"
-        typer.echo(f"{file} does not follow the layout {found.layout}: {plural(found.total, 'violation')}{zeros}.")
+        say(f"{file} does not follow the layout {found.layout}: {plural(found.total, 'violation')}{zeros}.")
         raise typer.Exit(1)
     repaired = ", its zeros put back," if repair else ""
-    typer.echo(f"{file}{repaired} follows the layout {found.layout} ({plural(found.rows, 'row')}).")
+    say(f"{file}{repaired} follows the layout {found.layout} ({plural(found.rows, 'row')}).")
 
 
 @ledger_app.command("show")
@@ -214,7 +234,7 @@ def ledger_show(ledger: OnlyLedger = LEDGER) -> None:
     from discreet.terminal import ledger_lines
 
     for line in ledger_lines(_ledger(ledger)):
-        typer.echo(line)
+        say(line)
 
 
 @ledger_app.command("verify")
@@ -230,11 +250,11 @@ def ledger_verify(
         from discreet.pipeline.verify import verify_folder
 
         made = verify_folder(_ledger(ledger), manifest)
-        typer.echo(f"{made.release}: manifest and {plural(len(made.files), 'file')} are those that were committed.")
+        say(f"{made.release}: manifest and {plural(len(made.files), 'file')} are those that were committed.")
         head = made.ledger.head
     chain = _ledger(ledger).verify(head)
     also = " and contains the given head" if head else ""
-    typer.echo(f"{len(chain.entries)} entries, {chain.kind} ledger: every hash fits{also}. Head {chain.head}")
+    say(f"{len(chain.entries)} entries, {chain.kind} ledger: every hash fits{also}. Head {chain.head}")
 
 
 @ledger_app.command("pins")
@@ -247,8 +267,8 @@ def ledger_pins(
     from discreet.publish.pins import line
 
     opened = _ledger(ledger)
-    lines = [line(verify_folder(opened, folder), folder) for folder in folders]
-    typer.echo("\n".join(lines))
+    for text in [line(verify_folder(opened, folder), folder) for folder in folders]:
+        say(text)
 
 
 @ledger_app.command("budget")
@@ -288,7 +308,7 @@ def ledger_budget(
     )
     period = f", from {start or 'the beginning'} to {end or 'open end'}" if start or end else ""
     within = f" within 1+{alpha}, {adversary} adversary" if alpha else ""
-    typer.echo(f"Budget of {asset}: epsilon {epsilon}, delta {delta}, unit {unit}{within}{period}.")
+    say(f"Budget of {asset}: epsilon {epsilon}, delta {delta}, unit {unit}{within}{period}.")
 
 
 @ledger_app.command("record")
@@ -306,7 +326,7 @@ def ledger_record(
 
     with as_refusal("record"):
         entry = record_outside(_ledger(ledger), release, asset, epsilon, delta, note)
-    typer.echo(f"Recorded as entry {entry.number}.")
+    say(f"Recorded as entry {entry.number}.")
 
 
 @ledger_app.command("abandon")
@@ -320,7 +340,7 @@ def ledger_abandon(
     from discreet.pipeline.run import abandon
 
     entry = abandon(_ledger(ledger), default_keys(), release, reason)
-    typer.echo(f"Abandoned as entry {entry.number}; the cost stays spent.")
+    say(f"Abandoned as entry {entry.number}; the cost stays spent.")
 
 
 @ledger_app.command("restore")
@@ -336,9 +356,9 @@ def ledger_restore(
     with as_refusal("restore"):
         restored, unfinished = restore(_ledger(ledger), default_keys(), reason)
     entries = plural(restored.again, "entry", "entries")
-    typer.echo(f"Restored: {entries} entered again; {plural(len(restored.lost), 'cost')} of lost entries stay spent.")
+    say(f"Restored: {entries} entered again; {plural(len(restored.lost), 'cost')} of lost entries stay spent.")
     for release in unfinished:
-        typer.echo(f"{release}: its reservation is lost, its key destroyed. Remove what it has staged.")
+        say(f"{release}: its reservation is lost, its key destroyed. Remove what it has staged.")
 
 
 def _open(spec: Path, ledger: str | None) -> Any:
@@ -362,15 +382,15 @@ def _out(spec: Any, out: str | None) -> str:
 
 def _published(made: Any, out: str) -> None:
     tables = plural(len(made.tables), "table")
-    typer.echo(f"Published {made.release} in {out}: {tables}, {made.composition}.")
-    typer.echo(made.guarantee_in_words)
+    say(f"Published {made.release} in {out}: {tables}, {made.composition}.")
+    say(made.guarantee_in_words)
     for caveat in made.guarantee.caveats:
-        typer.echo(f"Caveat: {caveat}")
+        say(f"Caveat: {caveat}")
     for line in cli_cubes.fallbacks(made, out):
-        typer.echo(line)
+        say(line)
     if made.simulation:
-        typer.echo(made.notice)
-    typer.echo(f"Ledger entry {made.ledger.entry}, head {made.ledger.head}")
+        say(made.notice)
+    say(f"Ledger entry {made.ledger.entry}, head {made.ledger.head}")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from discreet.errors import DiscreetError, ParameterError
+from discreet.screen import say
 
 if TYPE_CHECKING:
     from discreet.post.cube_model import CubeModel, SamplingModel
@@ -45,15 +46,15 @@ def query(
     found = opened.table(by or [], chosen, level=share).arrow()
     promise = next(table.guarantee for table in read(folder).tables if table.name == opened.model.cube)
     if opened.model.simulation:
-        typer.echo("SIMULATION: drawn with a fixed test key. It protects nobody.", err=True)
+        say("SIMULATION: drawn with a fixed test key. It protects nobody.", err=True)
     if csv is not None:
         write_csv(found, csv)
-        typer.echo(f"{csv}: {found.num_rows:,} rows.")
+        say(f"{csv}: {found.num_rows:,} rows.")
     else:
         for line in (*title(opened.model, promise.caveats), "", *table_lines(found)):
-            typer.echo(line)
+            say(line)
     for caveat in promise.caveats:
-        typer.echo(f"Caveat: {caveat}", err=True)
+        say(f"Caveat: {caveat}", err=True)
 
 
 def title(model: CubeModel, caveats: tuple[str, ...]) -> list[str]:
@@ -135,8 +136,8 @@ def assess(
     with progress() as observe:
         found = compare(api.release(spec).spec, published, out, asked, observe=observe)
     for line in found.lines:
-        typer.echo(line)
-    typer.echo(f"{out}: {len(found.files)} files written.")
+        say(line)
+    say(f"{out}: {len(found.files)} files written.")
 
 
 def add(app: typer.Typer) -> None:

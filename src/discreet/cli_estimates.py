@@ -7,6 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
+from discreet.screen import say
 from discreet.words import plural
 
 Text = Optional[str]  # noqa: UP045 - typer reads it
@@ -51,16 +52,16 @@ def estimate(
     )
     if check:
         for line in quick.check(asked):
-            typer.echo(line)
+            say(line)
         return
     with progress() as observe:
         declared, made = quick.estimate(asked, budget, observe)
-    typer.echo(f"Published {made.release} in {out}, as declared in {declared}: {made.composition}.")
-    typer.echo(made.guarantee_in_words)
+    say(f"Published {made.release} in {out}, as declared in {declared}: {made.composition}.")
+    say(made.guarantee_in_words)
     for caveat in made.guarantee.caveats:
-        typer.echo(f"Caveat: {caveat}")
+        say(f"Caveat: {caveat}")
     for line in quick.doubts(out, made):
-        typer.echo(line)
+        say(line)
 
 
 def tradeoff(
@@ -90,9 +91,9 @@ def tradeoff(
     wanted = Wanted(asked, law, exact(share, "--share"), target_mse, target_misclassification)  # type: ignore[arg-type]
     found = curve(chosen_input(synthetic, seed, public, provenance, chi, release, table, area), wanted)
     for line in found.lines():
-        typer.echo(line)
+        say(line)
     written = found.write(out)
-    typer.echo(f"{out}: {plural(len(written), 'file')} written.")
+    say(f"{out}: {plural(len(written), 'file')} written.")
 
 
 def envelope(
@@ -108,8 +109,8 @@ def envelope(
 
     drawn = draw(api.release(spec).spec, table, dict(assigned(text, "--cell") for text in cell or []), out)
     for line in drawn.lines:
-        typer.echo(line)
-    typer.echo(f"{out}: {', '.join(path.name for path in drawn.files)}")
+        say(line)
+    say(f"{out}: {', '.join(path.name for path in drawn.files)}")
 
 
 def add(app: typer.Typer) -> None:

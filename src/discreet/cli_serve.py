@@ -11,6 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from discreet.errors import ParameterError
+from discreet.screen import say
 
 LEDGER_PINS = ("-P", "-m", "discreet", "ledger", "pins")  # -P: whatever lies in this folder is none of our modules
 
@@ -48,7 +49,7 @@ def serve(
         trust_proxy=trust_proxy,
         pins=_pins(folders, pin, ledger),
     )
-    run(plan, typer.echo)
+    run(plan, say)
 
 
 def _pins(folders: Sequence[str], file: Path | None, ledger: str | None) -> frozenset[str] | None:
@@ -64,7 +65,7 @@ def _pins(folders: Sequence[str], file: Path | None, ledger: str | None) -> froz
     command = [sys.executable, *LEDGER_PINS, "--ledger", ledger, "--", *folders]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
-        typer.echo(done.stderr.rstrip("\n"), err=True)
+        say(done.stderr.rstrip("\n"), err=True)
         raise typer.Exit(1)
     return parsed(done.stdout.split("\n"), "--ledger")
 

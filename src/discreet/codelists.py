@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from math import inf
 from pathlib import Path
 
 from discreet.domain import Attribute, Key
 from discreet.errors import DomainError
+from discreet.spreadsheet import unguarded
 
 
 def flat(
@@ -141,7 +142,14 @@ def from_groups(
     return found
 
 
-def read_columns(path: Path, columns: Sequence[str], where: str) -> list[Key]:
+def read_published(path: Path, columns: Sequence[str], where: str) -> list[Key]:
+    """The same of a table that may be one of ours: guards are taken off."""
+    return read_columns(path, columns, where, unguarded)
+
+
+def read_columns(
+    path: Path, columns: Sequence[str], where: str, read: Callable[[str], str] = lambda text: text
+) -> list[Key]:
     """These columns of a CSV file as text, in the file's order."""
     place = f"{where}, file {path.name}"
     try:
@@ -150,7 +158,7 @@ def read_columns(path: Path, columns: Sequence[str], where: str) -> list[Key]:
             header = next(reader, None)
             if header is None:
                 raise DomainError("is empty", where=place, do="give it a header line and one line a category")
-            places = [_find(column, header, place) for column in columns]
+            places = [_find(column, [read(name) for name in header], place) for column in columns]
             rows = []
             for row in reader:
                 if len(row) != len(header):
@@ -159,7 +167,7 @@ def read_columns(path: Path, columns: Sequence[str], where: str) -> list[Key]:
                         where=place,
                         do="mend the line",
                     )
-                rows.append(tuple(row[i] for i in places))
+                rows.append(tuple(read(row[i]) for i in places))
     except OSError as error:
         raise DomainError(f"cannot be read ({error.strerror})", where=place, do="check the path") from None
     except (UnicodeDecodeError, csv.Error) as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from discreet.pipeline.check import lines
 from discreet.publish.cubes import open_cube
 from discreet.publish.lehd.check import examine
 from discreet.publish.parquet import table_of
+from discreet.screen import say
 from discreet.synth import graduates
 from discreet.synth.atlas import write_atlas
 from discreet.synth.employer_files import write_employers
@@ -135,7 +136,7 @@ def demo(folder: Path, rows: int) -> None:
     _released(folder, "graduates", RELEASE, "12", {"person": "person_id"}, "--unit person:person_id")
     _say(f"discreet check-layout {folder}/out/pseoe_all.csv")
     layout = examine(folder / "out" / "pseoe_all.csv")
-    _print(f"{plural(layout.total, 'violation')} of the layout {layout.layout} in {plural(layout.rows, 'row')}")
+    say(f"{plural(layout.total, 'violation')} of the layout {layout.layout} in {plural(layout.rows, 'row')}")
 
     jobs, many = folder / "employers", max(rows // JOBS_SHARE, 1)
     _say(f"Employers, their workers and {many:,} jobs, in {jobs}/: an establishment is hidden, too")
@@ -159,7 +160,7 @@ def demo(folder: Path, rows: int) -> None:
     whole = {"establishment": "establishment", "whole": True}
     _released(survey, "survey", SURVEY, "7", whole, "--unit whole_establishment:establishment")
     _say(f"discreet query {survey}/out --by strength --where outdoors=3")
-    _print("\n".join(table_lines(open_cube(survey / "out").table(["strength"], {"outdoors": ["3"]}).arrow())))
+    _print(table_lines(open_cube(survey / "out").table(["strength"], {"outdoors": ["3"]}).arrow()))
     places = ", ".join(f"{where}/out" for where in (folder, jobs, children, survey))
     _say(f"Look around in {places}: manifest.json, codebook.md, the tables as Parquet and CSV")
     folders = " ".join(f"{where}/out" for where in (folder, jobs, children, survey))
@@ -176,33 +177,33 @@ def _released(
     _say(f"discreet ledger budget {asset} --epsilon {budget} {said} {ledger}")
     api.set_budget(release.ledger, asset, epsilon=budget, unit=unit, delta=delta)
     _say(f"discreet plan {folder}/release.yaml      # reads no confidential data")
-    _print(str(release.plan()))
+    _print(release.plan().lines)
     _say(f"discreet check {folder}/release.yaml     # confidential side, for the operator")
-    _print("\n".join(lines(release.check(), release.spec)))
+    _print(lines(release.check(), release.spec))
     _say(f"discreet run {folder}/release.yaml --out {folder}/out")
     with progress() as observe:
         made = release.run(folder / "out", observe=observe)
-    _print("\n".join([made.guarantee_in_words, *(f"Caveat: {text}" for text in made.guarantee.caveats)]))
+    _print([made.guarantee_in_words, *(f"Caveat: {text}" for text in made.guarantee.caveats)])
     for table in made.tables:
-        _print(f"\n{table.name}: {plural(table.cells, 'cell')}, each with a row, empty or not")
+        _print(["", f"{table.name}: {plural(table.cells, 'cell')}, each with a row, empty or not"])
         _print(_glimpse(folder / "out" / table.files[0]))
     _say(f"discreet ledger show {ledger}")
-    _print("\n".join(ledger_lines(release.ledger)))
+    _print(ledger_lines(release.ledger))
 
 
-def _glimpse(path: Path, rows: int = 4, columns: int = 11) -> str:
+def _glimpse(path: Path, rows: int = 4, columns: int = 11) -> list[str]:
     """The first rows and columns of a published table, as aligned text."""
     table = table_of(path).slice(0, rows)
     names = [n for n in table.column_names if not n.startswith(("p25", "p75", "bin_")) and not n.endswith("_width")]
     table = table.select(names[:columns])
-    return "\n".join(f"  {line}" for line in table_lines(table))
+    return [f"  {line}" for line in table_lines(table)]
 
 
 def _say(text: str) -> None:
     width = min(shutil.get_terminal_size().columns, 100)
-    _print(f"\n{'─' * width}\n▸ {text}\n")
+    _print(["", "─" * width, f"▸ {text}", ""])
 
 
-def _print(text: str) -> None:
-    sys.stdout.write(text + "\n")
-    sys.stdout.flush()
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line)

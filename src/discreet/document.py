@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
+from discreet.spreadsheet import guarded
+
 STYLE = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:76rem;margin:2rem auto;padding:0 1rem;color:#222}"
     "table{border-collapse:collapse;display:block;overflow-x:auto;margin:1rem 0;font-size:14px}"
@@ -96,8 +98,8 @@ def as_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """For programs."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
-    lines.writerow(columns)
-    lines.writerows(rows)
+    lines.writerow(map(guarded, columns))
+    lines.writerows([guarded(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
     return out.getvalue()
 
 

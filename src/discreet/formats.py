@@ -22,7 +22,10 @@ def parsed(content: bytes, expected: str, where: str) -> dict[str, Any]:
     """A JSON document of one format. Of the same kind in another version, it is refused by its version; of no kind,
     ValueError."""
     try:
-        data = json.loads(content)
+        text = content.decode()
+        data = json.loads(text)
+        if "\\ud" in text.lower():  # perhaps half a character, which could be written nowhere
+            json.dumps(data, ensure_ascii=False).encode()
     except RecursionError:
         raise ValueError("nested too deeply") from None
     found = data.get("format") if isinstance(data, dict) else None

@@ -26,6 +26,7 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"^(?:true|false)$"), list("tf"))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
 
+DEEPEST = 100  # lists and keys within each other
 _SAYS = {
     "missing": "key {key!r} is missing",
     "string_type": "expected text, found {kind}; quote it if it is a code or a number",
@@ -57,17 +58,21 @@ def load(path: str | Path) -> Release:
 def parse(text: str, name: str = "release.yaml", base: Path | None = None) -> Release:
     """The release that this YAML text describes; paths in it are relative to `base`."""
     try:
+        depth = 0
         for event in yaml.parse(text, Loader=_Loader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            line = event.start_mark.line + 1 if event.start_mark else 1
             if isinstance(event, yaml.AliasEvent):
-                line = event.start_mark.line + 1 if event.start_mark else 1
                 raise SpecError("aliases are not read", where=f"{name}, line {line}", do="write the value out")
+            if depth > DEEPEST:  # what YAML takes grows with the square
+                raise SpecError("is nested too deeply", where=f"{name}, line {line}", do="close what is open")
         node = yaml.compose(text, Loader=_Loader)
         _no_doubles(node, name)
         data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader with fewer surprises
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise SpecError(f"is not YAML ({error.problem})", where=f"{name}, line {line}", do="mend the line") from None
-    except (yaml.YAMLError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
+    except (yaml.YAMLError, ValueError, LookupError, ArithmeticError, AttributeError, TypeError, RecursionError):
         raise SpecError("is not YAML", where=name, do="write keys and values as in the README") from None
     if not isinstance(data, dict):
         raise SpecError("expected keys and values", where=name, do="start from the example in the README")
@@ -87,11 +92,16 @@ def build(data: dict[str, Any], base: Path, name: str = "release", node: yaml.No
             f"write `format: {formats.SPEC}` and what the reference says, or use the version of discreet it is for",
         )
     try:
+        return _valid(data, base, name, node)
+    except (PydanticSerializationError, UnicodeEncodeError):
+        raise SpecError("contains text that is not Unicode", where=name, do="remove lone surrogates") from None
+
+
+def _valid(data: dict[str, Any], base: Path, name: str, node: yaml.Node | None) -> Release:
+    try:
         release = Release.model_validate({**data, "base": base})
         release.model_dump_json()
         return release
-    except PydanticSerializationError:
-        raise SpecError("contains text that is not Unicode", where=name, do="remove lone surrogates") from None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise _refusal(first, name, node) from None

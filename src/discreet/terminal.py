@@ -18,6 +18,8 @@ from discreet.privacy.events import Budget, Derived, Entry, Recorded, Reserve, R
 from discreet.privacy.exact import exact, written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger
+from discreet.screen import cut, say, visible
+from discreet.spreadsheet import guarded_table
 
 Observer = Callable[[str, int, int], None]
 
@@ -37,7 +39,7 @@ def progress() -> Iterator[Observer]:
 
         def observe(step: str, done: int, total: int) -> None:
             if step not in tasks:
-                tasks[step] = bars.add_task(step, total=total)
+                tasks[step] = bars.add_task(visible(step), total=total)
             bars.update(tasks[step], completed=done)
 
         yield observe
@@ -47,8 +49,7 @@ def _plain() -> Observer:
     def observe(step: str, done: int, total: int) -> None:
         if done == total:
             with suppress(OSError):  # whoever was reading has gone: no reason to stop a release
-                sys.stderr.write(f"{step}: done\n")
-                sys.stderr.flush()
+                say(f"{step}: done", err=True)
 
     return observe
 
@@ -65,7 +66,7 @@ def ledger_lines(ledger: Ledger) -> list[str]:
         try:
             lines.append(f"asset {asset}: {describe(chain.balance(asset, ledger.clock().date()))}")
         except LedgerError as error:
-            lines.append(f"asset {asset}: {error.what}")
+            lines.append(cut(f"asset {asset}: {error.what}"))
         lines.append(f"  ever spent: {_lifetime(chain, asset)}")
         users = dict.fromkeys(event.who for event in chain.spending(asset))
         if len(users) > 1:
@@ -164,7 +165,7 @@ def table_lines(table: pa.Table) -> list[str]:
     """Rows as aligned text, texts to the left, numbers to the right and with a few digits, or none if all of a column
     are whole."""
     texts = [_column(column.to_pylist()) for column in table.columns]
-    columns = [[name, *column] for name, column in zip(table.column_names, texts, strict=True)]
+    columns = [[visible(name), *column] for name, column in zip(table.column_names, texts, strict=True)]
     widths = [max(map(len, column)) for column in columns]
     left = [not (pa.types.is_floating(field.type) or pa.types.is_integer(field.type)) for field in table.schema]
     return [
@@ -185,13 +186,13 @@ def _shown(value: object, digits: int) -> str:
         return ""
     if isinstance(value, float):
         return f"{value + 0.0:,.{digits}f}"  # no negative zeros
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else visible(str(value))
 
 
 def write_csv(table: pa.Table, path: Path) -> None:
-    """A new file: codes in quotes, numbers without."""
+    """A new file: codes in quotes and guarded, numbers as they are."""
     try:
         with path.open("xb") as file:
-            pcsv.write_csv(table, file)
+            pcsv.write_csv(guarded_table(table), file)
     except FileExistsError:
         raise PublishError("exists already", where=str(path), do="name a new file") from None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from discreet.engine.content import contents, priorities
@@ -21,7 +21,6 @@ from discreet.noise.prf import siphash_text
 from engines import read
 
 KEY = bytes(range(16))
-quick = settings(deadline=None)
 # Lengths, separators and marks of the encoding itself, and what text can be.
 hostile = st.one_of(
     st.none(),
@@ -46,7 +45,6 @@ def of(values: list[Any], kind: pa.DataType) -> list[str]:
 @given(tables)
 @example([(None, "-"), ("-", None), ("", "-"), (None, None), ("-", "-"), ("", ""), ("--", ""), (None, "")])
 @example([("1:-", ""), ("-", "0:"), ("1", "11"), ("11", "1"), ("1:1", "1"), ("1", "1:1"), ("11:1", "")])
-@quick
 def test_different_rows_never_share_a_content(rows: list[tuple[str | None, ...]]) -> None:
     columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
     found = text(*columns)
@@ -61,7 +59,6 @@ def test_missing_is_no_dash_and_nothing_is_no_missing() -> None:
 
 
 @given(st.lists(hostile, min_size=1, max_size=6))
-@quick
 def test_the_encoding_of_a_text_does_not_matter(values: list[str | None]) -> None:
     plain = of(values, pa.string())
     encoded = pa.array(values, pa.string()).dictionary_encode()
@@ -74,7 +71,6 @@ def test_the_encoding_of_a_text_does_not_matter(values: list[str | None]) -> Non
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(-128, 127)), min_size=1, max_size=8))
-@quick
 def test_a_whole_number_is_one_content_in_every_width(values: list[int | None]) -> None:
     plain = of([None if v is None else str(v) for v in values], pa.string())
     for kind in (*WIDTHS, pa.float32(), pa.float64(), pa.decimal128(5, 0), pa.decimal128(38, 2), pa.decimal256(50, 0)):
@@ -88,7 +84,6 @@ def test_a_whole_number_is_one_content_in_every_width(values: list[int | None]) 
 
 @given(st.lists(st.integers(-(2**53) + 1, 2**53 - 1), min_size=1, max_size=8))
 @example([0, -1, 2**53 - 1, 1 - 2**53, 10**15, 10**7, -(10**7)])
-@quick
 def test_a_double_is_the_whole_number_it_holds(values: list[int]) -> None:
     plain = of([str(v) for v in values], pa.string())
     assert of(values, pa.int64()) == of([float(v) for v in values], pa.float64()) == plain
@@ -97,7 +92,6 @@ def test_a_double_is_the_whole_number_it_holds(values: list[int]) -> None:
 
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False)), min_size=1, max_size=12))
 @example([2.0**53, 2.0**53 + 2, 1e300, -1e300, math.inf, -math.inf, 5e-324, 0.1, 0.1 + 2**-55])
-@quick
 def test_different_doubles_have_different_contents(values: list[float | None]) -> None:
     """Equal ones have equal ones: −0 is 0."""
     found = of(values, pa.float64())
@@ -125,7 +119,6 @@ def test_booleans_dates_and_columns_without_values() -> None:
 
 
 @given(tables, st.binary(min_size=16, max_size=16))
-@quick
 def test_priorities_are_the_keyed_hash_of_contents(rows: list[tuple[str | None, ...]], key: bytes) -> None:
     columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
     found = priorities(key, columns)

@@ -120,14 +120,14 @@ LINES = given(
 
 
 @LINES
-@settings(max_examples=60, derandomize=True, deadline=None, database=None)
+@settings(max_examples=60)
 def test_made_up_csv(fields: list[list[bytes]], ends: str, block: int, longest: int, final: bool) -> None:
     holds(every_record(made_up_lines(fields, ends, block, longest, final), Raw()))
 
 
 @pytest.mark.full
 @LINES
-@settings(max_examples=3000, derandomize=True, deadline=None, database=None)
+@settings(max_examples=3000)
 def test_much_made_up_csv(fields: list[list[bytes]], ends: str, block: int, longest: int, final: bool) -> None:
     holds(every_record(made_up_lines(fields, ends, block, longest, final), Raw()))
 
@@ -205,7 +205,7 @@ def test_sas_and_stata_in_halves(case: Case) -> None:
 
 
 @given(st.lists(st.one_of(st.text(max_size=4), st.binary(max_size=4), st.sampled_from(TEXTS)), min_size=2, max_size=8))
-@settings(max_examples=4, derandomize=True, deadline=None, database=None)
+@settings(max_examples=4)
 def test_made_up_texts(values: list[Any]) -> None:
     for kind in (pa.string(), pa.dictionary(pa.int8(), pa.large_string())):
         holds(split(Case("arrow", "made-up", records(values), writers.through(writers.chunked, kind)), Bare()))
@@ -215,7 +215,7 @@ NUMBERS = st.from_regex(r"\A *[+-]?[0-9.]{0,9}([eE][+-]?[0-9]{0,3})? *\Z")
 
 
 @given(st.lists(NUMBERS, min_size=2, max_size=32))
-@settings(max_examples=8, derandomize=True, deadline=None, database=None)
+@settings(max_examples=8)
 def test_made_up_numbers_in_text(values: list[str]) -> None:
     holds(split(Case("arrow", "numbers", records(values), writers.through(writers.whole, pa.string())), Bare()))
 

@@ -27,8 +27,7 @@ INT64 = st.integers(-(2**63), 2**63 - 1)
 Rows = list[tuple[int, int]]
 rows = st.lists(st.tuples(st.integers(0, 30), INT64), max_size=40).map(lambda r: sorted(r, key=lambda row: row[0]))
 cuts = st.lists(st.integers(0, 40), max_size=8)
-quick = settings(deadline=None)
-engine_settings = settings(max_examples=25, deadline=None)
+engine_settings = settings(max_examples=25)
 
 
 def batch(content: Rows, names: tuple[str, str] = (CELL, "n")) -> pa.RecordBatch:
@@ -51,7 +50,6 @@ def joined(batches: Any) -> Rows:
 
 
 @given(st.integers(0, 500), st.integers(1, 600))
-@quick
 def test_every_cell_is_in_exactly_one_span(cells: int, size: int) -> None:
     spans = Spans(cells, size)
     found = list(spans)
@@ -64,7 +62,6 @@ def test_every_cell_is_in_exactly_one_span(cells: int, size: int) -> None:
 
 
 @given(st.integers(1, 2**62), st.integers(1, 2**62))
-@quick
 def test_spans_of_a_huge_domain_are_counted_not_listed(cells: int, size: int) -> None:
     spans = Spans(cells, size)
     assert (len(spans) - 1) * size < cells <= len(spans) * size
@@ -89,7 +86,6 @@ def test_a_span_that_does_not_exist_is_refused() -> None:
 
 
 @given(rows, cuts, st.lists(st.integers(0, 35), max_size=6).map(sorted))
-@quick
 def test_any_split_into_batches_is_cut_the_same(content: Rows, at: list[int], borders: list[int]) -> None:
     source = Ascending(iter(split(content, at)))
     before = 0
@@ -100,7 +96,6 @@ def test_any_split_into_batches_is_cut_the_same(content: Rows, at: list[int], bo
 
 
 @given(rows, cuts, st.integers(1, 8))
-@quick
 def test_no_batch_is_empty_and_none_crosses_a_border(content: Rows, at: list[int], size: int) -> None:
     source = Ascending(iter(split(content, at)))
     for span in Spans(31, size):
@@ -136,7 +131,6 @@ def mark(*batches: pa.RecordBatch) -> bytes:
 
 
 @given(rows, cuts)
-@quick
 def test_a_fingerprint_does_not_depend_on_the_batches(content: Rows, at: list[int]) -> None:
     parts = split(content, at)
     assert mark(*parts) == mark(batch(content))
@@ -151,7 +145,6 @@ def test_no_rows_are_no_rows_in_no_batch_or_many() -> None:
 
 
 @given(rows.filter(bool), st.data())
-@quick
 def test_a_fingerprint_sees_every_value(content: Rows, data: st.DataObject) -> None:
     row, column = data.draw(st.integers(0, len(content) - 1)), data.draw(st.integers(0, 1))
     value = data.draw(INT64.filter(lambda v: v != content[row][column]))
@@ -161,13 +154,11 @@ def test_a_fingerprint_sees_every_value(content: Rows, data: st.DataObject) -> N
 
 
 @given(rows, rows)
-@quick
 def test_only_equal_rows_have_equal_fingerprints(one: Rows, two: Rows) -> None:
     assert (mark(batch(one)) == mark(batch(two))) == (one == two)
 
 
 @given(rows.filter(bool))
-@quick
 def test_a_fingerprint_sees_names_columns_and_order(content: Rows) -> None:
     whole = batch(content)
     others = [
@@ -185,7 +176,6 @@ def test_a_fingerprint_sees_names_columns_and_order(content: Rows) -> None:
 
 
 @given(st.lists(st.floats(), min_size=1, max_size=10), cuts)
-@quick
 def test_real_numbers_have_fingerprints_bit_by_bit(values: list[float], at: list[int]) -> None:
     whole = pa.RecordBatch.from_arrays([pa.array(values, pa.float64())], names=["x"])
     borders = [0, *sorted(min(place, len(values)) for place in at), len(values)]

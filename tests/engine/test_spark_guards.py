@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +112,27 @@ def test_an_interrupt_cancels_a_job_that_was_not_yet_submitted(spark: Spark) -> 
     assert ended == []
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_job_closes_its_connection_to_java(spark: Spark, fails: bool) -> None:
+    """Py4J would leave the socket of each job's thread open until it is collected."""
+    client, seen = spark.session.sparkContext._gateway._gateway_client, list[Any]()
+
+    def action() -> int:
+        spark.session.sparkContext.parallelize(range(2), 2).count()
+        seen.append(client.get_thread_connection())
+        if fails:
+            raise EngineError("fails")
+        return 1
+
+    with suppress(EngineError):
+        assert Jobs(spark.session).run(action) == 1
+    (connection,) = seen
+    assert connection is not client.get_thread_connection()
+    assert connection.socket is None
+    assert connection not in client.deque
+    assert spark.session.range(3).count() == 3  # others go on
+
+
 def _slow(number: int) -> int:
     import time
 
@@ -127,6 +149,7 @@ def test_a_dying_java_leaves_no_memory_and_its_log_is_private(spark: Spark) -> N
 
 DEAD = """
 import os, signal, sys
+from contextlib import suppress
 from pathlib import Path
 from discreet.engine.opening import open_engine
 from discreet.errors import EngineError

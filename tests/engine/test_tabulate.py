@@ -57,7 +57,7 @@ def brute(rows: Rows) -> dict[int, int]:
 values = st.one_of(st.none(), st.sampled_from(["x", "y", "1", "2", "3", "", " x", "X", "'; --", "ü"]))
 people = st.one_of(st.none(), st.sampled_from(["p", "q", "r", "", "p1", "1"]))
 records = st.lists(st.tuples(people, values, values), max_size=25)
-engine_settings = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+engine_settings = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @given(records)

@@ -38,9 +38,7 @@ from engines import taken
 
 SMALL = Bins((-5, 0, 10, 1000))
 INFINITE = pa.array([math.inf, -math.inf, math.nan, 0.0], from_pandas=False)
-laws = settings(
-    max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+laws = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
 
 

@@ -45,7 +45,7 @@ def many_cells(cells: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x, y, np.arange(cells + 1, dtype=np.int64) * n
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.lists(record, max_size=12), record, st.floats(-5, 5))
 def test_an_added_record_moves_no_sum_by_more(
     cell: list[tuple[float, float]], new: tuple[float, float], b: float
@@ -58,7 +58,7 @@ def test_an_added_record_moves_no_sum_by_more(
     assert abs(before[2] - after[2]) <= method.level_sensitivity(np.array([b]))[0] + 1e-9
 
 
-@settings(deadline=None, max_examples=400)
+@settings(max_examples=400)
 @given(st.lists(record, max_size=12), record, record, st.floats(-5, 5))
 def test_a_replaced_record_moves_no_sum_by_more(
     rest: list[tuple[float, float]], one: tuple[float, float], two: tuple[float, float], b: float

@@ -66,7 +66,7 @@ def random_cell(rng: np.random.Generator, n: int) -> Cell:
     return list(zip(x.tolist(), y.tolist(), strict=True))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.lists(record, max_size=25), record, st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]))
 def test_neighbours_of_any_kind(cell: Cell, new: tuple[float, float], x0: float) -> None:
     check_pair(cell, [*cell, new], x0)
@@ -136,7 +136,6 @@ def test_distant_cells_are_bounded_too() -> None:
             assert max(changes) <= found[k] + 1e-9
 
 
-@settings(deadline=None)
 @given(st.lists(unit, max_size=8), st.integers(1, 4), st.data())
 def test_the_range_of_the_mean(values: list[float], j: int, data: st.DataObject) -> None:
     low, high = mean_range(float(sum(values)), len(values), j)

@@ -79,7 +79,7 @@ def test_weights_are_the_law_and_its_slack_is_paid_for() -> None:
     assert choice.rate * 4 == F(1, 2) - SLACK
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=9),
     st.tuples(st.sampled_from([0.0, 1.0, 0.5]), st.sampled_from([0.0, 1.0])),
@@ -94,7 +94,7 @@ def test_another_pair_moves_scores_by_two_at_most(cell: Cell, new: tuple[float, 
         assert fewer.max() <= 2
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=11), st.integers(0, POINTS))
 def test_scores_equal_counting_one_by_one(cell: Cell, reach: int) -> None:
     values = []

@@ -59,7 +59,7 @@ def reference(mechanism: Mechanism, count: int, largest: int, cell: int) -> int:
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
-@settings(max_examples=12, deadline=None, derandomize=True)
+@settings(max_examples=12)
 @given(
     st.lists(st.tuples(st.integers(0, LARGEST - 1), st.integers(0, 10**9)), min_size=1, max_size=5),
     st.integers(0, 2**62),
@@ -72,7 +72,7 @@ def test_draws_are_the_reference(mechanism: Mechanism, cells: list[tuple[int, in
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
-@settings(max_examples=6, deadline=None, derandomize=True)
+@settings(max_examples=6)
 @given(st.integers(0, 2**40), st.lists(st.integers(0, 20_000), min_size=1, max_size=4))
 def test_a_draw_does_not_depend_on_the_split(mechanism: Mechanism, first: int, sizes: list[int]) -> None:
     counts = np.arange(sum(sizes), dtype=np.int64) % 1000

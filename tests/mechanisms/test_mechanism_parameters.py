@@ -151,7 +151,7 @@ def test_the_smallest_epsilon_is_admissible_and_hardly_larger_than_the_bound(
     assert f"The smallest epsilon here is {written(smallest)}" in str(error.value)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(st.fractions(F(1, 100), F(2), max_denominator=100), st.integers(1, 20))
 def test_the_smallest_epsilon_is_admissible_everywhere(alpha: Fraction, cells: int) -> None:
     LaplacePareto(alpha, LaplacePareto.least_epsilon(alpha, cells=cells), cells=cells)

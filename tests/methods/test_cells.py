@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.engine.spans import Span
 from discreet.methods.cells import dense, merge, ranges
 
 counts = st.dictionaries(st.integers(0, 40), st.integers(-(2**40), 2**40), max_size=20)
-quick = settings(deadline=None)
 
 
 def batches(content: dict[int, int], size: int) -> list[pa.RecordBatch]:
@@ -23,7 +22,6 @@ def batches(content: dict[int, int], size: int) -> list[pa.RecordBatch]:
 
 
 @given(counts, st.integers(0, 40), st.integers(0, 41), st.integers(1, 50), st.integers(1, 7))
-@quick
 def test_ranges_cover_a_span_and_hold_its_rows(
     content: dict[int, int], first: int, n: int, size: int, rows: int
 ) -> None:
@@ -43,7 +41,6 @@ def test_ranges_cover_a_span_and_hold_its_rows(
 
 
 @given(counts, counts)
-@quick
 def test_merging_adds_and_leaves_zeros_out(one: dict[int, int], two: dict[int, int]) -> None:
     arrays = [np.array(sorted(d), np.int64) for d in (one, two)]
     values = [np.array([d[c] for c in sorted(d)], np.int64) for d in (one, two)]

@@ -69,7 +69,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[list[int]], list[int] | None, list[int
     return moves, measured, parents, size
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(worlds())
 def test_any_recoding_against_a_literal_count(world: tuple[list[list[int]], list[int] | None, list[int], int]) -> None:
     moves, measured, parents, size = world

@@ -50,7 +50,7 @@ def masses(law: DiscreteLaplace) -> list[arb]:
     return [2 * r / total if k else r / total for k, r in enumerate(raw)]
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=40)
 @given(RATES, CAPS)
 def test_tail_mean_variance_and_margin_are_the_sums(rate: Fraction, cap: int | None) -> None:
     law = DiscreteLaplace(rate, cap)
@@ -65,7 +65,7 @@ def test_tail_mean_variance_and_margin_are_the_sums(rate: Fraction, cap: int | N
         assert m == 0 or sum(mass[:m], arb(0)) < float(level) + 1e-12
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(RATES, st.integers(1, 12), st.integers(1, 30))
 def test_delta_is_the_hockey_stick_divergence(rate: Fraction, cap: int, shift: int) -> None:
     law = DiscreteLaplace(rate, cap)
@@ -127,7 +127,6 @@ def test_no_bucket_holds_two_thresholds(law: Magnitude) -> None:
     assert len({bucket_of(t) for t in distinct}) == len(distinct)
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.integers(0, PREFIX - 1), st.integers(1, 2**62))
 def test_buckets_are_ordered(u: int, step: int) -> None:
     assert bucket_of(u) <= bucket_of(min(u + step, PREFIX))
@@ -205,7 +204,7 @@ def test_huge_rates_draw_zero_but_for_the_exact_tail() -> None:
     [DiscreteLaplace(Fraction(3, 2)), DiscreteLaplace(Fraction(1, 300)), DiscreteLaplace(Fraction(1), 2)],
     ids=str,
 )
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=25)
 @given(st.integers(0, 2**62), st.lists(st.integers(0, 40_000), min_size=1, max_size=5))
 def test_noise_does_not_depend_on_the_split(law: DiscreteLaplace, first: int, sizes: list[int]) -> None:
     whole = law.draw(fixed_stream(), first, sum(sizes))

@@ -6,7 +6,7 @@ import hmac
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import KeyRefused
@@ -31,7 +31,6 @@ def test_subkey_is_hkdf_of_the_encoded_labels() -> None:
     assert key.subkey("x", b"y", length=40) == hkdf(key.expose(), encode_labels(("x", b"y")), 40)
 
 
-@settings(deadline=None, derandomize=True)
 @given(LABELS, LABELS)
 def test_labels_are_encoded_injectively(a: list[str | bytes], b: list[str | bytes]) -> None:
     assert (encode_labels(a) == encode_labels(b)) == (a == b)

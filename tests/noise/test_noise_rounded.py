@@ -180,7 +180,7 @@ def _prefix_at(value, target: int) -> int:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("noise", [NOISES[0], NOISES[4], Power(F(1), F(1), F(1000), F(2))], ids=str)
-@settings(max_examples=15, deadline=None, derandomize=True)
+@settings(max_examples=15)
 @given(st.integers(0, 2**62), st.lists(st.integers(0, 40_000), min_size=1, max_size=4))
 def test_noise_does_not_depend_on_the_split(noise: GridNoise, first: int, sizes: list[int]) -> None:
     whole = noise.draw(fixed_stream(), first, sum(sizes))

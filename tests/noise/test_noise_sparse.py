@@ -55,7 +55,7 @@ def test_small_rates_are_the_literal_walk_too() -> None:
     assert list(zip(cells.tolist(), noise.tolist(), strict=True)) == expected
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=30)
 @given(
     st.sampled_from([DiscreteLaplace(F(3)), DiscreteLaplace(F(14)), DiscreteLaplace(F(8), 2)]),
     st.integers(0, 2**40),

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from noise_fakes import fixed_stream, scripted
 
@@ -21,7 +21,6 @@ def aes(key: bytes, counter: int) -> tuple[int, int]:
     return int.from_bytes(block[:8], "little"), int.from_bytes(block[8:], "little")
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.one_of(st.integers(0, 2**63 - 40), st.integers(0, 2**48 - 2).map(lambda piece: piece * CHUNK + CHUNK - 16)))
 def test_the_block_of_cell_i_is_aes_of_its_big_endian_counter(first: int) -> None:
     """Whole pieces come from GCM, broken ones from CTR, single cells from ECB: one function."""
@@ -41,7 +40,6 @@ def test_whole_pieces_equal_their_blocks_one_by_one() -> None:
         assert stream.block(cell) == tuple(words[cell - 5])
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1)), min_size=1, max_size=9, unique=True))
 def test_explicit_counters_are_the_same_function(counters: list[tuple[int, int]]) -> None:
     key = bytes(range(32))
@@ -49,7 +47,6 @@ def test_explicit_counters_are_the_same_function(counters: list[tuple[int, int]]
     assert [tuple(map(int, row)) for row in words] == [aes(key, h << 64 | low) for h, low in counters]
 
 
-@settings(deadline=None, derandomize=True)
 @given(st.integers(0, 2**40), st.integers(1, 5000), st.integers(1, 5000))
 def test_chunks_do_not_matter(first: int, n: int, chunk: int) -> None:
     stream = fixed_stream()

@@ -11,7 +11,7 @@ from discreet.errors import ParameterError
 from discreet.post.contradictions import contradictions
 from discreet.post.margins import Axis, Margin
 
-laws = settings(max_examples=150, deadline=None, derandomize=True)
+laws = settings(max_examples=150)
 SHAPE = (4, 3, 2)
 CUBE = np.arange(1.0, 25.0)
 

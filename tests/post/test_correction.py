@@ -245,7 +245,7 @@ def test_what_the_proof_computes_is_so() -> None:
 
 
 # What every rule keeps.
-laws = settings(max_examples=150, deadline=None, derandomize=True)
+laws = settings(max_examples=150)
 tables = st.integers(1, 6).flatmap(lambda n: arrays(np.int64, (n, 13), elements=st.integers(-9, 12)))
 rules = pytest.mark.parametrize("rule", RULES)
 

@@ -26,7 +26,7 @@ from discreet.post.cube_model import (
 )
 from surveyors import AVERAGE, CONTROLS, DEVIATIONS, OCCUPATIONS, OUTDOORS, STRENGTH, TABLES, WEIGHTS, Simulated, Survey
 
-laws = settings(max_examples=60, deadline=None, derandomize=True)
+laws = settings(max_examples=60)
 VARIABLES = ["occupation", "strength", "outdoors"]
 CODES: dict[str, list[str]] = {
     "occupation": list(OCCUPATIONS),

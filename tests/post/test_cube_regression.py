@@ -17,7 +17,7 @@ from discreet.post.margins import Axis, Margin
 from discreet.post.regression import fit
 
 Floats = NDArray[np.float64]
-laws = settings(max_examples=80, deadline=None, derandomize=True)
+laws = settings(max_examples=80)
 WIDE = (6, 5, 30, 40)  # several rows of the compiled loops
 
 

@@ -20,7 +20,7 @@ from discreet.post.margins import Axis, Margin
 from discreet.post.regression import fit
 
 Floats = NDArray[np.float64]
-laws = settings(max_examples=60, deadline=None, derandomize=True)
+laws = settings(max_examples=60)
 PAPER = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2)
 ONE_WAY = tuple(Known((axis,), 0.0) for axis in range(10))
 

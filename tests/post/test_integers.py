@@ -24,7 +24,7 @@ from discreet.post.rake import rake
 
 Floats = NDArray[np.float64]
 Sets = list[tuple[int, ...]]
-laws = settings(max_examples=60, deadline=None, derandomize=True)
+laws = settings(max_examples=60)
 WORDS = np.array([20, 26], np.uint64)
 SHAPE = (3, 2, 4)
 NEAR = 1e-6

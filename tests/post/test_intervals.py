@@ -25,7 +25,7 @@ from discreet.post.percentiles import percentiles
 from discreet.post.sums import WIDEST, count_margin, fourth_cumulant, half_pmf, radius, variance
 
 F = Fraction
-laws = settings(max_examples=80, deadline=None, derandomize=True)
+laws = settings(max_examples=80)
 QUARTILES = (F(1, 4), F(1, 2), F(3, 4))
 NINE_TENTHS = F(9, 10)
 Floats = NDArray[np.float64]

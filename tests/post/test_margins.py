@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from discreet.post.margins import Margin, reduced
 
-laws = settings(max_examples=150, deadline=None, derandomize=True)
+laws = settings(max_examples=150)
 shapes = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 
 

@@ -15,7 +15,7 @@ from discreet.errors import ParameterError
 from discreet.post.percentiles import NOWHERE, percentiles, places, to_dollars
 
 F = Fraction
-laws = settings(max_examples=150, deadline=None, derandomize=True)
+laws = settings(max_examples=150)
 QUARTILES = (F(1, 4), F(1, 2), F(3, 4))
 
 small = st.lists(st.integers(-20, 60), min_size=1, max_size=8)

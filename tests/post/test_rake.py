@@ -23,7 +23,7 @@ from discreet.post.rake import Raked, rake
 from discreet.post.rake_blocks import Plan
 from discreet.post.rake_kernel import ANY, ONE, RUN
 
-laws = settings(max_examples=60, deadline=None, derandomize=True)
+laws = settings(max_examples=60)
 PAPER = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet.post.rounding import nonnegative, to_multiple
 
-laws = settings(max_examples=60, deadline=None, derandomize=True)
+laws = settings(max_examples=60)
 
 values = st.lists(st.integers(-(2**60), 2**60), max_size=20)
 

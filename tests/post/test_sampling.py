@@ -34,7 +34,7 @@ from discreet.post.sampling import (
 from discreet.post.sums import fourth_cumulant
 
 LEVEL = Fraction(19, 20)
-laws = settings(max_examples=150, deadline=None, derandomize=True)
+laws = settings(max_examples=150)
 reals = st.floats(-1e9, 1e9)
 curves = st.builds(Gvf, st.floats(0, 0.2), st.floats(0, 1e3), st.one_of(st.just(inf), st.floats(1e4, 1e9)))
 

@@ -19,7 +19,7 @@ from discreet.post.percentiles import percentiles
 from discreet.post.shrinkage import estimate, smoothed
 
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
-laws = settings(max_examples=100, deadline=None, derandomize=True)
+laws = settings(max_examples=100)
 tables = st.integers(1, 12).flatmap(lambda n: arrays(np.int64, (n, 5), elements=st.integers(-30, 90)))
 FIVE = Bins((0, 10, 20, 40, 80, 200))
 

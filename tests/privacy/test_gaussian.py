@@ -21,7 +21,7 @@ from discreet.privacy.gaussian import as_epsilon, as_rho, gaussian_delta, nomina
 
 F = Fraction
 DELTA = F(1, 10**6)
-laws = settings(max_examples=40, deadline=None, derandomize=True)
+laws = settings(max_examples=40)
 nominals = st.lists(st.fractions(F(1, 20), F(20), max_denominator=50), min_size=1, max_size=4)
 
 

@@ -303,7 +303,7 @@ def examples(number: int) -> Any:
 
     def decorate(check: Callable[[Template, st.DataObject], None]) -> Callable[[Template], None]:
         def test(template: Template) -> None:
-            some = settings(max_examples=8 if is_url(str(template.copy)) else number, deadline=None, derandomize=True)
+            some = settings(max_examples=8 if is_url(str(template.copy)) else number)
             some(given(data=st.data())(lambda data: check(template, data)))()
 
         return test
@@ -564,7 +564,7 @@ def test_any_sequence(new_place: Callable[[], Place]) -> None:
     number = 2 if is_url(str(new_place())) else 12
     run_state_machine_as_test(
         lambda: AnySequence(new_place()),
-        settings=settings(max_examples=number, stateful_step_count=14, deadline=None, derandomize=True),
+        settings=settings(max_examples=number, stateful_step_count=14),
     )
 
 

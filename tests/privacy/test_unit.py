@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from discreet.errors import ParameterError
 from discreet.privacy.unit import Establishment, Job, Person, Record, Unit, WholeEstablishment, meet
 
-laws = settings(max_examples=40, deadline=None, derandomize=True)
+laws = settings(max_examples=40)
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(Unit)
 columns = st.sampled_from(["p", "q"])

@@ -191,7 +191,7 @@ def test_a_place_can_be_sent_to_a_worker(folder: Folder) -> None:
 
 
 @given(st.lists(st.binary(max_size=200), max_size=8))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_digest_is_the_files(folder: Folder, pieces: list[bytes]) -> None:
     with folder.create("t") as file:
         for piece in pieces:

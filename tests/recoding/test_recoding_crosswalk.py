@@ -24,7 +24,7 @@ from discreet.recoding.crosswalk import (
 from discreet.recoding.rollup import Parents, Prefix, Published, read_parents
 
 F = Fraction
-laws = settings(max_examples=80, deadline=None, derandomize=True)
+laws = settings(max_examples=80)
 Write = Callable[[str], Path]
 
 CIP = (

@@ -19,9 +19,7 @@ from discreet.recoding.history import History, read_history
 from discreet.recoding.rollup import Prefix, Published
 
 F = Fraction
-laws = settings(
-    max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+laws = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Write = Callable[[str], Path]
 LEVELS = (("degree", "inst", "cohort"), ("degree", "inst"), ("degree",), ())
 

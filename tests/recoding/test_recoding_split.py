@@ -23,7 +23,7 @@ from discreet.recoding import split as module
 from discreet.recoding.split import LARGEST_COUNT, UNIT_BY_UNIT, Rule, Shares, needed, split
 
 F = Fraction
-laws = settings(max_examples=100, deadline=None, derandomize=True)
+laws = settings(max_examples=100)
 SPAN = 2**64
 RULES: tuple[Rule, ...] = ("multinomial", "balanced")
 ACCEPT, REJECT = 1e-6, 1e-20

@@ -19,7 +19,7 @@ from discreet.recoding.rollup import Prefix, Published
 from discreet.recoding.transitions import Overrides, Transition, Transitions, new_groups, transitions
 
 F = Fraction
-laws = settings(max_examples=60, deadline=None, derandomize=True)
+laws = settings(max_examples=60)
 LEVELS = (("degree", "inst", "cohort"), ("degree", "inst"), ("degree",), ())
 SMALL = F(1, 1000)
 

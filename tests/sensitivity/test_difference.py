@@ -30,7 +30,7 @@ def both(columns: Sequence[Floats]) -> tuple[float, float]:
     return float(one.mean() - nil.mean()), float(error)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(points=rows, search=st.sampled_from([Search(), Search("corners"), Search("grid", 4), Search("removals")]))
 def test_equals_brute_force(points: list[tuple[float, float]], search: Search) -> None:
     columns = [*np.array(sorted(points)).T.copy()]

@@ -76,7 +76,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(points=rows, k=st.integers(2, 4))
 def test_equals_brute_force(points: list[tuple[float, float]], k: int) -> None:
     columns = [*np.array(sorted(points)).T.copy()]

@@ -73,7 +73,7 @@ YS = st.one_of(
 LINES = st.sampled_from(
     [line("slope"), line("intercept"), *(line("prediction", at) for at in (-0.5, 0.25, 0.3, 0.37, 0.5, 1.0, 1.7))]
 )
-SETTINGS = settings(deadline=None, derandomize=True, max_examples=150)
+SETTINGS = settings(max_examples=150)
 
 
 def cell(x: Sequence[float], y: Sequence[float]) -> list[Floats]:

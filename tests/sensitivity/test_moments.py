@@ -28,7 +28,7 @@ VALUES = st.one_of(
     st.integers(0, 5).map(lambda k: 0.3 + 1e-6 * k),
 )
 CELLS = st.lists(VALUES, min_size=1, max_size=9).map(sorted)
-SETTINGS = settings(deadline=None, derandomize=True, max_examples=200)
+SETTINGS = settings(max_examples=200)
 
 
 def refit(statistic: Mean, values: Sequence[float]) -> tuple[Fraction, Fraction]:

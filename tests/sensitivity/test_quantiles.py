@@ -24,7 +24,7 @@ def numpys(columns: Sequence[Floats], p: Fraction) -> float:
     return float(np.quantile(columns[0], float(p))) if columns[0].size else 2.0
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=150)
 @given(cell=values, p=shares)
 def test_equals_brute_force(cell: list[float], p: Fraction) -> None:
     columns = [np.sort(cell)]

@@ -13,7 +13,7 @@ from discreet.sensitivity.ranks import Ranks, by_thresholds, percentile_ranks
 numbers = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(values=numbers, thresholds=numbers)
 def test_by_counting(values: list[float], thresholds: list[float]) -> None:
     thresholds = sorted(thresholds)
@@ -25,7 +25,7 @@ def test_by_counting(values: list[float], thresholds: list[float]) -> None:
     assert found.tolist() == each  # of the record alone
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(values=numbers)
 def test_among_the_data_ties_share_their_mean_rank(values: list[float]) -> None:
     found = percentile_ranks(np.array(values))

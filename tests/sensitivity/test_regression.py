@@ -40,7 +40,7 @@ rows = st.one_of(
 )
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
+@settings(max_examples=100)
 @given(
     points=rows,
     coefficient=st.integers(0, 2),

@@ -46,14 +46,7 @@ PICKED = st.fixed_dictionaries(
     },
 )
 FORMS = ["json-stat2", "csv", "xlsx", "parquet", "sdmx-csv"]
-EXAMPLES = settings(
-    max_examples=60,
-    derandomize=True,
-    database=None,
-    deadline=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+EXAMPLES = settings(max_examples=60, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")

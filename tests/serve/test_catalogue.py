@@ -22,7 +22,7 @@ from discreet.serve.asking import Measure, Question, Status, Variable
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.cube_table import CubeTable
 from discreet.serve.stored_table import StoredTable
-from forgers import restate
+from forgers import relist, restate
 from surveyors import CONTROLS, OCCUPATIONS, STRENGTH, WEIGHTS, Survey
 
 MOST = 10_000
@@ -249,3 +249,27 @@ def test_nothing_that_reads_confidential_data_is_loaded(folder: Path) -> None:
     assert "discreet.serve.catalogue" in loaded
     assert not [m for m in loaded if m.startswith(tuple(f"discreet.{p}" for p in packages))]
     assert not {"cryptography", "numba", "ibis", "pyspark", "discreet.privacy.confidential"} & set(loaded)
+
+
+CODEBOOKS: dict[str, tuple[Any, str]] = {
+    "no tables": (lambda book: book.pop("tables"), r"is no codebook \(tables\)"),
+    "a table left out": (lambda book: book["tables"].pop("counts"), "says nothing of table 'counts'"),
+    "columns without a name": (lambda book: book["tables"]["few"]["columns"][0].pop("name"), "few.columns.0.name"),
+    "labels that do not fit": (lambda book: book["attributes"]["strength"].update(labels=["x"]), "attributes.strength"),
+    "half a character": (lambda book: book["tables"]["few"].update(about="\ud800"), "is no codebook"),
+    "a noise that is no number": (lambda book: book["tables"]["few"]["additive"].update(variance="x"), "variance"),
+}
+
+
+@pytest.mark.parametrize("case", CODEBOOKS)
+def test_a_codebook_that_says_too_little_is_refused_in_one_line(folder: Path, tmp_path: Path, case: str) -> None:
+    """Though every digest fits."""
+    change, said = CODEBOOKS[case]
+    copy = copied(folder, tmp_path)
+    book = json.loads((copy / "codebook.json").read_text())
+    change(book)
+    (copy / "codebook.json").write_text(json.dumps(book))
+    relist(copy, copy / "codebook.json")
+    with pytest.raises(PublishError, match=said) as caught:
+        Catalogue.of([copy])
+    assert "\n" not in str(caught.value)

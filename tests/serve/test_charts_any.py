@@ -75,7 +75,7 @@ def answers(draw: st.DrawFn) -> Answer:
     return Answer(draw(TEXT), tuple(variables), measures, numbers, status, (draw(TEXT),), limited)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(answers(), st.booleans())
 def test_well_formed_whatever_it_holds(found: Answer, simulation: bool) -> None:
     fitting = charts.kinds(found)

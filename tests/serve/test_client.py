@@ -141,7 +141,7 @@ class Table:
 LIKE = ["*", "?", "6?", "top(1)", "[range(a,b)]", "a\\", "\\,"]  # codes that look like expressions
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=60)
 @given(codes=st.lists((st.sampled_from([*NASTY, *LIKE]) | st.text(min_size=1)).filter(bool), min_size=1))
 def test_the_server_reads_what_the_client_writes(codes: list[str]) -> None:
     sent: list[str] = []
@@ -295,7 +295,7 @@ def test_not_json(server: Server, body: bytes) -> None:
         Client(server.url).tables()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(answer=answers())
 def test_all_that_is_written_is_read(answer: Answer) -> None:
     data = read(json.loads(FORMATS["json-stat2"].write(answer, ABOUT)))

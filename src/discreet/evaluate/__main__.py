@@ -15,6 +15,7 @@ from discreet.evaluate.flows import study
 from discreet.evaluate.graduates import synthetic_cells
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.exact import exact, written
+from discreet.screen import say
 
 PERCENTAGES = (25, 50, 75)
 MINIMUM = 30
@@ -27,9 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser().parse_args(arguments)
     try:
         for path in given.run(given):
-            sys.stdout.write(f"{path}\n")
+            say(str(path))
     except DiscreetError as refusal:
-        sys.stderr.write(f"{refusal}\n")
+        say(str(refusal), err=True)
         return 2
     return 0
 

@@ -17,6 +17,7 @@ from discreet.evaluate.infusion import Infused, Infusion
 from discreet.formats import COMPARATOR
 from discreet.privacy.exact import written
 from discreet.publish.manifest import FILE
+from discreet.spreadsheet import guarded_table
 
 SUFFIX = "NOT-PROTECTED"
 NOTICE = (
@@ -46,7 +47,7 @@ def write_comparator(
     data = data.replace_schema_metadata({"discreet": f"{NOTICE} {method.no_guarantee}"})
     parts = {f"{table}.{SUFFIX}.csv": io.BytesIO(), f"{table}.{SUFFIX}.parquet": io.BytesIO()}
     as_csv, as_parquet = parts.values()
-    pcsv.write_csv(data, as_csv)
+    pcsv.write_csv(guarded_table(data), as_csv)
     pq.write_table(data, as_parquet)
     files = {name: file.getvalue() for name, file in parts.items()}
     files[FILE] = _manifest(table, method, {name: hashlib.sha256(data).hexdigest() for name, data in files.items()})

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.codelists import read_columns
+from discreet.codelists import read_published
 from discreet.errors import DomainError
 from discreet.words import plural
 
@@ -29,7 +29,7 @@ def read_matrix(
     row_of, column_of = ({code: i for i, code in enumerate(codes)} for codes in (rows, across))
     found = np.zeros((len(rows), len(across)))
     seen = np.zeros(found.shape, np.bool_)
-    for line, (row, column, text) in enumerate(read_columns(path, columns, where), start=2):
+    for line, (row, column, text) in enumerate(read_published(path, columns, where), start=2):
         if row in row_of and column in column_of:
             at = row_of[row], column_of[column]
             found[at] += _value(text, columns[2], f"{place}, line {line}")

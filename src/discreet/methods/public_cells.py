@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from discreet.codelists import read_columns
+from discreet.codelists import read_published
 from discreet.domain import Domain
 from discreet.errors import DomainError
 
@@ -17,7 +17,7 @@ def listed(
     seen = set[int]()
     places = [{key: i for i, key in enumerate(a.published)} for a in domain.attributes]
     widths = [len(a.columns) for a in domain.attributes]
-    for line, row in enumerate(read_columns(path, [*domain.columns, column], where), 2):
+    for line, row in enumerate(read_published(path, [*domain.columns, column], where), 2):
         cell, start = 0, 0
         for known, width, stride in zip(places, widths, domain.strides, strict=True):
             key = row[start : start + width]

@@ -27,6 +27,7 @@ from discreet.noise.stream import Stream
 from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
 from discreet.recoding.split import Shares, needed, split
 from discreet.recoding.transitions import Destinations, Transition, Transitions, transitions
+from discreet.spreadsheet import guarded
 from discreet.words import plural
 
 MOST_HELD = 1 << 28  # numbers of a table: 2 GiB
@@ -120,7 +121,7 @@ class Recoding:
         text, spec = io.StringIO(), self.files.spec
         keys = tuple(dict.fromkeys(c for columns in spec.shares for c in columns)) if spec.history is not None else ()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["old", *keys, "new", "share", "rule"])
+        writer.writerow(["old", *map(guarded, keys), "new", "share", "rule"])
         seen: dict[tuple[str, ...], None] = {}
         for (old, key), found in self.transitions.of.items():
             used = () if found.level is None else spec.shares[found.level]
@@ -129,7 +130,7 @@ class Recoding:
                 row = ("/".join(old), *shown, "/".join(new), f"{float(share):.6g}", found.rule)
                 if row not in seen:
                     seen[row] = None
-                    writer.writerow(row)
+                    writer.writerow(map(guarded, row))
         return text.getvalue()
 
     def recoded(self, pieces: Iterator[tuple[int, Counts]], release: str) -> Counts:

@@ -59,7 +59,7 @@ def thresholds(table: Sensitivity, base: Path) -> tuple[tuple[float, ...], ...]:
 
 
 def statistic(table: Sensitivity, base: Path) -> Statistic:
-    """The statistic that a table declares."""
+    """The statistic that a table declares. Runs nothing of a Python file."""
     spec, where = table.statistic, f"tables.{table.name}.statistic"
     made = [variable(table, name) for name in table.named]
     one, two = made[0], made[-1]
@@ -85,7 +85,7 @@ def statistic(table: Sensitivity, base: Path) -> Statistic:
             found = Regression(two, tuple(made[:-1]), spec.on.index(spec.of) + 1)  # the constant is 0
         case FunctionSpec():
             scale, empty = float(spec.scale), float(spec.empty)
-            found = Function.from_file(base / spec.file, spec.function, tuple(made), scale, empty, spec.error)
+            found = Function.of_file(base / spec.file, spec.function, tuple(made), scale, empty, spec.error)
     return found
 
 

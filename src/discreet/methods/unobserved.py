@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from discreet.codelists import read_columns
+from discreet.codelists import read_published
 from discreet.domain import Attribute, Coarsening, Domain, Numbers
 from discreet.errors import DomainError, SpecError
 from discreet.methods import Column, code_columns
@@ -199,7 +199,7 @@ def read_missing(path: Path, periods: Domain, destinations: Destinations, where:
     codes = [{key[0]: i for i, key in enumerate(a.published)} for a in periods.attributes]
     states = {key[0]: i for i, key in enumerate(destinations.state.categories)}
     missing = np.zeros((periods.cells, len(states)), np.bool_)
-    for line, row in enumerate(read_columns(path, [*periods.columns, state], where), start=2):
+    for line, row in enumerate(read_published(path, [*periods.columns, state], where), start=2):
         for column, code, known in zip([*periods.columns, state], row, [*codes, states], strict=True):
             if code not in known:
                 raise DomainError(

@@ -10,11 +10,11 @@ from discreet.engine.audit import Audit, EstimateAudit
 from discreet.engine.observations import Observations
 from discreet.engine.opening import open_engine
 from discreet.errors import SpecError
-from discreet.methods import methods
 from discreet.methods.sensitivity import SensitivityMethod
 from discreet.methods.sensitivity_audit import audit
 from discreet.noise.key import ReleaseKey
 from discreet.pipeline.records import audited, read_records
+from discreet.pipeline.trusted import trusted
 from discreet.privacy.unit import Establishment
 from discreet.spec import Employer, Release
 from discreet.words import plural
@@ -31,7 +31,7 @@ def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
 
 
 def _audit(release: Release, engine: Engine, frame: Any) -> Audit:
-    tables = methods(release)
+    tables = trusted(release)
     records = read_records(engine, release, tables, frame, inspect=True).stored(engine)
     estimates = [table for table in tables if isinstance(table, SensitivityMethod)]
     # Which record of a unit is used depends on a release's key: any other key chooses as well.

@@ -19,12 +19,12 @@ from discreet.engine.opening import open_engine
 from discreet.engine.spans import CELL
 from discreet.errors import PublishError, SourceError, SpecError
 from discreet.evaluate.envelope_plots import cell_plot, envelope_plot
-from discreet.methods import methods
 from discreet.methods.sensitivity import SensitivityMethod
 from discreet.methods.sensitivity_audit import Looked, look, named
 from discreet.noise.key import ReleaseKey
 from discreet.pipeline.check import MARK
 from discreet.pipeline.records import read_records
+from discreet.pipeline.trusted import trusted
 from discreet.publish.manifest import FILE as MANIFEST
 from discreet.sensitivity.line import Line
 from discreet.spec import Release
@@ -40,7 +40,7 @@ class Drawn:
 
 def envelope(release: Release, name: str | None, codes: dict[str, str], out: Path, frame: Any = None) -> Drawn:
     """Figures 1 and 2 of 004 for a table of estimates, into a new folder that only its owner can read."""
-    tables = methods(release)
+    tables = trusted(release)
     table = _chosen(tables, name)
     if out.exists() or any((parent / MANIFEST).exists() for parent in out.resolve().parents):
         raise PublishError("exists already, or lies in a release", where=str(out), do="name a new folder elsewhere")

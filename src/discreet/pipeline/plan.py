@@ -7,13 +7,16 @@ from dataclasses import dataclass, replace
 from discreet.errors import GuaranteeError, LedgerError, SpecError
 from discreet.methods import ExpectedError, Method, methods
 from discreet.pipeline.measured import open_source, plan_recoding, refuse_asset
+from discreet.pipeline.trusted import named, trusted
 from discreet.privacy.chain import Balance
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.ledger import Ledger
+from discreet.screen import cut, visible
 from discreet.spec import Recode, Release
 from discreet.words import plural
 
+NOT_RUN = "{files}: not run, for a plan may be made of what somebody sent. --trust tries it on invented numbers."
 STRICT = (
     "Strict mode: that this release exists tells that no record broke the declared rules. "
     "The promise does not cover what that reveals."
@@ -64,8 +67,14 @@ class Plan:
     balance: Balance | None
     problem: str
     derived_from: str = ""
+    not_run: tuple[str, ...] = ()  # Python files
 
     def __str__(self) -> str:
+        return "\n".join(map(visible, self.lines))
+
+    @property
+    def lines(self) -> list[str]:
+        """What people read."""
         lines = [f"Release {self.release} on asset {self.asset}", ""]
         for table in self.tables:
             by = " × ".join(f"{n} ({s:,})" for n, s in zip(table.by, table.shape, strict=True)) or "all records"
@@ -75,18 +84,19 @@ class Plan:
             lines += [f"    {text}" for text in said if text]
         lines += ["", *(f"  Rule: {rule}" for rule in self.rules)] if self.rules else []
         measured = sum(not table.sum_of and not table.part_of for table in self.tables)
+        lines += ["", f"  {NOT_RUN.format(files=', '.join(self.not_run))}"] if self.not_run else []
         lines += ["", f"  Total: {composition(self.total, measured, self.derived_from)}"]
         lines += [f"  {self.total.in_words()}"] + [f"  Caveat: {caveat}" for caveat in self.total.caveats]
         if self.balance is not None:
             lines.append(f"  Budget: {describe(self.balance)}")
         if self.problem:
-            lines.append(f"  Would be refused: {self.problem}")
-        return "\n".join(lines)
+            lines.append(cut(f"  Would be refused: {self.problem}"))
+        return lines
 
 
-def plan(release: Release, ledger: Ledger | None = None) -> Plan:
-    """Everything that is known before anything is spent."""
-    tables = methods(release)
+def plan(release: Release, ledger: Ledger | None = None, *, trust: bool = False) -> Plan:
+    """Everything that is known before anything is spent. Python files are run only if they are trusted."""
+    tables = trusted(release) if trust else methods(release)
     if release.recode is not None:
         return _recoding(release, release.recode, tables, ledger)
     total = total_guarantee(release, tables)
@@ -107,6 +117,7 @@ def plan(release: Release, ledger: Ledger | None = None) -> Plan:
         total=total,
         balance=balance,
         problem=problem,
+        not_run=() if trust else tuple(named(release)),
     )
 
 

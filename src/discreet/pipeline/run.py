@@ -43,6 +43,7 @@ from discreet.pipeline.outputs import (
 from discreet.pipeline.plan import total_guarantee
 from discreet.pipeline.recode import recode
 from discreet.pipeline.tabulation import tabulated
+from discreet.pipeline.trusted import trusted
 from discreet.privacy.chain import Chain, ReleaseState
 from discreet.privacy.events import Entry, Reserve, Restored
 from discreet.privacy.exact import written
@@ -166,7 +167,7 @@ def _alone(ledger: Ledger, release: str) -> Iterator[None]:
 
 
 def _run(job: Job, simulation: str | None) -> Manifest:
-    release, tables, chain = job.release, methods(job.release), job.ledger.chain()
+    release, tables, chain = job.release, trusted(job.release), job.ledger.chain()
     names = announced(release, tables, simulation is not None)
     owner = Owner(chain.nonce, release.release, frozenset(names))
     outputs = Outputs(output_at(job.out, owner), keep_at(release, owner))
@@ -238,7 +239,7 @@ def _resume_alone(job: Job, output: Outputs, state: ReleaseState) -> Manifest:
         )
     key = _load(job.keys, state)
     job.ledger.fits(job.ledger.chain(), simulated=key.simulated)
-    tables = methods(release)
+    tables = trusted(release)
     with tabulated(job, tables, key) as found:
         promise = (total_guarantee(release, tables), state.reserve.output, state.reserve.keep, job.ledger.who())
         binding = _bind(release, key, found, promise)

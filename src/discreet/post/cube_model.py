@@ -5,13 +5,17 @@ Everything here is public, or made of protected numbers: the file that it is wri
 
 from __future__ import annotations
 
-from typing import Literal
+from math import prod
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, model_validator
+
+LARGEST = 2**62  # cells
+MOST_REPLICATES = 1_000
 
 
 class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class AxisModel(_Frozen):
@@ -21,12 +25,26 @@ class AxisModel(_Frozen):
     columns: tuple[str, ...]
     codes: tuple[tuple[str, ...], ...]
 
+    @model_validator(mode="after")
+    def _listed(self) -> AxisModel:
+        if not self.columns or {len(code) for code in self.codes} != {len(self.columns)}:
+            raise ValueError("needs a column, and codes with a part for each")
+        if len(set(self.codes)) < len(self.codes):
+            raise ValueError("has a code twice")
+        return self
+
 
 class LevelModel(AxisModel):
     """A coarser variable: the axis that it groups, and the group of each of its codes."""
 
     axis: int
     groups: tuple[int, ...]
+
+    @model_validator(mode="after")
+    def _grouped(self) -> LevelModel:
+        if not all(0 <= group < len(self.codes) for group in self.groups):
+            raise ValueError("has a group without a code")
+        return self
 
 
 class ControlModel(_Frozen):
@@ -36,7 +54,7 @@ class ControlModel(_Frozen):
     by: tuple[str, ...]
     kind: Literal["measured", "public", "exact"]
     axes: tuple[int, ...] | None
-    variance: float  # of the noise in each of its totals
+    variance: NonNegativeFloat  # of the noise in each of its totals
 
 
 class RakedModel(_Frozen):
@@ -68,7 +86,7 @@ class SamplingModel(_Frozen):
     b_error: float = 0.0
     basis: str = ""
     cells: int = 0
-    replicates: int = 0
+    replicates: Annotated[int, Field(ge=0, le=MOST_REPLICATES)] = 0
     factor: float = 0.0
     noise: float = 0.0  # variance of the noise in each deviation
     table: str = ""  # of the deviations
@@ -77,7 +95,7 @@ class SamplingModel(_Frozen):
 class NoiseModel(_Frozen):
     """Variance and fourth cumulant of the noise in one cell."""
 
-    variance: float
+    variance: NonNegativeFloat
     fourth: float
 
 
@@ -98,14 +116,30 @@ class CubeModel(_Frozen):
     estimate: str  # the column that queries add up
     axes: tuple[AxisModel, ...]
     levels: tuple[LevelModel, ...]
-    variance: float  # of the noise in one cell of the measure, before calibration
+    variance: NonNegativeFloat  # of the noise in one cell of the measure, before calibration
     fourth: float  # its fourth cumulant
-    unit: float  # one step of it
+    unit: NonNegativeFloat  # one step of it
     counts: NoiseModel | None = None  # of counts beside totals
     controls: tuple[ControlModel, ...] = ()
     calibration: CalibrationModel | None = None
     whole: WholeModel | None = None
     sampling: SamplingModel | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> CubeModel:
+        names = [axis.name for axis in (*self.axes, *self.levels)]
+        columns = [column for axis in self.axes for column in axis.columns]
+        if not self.axes or len(set(names)) < len(names) or len(set(columns)) < len(columns):
+            raise ValueError("needs variables, each with a name and columns of its own")
+        if prod(self.shape) > LARGEST:
+            raise ValueError("has more cells than can be numbered")
+        places = range(len(self.axes))
+        if any(v.axis not in places or len(v.groups) != len(self.axes[v.axis].codes) for v in self.levels):
+            raise ValueError("has a coarser variable that groups no axis")
+        for control in self.controls:
+            if not {*control.by} <= {*names} or not {*(control.axes or ())} <= {*places}:
+                raise ValueError("has a control by a variable that it lacks")
+        return self
 
     @property
     def shape(self) -> tuple[int, ...]:

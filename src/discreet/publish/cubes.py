@@ -18,6 +18,7 @@ from discreet.domain import Numbers
 from discreet.errors import PublishError
 from discreet.post.cube import Cube
 from discreet.post.cube_model import AxisModel, CubeModel
+from discreet.publish.intact import intact
 from discreet.publish.manifest import Manifest, TableEntry, read
 from discreet.publish.parquet import table_of
 from discreet.publish.place import Place, place_at
@@ -32,7 +33,11 @@ def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = Fal
 
 def cube_of(manifest: Manifest, place: Place, name: str | None, where: str, *, counts: bool = False) -> Cube:
     """The same of a manifest that has been read."""
-    table = _entry(manifest, name, where)
+    with intact(where):
+        return _opened(manifest, place, _entry(manifest, name, where), counts)
+
+
+def _opened(manifest: Manifest, place: Place, table: TableEntry, counts: bool) -> Cube:
     model = _model(manifest, place, table.name)
     if counts:
         model = _of_counts(model)
@@ -43,7 +48,7 @@ def cube_of(manifest: Manifest, place: Place, name: str | None, where: str, *, c
     cells, (values,) = _columns(manifest, place, files, model.axes, [model.estimate], what, every=dense)
     deviations = None
     if model.sampling is not None and model.sampling.kind == "replicates":
-        listed = next(t.files for t in manifest.tables if t.name == model.sampling.table)
+        listed = _listed(manifest, model.sampling.table).files
         columns = [f"d{i}" for i in range(1, model.sampling.replicates + 1)]
         _, found = _columns(manifest, place, _parquet(listed), model.axes, columns, what)
         deviations = np.stack(found, axis=-1)
@@ -53,7 +58,7 @@ def cube_of(manifest: Manifest, place: Place, name: str | None, where: str, *, c
 
 def additive_of(manifest: Manifest, place: Place, model: CubeModel) -> Cube:
     """A table of counts whose noise the codebook states, as a cube that answers queries."""
-    table = next(t for t in manifest.tables if t.name == model.cube)
+    table = _listed(manifest, model.cube)
     dense, what = model.form == "dense", f"table {table.name}"
     files = _parquet(table.files)
     cells, (values,) = _columns(manifest, place, files, model.axes, [model.estimate], what, every=dense)
@@ -74,7 +79,7 @@ def _steps(manifest: Manifest, place: Place, model: CubeModel) -> Iterator[NDArr
     """What calibration adds to the cells of each control."""
     axes: dict[str, AxisModel] = {axis.name: axis for axis in (*model.axes, *model.levels)}
     for control in model.controls:
-        files = next(t.files for t in manifest.tables if t.name == control.name)
+        files = _listed(manifest, control.name).files
         by = [axes[name] for name in control.by]
         yield _columns(manifest, place, _parquet(files), by, ["step"], f"control {control.name}")[1][0]
 
@@ -82,17 +87,24 @@ def _steps(manifest: Manifest, place: Place, model: CubeModel) -> Iterator[NDArr
 def open_counts(folder: str | Path, name: str) -> NDArray[np.float64] | None:
     """The protected unweighted counts of a cube's cells, in the order of `open_cube`; None if it has none."""
     manifest, place = read(str(folder)), place_at(str(folder))
-    table = _entry(manifest, name, str(folder))
-    files = _parquet(table.files)
-    if "count" not in pq.read_schema(pa.BufferReader(verified(manifest, place, files[0]))).names:
-        return None
-    model = _model(manifest, place, name)
-    every = model.form == "dense"
-    return _columns(manifest, place, files, model.axes, ["count"], f"cube {name}", every=every)[1][0]
+    with intact(str(folder)):
+        files = _parquet(_entry(manifest, name, str(folder)).files)
+        if "count" not in pq.read_schema(pa.BufferReader(verified(manifest, place, files[0]))).names:
+            return None
+        model = _model(manifest, place, name)
+        every = model.form == "dense"
+        return _columns(manifest, place, files, model.axes, ["count"], f"cube {name}", every=every)[1][0]
 
 
 def _parquet(files: Sequence[str]) -> list[str]:
     return [file for file in files if file.endswith(".parquet")]
+
+
+def _listed(manifest: Manifest, name: str) -> TableEntry:
+    found = [table for table in manifest.tables if table.name == name]
+    if not found:
+        raise PublishError(f"has no table {name!r}", where="manifest", do="restore the release from a copy")
+    return found[0]
 
 
 def _entry(manifest: Manifest, name: str | None, where: str) -> TableEntry:

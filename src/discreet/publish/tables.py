@@ -17,6 +17,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.publish.place import Hashed, Place
 from discreet.publish.stata import StataFile
+from discreet.spreadsheet import guarded, guarded_table
 
 Kinds = tuple[Literal["parquet", "csv", "dta"], ...]
 KINDS: Kinds = ("parquet", "csv")
@@ -64,7 +65,8 @@ def write_table(
     packed: bool = False,
 ) -> Written:
     """Stream one table, or one part of it, to its place, as Parquet and CSV: a batch is written while the next is made.
-    `bare` codes are never quoted; `packed` are small whole numbers, which Parquet can store in a few bits."""
+    `bare` codes are of a form that needs neither quotes nor guards; `packed` are small whole numbers, which Parquet can
+    store in a few bits."""
     names = _names(table, simulated, part, kinds)
     rows, writing = 0, list[Future[None]]()
     with ExitStack() as stack:
@@ -114,17 +116,19 @@ class _Parquet:
 
 
 class _CSV:
-    """Texts are quoted where they must be, numbers are not: codes stay codes."""
+    """Texts are quoted and guarded where they must be, numbers are not: codes stay codes."""
 
     def __init__(self, file: Hashed, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
         plain = [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema]
-        self._plain = pa.schema(plain)
+        self._plain, self._bare = pa.schema(plain), bare
         style = "none" if bare else "needed"
         options = pcsv.WriteOptions(quoting_style=style, quoting_header=style)
-        self._writer = pcsv.CSVWriter(file, self._plain, write_options=options)
+        header = pa.schema([(guarded(name), kind) for name, kind in plain])
+        self._writer = pcsv.CSVWriter(file, header, write_options=options)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        self._writer.write_batch(batch.cast(self._plain))
+        plain = batch.cast(self._plain)
+        self._writer.write_batch(plain if self._bare else guarded_table(plain))
 
     def __enter__(self) -> _CSV:
         return self

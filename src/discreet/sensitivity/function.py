@@ -74,7 +74,8 @@ class Function:
     depend on nothing else: equal cells, equal values. With `processes` (None: one a core), results are the same to the
     bit. A function that processes cannot import (a lambda, one of the main program) runs in this one.
 
-    A function that fails for every cell would have the sensitivity 0: `rehearse` it, as `from_file` does.
+    A function that fails for every cell would have the sensitivity 0: `rehearse` it, as `from_file` does. `of_file`
+    runs nothing of the file.
     """
 
     name: str
@@ -106,16 +107,31 @@ class Function:
         parameters: int = 0,
         processes: int | None = None,
     ) -> Function:
-        """The function `name` of a Python file, and the one called `error` for its standard error."""
+        """The function `name` of a Python file, and the one called `error` for its standard error. Runs the file."""
+        found = cls.of_file(path, name, variables, scale, empty, error, parameters, processes)
+        found.rehearse()
+        return found
+
+    @classmethod
+    def of_file(
+        cls,
+        path: str | Path,
+        name: str,
+        variables: tuple[Variable, ...],
+        scale: float,
+        empty: float,
+        error: str | None = None,
+        parameters: int = 0,
+        processes: int | None = None,
+    ) -> Function:
+        """The same, the file read as text alone: rehearse it before it is called."""
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
+        except (OSError, ValueError):  # no text, no path
             raise ParameterError("is no Python file", where=file.name, do="give the path of a .py file") from None
         spread = FromFile(file.name, text, error) if error is not None else None
-        found = cls(name, variables, FromFile(file.name, text, name), scale, empty, spread, parameters, processes)
-        found.rehearse()
-        return found
+        return cls(name, variables, FromFile(file.name, text, name), scale, empty, spread, parameters, processes)
 
     @property
     def has_error(self) -> bool:

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import ceil, inf, log10
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet import formats
 from discreet.errors import Missing, PublishError
 from discreet.post.cube import Cube
 from discreet.post.cube_model import AxisModel, CubeModel
+from discreet.publish.codebook_read import AdditivePart, Codebook, TablePart, read_codebook
 from discreet.publish.cubes import additive_of, cube_of, is_cube, model_of, verified
+from discreet.publish.intact import intact
 from discreet.publish.manifest import FILE, Manifest, TableEntry, read
 from discreet.publish.parquet import table_of
 from discreet.publish.pins import pin_of
@@ -25,7 +25,6 @@ from discreet.serve.asking import About, Measure, Table, Variable
 from discreet.serve.cube_table import CubeTable
 from discreet.serve.stored_table import StoredTable
 
-CODEBOOK = "codebook.json"
 BOUND = "It was calibrated to totals of coarser groups as well: standard errors of tables by these are upper bounds."
 OF_ESTIMATE = ("se", "se_sampling", "se_noise_sd", "noise_sd", "low90", "high90", "low95", "high95")
 ERRORS = ("_se", "_moe90", "_low90", "_high90", "_width")
@@ -51,7 +50,9 @@ class Catalogue:
             release = _Release.of(Path(folder), pins)
             simulated |= release.manifest.simulation
             digest.update(release.manifest.text().encode())
-            for table in release.tables():
+            with intact(str(folder)):
+                tables = release.tables()
+            for table in tables:
                 if table.about.id in found:
                     raise PublishError(
                         f"has a table {table.about.id!r}, as another one has", where=str(folder), do="serve them apart"
@@ -71,7 +72,7 @@ class _Release:
     path: Path
     place: Place
     manifest: Manifest
-    codebook: dict[str, Any]
+    codebook: Codebook
 
     @classmethod
     def of(cls, path: Path, pins: Collection[str] | None) -> _Release:
@@ -93,13 +94,7 @@ class _Release:
         for name, expected in manifest.files.items():
             if name not in there or place.sha256(name) != expected:
                 raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
-        if CODEBOOK not in manifest.files:
-            raise PublishError("has no codebook", where=str(path), do="publish it again with this version")
-        try:
-            book = formats.parsed(verified(manifest, place, CODEBOOK), formats.CODEBOOK, str(path / CODEBOOK))
-        except ValueError:
-            raise PublishError("is no codebook", where=str(path / CODEBOOK), do="restore it from a copy") from None
-        return cls(path, place, manifest, book)
+        return cls(path, place, manifest, read_codebook(manifest, place, str(path)))
 
     def tables(self) -> list[Table]:
         """All but what cubes are made of: a cube answers for its controls, and better."""
@@ -113,16 +108,16 @@ class _Release:
         return {control.name for control in found.controls} | ({found.sampling.table} if found.sampling else set())
 
     def _table(self, entry: TableEntry) -> Table:
-        document = self.codebook["tables"][entry.name]
+        document = self.codebook.tables[entry.name]
         about = self._about(entry, document)
         if is_cube(self.manifest, entry.name):
             return self._cube(about, cube_of(self.manifest, self.place, entry.name, str(self.path)))
-        if document.get("additive"):
-            model = self._additive(entry, document["additive"])
+        if document.additive is not None:
+            model = self._additive(entry, document.additive)
             return self._cube(about, additive_of(self.manifest, self.place, model))
         return self._stored(about, entry, document)
 
-    def _about(self, entry: TableEntry, document: Mapping[str, Any]) -> About:
+    def _about(self, entry: TableEntry, document: TablePart) -> About:
         return About(
             id=entry.name,
             title=entry.name.replace("_", " ").capitalize(),
@@ -131,26 +126,26 @@ class _Release:
             guarantee=entry.guarantee_in_words,
             caveats=tuple(entry.guarantee.caveats),
             noise=entry.noise,
-            notes=tuple(text for text in (document.get("about", ""), *_rules(document)) if text),
+            notes=tuple(text for text in (document.about, *_rules(document)) if text),
             updated=self.manifest.reserved.isoformat(),
             simulation=self.manifest.simulation,
         )
 
     def _cube(self, about: About, cube: Cube) -> CubeTable:
-        known = self.codebook["attributes"]
+        known = self.codebook.attributes
         axes = (*cube.model.axes, *cube.model.levels)
-        labels = {a.name: known[a.name]["labels"] for a in axes if a.name in known and known[a.name]["labels"]}
+        labels = {a.name: known[a.name].labels or () for a in axes if a.name in known}
         if any(control.axes is None for control in cube.model.controls):
             about = replace(about, notes=(*about.notes, BOUND))
         return CubeTable(about, cube, labels, {a.name: _words(a.name) for a in axes})
 
-    def _additive(self, entry: TableEntry, noise: Mapping[str, Any]) -> CubeModel:
-        known = self.codebook["attributes"]
+    def _additive(self, entry: TableEntry, noise: AdditivePart) -> CubeModel:
+        known = self.codebook.attributes
         axes = tuple(
             AxisModel(
                 name=name,
-                columns=tuple(known[name]["columns"]),
-                codes=tuple(tuple(code) for code in known[name]["codes"]),
+                columns=tuple(known[name].columns),
+                codes=tuple(tuple(code) for code in known[name].codes),
             )
             for name in entry.by
         )
@@ -159,53 +154,53 @@ class _Release:
             simulation=self.manifest.simulation,
             form="sparse" if entry.form == "sparse" else "dense",
             measure="count",
-            estimate=noise["column"],
+            estimate=noise.column,
             axes=axes,
             levels=(),
-            variance=noise["variance"],
-            fourth=noise["fourth"],
+            variance=noise.variance,
+            fourth=noise.fourth,
             unit=1.0,
         )
 
-    def _stored(self, about: About, entry: TableEntry, document: Mapping[str, Any]) -> StoredTable:
-        columns = document["columns"]
-        codes = [column["name"] for column in columns if column["type"] == "code"]
-        numbers = [c for c in columns if c["type"] in ("integer", "number") and c["name"] != "status"]
-        names = [c["name"] for c in numbers]
+    def _stored(self, about: About, entry: TableEntry, document: TablePart) -> StoredTable:
+        columns = document.columns
+        codes = [column.name for column in columns if column.type == "code"]
+        numbers = [c for c in columns if c.type in ("integer", "number") and c.name != "status"]
+        names = [c.name for c in numbers]
         files = (verified(self.manifest, self.place, name) for name in _parquet(entry))
         rows = pa.concat_tables([table_of(content) for content in files])
         measures = tuple(
             Measure(
-                c["name"],
-                _words(c["name"]),
-                0 if c["type"] == "integer" else _decimals(rows[c["name"]]),
-                _about_what(c["name"], names),
-                c["meaning"],
+                c.name,
+                _words(c.name),
+                0 if c.type == "integer" else _decimals(rows[c.name]),
+                _about_what(c.name, names),
+                c.meaning,
             )
             for c in numbers
         )
         about = replace(about, notes=(*about.notes, *_bare(measures)))
-        return StoredTable(about, rows, tuple(self._variables(codes)), measures)
+        return StoredTable(about, rows, tuple(self._variables(codes)), measures).fitting()
 
     def _variables(self, columns: Sequence[str]) -> list[Variable]:
         """A variable for each column of codes; its codes are those that any attribute has for it."""
         found = []
         for column in columns:
             codes: dict[str, str] = {}
-            for attribute in self.codebook["attributes"].values():
-                if column in attribute["columns"]:
-                    place, alone = attribute["columns"].index(column), len(attribute["columns"]) == 1
-                    labels = attribute["labels"] if alone and attribute["labels"] else [None] * len(attribute["codes"])
-                    for code, label in zip(attribute["codes"], labels, strict=True):
+            for attribute in self.codebook.attributes.values():
+                if column in attribute.columns:
+                    place, alone = attribute.columns.index(column), len(attribute.columns) == 1
+                    labels = attribute.labels if alone and attribute.labels else [None] * len(attribute.codes)
+                    for code, label in zip(attribute.codes, labels, strict=True):
                         if label or code[place] not in codes:
                             codes[code[place]] = label or code[place]
             found.append(Variable(column, _words(column), tuple(codes), tuple(codes.values())))
         return found
 
 
-def _rules(document: Mapping[str, Any]) -> list[str]:
+def _rules(document: TablePart) -> list[str]:
     """Why numbers are withheld."""
-    return [f"Status: {c['meaning']}." for c in document["columns"] if c["name"] == "status"]
+    return [f"Status: {c.meaning}." for c in document.columns if c.name == "status"]
 
 
 def _bare(measures: Sequence[Measure]) -> list[str]:

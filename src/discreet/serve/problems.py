@@ -9,6 +9,8 @@ from http import HTTPStatus
 from fastapi import Response
 from pydantic import BaseModel, Field
 
+from discreet.screen import cut
+
 MEDIA = "application/problem+json"
 
 
@@ -32,7 +34,7 @@ def problem(
     instead: str | None = None,
 ) -> Response:
     """As a response."""
-    found = Problem(title=HTTPStatus(status).phrase, status=status, detail=detail, offers=offers, instead=instead)
+    found = Problem(title=HTTPStatus(status).phrase, status=status, detail=cut(detail), offers=offers, instead=instead)
     content = json.dumps(found.model_dump(exclude_none=True))  # ASCII, whatever the detail repeats
     return Response(content, status, {"Cache-Control": "no-store", **(headers or {})}, MEDIA)
 

@@ -14,6 +14,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from discreet.errors import DiscreetError, ParameterError, PublishError
+from discreet.screen import refuse
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.config import Config, Served
@@ -102,7 +103,7 @@ def worker(plan: Plan) -> FastAPI:
     try:
         catalogue = Catalogue.of(plan.folders, plan.pins)
     except DiscreetError as error:
-        sys.stderr.write(f"discreet: {error}\n")
+        refuse(error)
         sys.exit(UNABLE)
     return create_app(Served(catalogue, plan.config), trust_proxy=plan.trust_proxy)
 

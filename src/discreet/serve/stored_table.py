@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from discreet.errors import AskedWrongly
+from discreet.errors import AskedWrongly, PublishError
 from discreet.serve.asking import (
     NORMAL90,
     About,
@@ -29,6 +29,8 @@ from discreet.serve.asking import (
 )
 
 Flags = NDArray[np.bool_]
+LARGEST = 2**62  # cells that can be numbered
+RESTORE = "restore the release from a copy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +42,21 @@ class StoredTable:
     variables: tuple[Variable, ...]  # one for each column of codes
     measures: tuple[Measure, ...]
     additive = False
+
+    def fitting(self) -> StoredTable:
+        """This table, if each row has codes that are listed, no two rows the same ones, and its numbers are numbers."""
+        place, many = np.zeros(self.rows.num_rows, np.int64), 1
+        for v in self.variables:
+            many *= len(v)
+            codes = pc.index_in(self.rows[v.id].cast(pa.string()), pa.array(v.codes, pa.string()))
+            if codes.null_count or many > LARGEST:
+                raise PublishError("has a code that is not listed", where=f"table {self.about.id}, {v.id}", do=RESTORE)
+            place = place * len(v) + codes.to_numpy()
+        if len(np.unique(place)) < len(place):
+            raise PublishError("has a cell twice", where=f"table {self.about.id}", do=RESTORE)
+        for m in self.measures:
+            self.rows[m.id].cast(pa.float64())
+        return self
 
     def cells(self, question: Question) -> int:
         shown, limited, measures = checked(self, question)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from discreet.errors import DiscreetError
+from discreet.screen import say
 from discreet.synth.atlas import AtlasFiles, write_atlas
 from discreet.synth.employer_files import EmployerFiles, write_employers
 from discreet.synth.occupation_files import OccupationFiles, write_occupations
@@ -24,10 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         written = given.write(given)
     except DiscreetError as refusal:
-        sys.stderr.write(f"{refusal}\n")
+        say(str(refusal), err=True)
         return 2
     for path in vars(written).values():
-        sys.stdout.writelines(f"{one}\n" for one in (path if isinstance(path, tuple) else (path,)))
+        for one in path if isinstance(path, tuple) else (path,):
+            say(str(one))
     return 0
 
 

@@ -74,9 +74,18 @@ class Jobs:
             self._context.setJobGroup(group, "discreet", interruptOnCancel=True)
             return action()
 
+        # Made here: it takes along what this thread has set for its jobs.
+        inherited: Callable[[], T] = inheritable_thread_target(self._session)(grouped)
+
+        def one() -> T:
+            try:
+                return inherited()
+            finally:
+                self._hang_up()
+
         waited, alive = 0.0, time.monotonic()
         with ThreadPoolExecutor(max_workers=1) as pool:
-            future: Future[T] = pool.submit(inheritable_thread_target(self._session)(grouped))
+            future: Future[T] = pool.submit(one)
             try:
                 while True:
                     try:
@@ -103,6 +112,17 @@ class Jobs:
                 with contextlib.suppress(Exception):
                     self._context._jsc.sc().cancelJobGroupAndFutureJobs(group)
                 raise
+
+    def _hang_up(self) -> None:
+        """Close this thread's connection to Java: Py4J drops it with the thread, and leaves its socket open."""
+        with contextlib.suppress(Exception):  # Java may have gone before
+            gateway: Any = self._context._gateway
+            client = gateway._gateway_client
+            connection = client.get_thread_connection()
+            if connection is not None:
+                with contextlib.suppress(ValueError):
+                    client.deque.remove(connection)
+                connection.close()
 
     def _has_executors(self) -> bool:
         """Whether there is anybody to run a task: the driver itself counts as one in Spark's list."""

@@ -14,6 +14,7 @@ from discreet.publish.lehd.layout import LehdLevel
 from discreet.publish.lehd.schema import AggLevel, Kind
 from discreet.publish.tables import stem
 from discreet.spec.lehd import Lehd
+from discreet.spreadsheet import guarded
 
 Row = tuple[str, ...]
 _AGG = ("agg_level_pseo", "grad_char", "cip_level", "inst_level", "geo_level", "ind_level", "by_grad_cohort")
@@ -67,7 +68,9 @@ class Sidecars:
         text, rows = io.StringIO(), self.labels[what]
         ordered = sorted(rows, key=int) if what == "agg_level_pseo" else sorted(rows)
         header = _HEADERS.get(what, (what, "label"))
-        csv.writer(text, lineterminator="\n").writerows([header, *(rows[code] for code in ordered)])
+        csv.writer(text, lineterminator="\n").writerows(
+            [header, *(tuple(map(guarded, rows[code])) for code in ordered)]
+        )
         return text.getvalue()
 
 

@@ -16,7 +16,8 @@ import numpy as np
 
 from discreet.serve.asking import About, Answer, Floats, Status
 from discreet.serve.formats.columns import briefly, distinct, marks, places, rounded
-from discreet.serve.formats.text import decimal, guarded, lines
+from discreet.serve.formats.text import decimal, lines
+from discreet.spreadsheet import guarded
 
 AGENCY = "DISCREET"
 FIRST = ("STRUCTURE", "STRUCTURE_ID", "ACTION")
@@ -64,11 +65,17 @@ def identifier(name: str) -> str:
 
 
 def codes(texts: Sequence[str]) -> list[str]:
-    """Codes as SDMX allows them: those that are valid stay, others have underscores."""
-    valid = {text for text in texts if CODE.fullmatch(text)}
+    """Codes as SDMX allows them: those that are valid stay, others have underscores. So have the two valid signs that
+    would begin a formula: an identifier has no apostrophe."""
+    valid = {text for text in texts if CODE.fullmatch(text) and guarded(text) == text}
     odd = [text for text in texts if text not in valid]
-    changed = dict(zip(odd, distinct((re.sub(r"[^A-Za-z0-9_@$-]", "_", t) or "_" for t in odd), valid), strict=True))
+    changed = dict(zip(odd, distinct((_valid(text) for text in odd), valid), strict=True))
     return [changed.get(text, text) for text in texts]
+
+
+def _valid(text: str) -> str:
+    found = re.sub(r"[^A-Za-z0-9_@$-]", "_", text) or "_"
+    return found if guarded(found) == found else f"_{found[1:]}"
 
 
 def _status(numbers: Floats, status: Sequence[str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterable, Sequence
 from io import StringIO
 
@@ -11,9 +10,7 @@ import numpy as np
 
 from discreet.serve.asking import About, Answer, Floats
 from discreet.serve.formats.columns import briefly, headings, marks, places, rounded
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
-NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?")
+from discreet.spreadsheet import guarded
 
 
 def write(answer: Answer, about: About) -> bytes:
@@ -45,8 +42,3 @@ def decimal(numbers: Floats, decimals: int) -> list[str]:
     shape = f".{max(decimals, 0)}f"
     missing = np.isnan(numbers).tolist()
     return ["" if none else format(x, shape) for x, none in zip(numbers.tolist(), missing, strict=True)]
-
-
-def guarded(text: str) -> str:
-    """A text that no spreadsheet takes for a formula. One that is just a number stays as it is."""
-    return f"'{text}" if text.startswith(FORMULA) and not NUMBER.fullmatch(text) else text

@@ -16,6 +16,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from discreet.errors import AskedWrongly, TooMuch
+from discreet.screen import cut
 from discreet.serve.asking import MEANING, Status, Table
 from discreet.serve.config import Served
 from discreet.serve.pages import words
@@ -127,7 +128,7 @@ class _Pages:
             table=table,
             asked=asked,
             form=form(asked, table),
-            wrong=wrong,
+            wrong=cut(wrong),
             here=here,
             query=query,
             swapped=_swapped(asked, link),

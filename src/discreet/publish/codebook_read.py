@@ -1,0 +1,85 @@
+"""The codebook of a published release, read again: every part is there, and of the kind that it should be."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, FiniteFloat, NonNegativeFloat, ValidationError, model_validator
+
+from discreet import formats
+from discreet.errors import PublishError
+from discreet.publish.codebook import FILES
+from discreet.publish.cubes import verified
+from discreet.publish.manifest import Manifest
+from discreet.publish.place import Place
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class ColumnPart(_Part):
+    """A column of a table."""
+
+    name: str
+    type: str
+    meaning: str
+
+
+class AdditivePart(_Part):
+    """The column that adds up, variance and fourth cumulant of its noise."""
+
+    column: str
+    variance: NonNegativeFloat
+    fourth: FiniteFloat
+
+
+class TablePart(_Part):
+    """What stands there about one table."""
+
+    about: str
+    columns: list[ColumnPart]
+    additive: AdditivePart | None = None
+
+
+class AttributePart(_Part):
+    """The codes of an attribute, each one text a column, and their labels, if they have any."""
+
+    columns: list[str]
+    codes: list[list[str]]
+    labels: list[str] | None
+
+    @model_validator(mode="after")
+    def _fits(self) -> AttributePart:
+        if any(len(code) != len(self.columns) for code in self.codes):
+            raise ValueError("a code has another number of parts than there are columns")
+        if self.labels is not None and len(self.labels) != len(self.codes):
+            raise ValueError("there is not one label for each code")
+        return self
+
+
+class Codebook(_Part):
+    """All tables and attributes of a release."""
+
+    tables: dict[str, TablePart]
+    attributes: dict[str, AttributePart]
+
+
+def read_codebook(manifest: Manifest, place: Place, where: str) -> Codebook:
+    """The codebook, if it is one and has every table of the manifest, with the attributes that it is by."""
+    name = FILES[0]
+    if name not in manifest.files:
+        raise PublishError("has no codebook", where=where, do="publish it again with this version")
+    place_in = f"{where}/{name}"
+    try:
+        book = Codebook.model_validate(formats.parsed(verified(manifest, place, name), formats.CODEBOOK, place_in))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        path = ".".join(str(step)[:60] for step in first["loc"])
+        raise PublishError(
+            f"is no codebook ({path or 'as a whole'})", where=place_in, do="restore it from a copy"
+        ) from None
+    except ValueError:
+        raise PublishError("is no codebook", where=place_in, do="restore it from a copy") from None
+    for table in manifest.tables:
+        if table.name not in book.tables:
+            raise PublishError(f"says nothing of table {table.name!r}", where=place_in, do="restore it from a copy")
+    return book

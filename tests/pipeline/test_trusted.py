@@ -1,0 +1,94 @@
+"""A Python file that a declaration names runs for who checks or runs the release, and not for who only looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from discreet.api import OpenRelease
+from discreet.cli import app
+from discreet.errors import ParameterError
+from discreet.pipeline.envelope import envelope
+from estimators import UNIT_INTERVAL, Atlas
+
+LEAVES_A_MARK = """
+from pathlib import Path
+Path({mark!r}).write_text("run")
+def middle(columns):
+    Path({mark!r}).write_text("called")
+    return float(columns[0].mean())
+"""
+FUNCTION = {"name": "function", "file": "sent.py", "function": "middle", "of": ["kid_rank"], "scale": "1"}
+
+
+@pytest.fixture
+def atlas(tmp_path: Path) -> Atlas:
+    return Atlas(tmp_path / "atlas")
+
+
+@pytest.fixture
+def mark(atlas: Atlas) -> Path:
+    """A file that is there once the code has run."""
+    mark = atlas.folder / "mark"
+    (atlas.folder / "sent.py").write_text(LEAVES_A_MARK.format(mark=str(mark)))
+    return mark
+
+
+@pytest.fixture
+def sent(atlas: Atlas, mark: Path) -> OpenRelease:
+    table = {"statistic": FUNCTION, "variables": {"kid_rank": UNIT_INTERVAL}, "size": "true", "search": "corners"}
+    return atlas.open(**table, delta=None, numbers=["estimate", "count"])
+
+
+def test_a_declaration_is_opened_and_planned_without_running_its_file(sent: OpenRelease, mark: Path) -> None:
+    said = str(sent.plan())
+    assert not mark.exists()
+    assert "sent.py: not run" in said
+    assert "--trust" in said
+
+
+def test_a_plan_runs_the_file_once_it_is_trusted(sent: OpenRelease, mark: Path) -> None:
+    found = sent.plan(trust=True)
+    assert "called" in mark.read_text()
+    assert "not run" not in str(found)
+
+
+ASKED: dict[str, Callable[[OpenRelease, Path], Any]] = {
+    "check": lambda sent, out: sent.check(),
+    "run": lambda sent, out: sent.run(out, simulation="x"),
+    "envelope": lambda sent, out: envelope(sent.spec, None, {}, out),
+}
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_who_asks_for_the_records_runs_the_file(sent: OpenRelease, mark: Path, tmp_path: Path, command: str) -> None:
+    ASKED[command](sent, tmp_path / "out")
+    assert "called" in mark.read_text()
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_what_fails_on_invented_numbers_fails_before_a_record_is_read(
+    sent: OpenRelease, atlas: Atlas, tmp_path: Path, command: str
+) -> None:
+    (atlas.folder / "sent.py").write_text("def middle(columns):\n    raise ValueError('mine')\n")
+    for source in atlas.folder.glob("*.parquet"):
+        source.unlink()
+    with pytest.raises(ParameterError, match="invented observations: ValueError: mine"):
+        ASKED[command](sent, tmp_path / "out")
+
+
+def test_plan_on_the_command_line_runs_it_only_with_trust(sent: OpenRelease, atlas: Atlas, mark: Path) -> None:
+    (spec,) = atlas.folder.glob("*.yaml")
+    place = ["--ledger", str(sent.ledger.store.place)]
+    plain = CliRunner().invoke(app, ["plan", str(spec), *place])
+    assert (plain.exit_code, "sent.py: not run" in plain.output, mark.exists()) == (0, True, False)
+    told = CliRunner().invoke(app, ["plan", str(spec), *place, "--trust"])
+    assert (told.exit_code, "sent.py: not run" in told.output, mark.exists()) == (0, False, True)
+
+
+def test_other_statistics_say_nothing_of_it(atlas: Atlas) -> None:
+    assert "not run" not in str(atlas.open().plan())
