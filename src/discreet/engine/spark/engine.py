@@ -12,6 +12,7 @@ from typing import Any
 import ibis
 import pyarrow as pa
 from ibis.backends.pyspark.datatypes import PySparkType
+from ibis.expr.operations import DatabaseTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -19,7 +20,7 @@ from pyspark.sql.types import LongType, StructType
 from pyspark.storagelevel import StorageLevel
 
 from discreet.engine.intake.stream import Intake
-from discreet.engine.scan import Scan
+from discreet.engine.scan import Scan, read_twice
 from discreet.engine.spans import CELL, Kernel, Progress, Spans, quiet
 from discreet.engine.spark.jobs import Jobs, discreetly
 from discreet.engine.spark.reading import (
@@ -71,6 +72,8 @@ class SparkEngine:
         self._kept: list[DataFrame] = []
         self._snapshots: list[Any] = []
         self._sent: list[Any] = []
+        self._streams: dict[str, str] = {}  # views that sources are read through, and which source
+        self._read: dict[str, str] = {}
         self._uris: list[tuple[str, StructType, list[str]]] = []
         self._files: list[tuple[list[Path], list[tuple[str, int, int]]]] = []
 
@@ -106,7 +109,7 @@ class SparkEngine:
             tasks = min(len(scan.pieces), max(4 * self._context.defaultParallelism, 1))
             numbers = self._session.range(0, len(scan.pieces), 1, max(tasks, 1))
             taken = numbers.mapInArrow(ReadPieces(intake, tuple(scan.pieces), versions()), schema)
-        return self._view(taken)
+        return self._view(taken, scan.where)
 
     def _scan(self, uri: str, schema: StructType | None = None) -> DataFrame:
         """A scan without columns made from folder names. A schema that is known need not be read again."""
@@ -156,7 +159,8 @@ class SparkEngine:
         places = tuple(frame.columns.index(column) for column in columns)
         schema = StructType([*plain.schema.fields]).add(name, LongType())
         ranked = plain.mapInArrow(Prioritise(places, name, self._send(secret), versions()), schema)
-        return self._view(ranked.toDF(*frame.columns, name))
+        lazily = ", ".join(self._read[name] for name in self._sources(table))
+        return self._view(ranked.toDF(*frame.columns, name), lazily)
 
     def map(
         self,
@@ -206,6 +210,10 @@ class SparkEngine:
 
     def _frame(self, table: ibis.Table) -> DataFrame:
         """An expression as a frame, its numbers as wide as Ibis says: Spark takes a small literal for 32 bits."""
+        for name in self._sources(table):
+            if name in self._read:
+                raise read_twice(self._read[name])
+            self._read[name] = self._streams[name]
         wide = {name: PySparkType.from_ibis(kind) for name, kind in table.schema().items() if kind.is_numeric()}
 
         def made() -> DataFrame:
@@ -221,9 +229,16 @@ class SparkEngine:
 
         return discreetly(made)
 
-    def _view(self, frame: DataFrame) -> ibis.Table:
+    def _sources(self, table: ibis.Table) -> list[str]:
+        """The views that a table would read sources through."""
+        return sorted({view.name for view in table.op().find(DatabaseTable) if view.name in self._streams})
+
+    def _view(self, frame: DataFrame, source: str = "") -> ibis.Table:
+        """A name for a frame; if it is a way to read a `source`, for one reading."""
         name = f"discreet_{next(self._names)}"
         discreetly(lambda: frame.createTempView(name))
+        if source:
+            self._streams[name] = source
         return self._backend.table(name)
 
     def _keep(self, frame: DataFrame) -> ibis.Table:
