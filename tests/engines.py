@@ -100,6 +100,13 @@ def cluster_spark(folder: Path) -> Iterator[Spark]:
         yield Spark(session, local, log)
 
 
+def as_uri(spark: Spark, path: Path) -> str:
+    """A path of this machine under a URI, so that Spark reads it itself."""
+    settings = spark.session.sparkContext._jsc.hadoopConfiguration()
+    settings.set("fs.viewfs.mounttable.machine.link./files", "file:///")
+    return f"viewfs://machine/files{path}"
+
+
 class _Process:
     """The Spark of this process."""
 

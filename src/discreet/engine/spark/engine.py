@@ -23,17 +23,18 @@ from discreet.engine.intake.stream import Intake
 from discreet.engine.scan import Scan, read_twice
 from discreet.engine.spans import CELL, Kernel, Progress, Spans, quiet
 from discreet.engine.spark.jobs import Jobs, discreetly
+from discreet.engine.spark.places import files_at, literally, uri_of
 from discreet.engine.spark.reading import (
     NO_STATISTICS,
     FrameScan,
+    State,
     chosen,
     files_of,
-    listed,
+    of_files,
     of_frame,
     only,
     quoted,
     states,
-    uri_of,
     without_statistics,
 )
 from discreet.engine.spark.worker import SPAN, Prioritise, ReadPieces, RunKernel, TakeIn, versions
@@ -48,10 +49,14 @@ _SETTINGS = {
     "spark.sql.execution.arrow.useLargeVarTypes": "true",  # texts of any length
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # no date of a record may stop a release
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",  # small tables in few pieces
     "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.parquet.enableVectorizedReader": "false",  # Parquet's own knows every encoding that a writer may choose
+    "spark.sql.parquet.binaryAsString": "false",  # types are what the files say
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+    "spark.sql.groupByOrdinal": "true",  # as Ibis writes SQL
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
     **NO_STATISTICS,
 }
 
@@ -72,10 +77,10 @@ class SparkEngine:
         self._kept: list[DataFrame] = []
         self._snapshots: list[Any] = []
         self._sent: list[Any] = []
+        self._uris: list[tuple[str, list[State]]] = []
+        self._files: list[tuple[list[Path], list[State]]] = []
         self._streams: dict[str, str] = {}  # views that sources are read through, and which source
         self._read: dict[str, str] = {}
-        self._uris: list[tuple[str, StructType, list[str]]] = []
-        self._files: list[tuple[list[Path], list[tuple[str, int, int]]]] = []
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -83,7 +88,7 @@ class SparkEngine:
         if isinstance(source, DataFrame):
             # A frame may answer differently each time it is computed: one snapshot, and no way back to its source.
             used = only(source, wanted, "source frame")
-            with without_statistics(source.sparkSession):
+            with without_statistics(source):
                 snapshot = self._jobs.run(lambda: used.localCheckpoint(True, StorageLevel.MEMORY_AND_DISK))
             self._snapshots.append(discreetly(lambda: snapshot._jdf.queryExecution().logical().rdd()))
             return of_frame(self._adopted(snapshot), "source frame")
@@ -94,9 +99,9 @@ class SparkEngine:
                 do="name a Parquet path, or pass a DataFrame of the session; other sources run on DuckDB",
             )
         if (uri := uri_of(source)) is not None:
-            frame = self._scan(uri)
-            self._uris.append((uri, frame.schema, listed(frame)))
-            return of_frame(frame, f"source {uri}")
+            files = files_at(self._session, uri)
+            self._uris.append((uri, files))
+            return of_files(self._scan(uri, files), f"source {uri}")
         scan, paths = files_of(source, base)
         self._files.append((paths, states(paths)))
         return scan
@@ -111,13 +116,13 @@ class SparkEngine:
             taken = numbers.mapInArrow(ReadPieces(intake, tuple(scan.pieces), versions()), schema)
         return self._view(taken, scan.where)
 
-    def _scan(self, uri: str, schema: StructType | None = None) -> DataFrame:
-        """A scan without columns made from folder names. A schema that is known need not be read again."""
+    def _scan(self, uri: str, files: Sequence[State]) -> DataFrame:
+        """A scan of these files and no others, without columns made from folder names."""
         # All files' types are compared: one that has others is refused, not met in the middle.
         reader = self._session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true")
         return discreetly(
-            lambda: (reader if schema is None else reader.schema(schema)).parquet(uri),
-            "does not exist, is not readable as Parquet, or its files disagree about a column's type",
+            lambda: reader.parquet(*(literally(path) for path, _, _ in files)),
+            "is not readable as Parquet by Spark, or its files disagree about a column's type",
             f"source {uri}",
             "check the path as Spark sees it, that every worker can read it, and that all files have one schema",
         )
@@ -138,7 +143,7 @@ class SparkEngine:
     def unchanged(self) -> None:
         """A lost worker's rows are computed again from the source: refuse if its files are not what they were."""
         same = all(states(paths) == before for paths, before in self._files)
-        if not same or any(listed(self._scan(uri, schema)) != before for uri, schema, before in self._uris):
+        if not same or any(files_at(self._session, uri) != before for uri, before in self._uris):
             raise SourceError("changed while it was read", where="source", do="let it rest and run again")
 
     def public(self, table: pa.Table) -> ibis.Table:
