@@ -100,6 +100,13 @@ def cluster_spark(folder: Path) -> Iterator[Spark]:
         yield Spark(session, local, log)
 
 
+def as_uri(spark: Spark, path: Path) -> str:
+    """A path of this machine under a URI, so that Spark reads it itself."""
+    settings = spark.session.sparkContext._jsc.hadoopConfiguration()
+    settings.set("fs.viewfs.mounttable.machine.link./files", "file:///")
+    return f"viewfs://machine/files{path}"
+
+
 class _Process:
     """The Spark of this process."""
 
@@ -154,12 +161,12 @@ def taken(
     inspect: bool = False,
     counted: bool = False,
 ) -> Records:
-    """One source as a release takes it in: checked, and with its bins."""
+    """One source as a release takes it in: checked, and with its bins; stored, for tests look at it more than once."""
     wanted = derived_columns(domains, binned, observed)
     if inspect:
         wanted += inspected(coded(domains), binned, observed)
     records = take_in(engine, {"records": engine.open(source, base)}, {}, wanted, unit.entity, counted)
-    return replace(records, table=with_bins(records.table, binned))
+    return replace(records, table=with_bins(records.table, binned)).stored(engine)
 
 
 @dataclass(frozen=True)
@@ -189,7 +196,12 @@ class Raw(Derived):
 
 
 def read(engine: Engine, source: Any, base: Path, columns: Sequence[str]) -> ibis.Table:
-    """These columns of a source, raw."""
+    """These columns of a source, raw and stored."""
+    return engine.store(stream(engine, source, base, columns))
+
+
+def stream(engine: Engine, source: Any, base: Path, columns: Sequence[str]) -> ibis.Table:
+    """These columns of a source, raw, for one reading."""
     if "pyspark" in sys.modules:  # a worker cannot import this module: what is defined here is sent as code
         from pyspark import cloudpickle
 

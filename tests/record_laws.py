@@ -243,6 +243,8 @@ def _rows(
 ) -> Counter[Row]:
     made = [column for column in asked if not _refusal(scan, column)]
     table = take_in(engine, {"t": scan}, {}, made, entity, counted).table  # type: ignore[arg-type]
+    if entity and not isinstance(engine, Bare):
+        table = engine.store(table)  # it is looked at twice
     names = [column.name if column in made else None for column in asked] + ([identifier(entity)] if entity else [])
     rows: Counter[Row] = Counter()
     for batch in engine.batches(table):

@@ -32,7 +32,7 @@ from discreet.errors import DiscreetError, PublishError, SourceError
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Person, Record
 from discreet.spec import FileSource, ValuesDomain
-from engines import Bureau, Spark, on_cluster, read, taken
+from engines import Bureau, Spark, on_cluster, stream, taken
 from workplaces import STRONG, WEAK, WHOLE, Register, workers
 
 CASES: dict[str, dict[str, Any]] = {
@@ -711,14 +711,15 @@ def lines(engine: Engine, table: ibis.Table) -> list[tuple[Any, ...]]:
 def numbers(engine: Engine, tmp_path: Path) -> tuple[Engine, ibis.Table]:
     """An engine that has read 100 rows."""
     pq.write_table(pa.table({"i": range(100), "t": [f"t{i % 7}" for i in range(100)]}), tmp_path / "n.parquet")
-    return engine, read(engine, FileSource(path="n.parquet"), tmp_path, ["i", "t"])
+    return engine, stream(engine, FileSource(path="n.parquet"), tmp_path, ["i", "t"])
 
 
-def test_batches_are_in_the_order_asked_for(numbers: tuple[Engine, ibis.Table]) -> None:
+def test_batches_are_in_the_order_asked_for(numbers: tuple[Engine, ibis.Table], tmp_path: Path) -> None:
     engine, table = numbers
     rows = [r for b in engine.batches(table.order_by(table.t.desc(), table.i).limit(3)) for r in b.to_pylist()]
     assert rows == [{"i": 6, "t": "t6"}, {"i": 13, "t": "t6"}, {"i": 20, "t": "t6"}]
     # What is not stored can be read all the same: a join with a public table, and a keyed order.
+    table = stream(engine, FileSource(path="n.parquet"), tmp_path, ["i", "t"])
     public = engine.public(pa.table({"t": ["t1"], "label": ["one"]}))
     joined = engine.prioritised(table, ("t",), "place", Secret(bytes(16))).inner_join(public, "t")
     found = [r for b in engine.batches(joined.order_by("i").limit(2)) for r in b.to_pylist()]

@@ -123,10 +123,14 @@ def test_every_cell_against_plain_python(form: str) -> None:
     with open_engine("duckdb") as engine:
         for seed in range(6):
             rows = register(seed)
-            jobs = jobs_of(engine, what, {"jobs": pa.Table.from_pylist(rows)}, stored=seed % 2 == 0)
+            jobs = jobs_of(engine, what, {"jobs": pa.Table.from_pylist(rows)}, stored=True)
             expected = by_hand(rows, what)
             some = {cell: (n, most) for cell, (n, most, _) in expected.items() if n}
             assert rows_of(engine, jobs.counted(engine, what)) == some
+            assert (
+                rows_of(engine, jobs_of(engine, what, {"jobs": pa.Table.from_pylist(rows)}).counted(engine, what))
+                == some
+            )
             sized = counted_with_sizes(engine, jobs.workforce(engine, what), what.workers.cells)
             found = rows_of(engine, sized.select("cell", "n", "largest"))
             assert found == {cell: (n, size) for cell, (n, _, size) in expected.items()}

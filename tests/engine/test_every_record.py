@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import random
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -24,11 +25,12 @@ from hypothesis import strategies as st
 
 import record_writers as writers
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.intake import derived, normalise, stream
+from discreet.engine.intake import derived, normalise
 from discreet.engine.kinds import Unfit
 from discreet.engine.readers import csvfile, open_source, parquet
+from discreet.errors import SourceError
 from discreet.spec import FileSource
-from engines import Spark
+from engines import Spark, as_uri
 from postgres_server import Server
 from record_cases import (
     CSV,
@@ -291,8 +293,23 @@ def test_duckdb_in_halves(case: Case, duckdb: AnyEngine) -> None:
     holds(split(case, duckdb))
 
 
-# What Spark reads is written for it by others, as files, under a URI, or as a frame of its own.
+# What Spark reads is written for it by others, as files, below a URI, or as a frame of its own.
 SPARK_KINDS = (pa.string(), pa.int64(), pa.float64(), pa.decimal128(38, 10), pa.date32(), pa.uint64())
+URI_KINDS = (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string()), pa.int8(), pa.int16(), pa.int32(),
+             pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.float32(), pa.float64(), pa.bool_(),
+             pa.null())  # fmt: skip
+NOT_BY_URI = (pa.date32(), pa.uint64(), pa.decimal128(5, 2), pa.decimal128(18, 0), pa.decimal128(38, 0),
+              pa.decimal128(38, 10))  # fmt: skip
+
+
+def uri_case(way: str, kind: pa.DataType, spark: Spark) -> Case:
+    def write(kept: Sequence[Record], folder: Path) -> Any:
+        return {"path": as_uri(spark, folder / writers.PARQUET[way](writers.as_table(kind, kept), folder))}
+
+    values = [
+        value for value in values_of(kind, few=True) if way not in writers.FOREIGN or not isinstance(value, bytes)
+    ]
+    return Case("spark", f"{way}-{kind}", records(values), write, looks=("plain", "id"))
 
 
 def spark_case(way: str, kind: pa.DataType, spark: Spark) -> Case:
@@ -302,8 +319,6 @@ def spark_case(way: str, kind: pa.DataType, spark: Spark) -> Case:
             pq.write_table(pq.read_table(twin, partitioning=None).select(["tag", "x", "y"]), twin)
         if way == "path":
             return path
-        if way == "uri":
-            return {"path": f"file://{folder / path}"}
         return spark.session.read.option("recursiveFileLookup", "true").parquet(str(folder / path)).repartition(3)
 
     looks = ("repeated", "id") if way == "path" else ("plain", "id")
@@ -312,7 +327,7 @@ def spark_case(way: str, kind: pa.DataType, spark: Spark) -> Case:
 
 def as_files(case: Case) -> Case:
     """The same records for an engine that has no frames of Spark."""
-    kind = next(kind for kind in SPARK_KINDS if case.name.endswith(f"-{kind}"))
+    kind = next(kind for kind in (*SPARK_KINDS, *URI_KINDS) if case.name.endswith(f"-{kind}"))
     return Case("parquet", case.name, case.records, writers.through(writers.PARQUET["groups3"], kind), looks=case.looks)
 
 
@@ -333,8 +348,7 @@ def spark_engine_(spark: Spark) -> Iterator[AnyEngine]:
 
 @pytest.mark.parametrize(
     ("way", "kind"),
-    [("path", pa.string()), ("path", pa.float64()), ("uri", pa.string()), ("uri", pa.uint64()),
-     ("frame", pa.date32()), ("frame", pa.decimal128(38, 10))],
+    [("path", pa.string()), ("path", pa.float64()), ("frame", pa.date32()), ("frame", pa.decimal128(38, 10))],
     ids=str,
 )  # fmt: skip
 def test_spark(way: str, kind: pa.DataType, spark: Spark, spark_engine_: AnyEngine) -> None:
@@ -343,9 +357,54 @@ def test_spark(way: str, kind: pa.DataType, spark: Spark, spark_engine_: AnyEngi
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", SPARK_KINDS, ids=str)
-@pytest.mark.parametrize("way", ["path", "uri", "frame"])
+@pytest.mark.parametrize("way", ["path", "frame"])
 def test_spark_in_halves(way: str, kind: pa.DataType, spark: Spark, spark_engine_: AnyEngine) -> None:
     holds(spark_report(spark_case(way, kind, spark), spark_engine_, 3))
+
+
+# Writers of files that Spark decodes itself, in every encoding.
+URI_WAYS = ("plain", "groups1", "pages", "v2", "old", "delta", "duckdb", "duckdb-groups", "polars-groups")
+SOON = [("pages", pa.string()), ("delta", pa.float64()), ("duckdb-groups", pa.int32()), ("groups1", pa.uint32()),
+        ("plain", pa.null())]  # fmt: skip
+
+
+def written_by(way: str, kind: pa.DataType) -> bool:
+    return way not in writers.FOREIGN or not (pa.types.is_dictionary(kind) or pa.types.is_null(kind))
+
+
+@pytest.mark.parametrize(
+    ("way", "kind"),
+    [
+        pytest.param(way, kind, marks=[] if (way, kind) in SOON else pytest.mark.full)
+        for way in URI_WAYS
+        for kind in URI_KINDS
+        if written_by(way, kind)
+    ],
+    ids=str,
+)
+def test_spark_below_a_uri(way: str, kind: pa.DataType, spark: Spark, spark_engine_: AnyEngine) -> None:
+    """Spark's own reader of Parquet: every type that it is trusted with, in every encoding."""
+    holds(spark_report(uri_case(way, kind, spark), spark_engine_, 0))
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, marks=[] if k in NOT_BY_URI[:3] else pytest.mark.full) for k in NOT_BY_URI], ids=str
+)
+def test_what_spark_may_stop_at_is_refused_by_type_below_a_uri(
+    kind: pa.DataType, spark: Spark, spark_engine_: AnyEngine
+) -> None:
+    """With all records, with one, and with none. A decimal of too many digits, or a date that Spark takes for a Julian
+    one, would stop its reader in the middle of a release."""
+    case = uri_case("plain", kind, spark)
+    for kept in ((), case.records[:1], case.records):
+        with tempfile.TemporaryDirectory() as folder:
+            source = FileSource(**case.write(kept, Path(folder)))
+            scan = spark_engine_.open(source, Path(folder))
+            (found,) = scan.kinds["x"]
+            assert isinstance(found, Unfit)
+            for made in (derived.Number("x"), derived.Shown("x", None), derived.Identifier("x", whole=False)):
+                with pytest.raises(SourceError, match="below a URI Spark decodes it; on a path that all workers see"):
+                    made.check("x", found, scan.where)
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pytest.param(pa.float64(), marks=pytest.mark.full)], ids=str)
@@ -367,7 +426,7 @@ def no_blank_line(source: Any, **options: Any) -> pa.Table:
     return READ_CSV(io.BytesIO(source.read().removeprefix(b"\n")), **options)
 
 
-READ_CSV, COMPARED, DERIVED = pcsv.read_csv, normalise.compared, stream._derived
+READ_CSV, COMPARED, DERIVED = pcsv.read_csv, normalise.compared, derived.Derived.through
 
 
 def any_case(self: parquet.RowGroup, columns: list[str], repeated: list[str]) -> Iterator[pa.RecordBatch]:
@@ -460,11 +519,16 @@ DEFECTS: list[tuple[str, Callable[..., Any], Case, Any]] = [
     (READERS + "parquet.RowGroup._batches", any_case, chosen(PARQUET, "files-string")[0], Bare()),
     (READERS + "parquet.RowGroup._batches", by_statistics, chosen(PARQUET, "groups3-double")[0], Bare()),
     (READERS + "parquet.RowGroup._batches", pushed_down, chosen(PARQUET, "groups3-double")[0], Bare()),
-    ("discreet.engine.intake.stream._derived", whole_dictionary, chosen(PARQUET, "groups3-string")[0], Bare()),
-    ("discreet.engine.intake.stream._derived", narrow_index, chosen(ARROW, "full-dictionary")[0], Bare()),
+    ("discreet.engine.intake.derived.Derived.through", whole_dictionary, chosen(PARQUET, "groups3-string")[0], Bare()),
+    ("discreet.engine.intake.derived.Derived.through", narrow_index, chosen(ARROW, "full-dictionary")[0], Bare()),
     ("discreet.engine.intake.normalise._utf8", whole_batch, chosen(ARROW, "whole-large_string")[0], Bare()),
     ("discreet.engine.intake.derived.Identifier.of", lossy_id, chosen(ARROW, "whole-int64")[0], Bare()),
-    ("discreet.engine.intake.derived.compared", rounded_first, chosen(ARROW, "whole-decimal256(76, 2)")[0], Bare()),
+    (
+        "discreet.engine.intake.derived.columns.compared",
+        rounded_first,
+        chosen(ARROW, "whole-decimal256(76, 2)")[0],
+        Bare(),
+    ),
 ]
 
 

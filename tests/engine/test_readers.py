@@ -216,10 +216,9 @@ def test_check_tells_how_many_lines_were_left_out(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text('state,sex\n01,1\n02\n02,"2\n10,2,2\n')
     with duckdb_engine() as engine:
         table = taken(engine, TypeAdapter(Source).validate_python("x.csv"), tmp_path, [DOMAIN], Record()).table
-        assert engine.unreadable == 0  # nothing has been read
         for _ in range(2):
+            assert engine.unreadable == 3  # however often it is looked at
             assert sum(batch.num_rows for batch in engine.batches(table)) == 1
-            assert engine.unreadable == 3  # however often it is read
 
 
 def zipped(content: bytes) -> bytes:

@@ -133,6 +133,39 @@ def test_a_frame_is_computed_once(bureau: Bureau, spark: Spark) -> None:
     assert diary.read_text().count("computed") == 2  # once a partition
 
 
+VALUES = {"unit": "record", "domains": {"g": {"values": ["a", "b"]}}, "source": {"f": {"path": ""}},
+          "tables": [{"name": "t", "method": "counts", "by": ["g"], "epsilon": "1"}]}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["plain", "through a view of another session", "in a query of a query"])
+def test_one_value_decides_about_no_other_in_a_frame(bureau: Bureau, spark: Spark, way: str) -> None:
+    """Its files are read by the settings of the session that opened them: there, too, "x is 0" must not be answered
+    from statistics, to which -0.0 is less than 0. Forty records hung on one."""
+    session, other = spark.session, spark.session.newSession()
+    found = []
+    for more in ([], [0.0]):
+        path = bureau.folder / f"{len(more)}.parquet"
+        values = [-0.0] * 40 + [5.0] * 3 + more
+        pq.write_table(pa.table({"x": values, "g": ["a"] * 40 + ["b"] * (3 + len(more))}), path)
+        frame = session.read.parquet(f"file://{path}")
+        if way != "plain":
+            frame.createOrReplaceGlobalTempView("values_of_another")
+            frame = other.table("global_temp.values_of_another")
+        if way == "in a query of a query":
+            frame.createOrReplaceTempView("inner_values")
+            frame = other.sql("SELECT 0.0D AS x, g FROM VALUES 'a', 'b' AS v(g) WHERE g IN "
+                              "(SELECT g FROM inner_values WHERE x = 0.0D)")  # fmt: skip
+        frame = frame.where("x = 0.0")
+        before = [state(used)["settings"] for used in (session, other)]
+        files = bureau.published(VALUES, frame.sparkSession, frame=frame)
+        assert [state(used)["settings"] for used in (session, other)] == before
+        found.append([line.split(",") for line in files["t.simulation.csv"].decode().splitlines()[1:]])
+    session.catalog.dropGlobalTempView("values_of_another")
+    (a, b), (more_a, more_b) = found
+    assert a == more_a
+    assert int(more_b[1]) - int(b[1]) == 1
+
+
 def test_other_sources_are_refused(bureau: Bureau, spark: Spark) -> None:
     with pytest.raises(SourceError, match="pass a DataFrame of the session"):
         bureau.published(FRAME, spark.session, frame=graduates())

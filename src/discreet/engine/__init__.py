@@ -29,7 +29,8 @@ class Engine(Protocol):
         be), and no record has been read."""
 
     def take_in(self, scan: Scan, intake: Intake) -> ibis.Table:
-        """Derived columns of every record, lazily: the only way for confidential values into an engine."""
+        """Derived columns of every record, lazily: the only way for confidential values into an engine. They are read
+        once: what is looked at twice is stored first, or refused, for the source may have changed in between."""
 
     def unchanged(self) -> None:
         """Refuse if the source may have changed since it was read, where the engine might read it again."""

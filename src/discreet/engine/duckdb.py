@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +25,7 @@ from discreet.engine.content import priorities
 from discreet.engine.intake.parallel import taken_in
 from discreet.engine.intake.stream import Intake
 from discreet.engine.readers import open_source
-from discreet.engine.scan import Scan
+from discreet.engine.scan import Scan, read_twice
 from discreet.engine.spans import CELL, Ascending, Kernel, Progress, Spans, quiet
 from discreet.engine.withhold import withhold
 from discreet.engine.workspace import workspace
@@ -90,7 +90,7 @@ class DuckDBEngine:
         return self._backend.table(name)
 
     def unchanged(self) -> None:
-        """Nothing is read twice: what two passes need is stored first."""
+        """Nothing is read twice: a second reading is refused."""
 
     def public(self, table: pa.Table) -> ibis.Table:
         return ibis.memtable(table)
@@ -212,13 +212,14 @@ class DuckDBEngine:
 
 @dataclass(frozen=True)
 class _Rows:
-    """Derived columns as a stream that DuckDB opens anew for every query. It pushes nothing into such a stream but the
-    choice of columns."""
+    """Derived columns as a stream that DuckDB asks for in every query, and gets once: a second reading might find other
+    records. It pushes nothing into such a stream but the choice of columns."""
 
     scan: Scan
     intake: Intake
     refusals: list[DiscreetError]
     halt: threading.Event
+    once: threading.Lock = field(default_factory=threading.Lock)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return pa.RecordBatchReader.from_batches(self.intake.schema, self._batches()).__arrow_c_stream__(
@@ -227,6 +228,8 @@ class _Rows:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
+            if not self.once.acquire(blocking=False):
+                raise read_twice(self.scan.where)
             yield from taken_in(self.intake, self.scan.pieces, self.halt)
         except DiscreetError as error:
             self.refusals.append(error)

@@ -41,6 +41,7 @@ class Records:
     table: ibis.Table
     lookups: tuple[Lookup, ...] = ()
     divided: tuple[Category | Fate, ...] = ()  # of attributes whose columns are in several tables
+    kept: bool = False  # in the engine: it may be looked at as often as one likes
 
     def joined(self, engine: Engine, distinct: bool = True) -> ibis.Table:
         """Records with all their columns. Unless `distinct`, a key that is listed twice gives two records: faster, and
@@ -58,9 +59,11 @@ class Records:
         return table
 
     def stored(self, engine: Engine) -> Records:
-        """One snapshot of every table."""
+        """One snapshot of every table; what is one already stays as it is."""
+        if self.kept:
+            return self
         lookups = tuple(replace(lookup, table=engine.store(lookup.table)) for lookup in self.lookups)
-        return replace(self, table=engine.store(self.table), lookups=lookups)
+        return replace(self, table=engine.store(self.table), lookups=lookups, kept=True)
 
 
 def _columns(lookup: Lookup) -> dict[str, ibis.Value]:

@@ -8,6 +8,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from discreet.errors import EngineError
+
 BATCH_ROWS = 1 << 18
 
 
@@ -27,6 +29,14 @@ class Scan:
     kinds: Mapping[str, frozenset[pa.DataType]]  # one type for each column, or several where files differ
     pieces: Sequence[Piece]
     unreadable: dict[str, int] = field(default_factory=dict)  # lines that are no records, by file, once it was read
+
+
+def read_twice(where: str) -> EngineError:
+    """What an engine says instead of reading a source again: it may have changed, and two tables, or two steps of one,
+    would be of different records."""
+    return EngineError(
+        "would be read a second time", where=where, do="report this: a fault of discreet's, not of the records"
+    )
 
 
 def counting(rows: int) -> pa.RecordBatch:

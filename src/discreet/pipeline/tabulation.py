@@ -46,8 +46,9 @@ def _count(job: Job, engine: Engine, tables: list[Method], key: ReleaseKey) -> l
     counted = grains == {"records"} and not release.strict  # if nothing tells equal records apart
     records = read_records(engine, release, tables, job.frame, inspect=release.strict, counted=counted)
     job.observe("read", 1, 1)
-    if release.strict or len(grains) > 1 or ("observations" in grains and len(tables) > 1):
-        records = records.stored(engine)  # what is looked at is what will be counted
+    looks = bool(by_record) + len(tables) - len(by_record)  # tables of records are counted from one look at them
+    if release.strict or looks > 1 or ("establishments" in grains and records.lookups):
+        records = records.stored(engine)  # every source is read once, and all tables are of that reading
     if release.strict and not audited(engine, release, tables, records).clean:
         raise SourceError(
             "strict mode: records break the declared rules",

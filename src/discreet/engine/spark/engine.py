@@ -12,6 +12,7 @@ from typing import Any
 import ibis
 import pyarrow as pa
 from ibis.backends.pyspark.datatypes import PySparkType
+from ibis.expr.operations import DatabaseTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -19,20 +20,21 @@ from pyspark.sql.types import LongType, StructType
 from pyspark.storagelevel import StorageLevel
 
 from discreet.engine.intake.stream import Intake
-from discreet.engine.scan import Scan
+from discreet.engine.scan import Scan, read_twice
 from discreet.engine.spans import CELL, Kernel, Progress, Spans, quiet
 from discreet.engine.spark.jobs import Jobs, discreetly
+from discreet.engine.spark.places import files_at, literally, uri_of
 from discreet.engine.spark.reading import (
     NO_STATISTICS,
     FrameScan,
+    State,
     chosen,
     files_of,
-    listed,
+    of_files,
     of_frame,
     only,
     quoted,
     states,
-    uri_of,
     without_statistics,
 )
 from discreet.engine.spark.worker import SPAN, Prioritise, ReadPieces, RunKernel, TakeIn, versions
@@ -47,10 +49,14 @@ _SETTINGS = {
     "spark.sql.execution.arrow.useLargeVarTypes": "true",  # texts of any length
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
-    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # no date of a record may stop a release
-    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",  # small tables in few pieces
     "spark.sql.parquet.mergeSchema": "false",
+    "spark.sql.parquet.enableVectorizedReader": "false",  # Parquet's own knows every encoding that a writer may choose
+    "spark.sql.parquet.binaryAsString": "false",  # types are what the files say
+    "spark.sql.legacy.parquet.nanosAsLong": "false",
+    "spark.sql.groupByOrdinal": "true",  # as Ibis writes SQL
+    "spark.sql.orderByOrdinal": "true",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
     **NO_STATISTICS,
 }
 
@@ -71,8 +77,10 @@ class SparkEngine:
         self._kept: list[DataFrame] = []
         self._snapshots: list[Any] = []
         self._sent: list[Any] = []
-        self._uris: list[tuple[str, StructType, list[str]]] = []
-        self._files: list[tuple[list[Path], list[tuple[str, int, int]]]] = []
+        self._uris: list[tuple[str, list[State]]] = []
+        self._files: list[tuple[list[Path], list[State]]] = []
+        self._streams: dict[str, str] = {}  # views that sources are read through, and which source
+        self._read: dict[str, str] = {}
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
@@ -80,7 +88,7 @@ class SparkEngine:
         if isinstance(source, DataFrame):
             # A frame may answer differently each time it is computed: one snapshot, and no way back to its source.
             used = only(source, wanted, "source frame")
-            with without_statistics(source.sparkSession):
+            with without_statistics(source):
                 snapshot = self._jobs.run(lambda: used.localCheckpoint(True, StorageLevel.MEMORY_AND_DISK))
             self._snapshots.append(discreetly(lambda: snapshot._jdf.queryExecution().logical().rdd()))
             return of_frame(self._adopted(snapshot), "source frame")
@@ -91,9 +99,9 @@ class SparkEngine:
                 do="name a Parquet path, or pass a DataFrame of the session; other sources run on DuckDB",
             )
         if (uri := uri_of(source)) is not None:
-            frame = self._scan(uri)
-            self._uris.append((uri, frame.schema, listed(frame)))
-            return of_frame(frame, f"source {uri}")
+            files = files_at(self._session, uri)
+            self._uris.append((uri, files))
+            return of_files(self._scan(uri, files), f"source {uri}")
         scan, paths = files_of(source, base)
         self._files.append((paths, states(paths)))
         return scan
@@ -106,15 +114,15 @@ class SparkEngine:
             tasks = min(len(scan.pieces), max(4 * self._context.defaultParallelism, 1))
             numbers = self._session.range(0, len(scan.pieces), 1, max(tasks, 1))
             taken = numbers.mapInArrow(ReadPieces(intake, tuple(scan.pieces), versions()), schema)
-        return self._view(taken)
+        return self._view(taken, scan.where)
 
-    def _scan(self, uri: str, schema: StructType | None = None) -> DataFrame:
-        """A scan without columns made from folder names. A schema that is known need not be read again."""
+    def _scan(self, uri: str, files: Sequence[State]) -> DataFrame:
+        """A scan of these files and no others, without columns made from folder names."""
         # All files' types are compared: one that has others is refused, not met in the middle.
         reader = self._session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true")
         return discreetly(
-            lambda: (reader if schema is None else reader.schema(schema)).parquet(uri),
-            "does not exist, is not readable as Parquet, or its files disagree about a column's type",
+            lambda: reader.parquet(*(literally(path) for path, _, _ in files)),
+            "is not readable as Parquet by Spark, or its files disagree about a column's type",
             f"source {uri}",
             "check the path as Spark sees it, that every worker can read it, and that all files have one schema",
         )
@@ -135,7 +143,7 @@ class SparkEngine:
     def unchanged(self) -> None:
         """A lost worker's rows are computed again from the source: refuse if its files are not what they were."""
         same = all(states(paths) == before for paths, before in self._files)
-        if not same or any(listed(self._scan(uri, schema)) != before for uri, schema, before in self._uris):
+        if not same or any(files_at(self._session, uri) != before for uri, before in self._uris):
             raise SourceError("changed while it was read", where="source", do="let it rest and run again")
 
     def public(self, table: pa.Table) -> ibis.Table:
@@ -156,7 +164,8 @@ class SparkEngine:
         places = tuple(frame.columns.index(column) for column in columns)
         schema = StructType([*plain.schema.fields]).add(name, LongType())
         ranked = plain.mapInArrow(Prioritise(places, name, self._send(secret), versions()), schema)
-        return self._view(ranked.toDF(*frame.columns, name))
+        lazily = ", ".join(self._read[name] for name in self._sources(table))
+        return self._view(ranked.toDF(*frame.columns, name), lazily)
 
     def map(
         self,
@@ -206,6 +215,10 @@ class SparkEngine:
 
     def _frame(self, table: ibis.Table) -> DataFrame:
         """An expression as a frame, its numbers as wide as Ibis says: Spark takes a small literal for 32 bits."""
+        for name in self._sources(table):
+            if name in self._read:
+                raise read_twice(self._read[name])
+            self._read[name] = self._streams[name]
         wide = {name: PySparkType.from_ibis(kind) for name, kind in table.schema().items() if kind.is_numeric()}
 
         def made() -> DataFrame:
@@ -221,9 +234,16 @@ class SparkEngine:
 
         return discreetly(made)
 
-    def _view(self, frame: DataFrame) -> ibis.Table:
+    def _sources(self, table: ibis.Table) -> list[str]:
+        """The views that a table would read sources through."""
+        return sorted({view.name for view in table.op().find(DatabaseTable) if view.name in self._streams})
+
+    def _view(self, frame: DataFrame, source: str = "") -> ibis.Table:
+        """A name for a frame; if it is a way to read a `source`, for one reading."""
         name = f"discreet_{next(self._names)}"
         discreetly(lambda: frame.createTempView(name))
+        if source:
+            self._streams[name] = source
         return self._backend.table(name)
 
     def _keep(self, frame: DataFrame) -> ibis.Table:

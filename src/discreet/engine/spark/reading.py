@@ -1,19 +1,33 @@
-"""What Spark reads: files by their row groups, as DuckDB's engine does; other sources as frames of Spark."""
+"""What Spark reads: files by their row groups, as DuckDB's engine does; other sources as frames of Spark.
+
+Below a URI Spark decodes values before the intake sees them: only types are read there of which it decodes every value.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.types import to_arrow_type
-from pyspark.sql.types import DataType
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DataType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+)
 
 from discreet.engine import readers
 from discreet.engine.kinds import Unfit
@@ -22,7 +36,7 @@ from discreet.engine.scan import Scan
 from discreet.engine.spark.jobs import discreetly
 from discreet.errors import SourceError
 from discreet.spec import FileSource
-from discreet.words import as_path, is_uri
+from discreet.words import as_path
 
 # No predicate on a value may be answered for many records at once, from what a file or a cache lists of them.
 NO_STATISTICS = {
@@ -33,6 +47,11 @@ NO_STATISTICS = {
     "spark.sql.inMemoryColumnarStorage.partitionPruning": "false",
     "spark.sql.optimizer.runtime.bloomFilter.enabled": "false",
 }
+# Spark's own reader stops at a decimal of more digits than its column declares, and at a date that it takes for one of
+# the Julian calendar and cannot convert; and it takes unsigned numbers of 64 bits for decimals.
+_SAFE = (StringType, BooleanType, ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType)
+
+State = tuple[str, int, int]  # a file, its size and its time of change
 
 
 @dataclass(frozen=True)
@@ -56,7 +75,7 @@ def only_parquet(kind: str, where: str) -> None:
         raise SourceError(f"is {kind}: Spark reads Parquet here", where=where, do="convert it, or run on DuckDB")
 
 
-def states(paths: Sequence[Path]) -> list[tuple[str, int, int]]:
+def states(paths: Sequence[Path]) -> list[State]:
     """Files with their sizes and times of change."""
     try:
         return [(str(path), (state := path.stat()).st_size, state.st_mtime_ns) for path in paths]
@@ -86,6 +105,17 @@ def of_frame(frame: DataFrame, where: str) -> FrameScan:
     return FrameScan(where, kinds, (), {}, frame)
 
 
+def of_files(frame: DataFrame, where: str) -> FrameScan:
+    """Files' columns and types. A type of which one value could stop Spark's reader is refused, whatever is there."""
+    scan = of_frame(frame, where)
+    unsafe = {field.name: field.dataType for field in frame.schema.fields if not isinstance(field.dataType, _SAFE)}
+    return replace(scan, kinds={**scan.kinds, **{name: frozenset([_decoded(kind)]) for name, kind in unsafe.items()}})
+
+
+def _decoded(kind: DataType) -> Unfit:
+    return Unfit(f"{kind.simpleString()} (below a URI Spark decodes it; on a path that all workers see, Arrow does)")
+
+
 def _arrow(kind: DataType) -> pa.DataType:
     try:
         return to_arrow_type(kind, prefers_large_types=True)
@@ -104,31 +134,31 @@ def chosen(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
 
 
 @contextmanager
-def without_statistics(session: SparkSession) -> Iterator[None]:
-    """The settings of a session that is not ours, for as long as a frame of it is computed."""
-    before = {key: session.conf.get(key, None) for key in NO_STATISTICS}
-    for key, value in NO_STATISTICS.items():
-        session.conf.set(key, value)
+def without_statistics(frame: DataFrame) -> Iterator[None]:
+    """The settings of sessions that are not ours, for as long as a frame of theirs is computed."""
+    settings = [session.conf() for session in _sessions(frame)]
+    before = [(conf, key, conf.get(key, None)) for conf in settings for key in NO_STATISTICS]
     try:
+        for conf, key, _ in before:
+            conf.set(key, NO_STATISTICS[key])
         yield
     finally:
-        for key, old in before.items():
-            session.conf.unset(key) if old is None else session.conf.set(key, old)
+        for conf, key, old in before:
+            conf.unset(key) if old is None else conf.set(key, old)
 
 
-def listed(frame: DataFrame) -> list[str]:
-    """The files of a scan with their sizes and times of change, as Spark listed them."""
+def _sessions(frame: DataFrame) -> list[Any]:
+    """The frame's session, and those that its sources were opened in: a file is read by the settings of that one."""
+    plan = discreetly(lambda: frame._jdf.queryExecution().analyzed())
+    found = [frame._jdf.sparkSession()]
+    for part in (plan, *_each(plan.subqueriesAll())):
+        for leaf in _each(part.collectLeaves()):
+            for source in ("relation", "table"):  # of Spark's first and second interface
+                with suppress(Py4JError):  # it reads nothing, or has no session of its own
+                    session = getattr(leaf, source)().sparkSession()
+                    found += [session] * (session is not None and not any(session.equals(other) for other in found))
+    return found
 
-    def files() -> str:
-        leaf = frame._jdf.queryExecution().analyzed().collectLeaves().apply(0)
-        return str(leaf.relation().location().allFiles().mkString("\n"))
 
-    return re.sub(r"access_time=-?\d+", "", discreetly(files)).splitlines()
-
-
-def uri_of(source: FileSource) -> str | None:
-    """Where a source lies, if Spark is to look for it."""
-    if not is_uri(source.path):
-        return None
-    only_parquet(source.format or "parquet", f"source {source.path}")
-    return source.path
+def _each(sequence: Any) -> list[Any]:
+    return [sequence.apply(i) for i in range(sequence.size())]

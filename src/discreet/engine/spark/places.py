@@ -1,0 +1,82 @@
+"""Files below a URI, listed by the rule of local paths: Spark passes over some, and takes a name for a pattern."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from discreet.engine.spark.jobs import discreetly
+from discreet.engine.spark.reading import State, only_parquet
+from discreet.errors import SourceError
+from discreet.spec import FileSource
+from discreet.words import is_uri
+
+_COPIED = "._COPYING_"
+
+
+def uri_of(source: FileSource) -> str | None:
+    """Where a source lies, if Spark is to look for it."""
+    if not is_uri(source.path):
+        return None
+    only_parquet(source.format or "parquet", f"source {source.path}")
+    return source.path
+
+
+def files_at(session: SparkSession, uri: str) -> list[State]:
+    """The files of a URI, in the order of their names: one file; all files below a folder but those in or under names
+    that begin with `.` or `_`; or the files that a pattern matches."""
+    where = f"source {uri}"
+    found = discreetly(
+        lambda: sorted(_files(session, uri)),
+        "cannot be listed",
+        where,
+        "check the path as Spark sees it, and the connector and credentials of its scheme",
+    )
+    if not found:
+        raise SourceError("does not exist", where=where, do="check the path as Spark sees it")
+    for path, size, _ in found:
+        name = path.rsplit("/", 1)[-1]
+        if _hidden(name) or name.endswith(_COPIED):
+            raise SourceError(f"Spark passes over a file of the name {name!r}", where=where, do="rename it")
+        if not size:
+            raise SourceError("is not readable as Parquet: a file is empty", where=where, do="check the file")
+    return found
+
+
+def literally(path: str) -> str:
+    """A path that Spark takes for no pattern."""
+    return re.sub(r"([{}\[\]*?\\])", r"\\\1", path)
+
+
+def _files(session: SparkSession, uri: str) -> Iterator[State]:
+    jvm: Any = session.sparkContext._jvm
+    path = jvm.org.apache.hadoop.fs.Path(uri)
+    system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
+    if not system.exists(path):
+        matched = system.globStatus(path) or ()
+        yield from (_state(file) for file in matched if file.isFile() and not file.getPath().getName().startswith("."))
+        return
+    status = system.getFileStatus(path)
+    if status.isFile():
+        yield _state(status)
+        return
+    depth, below = len(_parts(status)), system.listFiles(path, True)
+    while below.hasNext():
+        file = below.next()
+        if not any(_hidden(part) for part in _parts(file)[depth:]):
+            yield _state(file)
+
+
+def _state(status: Any) -> State:
+    return str(status.getPath().toString()), int(status.getLen()), int(status.getModificationTime())
+
+
+def _parts(status: Any) -> list[str]:
+    return [part for part in str(status.getPath().toUri().getPath()).split("/") if part]
+
+
+def _hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
