@@ -1,5 +1,4 @@
-"""Removing a record changes the reading of no other record: for every reader, type,
-         way of writing and border; and the
+"""Removing a record changes the reading of no other record: for every reader, type, way of writing and border; and the
 test finds every defect of this kind that there has been (`record_laws.py` says what is compared)."""
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from hypothesis import strategies as st
 
 import record_writers as writers
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.intake import derived, normalise, stream
+from discreet.engine.intake import derived, normalise
 from discreet.engine.kinds import Unfit
 from discreet.engine.readers import csvfile, open_source, parquet
 from discreet.spec import FileSource
@@ -367,7 +366,7 @@ def no_blank_line(source: Any, **options: Any) -> pa.Table:
     return READ_CSV(io.BytesIO(source.read().removeprefix(b"\n")), **options)
 
 
-READ_CSV, COMPARED, DERIVED = pcsv.read_csv, normalise.compared, stream._derived
+READ_CSV, COMPARED, DERIVED = pcsv.read_csv, normalise.compared, derived.Derived.through
 
 
 def any_case(self: parquet.RowGroup, columns: list[str], repeated: list[str]) -> Iterator[pa.RecordBatch]:
@@ -460,11 +459,16 @@ DEFECTS: list[tuple[str, Callable[..., Any], Case, Any]] = [
     (READERS + "parquet.RowGroup._batches", any_case, chosen(PARQUET, "files-string")[0], Bare()),
     (READERS + "parquet.RowGroup._batches", by_statistics, chosen(PARQUET, "groups3-double")[0], Bare()),
     (READERS + "parquet.RowGroup._batches", pushed_down, chosen(PARQUET, "groups3-double")[0], Bare()),
-    ("discreet.engine.intake.stream._derived", whole_dictionary, chosen(PARQUET, "groups3-string")[0], Bare()),
-    ("discreet.engine.intake.stream._derived", narrow_index, chosen(ARROW, "full-dictionary")[0], Bare()),
+    ("discreet.engine.intake.derived.Derived.through", whole_dictionary, chosen(PARQUET, "groups3-string")[0], Bare()),
+    ("discreet.engine.intake.derived.Derived.through", narrow_index, chosen(ARROW, "full-dictionary")[0], Bare()),
     ("discreet.engine.intake.normalise._utf8", whole_batch, chosen(ARROW, "whole-large_string")[0], Bare()),
     ("discreet.engine.intake.derived.Identifier.of", lossy_id, chosen(ARROW, "whole-int64")[0], Bare()),
-    ("discreet.engine.intake.derived.compared", rounded_first, chosen(ARROW, "whole-decimal256(76, 2)")[0], Bare()),
+    (
+        "discreet.engine.intake.derived.columns.compared",
+        rounded_first,
+        chosen(ARROW, "whole-decimal256(76, 2)")[0],
+        Bare(),
+    ),
 ]
 
 
