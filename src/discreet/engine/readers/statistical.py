@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from discreet.engine.intake import normalise
 from discreet.engine.kinds import Unfit
-from discreet.engine.readers.frames import objects
+from discreet.engine.readers.objects import objects
 from discreet.engine.scan import Scan, counting
 from discreet.engine.withhold import withhold
 from discreet.errors import SourceError
