@@ -13,6 +13,7 @@ from collections import Counter
 from decimal import Decimal
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas as pd
@@ -28,6 +29,7 @@ SMALL = {
     "frames": {"discreet.engine.readers.frames.BATCH_ROWS": 2},
     "statistical": {"discreet.engine.readers.statistical.CHUNK_ROWS": 2},
 }
+FEW_BYTES = {**SMALL["parquet"], "discreet.engine.readers.parquet.DICTIONARY": 90}  # some row groups have more
 
 # --- CSV ------------------------------------------------------------------------------------------------------------
 
@@ -119,8 +121,49 @@ def arrow_cases() -> list[Case]:
     ]
 
 
+def capacity_cases() -> list[Case]:
+    """As much as an index, an offset or a limit can hold, and more, in pieces that each hold less."""
+    out = []
+    for index, words in ((pa.int8(), 140), (pa.uint8(), 270)):
+        held = records([f"w{i}" for i in range(words)])
+        for way, sink in (("arrow", writers.whole), ("pandas", writers.pandas_arrow)):
+            write = writers.full_dictionaries(index, sink)
+            name, looks = f"full-dictionaries-{index}", ("repeated", "id")
+            out.append(Case(way, name, held, write, looks=looks, distinct=True, traits=("full",)))
+    long = records([*("ab"[i % 2] * (10 * i) for i in range(12)), None, "7", "a"])
+    for way, sink in (("groups3", writers.PARQUET["groups3"]), ("v2", writers.PARQUET["v2"])):
+        out.append(
+            Case(
+                "parquet",
+                f"long-{way}",
+                long,
+                writers.through(sink, pa.string()),
+                FEW_BYTES,
+                distinct=True,
+                traits=(way,),
+            )
+        )
+    return out
+
+
 def parquet_cases() -> list[Case]:
     out = []
+    texts = [value for value in TEXTS if value != "9" * 400]
+    for encoding in ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"):
+        write = writers.through(partial(writers.parquet_noted, encoding=encoding), pa.string())
+        traits = (f"noted {encoding}",)
+        out.append(
+            Case(
+                "parquet",
+                f"noted-{encoding}",
+                records(texts),
+                write,
+                SMALL["parquet"],
+                True,
+                distinct=True,
+                traits=traits,
+            )
+        )
     for kind in filter(_in_parquet, KINDS):
         for way, sink in writers.PARQUET.items():
             foreign = way in writers.FOREIGN
@@ -139,6 +182,10 @@ def other_frames() -> list[Case]:
             out.append(_case("polars", "categories", kind, writers.polars_categories, True))
             out.append(_case("polars", "enum", kind, writers.polars_enum, True))
     out += [_case("relation", "sql", kind, writers.relation, True) for kind in filter(_in_duckdb, KINDS)]
+    for kind in (pa.string(), pa.int64(), pa.uint64(), pa.float64(), pa.date32(), pa.decimal128(38, 0), pa.bool_()):
+        out.append(_case("ibis", "duckdb", kind, writers.ibis_duckdb, True))
+        if kind != pa.date32():  # Ibis itself stops at a day that Polars cannot print
+            out.append(_case("ibis", "polars", kind, writers.ibis_polars, True))
     out += [_case("duckdb", "table", kind, writers.duckdb_file, True) for kind in filter(_in_duckdb, KINDS)]
     return out
 
@@ -148,7 +195,8 @@ def other_frames() -> list[Case]:
 MIXED = (
     None, float("nan"), pd.NA, pd.NaT, "7", 7, 7.0, 7.5, True, False, np.True_, np.int8(7), np.float32(0.1),
     -0.0, float("inf"),
-    2**53 + 1, 10**30, 10**1001, 1e300, 5e-324, Decimal("7"), Decimal("NaN"), dt.date(2026, 1, 31),
+    2**53 + 1, 10**30, 10**1001, 1e300, 5e-324, Decimal("7"), Decimal("NaN"), Decimal("7.00"), Decimal("0E+9"),
+    Decimal("-7.5"), Decimal("1E+1000"), Decimal("1E-999999"), Decimal("sNaN"), UUID(int=7), dt.date(2026, 1, 31),
     dt.datetime(2026, 1, 31), pd.Timestamp("2026-01-31"), np.datetime64("2026-01-31"), b"7", "\ud800", "é", "",
     " ", (1,), 1j,
     "nan", "NULL", np.longdouble("0.1"), np.timedelta64(1, "D"),
@@ -206,6 +254,9 @@ def pandas_cases() -> list[Case]:
         for way, dtype in (("chosen", None), ("categories", "category")):
             held, write = records(values), writers.pandas_of(dtype)
             out.append(Case("pandas", f"{way}-{name}", held, write, SMALL["frames"], False, traits=(way,)))
+    dictionaries = [k for k in KINDS if pa.types.is_dictionary(k) and k.value_type in TEXT_KINDS[:2]]
+    for kind in (*TEXT_KINDS[:2], pa.int64(), pa.float64(), *dictionaries):
+        out.append(_case("pandas", "pieces", kind, writers.pandas_chunked, settings=SMALL["frames"]))
     return out
 
 
@@ -237,6 +288,10 @@ def statistical_cases() -> list[Case]:
         write = partial(writers.stata, dtype=dtype, **labels)
         held, traits = records([*values, 8, 9]), (f"labels of {dtype}",)
         out.append(Case("stata", f"labels-{dtype}", held, write, SMALL["statistical"], traits=traits))
+    shared = {"variable_value_labels": {"x": {7: "a", 8: "a", 9: "7"}}}  # several codes, one label
+    write = partial(writers.stata, dtype="Int32", **shared)
+    held = records([7, 8, 9, None])
+    out.append(Case("stata", "shared-labels", held, write, SMALL["statistical"], distinct=True, traits=("shared",)))
     for version in (114, 117, 118, 119):
         for dtype, values in (("float64", floats), ("int32", (0, 7, -1, 2**31 - 101))):
             write = partial(writers.stata_by_pandas, dtype=dtype, version=version)
@@ -247,8 +302,8 @@ def statistical_cases() -> list[Case]:
 
 
 ALL = {
-    "csv": csv_cases, "arrow": arrow_cases, "parquet": parquet_cases, "frames": other_frames, "pandas": pandas_cases,
-    "statistical": statistical_cases,
+    "csv": csv_cases, "arrow": arrow_cases, "capacity": capacity_cases, "parquet": parquet_cases,
+    "frames": other_frames, "pandas": pandas_cases, "statistical": statistical_cases,
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import ibis
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -46,6 +47,31 @@ def chunked(table: pa.Table, _: Path) -> pa.Table:
     if pa.types.is_dictionary(table.schema.field("x").type):
         pieces = [_own_dictionary(piece) for piece in pieces]
     return pa.concat_tables([table.slice(0, 0), *pieces, table.slice(0, 0)])
+
+
+def full_dictionaries(index: pa.DataType, sink: Sink) -> Write:
+    """In pieces whose dictionaries have as many entries as their indices can count: words of their own, and others that
+    nobody uses. Put together they would need a longer index."""
+    most = 1 << (index.bit_width - pa.types.is_signed_integer(index))
+
+    def write(kept: Sequence[Record], folder: Path) -> Any:
+        pieces = []
+        for i in range(0, max(len(kept), 1), most - 1):
+            piece = kept[i : i + most - 1]
+            entries = [r.x for r in piece] + [f"unused {i} {j}" for j in range(most - len(piece))]
+            places = pa.array(range(len(piece)), index)
+            pieces.append(
+                pa.table(
+                    {
+                        "tag": pa.array([r.tag for r in piece], pa.string()),
+                        "x": pa.DictionaryArray.from_arrays(places, pa.array(entries, pa.string())),
+                        "y": pa.array([r.y for r in piece], pa.string()),
+                    }
+                )
+            )
+        return sink(pa.concat_tables(pieces), folder)
+
+    return write
 
 
 def _own_dictionary(piece: pa.Table) -> pa.Table:
@@ -106,6 +132,28 @@ def pandas_of(dtype: Any) -> Write:
     return write
 
 
+def pandas_arrow(table: pa.Table, _: Path) -> pd.DataFrame:
+    """Columns of Arrow's in pandas, in the same pieces."""
+    return pd.DataFrame(
+        {
+            name: pd.Series(c, dtype=pd.ArrowDtype(c.type))
+            for name, c in zip(table.column_names, table.columns, strict=True)
+        }
+    )
+
+
+def pandas_chunked(table: pa.Table, folder: Path) -> pd.DataFrame:
+    return pandas_arrow(chunked(table, folder), folder)
+
+
+def ibis_duckdb(table: pa.Table, _: Path) -> Any:
+    return ibis.duckdb.connect().create_table("t", table)
+
+
+def ibis_polars(table: pa.Table, folder: Path) -> Any:
+    return ibis.polars.connect({"t": polars(table, folder)}).table("t")
+
+
 # --- Parquet --------------------------------------------------------------------------------------------------------
 
 
@@ -130,6 +178,13 @@ def parquet_delta(table: pa.Table, folder: Path, texts: str) -> str:
     own = "DELTA_BINARY_PACKED" if pa.types.is_integer(kind) else "BYTE_STREAM_SPLIT" if kind == pa.float64() else own
     encodings = {"tag": texts, "x": own, "y": texts}
     return parquet(table, folder, use_dictionary=False, column_encoding=encodings, row_group_size=5)
+
+
+def parquet_noted(table: pa.Table, folder: Path, encoding: str) -> str:
+    """Dictionaries to whoever wrote them, and an encoding that Arrow makes none of."""
+    noted = table.set_column(1, "x", table.column("x").cast(pa.string()).dictionary_encode())
+    encodings = {"x": encoding, "tag": "PLAIN", "y": "PLAIN"}
+    return parquet(noted, folder, use_dictionary=False, column_encoding=encodings, row_group_size=5)
 
 
 def parquet_files(table: pa.Table, folder: Path, rows: int = 3, **options: Any) -> str:

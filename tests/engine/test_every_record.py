@@ -1,5 +1,4 @@
-"""Removing a record changes the reading of no other record: for every reader, type,
-         way of writing and border; and the
+"""Removing a record changes the reading of no other record: for every reader, type, way of writing and border; and the
 test finds every defect of this kind that there has been (`record_laws.py` says what is compared)."""
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ from record_cases import (
     CSV,
     SMALL,
     arrow_cases,
+    capacity_cases,
     csv_cases,
     other_frames,
     pandas_cases,
@@ -201,6 +201,11 @@ def test_pandas_in_halves(case: Case) -> None:
     holds(split(case, Bare()))
 
 
+@pytest.mark.parametrize("case", named(capacity_cases(), False))
+def test_capacity_in_halves(case: Case) -> None:
+    holds(split(case, Bare()))
+
+
 @pytest.mark.parametrize("case", named(STATISTICAL, False))
 def test_sas_and_stata_in_halves(case: Case) -> None:
     holds(split(case, Bare()))
@@ -233,7 +238,8 @@ POSTGRES = {
     "'inf'", "5e-324", "7.5"],
     "date": ["NULL", "'2026-01-31'", "'infinity'", "'-infinity'", "'4713-01-01 BC'", "'5874897-12-31'"],
     "numeric": ["NULL", "7", "'nan'", "1e40", "0.10"], "numeric(20,0)": ["NULL", "7", "99999999999999999999"],
-    "timestamp": ["NULL", "'2026-01-31'", "'infinity'"], "char(3)": ["NULL", "'7'"], "uuid": ["NULL",
+    "timestamp": ["NULL", "'2026-01-31'", "'infinity'"],
+    "char(3)": ["NULL", "'7'", "'7 '", "'  7'", "''"], "bpchar": ["NULL", "'7'", "'7 '"], "uuid": ["NULL",
     "'00000000-0000-0000-0000-00000000000A'", "'a0eebc999c0b4ef8bb6d6bb9bd380a11'"],
     "bytea": ["NULL", "'\\xff'"],
 }  # fmt: skip

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 
 import duckdb
@@ -11,6 +12,7 @@ import pytest
 from readings import Row, category, each_alone, readings, released, uses
 
 from discreet.engine.intake.derived import Derived, Identifier, Number, Shown
+from discreet.engine.readers.postgres import _CODECS, _decoded
 from discreet.errors import SourceError
 from postgres_server import Server
 
@@ -18,10 +20,10 @@ from postgres_server import Server
 class Tables:
     """A database of some encoding, and tables in it, made of SQL."""
 
-    def __init__(self, server: Server, encoding: str) -> None:
+    def __init__(self, server: Server, encoding: str, name: str = "in") -> None:
         from adbc_driver_postgresql import dbapi
 
-        self.connect, name = dbapi.connect, f"in_{encoding.lower()}"
+        self.connect, name = dbapi.connect, f"{name}_{encoding.lower()}"
         with closing(self.connect(server.url(), autocommit=True)) as connection, connection.cursor() as cursor:
             cursor.execute(
                 f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
@@ -54,7 +56,13 @@ def others(server: Server) -> dict[str, Tables]:
 ODD = {  # a text that UTF-8 lacks, or that is none, and what becomes of it
     "SQL_ASCII": (r"E'\xff\xfe'", ""),
     "LATIN1": (r"E'\xe4'", "ä"),
-    "EUC_JP": (r"convert_from('\x8fa2b7', 'EUC_JP')", b"\x8f\xa2\xb7".decode("euc_jp")),
+    "EUC_JP": (r"convert_from('\x8fa2b7', 'EUC_JP')", ""),  # Python reads it as ~, which has a byte of its own
+}
+# Two ways to write what Python reads alike: another person each, of whom one at most is read.
+TWICE = {
+    "EUC_JP": [r"E'7~'", r"E'7\x8f\xa2\xb7'", r"E'\xb0\xa1'"],
+    "EUC_KR": [r"E'\xb0\xa1'", r"E'\xa4\xd4\xa4\xa1\xa4\xbf\xa4\xd4'", r"E'\xb0\xa2'"],
+    "EUC_JIS_2004": [r"E'\xaa\xa2'", r"E'\x8f\xa2\xaf'", r"E'\xb0\xa1'"],
 }
 
 
@@ -66,6 +74,43 @@ def test_texts_that_the_client_cannot_hold(others: dict[str, Tables], encoding: 
     assert rows[0] == (0, "ok")
     assert rows[2:] == [(None, None), (None, "7x")]
     assert (rows[1][1] or "").rstrip() == becomes
+
+
+@pytest.mark.parametrize("encoding", TWICE)
+def test_two_texts_of_a_database_are_never_one_person(server: Server, encoding: str) -> None:
+    """They are two keys to PostgreSQL, and were one person here, whose records pushed out each other."""
+    tables = _twice(server, encoding)
+    made = (Identifier("s", whole=False),)
+    rows = each_alone(TWICE[encoding], lambda values: tables.rows("text PRIMARY KEY", values, made))
+    known = [text for (text,) in rows if text is not None]
+    assert len(known) == len(set(known)) == 2
+    assert rows[2] == ("亜" if encoding != "EUC_KR" else "각",)
+
+
+@cache
+def _twice(server: Server, encoding: str) -> Tables:
+    return Tables(server, encoding, "twice")
+
+
+def _units() -> Iterator[bytes]:
+    """All sequences of one and two bytes, of three that a code beyond the usual is made of, and what Korean syllables
+    can be put together of."""
+    ranks = [bytes([a]) for a in range(256)]
+    yield from ranks
+    yield from (a + b for a in ranks for b in ranks)
+    yield from (lead + a + b for lead in (b"\x8e", b"\x8f") for a in ranks[128:] for b in ranks[128:])
+    jamo = [b"\xa4" + bytes([i]) for i in (0xA1, 0xA4, 0xBF, 0xC0, 0xD4)]
+    yield from (b"\xa4\xd4" + a + b + c for a in jamo for b in jamo for c in jamo)
+
+
+@pytest.mark.parametrize("encoding", [name for name, codec in _CODECS.items() if codec is not None])
+def test_no_two_sequences_of_bytes_are_one_text(encoding: str) -> None:
+    codec, seen = _CODECS[encoding], dict[str, bytes]()
+    for unit in _units():
+        for value in (unit, b"7" + unit):
+            if (text := _decoded(value, str(codec))) is not None:
+                assert seen.setdefault(text, value) == value, (text, seen[text], value)
+    assert len(seen) >= 2 * 128 + 100  # ASCII, and letters
 
 
 def test_the_clients_own_encoding_changes_nothing(others: dict[str, Tables], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +132,33 @@ def test_one_byte_that_is_no_text(utf8: Tables) -> None:
     rows = each_alone(values, lambda vs: utf8.rows('"char"', vs, uses("s")))
     assert rows[:2] == [(None, "o"), (1, "7")]
     assert rows[3] == (None, None)
+
+
+@pytest.mark.parametrize("kind", ["char(3)", "bpchar", "character(5)", "padded"])
+def test_blanks_at_the_end_of_a_padded_text_make_no_other(utf8: Tables, kind: str) -> None:
+    """To SQL they make no difference in these types: 'a' and 'a  ' were two ids, and '7' no code."""
+    utf8.run("DROP TABLE IF EXISTS t", "DROP DOMAIN IF EXISTS padded", "CREATE DOMAIN padded AS char(4)")
+    values = ["'7'", "'7  '", "' 7'", "''", "NULL", "'é '"]
+    rows = each_alone(values, lambda vs: utf8.rows(kind, vs, uses("s", id="s")))
+    assert [row[1] for row in rows] == ["7", "7", " 7", "", None, "é"]
+    assert rows[0] == rows[1] == (1, "7", "7")
+
+
+@pytest.mark.parametrize("kind", ["text", "varchar(5)"])
+def test_blanks_at_the_end_of_other_texts_are_theirs(utf8: Tables, kind: str) -> None:
+    assert utf8.rows(kind, ["'7'", "'7 '"], (Identifier("s", whole=False),)) == [("7",), ("7 ",)]
+
+
+@pytest.mark.parametrize("name", ["numeric", "bpchar", "uuid", "int4"])
+def test_a_type_of_somebodys_own_is_not_taken_for_postgresqls(utf8: Tables, name: str) -> None:
+    """An enumeration called numeric was read as numbers: the query stopped, whatever the table held."""
+    utf8.run("DROP TABLE IF EXISTS t", f'DROP TYPE IF EXISTS public."{name}"')
+    utf8.run(f"CREATE TYPE public.\"{name}\" AS ENUM ('7', '7.0', 'ok ')")
+    try:
+        rows = utf8.rows(f'public."{name}"', ["'7'", "'7.0'", "'ok '", "NULL"], uses("s", id="s"))
+        assert [row[1:] for row in rows] == [("7", "7"), ("7.0", "7.0"), ("ok ", "ok "), (None, None)]
+    finally:
+        utf8.run("DROP TABLE IF EXISTS t", f'DROP TYPE public."{name}"')
 
 
 def test_numeric_is_a_value_and_no_identifier(utf8: Tables) -> None:

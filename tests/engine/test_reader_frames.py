@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import ibis
 import numpy as np
@@ -18,6 +19,7 @@ from readings import Row, category, each_alone, readings, released, uses
 
 from discreet.binning import Bins
 from discreet.engine.intake.derived import Bin, Identifier, Number, Shown
+from discreet.engine.readers import open_source
 from discreet.errors import SourceError
 
 
@@ -48,6 +50,22 @@ class Day(dt.date):
         raise RuntimeError
 
 
+class Exact(Decimal):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+    __format__ = is_finite = __eq__ = __bool__ = __str__  # type: ignore[assignment]
+    __hash__ = Decimal.__hash__
+
+
+class Named(UUID):
+    def __str__(self) -> str:
+        raise RuntimeError
+
+    __eq__ = __str__  # type: ignore[assignment]
+    __hash__ = UUID.__hash__
+
+
 class Nobody:
     @property
     def __class__(self) -> Any:  # type: ignore[override]
@@ -61,7 +79,12 @@ class Nobody:
 
 ODD: list[tuple[Any, str | None]] = [
     (10**5000, None), (-(10**5000), None), (2**70, str(2**70)), ([1], None), ({}, None), (np.array([1, 2]), None),
-    (np.longdouble(1.5), None), (1j, None), ("\ud800", None), (b"x", None), (Decimal("1.0"), None),
+    (np.longdouble(1.5), None), (1j, None), ("\ud800", None), (b"x", None), (Decimal("1.0"), "1"),
+    (Decimal("-0.00"), "0"), (Decimal("12.50"), "12.5"), (Decimal("7E+3"), "7000"), (Decimal(10**999), str(10**999)),
+    (Decimal(10**1000), None), (Decimal("1E-1001"), None), (Decimal("1E+999999999"), None), (Decimal("NaN"), None),
+    (Decimal("sNaN"), None), (Decimal("-Infinity"), None), (Exact("7.00"), "7"),
+    (UUID("A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"), "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
+    (Named(int=7), str(UUID(int=7))), (UUID.__new__(UUID), None),
     (dt.datetime(2020, 1, 1), None), (pd.Timestamp("2020"), None), (pd.NA, None), (pd.NaT, None), (Text("ok"), "ok"),
     (Whole(7), "7"), (Real(2.5), "2.5"), (Real(7), "7"), (Day(2020, 1, 31), "2020-01-31"), (Nobody(), None),
     (np.datetime64("2020-01-31"), "2020-01-31"), (np.datetime64("2020-01-31T00:00:00.000000001"), None),
@@ -103,6 +126,72 @@ def test_real_numbers_among_objects_are_those_of_a_column_of_real_numbers() -> N
     assert [rows[i] for i in reals] == readings(series([float.__pos__(LARGE[i][0]) for i in reals], "float64"), made)
     several = pd.DataFrame({"s": pd.Series([LARGE[i][0] for i in (0, 3, 5, 14)], dtype=object).astype("category")})
     assert readings(several, made) == [rows[i] for i in (0, 3, 5, 14)]
+
+
+def test_equal_numbers_are_one_id_and_others_are_not() -> None:
+    """Decimals of Python were missing, each of them; 7, 7.0 and 7.00 are one person, 7 and 7.1 are two."""
+    values = [7, Decimal("7"), Decimal("7.0"), Decimal("7.00"), Decimal("0.7E+1"), 7.0, "7"]
+    found = readings(objects(values), (Identifier("s", whole=False),))
+    assert set(found) == {("7",)}
+    long = [10**40, 10**40 + 1, Decimal(10**40), Decimal(10**40 + 1), Decimal("7." + "0" * 60 + "1")]
+    found = readings(objects(long), (Identifier("s", whole=False),))
+    assert len(set(found)) == 3
+    assert found[:2] == found[2:4]
+
+
+def test_decimals_among_objects_are_values() -> None:
+    values = [Decimal("7.50"), Decimal("1e-7"), Decimal("-0"), Decimal("7"), Decimal("NaN")]
+    made = (Number("s"), Bin("s", Bins((0, 2, 5, 9))))
+    assert readings(objects(values), made) == [(7.5, 2), (1e-7, 0), (0.0, 0), (7.0, 2), (None, None)]
+
+
+@pytest.mark.parametrize("dtype", ["longdouble", "float16", "float32"])
+def test_real_numbers_raise_nothing_whatever_numpy_was_told(dtype: str) -> None:
+    """A long double beyond all doubles is infinite, and none: NumPy's warning stopped whoever makes errors of them."""
+    longer = [np.finfo(np.longdouble).max, np.longdouble(5e-324) / 2] if dtype == "longdouble" else []
+    values = np.array([7, 1.5, np.inf, np.nan, *longer], np.longdouble).astype(dtype)
+    with np.errstate(all="raise"):
+        found = readings(pd.DataFrame({"s": values}), (Number("s"),))
+    assert found == [(7.0,), (1.5,), (None,), (None,), (None,), (0.0,)][: len(values)]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+)
+def test_pieces_of_a_column_of_pandas_are_read_where_they_lie(kind: pa.DataType) -> None:
+    """Put together, texts of more than 2 GiB or dictionaries of more than 127 words stopped the release."""
+    pieces = [["ok", "7"], [], ["7"], [None, "x", "ok"]]
+    made = [pa.array(words, pa.string()) for words in pieces]
+    made = (
+        [m.dictionary_encode().cast(kind) for m in made]
+        if pa.types.is_dictionary(kind)
+        else [m.cast(kind) for m in made]
+    )
+    frame = pd.DataFrame({"s": pd.Series(pa.chunked_array(made, kind), dtype=pd.ArrowDtype(kind)), "other": range(6)})
+    (piece,) = open_source(frame, Path()).pieces
+    batches = [batch for batch in piece.read(("other", "s")) if batch.num_rows]
+    assert [batch.num_rows for batch in batches] == [2, 1, 3]
+    for batch, own in zip(batches, (made[0], made[2], made[3]), strict=True):
+        mine, theirs = ([b.address for b in array.buffers()[1:] if b] for array in (batch.column("s"), own))
+        assert mine == theirs
+    assert [row[1] for row in readings(frame, uses("s"))] == ["ok", "7", "7", None, "x", "ok"]
+
+
+def test_128_words_of_an_index_of_8_bits_stop_nothing(tmp_path: Path) -> None:
+    def frame(words: int) -> pd.DataFrame:
+        pieces = [[f"a{i}" for i in range(64)], [f"b{i}" for i in range(words - 64)]]
+        kind = pa.dictionary(pa.int8(), pa.string())
+        held = pa.chunked_array([pa.array(w).dictionary_encode().cast(kind) for w in pieces])
+        return pd.DataFrame({"s": pd.Series(held, dtype=pd.ArrowDtype(kind))})
+
+    assert released(tmp_path / "127", frame=frame(127)) == released(tmp_path / "128", frame=frame(128))
+
+
+@pytest.mark.full
+def test_more_than_2_gib_of_text_in_a_column_of_pandas() -> None:
+    held = pa.chunked_array([*(pa.array(["a" * (64 << 20)] * 4) for _ in range(9)), pa.array(["ok"])])
+    frame = pd.DataFrame({"s": pd.Series(held, dtype=pd.ArrowDtype(pa.string()))})
+    assert readings(frame, (uses("s")[0], Identifier("s", whole=False))) == [*[(None, None)] * 36, (0, "ok")]
 
 
 def test_categories_of_several_kinds() -> None:

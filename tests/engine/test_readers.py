@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import csv
 import datetime
 import gzip
 import io
@@ -20,13 +21,18 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pyreadstat
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import TypeAdapter
 from sas_writer import write_sas7bdat
 
+import discreet
 from discreet.domain import Domain
 from discreet.engine.duckdb import duckdb_engine
+from discreet.engine.readers import csvfile
 from discreet.engine.tabulate import count_cells, keep_records
 from discreet.errors import SourceError
+from discreet.pipeline.check import lines as lines_of
 from discreet.privacy.unit import Record
 from discreet.spec import Source, ValuesDomain
 from engines import read, taken
@@ -63,6 +69,31 @@ def test_parquet_file_folder_and_glob(tmp_path: Path) -> None:
     pq.write_table(TABLE, tmp_path / "all.parquet")
     for path in ("all.parquet", "parts", "parts/**/*.parquet"):
         assert cells(path, tmp_path) == EXPECTED, path
+
+
+LEFT_OVER = (".ipynb_checkpoints/a.parquet", "_temporary/0/attempt_1/a.parquet", "_SUCCESS", "x/_staging/y/a.parquet",
+             "x/.hidden/a.parquet", "x/_a.parquet", ".a.parquet.crc")  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEFT_OVER)
+def test_what_programs_leave_in_a_folder_is_no_record(tmp_path: Path, name: str) -> None:
+    """Files of a task that failed were read, and each of their records counted twice."""
+    (tmp_path / "_parts" / "x").mkdir(parents=True)
+    pq.write_table(TABLE, tmp_path / "_parts" / "x" / "a.parquet")
+    path = tmp_path / "_parts" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(TABLE, path)
+    for source in ("_parts", "_parts/**", "_parts/**/*.parquet"):
+        assert cells({"path": source, "format": "parquet"}, tmp_path) == EXPECTED
+
+
+def test_what_begins_with_a_mark_is_read_where_the_declaration_says_so(tmp_path: Path) -> None:
+    (tmp_path / ".cache" / "_raw").mkdir(parents=True)
+    pq.write_table(TABLE, tmp_path / ".cache" / "_raw" / "_a.parquet")
+    for source in (".cache/_raw/_a.parquet", ".cache/_raw/_*.parquet", ".cache/_r*/_a*"):
+        assert cells({"path": source, "format": "parquet"}, tmp_path) == EXPECTED
+    with pytest.raises(SourceError, match="does not exist"):
+        cells({"path": ".cache", "format": "parquet"}, tmp_path)
 
 
 def test_csv_keeps_leading_zeros(tmp_path: Path) -> None:
@@ -286,6 +317,53 @@ def test_a_packed_file_that_calls_itself_csv_is_refused_by_its_packer(tmp_path: 
     for name in ("x.csv", "y.csv.gz"):
         with pytest.raises(SourceError, match=f"{name} is not CSV, but packed by .*Unpack it"):
             cells(name, tmp_path)
+
+
+def test_check_counts_lines_that_end_inside_an_open_quote_apart(tmp_path: Path) -> None:
+    """A field with a line break makes two lines of its record, and whatever the second holds is a record of its own."""
+    lines = ['state,sex', '"01",1', '"02', '01",1', '"a""', 'x,"', '"02"x,1', '02', '"01"",2', '10,"2"']  # fmt: skip
+    (tmp_path / "x.csv").write_text("\n".join(lines))
+    spec = {"release": "r", "asset": "a", "source": {"x": str(tmp_path / "x.csv")}, "unit": "record",
+            "domains": {"state": {"values": ["01", "10"], "undeclared": "other"}},
+            "tables": [{"name": "t", "method": "counts", "by": ["state"], "epsilon": "1"}]}  # fmt: skip
+    release = discreet.release(spec)
+    found = release.check()
+    assert (found.records, found.unreadable, found.unclosed) == (3, 6, 4)
+    said = "\n".join(lines_of(found, release.spec))
+    assert "2 lines with broken quotes or another number of fields left out" in said
+    assert "4 lines with an open quote at the end left out  <-- the file may have records over several lines" in said
+
+
+@pytest.mark.parametrize("limit", [0, 10, 1 << 20])
+def test_the_length_of_a_quoted_field_is_nobody_elses_limit(tmp_path: Path, limit: int) -> None:
+    """Python's reader leaves out fields of more than 131,072 letters, or of more than any library says."""
+    before = csv.field_size_limit(limit)
+    try:
+        for note in ("", "é" * 20, "x" * 200_000):
+            (tmp_path / "x.csv").write_text(f'"note",state,sex\n"{note}",01,1\n"",02,1\n,02,2\n"",10,2\n')
+            assert cells("x.csv", tmp_path) == EXPECTED
+        assert csv.field_size_limit() == limit
+    finally:
+        csv.field_size_limit(before)
+
+
+PIECES = st.lists(st.sampled_from(['"', '""', "|", "a", " ", "é", "\x00", "\\"]), max_size=9).map("".join)
+
+
+@given(PIECES, st.sampled_from('|,;"\t ]^-\\.a'.replace('"', "")))
+@settings(max_examples=500)
+def test_fields_of_a_line_are_those_that_pythons_reader_finds(line: str, delimiter: str) -> None:
+    line = line.replace("|", delimiter)
+    try:
+        (expected,) = list(csv.reader([line], delimiter=delimiter, strict=True)) if line else [[""]]
+    except csv.Error:
+        expected = []
+    assert csvfile._quoted(line.encode(), delimiter) == [text.encode() or None for text in expected]
+    if not expected:
+        with pytest.raises(csv.Error) as refusal:
+            next(csv.reader([line], delimiter=delimiter, strict=True))
+        unclosed = csvfile._grammar(delimiter)[1].fullmatch(line.encode()) is not None
+        assert unclosed == ("unexpected end of data" in str(refusal.value))
 
 
 def test_csv_in_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -282,3 +282,21 @@ def test_tables_that_are_looked_up_count_as_given_and_the_guarantee_says_so(offi
     assert "count as given" not in str(
         discreet.release(spec, ledger=discreet.ledger(office.folder / "l.sqlite")).plan()
     )
+
+
+@pytest.mark.parametrize("column", ["person_id", "worker"])
+def test_labels_are_no_ids(office: Office, column: str) -> None:
+    """Two codes with one label were one person, or one key: a label says what a code means, not whom."""
+    path = office.folder / "x.dta"
+    frame = pd.DataFrame({"person_id": [1, 2, 3], "worker": [1, 2, 2], "place": [7, 8, 8]}, dtype="int32")
+    labels = {column: {1: "both", 2: "both", 3: "3"}, "place": {7: "farm", 8: "shop"}}
+    pyreadstat.write_dta(frame, str(path), variable_value_labels=labels)
+    jobs = {"path": str(path), "labels": "text"}
+    codes = {"place": ["farm", "shop"]}
+    found = office.run(jobs, codes=codes)
+    assert found.occupied() == {("farm",): 1, ("shop",): 2}, (found.refused, found.stopped)
+    workers = pa.table({"worker": [1, 2], "sex": ["1", "2"]})
+    frames = {"workers": workers}
+    found = office.run({"jobs": jobs, "workers": ""}, frame=frames, codes={**codes, "sex": ["1", "2"]},
+                       more={"join": {"workers": "worker"}})  # fmt: skip
+    assert found.occupied() == {("farm", "1"): 1, ("shop", "2"): 2}, (found.refused, found.stopped)

@@ -99,6 +99,7 @@ class Audit:
     lookups: tuple[LookupAudit, ...] = ()
     records_of_heavy: int = 0  # all records of entities that have too many
     divided: int = 0  # establishments that lie in more than one cell of a table
+    unclosed: int = 0  # unreadable lines that end inside an open quote
 
     @property
     def clean(self) -> bool:
@@ -159,6 +160,7 @@ def audit(
     return Audit(
         records=only_number(engine, table.aggregate(n=number_of(table))),
         unreadable=engine.unreadable,
+        unclosed=getattr(engine, "unclosed", 0),  # an engine that reads no CSV has no such lines
         without_entity=without,
         heavy_entities=heavy,
         records_over=over,

@@ -80,6 +80,11 @@ class DuckDBEngine:
     def unreadable(self) -> int:
         return sum(sum(scan.unreadable.values()) for scan in self._scans)
 
+    @property
+    def unclosed(self) -> int:
+        """How many of these lines end inside an open quote."""
+        return sum(sum(scan.unclosed.values()) for scan in self._scans)
+
     def open(self, source: Any, base: Path, wanted: Collection[str] = ()) -> Scan:  # noqa: ARG002 - it reads no others
         self._scans.append(open_source(source, base))
         return self._scans[-1]

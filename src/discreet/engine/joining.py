@@ -115,6 +115,8 @@ def take_in(
     """Every table reduced to its derived columns: records (the first table) and what they are looked up in, each by its
     key. `counted`: equal records are put together, where nothing tells them apart. Refused by names and types alone."""
     wanted = list(wanted)
+    named = dict.fromkeys([*keys.values(), *([entity] if entity is not None else [])])
+    scans = {name: scan.as_codes(named) for name, scan in scans.items()}
     first, *further = scans
     columns = [column for made in wanted for column in made.reads] + ([entity] if entity is not None else [])
     owner = _owners(scans, keys, dict.fromkeys(columns))
@@ -126,7 +128,7 @@ def take_in(
         )
     _check(scans, owner, wanted)
     wanted = [part for made in wanted for part in _apart(made, owner, first)]
-    ids = {key: _identifier(scans, key) for key in dict.fromkeys([*keys.values(), *([entity] if entity else [])])}
+    ids = {key: _identifier(scans, key) for key in named}
     own: dict[str, dict[str, Derived]] = {name: {} for name in scans}
     divided: list[Category | Fate] = []
     for made in wanted:

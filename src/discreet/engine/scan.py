@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,6 +29,12 @@ class Scan:
     kinds: Mapping[str, frozenset[pa.DataType]]  # one type for each column, or several where files differ
     pieces: Sequence[Piece]
     unreadable: dict[str, int] = field(default_factory=dict)  # lines that are no records, by file, once it was read
+    unclosed: dict[str, int] = field(default_factory=dict, kw_only=True)  # those of them that end inside an open quote
+    uncoded: Callable[[Collection[str]], Scan] | None = field(default=None, kw_only=True, repr=False)
+
+    def as_codes(self, columns: Collection[str]) -> Scan:
+        """The same source, without labels in the place of some columns' codes."""
+        return self if self.uncoded is None else self.uncoded(columns)
 
 
 def read_twice(where: str) -> EngineError:

@@ -99,8 +99,14 @@ def _values(found: Audit) -> list[str]:
 def lines(found: Audit, release: Release, examples: bool = False) -> list[str]:
     """The audit in words, one line a rule."""
     out = [MARK, f"{found.records:,} records read from {release.describe_source()}"]
-    if found.unreadable:
-        out.append(f"{plural(found.unreadable, 'line')} with broken quotes or another number of fields left out")
+    if broken := found.unreadable - found.unclosed:
+        out.append(f"{plural(broken, 'line')} with broken quotes or another number of fields left out")
+    if found.unclosed:
+        out.append(
+            f"{plural(found.unclosed, 'line')} with an open quote at the end left out  <-- the file may have records "
+            "over several lines, and what follows a line break is read as a record of its own: export it with line "
+            "breaks replaced, or as Parquet"
+        )
     if release.unit.entity is not None:
         column = release.unit.entity
         out.append(f"{column}: {found.without_entity:,} records without one are dropped")

@@ -124,7 +124,7 @@ def absent(values: pa.Array) -> pa.Array:
     """Whether there is no value at all: none, not a number, or text that is not UTF-8."""
     kind = values.type
     if pa.types.is_dictionary(kind):
-        return absent(values.dictionary_decode())
+        return pc.fill_null(absent(values.dictionary).take(values.indices), True)
     if kind == OBJECTS:
         return pc.and_(*(absent(pc.struct_field(values, i)) for i in range(2)))
     if is_text(kind):

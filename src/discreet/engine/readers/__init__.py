@@ -7,6 +7,8 @@ value, never on another record; what it becomes is decided by the intake, the sa
 from __future__ import annotations
 
 import glob
+from collections.abc import Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -49,11 +51,13 @@ def _files(source: FileSource, base: Path) -> Scan:
 def find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
     """The files behind a path, folder or glob, in name order, and their common format."""
     if path.is_dir():
-        found = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith((".", "_")))
+        found = [p for p in sorted(path.rglob("*")) if p.is_file() and _is_data(p.relative_to(path).parts)]
     elif path.is_file():
         found = [path]
     else:
-        found = [Path(p) for p in sorted(glob.glob(str(path), recursive=True)) if Path(p).is_file()]  # noqa: PTH207
+        said = [part for part in path.parts if part.startswith((".", "_"))]
+        listed = (Path(p) for p in sorted(glob.glob(str(path), recursive=True)))  # noqa: PTH207
+        found = [p for p in listed if p.is_file() and _is_data(p.parts, said)]
     if not found:
         raise SourceError("does not exist", where=where, do="check the path; it is relative to the release file")
     for each in found:
@@ -66,6 +70,12 @@ def find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
             do="name it with `format:` parquet, csv, sas or stata",
         )
     return found, str(kinds.pop())
+
+
+def _is_data(parts: Sequence[str], said: Sequence[str] = ()) -> bool:
+    """Not left there by a program, `_temporary/`, `_SUCCESS`, `.ipynb_checkpoints/`, unless the declaration says so."""
+    odd = (part for part in parts if part.startswith((".", "_")))
+    return all(any(fnmatch(part, pattern) for pattern in said) for part in odd)
 
 
 def _format(path: Path) -> str | None:

@@ -1,19 +1,21 @@
 """CSV, one record a line: every line stands for itself, so no record can stop or change another's.
 
 Quoted fields are understood within their line; a line with too many or too few fields, with broken quotes, or longer
-than `LONGEST` is left out and counted. Every column is text: 00123 stays 00123. A byte-order mark is one only in front
-of the header: anywhere else it belongs to its field.
+than `LONGEST` is left out and counted, and one that ends inside an open quote counted apart, too. Every column is text:
+00123 stays 00123. A byte-order mark is one only in front of the header: anywhere else it belongs to its field.
 """
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
+import re
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import IO, TypeVar
@@ -32,19 +34,20 @@ LONGEST = 1 << 26  # bytes of a line
 UNPACK = "unpack it; CSV is also read packed by gzip, as .csv.gz"
 T = TypeVar("T")
 _TABS = (".tsv", ".tsv.gz")
-_FAULTS = (gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError, pa.ArrowException, OSError, csv.Error)
+_FAULTS = (gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError, pa.ArrowException, OSError)
 
 
 def scan(paths: Sequence[Path], delimiter: str | None, where: str) -> Scan:
     """These files, cut at commas (`.tsv`: tabs) or at the declared delimiter."""
     unreadable: dict[str, int] = {}
+    unclosed: dict[str, int] = {}
     files = [
-        CsvFile(path, delimiter or ("\t" if path.name.lower().endswith(_TABS) else ","), where, unreadable)
+        CsvFile(path, delimiter or ("\t" if path.name.lower().endswith(_TABS) else ","), where, unreadable, unclosed)
         for path in paths
     ]
     named = [file.names() for file in files]
     common = [name for name in named[0] if all(name in other for other in named)]
-    return Scan(where, {name: frozenset([pa.large_string()]) for name in common}, files, unreadable)
+    return Scan(where, {name: frozenset([pa.large_string()]) for name in common}, files, unreadable, unclosed=unclosed)
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class CsvFile:
     delimiter: str
     where: str
     unreadable: dict[str, int] = field(repr=False)
+    unclosed: dict[str, int] = field(repr=False)  # those of them that end inside an open quote
 
     def names(self) -> list[str]:
         """The columns that the header names."""
@@ -73,15 +77,16 @@ class CsvFile:
             yield batch
 
     def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        left_out = 0
+        left_out = unclosed = 0
         with closing(_open(self.path)) as file:
             blocks = _blocks(file, BLOCK)
             names, first = _header(blocks, self.delimiter, self.where)
             for block, dropped in chain([first], blocks):
-                table, bad = _parse(block, names, self.delimiter)
+                table, bad, inside = _parse(block, names, self.delimiter)
                 left_out += bad + dropped
+                unclosed += inside
                 yield from table.select(columns).to_batches() if columns else [counting(table.num_rows)]
-        self.unreadable[str(self.path)] = left_out
+        self.unreadable[str(self.path)], self.unclosed[str(self.path)] = left_out, unclosed
 
 
 def _withheld(call: Callable[[], T], where: str) -> T:
@@ -110,7 +115,7 @@ def _header(blocks: Iterator[tuple[bytes, int]], delimiter: str, where: str) -> 
     while not (line or feed or dropped) and (block := next(blocks, None)) is not None:
         line, feed, rest = block[0].partition(b"\n")
         dropped = block[1]  # without a line feed it was the header that is too long
-    names = next(csv.reader([line.decode("utf-8-sig")], delimiter=delimiter, strict=True), [])
+    names = [(field or b"").decode() for field in _quoted(line.removeprefix(BOM_UTF8), delimiter)]
     if not names or not all(names) or len(set(names)) < len(names):
         raise SourceError(
             "has no header line with one name for each column",
@@ -143,13 +148,17 @@ def _blocks(file: IO[bytes], size: int) -> Iterator[tuple[bytes, int]]:
         yield rest.replace(b"\r", b"\n"), 0
 
 
-def _parse(block: bytes, names: list[str], delimiter: str) -> tuple[pa.Table, int]:
-    """The records of some lines: those without a quote at the speed of Arrow, those with one each for itself."""
+def _parse(block: bytes, names: list[str], delimiter: str) -> tuple[pa.Table, int, int]:
+    """The records of some lines: those without a quote at the speed of Arrow, those with one each for itself; how many
+    lines are none, and how many of these end inside an open quote."""
     plain, quoted, bad = _split(block, delimiter, len(names))
-    rows = [row for row in (_quoted(line, delimiter) for line in quoted) if len(row) == len(names)]
+    fields = [_quoted(line, delimiter) for line in quoted]
+    rows = [row for row in fields if len(row) == len(names)]
+    _, unclosed = _grammar(delimiter)
+    inside = sum(unclosed.fullmatch(line) is not None for line, row in zip(quoted, fields, strict=True) if not row)
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
     texts = pa.table([_unchecked(pa.array(column, pa.large_binary())) for column in columns], names=names)
-    return pa.concat_tables([_plain(plain, names, delimiter), texts]), bad + len(quoted) - len(rows)
+    return pa.concat_tables([_plain(plain, names, delimiter), texts]), bad + len(quoted) - len(rows), inside
 
 
 def _split(block: bytes, delimiter: str, fields: int) -> tuple[bytes, list[bytes], int]:
@@ -192,12 +201,27 @@ def _plain(block: bytes, names: list[str], delimiter: str) -> pa.Table:
 
 
 def _quoted(line: bytes, delimiter: str) -> list[bytes | None]:
-    """One line's fields; none at all if its quotes are broken."""
-    try:  # latin-1 maps every byte to one character and back, whatever the encoding
-        (row,) = csv.reader([line.decode("latin-1")], delimiter=delimiter, strict=True)
-    except (csv.Error, ValueError):
-        return []
-    return [field.encode("latin-1") or None for field in row]
+    """One line's fields; none at all if its quotes are broken. Python's own reader has a limit to the length of a field
+    that any library may change for all."""
+    field, _ = _grammar(delimiter)
+    found, end = [], -1
+    while end < len(line):
+        if (match := field.match(line, end + 1)) is None:
+            return []
+        quoted, plain = match.groups()
+        found.append((plain if quoted is None else quoted.replace(b'""', b'"')) or None)
+        end = match.end()
+    return found
+
+
+@cache
+def _grammar(delimiter: str) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+    """A field that ends in front of a delimiter or with its line, and a line that ends inside an open quote. A quote in
+    a quoted field is doubled; in another it is a letter. Nothing is tried twice, however long a line is."""
+    mark = re.escape(delimiter.encode())
+    quoted, plain = rb'"((?:[^"]++|"")*+)', rb'[^"%b][^%b]*+|' % (mark, mark)
+    field = rb'(?:%b"|(%b))(?=%b|\Z)' % (quoted, plain, mark)
+    return re.compile(field), re.compile(rb"(?:%b%b)*+%b" % (field, mark, quoted))
 
 
 def _unchecked(column: pa.Array) -> pa.Array:

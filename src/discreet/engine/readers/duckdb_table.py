@@ -53,7 +53,7 @@ class DuckDBTable:
     @property
     def _name(self) -> str:
         schema, _, name = self.table.rpartition(".")
-        return f"{_quoted(schema or 'main')}.{_quoted(name)}"
+        return f"{quoted(schema or 'main')}.{quoted(name)}"
 
     def kinds(self) -> dict[str, pa.DataType]:
         def found() -> dict[str, pa.DataType]:
@@ -94,8 +94,8 @@ def selected(relation: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> list[
     """Columns as Arrow can have them; those that it would have to change are left empty."""
     types, without = dict(zip(relation.columns, relation.types, strict=True)), unfit(relation)
     as_text = {name for name, kind in types.items() if kind.id in _AS_TEXT}
-    values = {name: f"CAST({_quoted(name)} AS VARCHAR)" if name in as_text else _quoted(name) for name in types}
-    return [f"{'NULL' if name in without else values[name]} AS {_quoted(name)}" for name in columns]
+    values = {name: f"CAST({quoted(name)} AS VARCHAR)" if name in as_text else quoted(name) for name in types}
+    return [f"{'NULL' if name in without else values[name]} AS {quoted(name)}" for name in columns]
 
 
 def unfit(relation: duckdb.DuckDBPyRelation) -> dict[str, pa.DataType]:
@@ -107,5 +107,5 @@ def unfit(relation: duckdb.DuckDBPyRelation) -> dict[str, pa.DataType]:
     }
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

@@ -1,18 +1,21 @@
 """Parquet, row group by row group: columns are found by their exact names, in every file for itself.
 
-No value is compared while a file is read, so its statistics, dictionaries and filters decide nothing.
+No value is compared while a file is read, so its statistics, dictionaries and filters decide nothing; and texts come as
+texts, whatever Arrow noted beside them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from discreet.engine.intake.normalise import plain_type
 from discreet.engine.kinds import Unfit
 from discreet.engine.scan import BATCH_ROWS, Scan, counting
 from discreet.engine.withhold import withhold
@@ -20,6 +23,8 @@ from discreet.errors import SourceError
 
 T = TypeVar("T")
 _ENCODINGS = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}  # that Arrow makes dictionaries of
+DICTIONARY = 1 << 30  # bytes of a column in a row group: of more than twice as many Arrow makes no dictionary of texts
+_NOTE = b"\x18\x0cARROW:schema\x18"  # a key, as Thrift writes it, and the beginning of its value
 
 
 @dataclass(frozen=True)
@@ -36,11 +41,8 @@ class RowGroup:
             yield batch
 
     def _batches(self, columns: list[str], repeated: list[str]) -> Iterator[pa.RecordBatch]:
-        with pq.ParquetFile(self.path) as file:
-            metadata, schema = file.metadata, file.schema_arrow
-        # Where a file says so itself, with indices other than of 32 bits, Arrow would refuse it for one bad text.
-        stored = [name for name in columns if pa.types.is_dictionary(schema.field(name).type)]
-        known = _as_dictionaries(metadata.row_group(self.number), [*repeated, *stored])
+        metadata = _without_note(self.path)
+        known = _as_dictionaries(metadata.row_group(self.number), repeated)
         with pq.ParquetFile(self.path, metadata=metadata, read_dictionary=known) as file:
             if not columns:
                 yield counting(file.metadata.row_group(self.number).num_rows)
@@ -49,11 +51,23 @@ class RowGroup:
                 yield batch.select(columns)
 
 
+def _without_note(path: str) -> pq.FileMetaData:
+    """What a file says of itself, but for the types that it was made of. Where these are dictionaries Arrow insists on
+    them, and stops at encodings that it cannot make any of, or at more words than their indices can count."""
+    footer = BytesIO()
+    pq.read_metadata(path).write_metadata_file(footer)
+    return pq.read_metadata(BytesIO(footer.getvalue().replace(_NOTE, _NOTE.replace(b"A", b"a"))))
+
+
 def _as_dictionaries(group: pq.RowGroupMetaData, repeated: list[str]) -> list[str]:
-    """Those that Arrow can hand over as dictionaries, however they are encoded here: a writer may choose that by the
-    values, and no value may stop a release."""
+    """Those that Arrow can hand over as dictionaries, by encodings and size: both follow from the values, and
+    no value may stop a release. Either way reads the same."""
     columns = (group.column(i) for i in range(group.num_columns))
-    fit = {column.path_in_schema for column in columns if _ENCODINGS.issuperset(column.encodings)}
+    fit = {
+        column.path_in_schema
+        for column in columns
+        if _ENCODINGS.issuperset(column.encodings) and column.total_uncompressed_size < DICTIONARY
+    }
     return [name for name in repeated if name in fit]
 
 
@@ -79,7 +93,7 @@ def _header(path: Path) -> tuple[list[tuple[str, pa.DataType]], int]:
         if str(metadata.created_by).startswith("DuckDB") and not str(metadata.format_version).startswith("1"):
             risky = {leaf.path for leaf in leaves if leaf.physical_type == "INT32"}
         types = [
-            (f.name, Unfit(f"{f.type} in DuckDB's PARQUET_VERSION v2") if f.name in risky else f.type)
+            (f.name, Unfit(f"{f.type} in DuckDB's PARQUET_VERSION v2") if f.name in risky else plain_type(f.type))
             for f in file.schema_arrow
         ]
         return types, file.num_row_groups

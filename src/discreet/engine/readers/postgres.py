@@ -1,7 +1,7 @@
 """PostgreSQL tables, streamed through Arrow. A column is read by its declared type, which is looked at before any row.
 
 Texts are asked for as the bytes that the server holds, for it would give up a whole query over one that it cannot
-convert; they are decoded here, each by itself, and one that cannot be is missing.
+convert; they are decoded here, each by itself, and one that cannot be, or would be read as other bytes are, is missing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FITS = {
     "bool": pa.bool_(), "int2": pa.int16(), "int4": pa.int32(), "int8": pa.int64(), "float4": pa.float32(),
     "float8": pa.float64(), "date": pa.date32(),
 }  # fmt: skip
-_TEXTS = {"text", "varchar", "bpchar", "name", "char"}  # and enumerations; a bpchar with the blanks at its end
+_TEXTS = {"text", "varchar", "bpchar", "name", "char"}  # and enumerations
 _CODECS = {
     "UTF8": None, "SQL_ASCII": None,  # what is not UTF-8 is found later, value by value
     "EUC_CN": "gb2312", "EUC_JIS_2004": "euc_jis_2004", "EUC_JP": "euc_jp", "EUC_KR": "euc_kr", "JOHAB": "johab",
@@ -63,7 +63,7 @@ class PostgresTable:
     uri: str
     table: str
     kinds: Mapping[str, pa.DataType]
-    types: Mapping[str, str]  # by PostgreSQL's names
+    types: Mapping[str, str]  # PostgreSQL's own, by their names
     codec: str | None
 
     @classmethod
@@ -75,7 +75,7 @@ class PostgresTable:
                 f"the database is in the encoding {encoding}", where=_where(table), do="copy the table to one in UTF-8"
             )
         kinds = {row["column"]: _kind(row) for row in rows}
-        return cls(uri, table, kinds, {row["column"]: row["type"] for row in rows}, _CODECS[encoding])
+        return cls(uri, table, kinds, {row["column"]: row["type"] for row in rows if row["own"]}, _CODECS[encoding])
 
     @property
     def where(self) -> str:
@@ -99,11 +99,11 @@ class PostgresTable:
                 yield pa.RecordBatch.from_arrays(arrays, names=columns)
 
     def _selected(self, name: str) -> str:
-        match self.types[name]:
+        match self.types.get(name):
             case "numeric":
-                return f"nullif({_quoted(name)}, 'NaN')::text"  # the driver writes them its own way
-            case "uuid":
-                return f"{_quoted(name)}::text"
+                return f"nullif({_quoted(name)}, 'NaN')::pg_catalog.text"  # the driver writes them its own way
+            case "uuid" | "bpchar":  # which takes the blanks from its end: to SQL they make no difference
+                return f"{_quoted(name)}::pg_catalog.text"
             case _:
                 return _quoted(name)
 
@@ -146,10 +146,14 @@ def _decimals(modifier: int) -> pa.DataType:
 
 
 def _decoded(value: bytes | None, codec: str) -> str | None:
-    """ASCII means itself in each of the encodings, whatever Python makes of a backslash in some."""
+    """The text that these bytes and no others stand for: some encodings have two ways to write a letter, and Python
+    reads some as another letter. ASCII means itself in each of them, whatever Python makes of a backslash."""
+    if value is None or value.isascii():
+        return None if value is None else value.decode("ascii")
     try:
-        return None if value is None else value.decode("ascii" if value.isascii() else codec)
-    except UnicodeDecodeError:
+        text = value.decode(codec)
+        return text if text.encode(codec) == value and not text.isascii() else None
+    except UnicodeError:
         return None
 
 

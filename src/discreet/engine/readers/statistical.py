@@ -12,7 +12,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from discreet.engine.intake import normalise
 from discreet.engine.kinds import Unfit
-from discreet.engine.readers.frames import objects
+from discreet.engine.readers.objects import objects
 from discreet.engine.scan import Scan, counting
 from discreet.engine.withhold import withhold
 from discreet.errors import SourceError
@@ -36,10 +36,16 @@ _NAMES = {"BIG-5": "big5", "WINDOWS-936": "gbk"}  # of encodings, where Python h
 
 def scan(paths: Sequence[Path], kind: Kind, labelled: bool, catalog: Path | None) -> Scan:
     """These files."""
-    files = [StatisticalFile.opened(path, kind, labelled, catalog) for path in paths]
+    return _together([StatisticalFile.opened(path, kind, labelled, catalog) for path in paths])
+
+
+def _together(files: Sequence[StatisticalFile]) -> Scan:
+    def uncoded(columns: Collection[str]) -> Scan:
+        return _together([file.without_labels(columns) for file in files])
+
     common = [name for name in files[0].kinds if all(name in file.kinds for file in files)]
     kinds = {name: frozenset(file.kinds[name] for file in files) for name in common}
-    return Scan(files[0].where, kinds, files)
+    return Scan(files[0].where, kinds, files, uncoded=uncoded)
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ class StatisticalFile:
     rows: int
     names: Mapping[str, str]  # each as the library has it
     kinds: Mapping[str, pa.DataType]
+    codes: Mapping[str, pa.DataType]  # the types of columns that have labels, without them
     labels: Mapping[str, Mapping[Any, str | None]]
     dates: frozenset[str]
 
@@ -74,11 +81,18 @@ class StatisticalFile:
             labels = {name: found[raw] for name, raw in known.items() if found.get(raw)}
         dates = frozenset(name for name, raw in known.items() if _is_date(meta, raw))
         kinds = {name: _type(meta, raw, name in labels or name in dates) for name, raw in known.items()}
-        return cls(path, kind, encoding, meta.number_rows, known, kinds, labels, dates)
+        codes = {name: _type(meta, known[name], name in dates) for name in labels}
+        return cls(path, kind, encoding, meta.number_rows, known, kinds, codes, labels, dates)
 
     @property
     def where(self) -> str:
         return f"source {self.path.name}"
+
+    def without_labels(self, columns: Collection[str]) -> StatisticalFile:
+        """These columns as their codes: several of them may have one label, and an id is no label."""
+        kinds = {**self.kinds, **{name: kind for name, kind in self.codes.items() if name in columns}}
+        labels = {name: found for name, found in self.labels.items() if name not in columns}
+        return replace(self, kinds=kinds, labels=labels)
 
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         if not columns:

@@ -1,0 +1,92 @@
+"""Relations of DuckDB on a connection that is the caller's, and what Ibis computes.
+
+A relation is computed when it is read, and only its wanted columns: no value of another column can stop it. Texts come
+with offsets of 64 bits, for those of 32 end at 2 GiB.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from discreet.engine.readers import duckdb_table
+from discreet.engine.scan import BATCH_ROWS, counting
+from discreet.engine.withhold import withhold
+
+# A connection refuses two calls at once, and nobody says which relations share one.
+_ONE_AT_A_TIME = threading.Lock()
+_SETTING = "arrow_large_buffer_size"
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A relation, whole or in part: it is fetched at once, for its connection can do nothing else meanwhile."""
+
+    relation: duckdb.DuckDBPyRelation
+    where: str
+    made_of: Any = None  # kept, for what Ibis registered for a table goes with it
+
+    def columns(self) -> list[tuple[str, pa.DataType]]:
+        """Their names and types; what Arrow would have to change keeps its own name as a type."""
+        unfit = duckdb_table.unfit(self.relation)
+        empty = self._fetched(self.relation.limit(0), self.relation.columns)
+        return [(field.name, unfit.get(field.name, field.type)) for field in empty.schema]
+
+    def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
+        table = withhold(
+            lambda: self._fetched(self.relation, columns),
+            (Exception,),
+            "cannot be read from its DuckDB connection",
+            self.where,
+            "check that it can be computed, and that no other result of the connection is open",
+        )
+        for batch in table.to_batches():
+            yield batch if columns else counting(batch.num_rows)
+
+    def _fetched(self, relation: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> pa.Table:
+        chosen = ", ".join(duckdb_table.selected(relation, columns)) or "1 AS one"
+        with _ONE_AT_A_TIME, _large_buffers(relation):
+            return relation.project(chosen).to_arrow_table(BATCH_ROWS)
+
+
+@contextmanager
+def _large_buffers(relation: duckdb.DuckDBPyRelation) -> Iterator[None]:
+    """The setting of a database that is not ours, for as long as a relation of it is computed."""
+    ((before,),) = relation.query("discreet", f"SELECT current_setting('{_SETTING}')").fetchall()
+    if before:
+        yield
+        return
+    relation.query("discreet", f"SET {_SETTING} = true")
+    try:
+        yield
+    finally:
+        relation.query("discreet", f"SET {_SETTING} = false")
+
+
+def of_ibis(table: Any) -> Any:
+    """The frame of an Ibis table's own backend: a relation of DuckDB, or a lazy frame of Polars. What Ibis makes of it
+    itself has offsets of 32 bits."""
+    backend = table.get_backend()
+    backend._run_pre_execute_hooks(table)  # public tables that it mentions
+    if backend.name == "polars":
+        lazy = backend.compile(table)
+        return lazy.rename(dict(zip(lazy.collect_schema().names(), table.columns, strict=True)))  # as Ibis has to
+    relation = backend.con.sql(backend.compile(table))
+    # A sum of whole numbers has 128 bits in DuckDB, and 64 to Ibis: one that has not is none.
+    to_string = backend.compiler.type_mapper.to_string
+    narrow = {
+        name: to_string(kind)
+        for name, kind, own in zip(table.columns, table.schema().types, relation.types, strict=True)
+        if kind.is_integer() and own.id in ("hugeint", "uhugeint")
+    }
+    if not narrow:
+        return relation
+    names = {name: duckdb_table.quoted(name) for name in relation.columns}
+    chosen = (f"TRY_CAST({q} AS {narrow[n]}) AS {q}" if n in narrow else q for n, q in names.items())
+    return relation.project(", ".join(chosen))
