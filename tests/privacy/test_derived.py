@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from ledger_fakes import TIME, Place, Row, forge, open_ledger, recorded, reserve
 from pydantic import ValidationError
 
 from discreet.errors import LedgerError
+from discreet.noise.keystore import FileKeyStore
 from discreet.privacy.events import Derived, canonical, entry_hash
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger import Ledger
@@ -210,14 +212,14 @@ def rewritten(place: Place, change: Any) -> Ledger:
     return open_ledger(place)
 
 
-def test_a_ledger_from_before_is_read(place: Place, ledger: Ledger) -> None:
+def test_a_ledger_from_before_is_read(place: Place, ledger: Ledger, tmp_path: Path) -> None:
     """Entries without `keep` and `kept`, as they were written before there were any."""
 
     def before(body: dict[str, Any]) -> dict[str, Any]:
         return {key: value for key, value in body.items() if key not in ("keep", "kept")}
 
     assert '"kept"' in rows(place)[3][2]
-    old = rewritten(place, before)
+    old = rewritten(place, before).remembered_by(FileKeyStore(tmp_path / "keys"))  # of somebody who has it from then
     assert '"kept"' not in rows(place)[3][2]
     chain = old.verify()
     assert {name: state.status for name, state in chain.releases().items()} == {"one": "committed", "bare": "committed"}

@@ -438,9 +438,16 @@ def test_an_inexact_or_unconvertible_guarantee_is_refused(template: Template) ->
     foreign = json.loads(good)
     foreign["guarantee"]["unit"] = {"kind": "record"}
     foreign["release"] = "foreign"
-    ledger = forged(template, lambda old: relinked(old, json.dumps(foreign)))
+    ledger = forged(template, lambda old: relinked(old, canonical(foreign)))
     with pytest.raises(GuaranteeError, match="cannot be charged"):
         ledger.reserve(reserve("next"), simulated=False)
+
+
+@pytest.mark.parametrize("change", [lambda t: t.replace(",", ", ", 1), lambda t: t[:-1] + ',"kind":"reserve"}'])
+def test_an_entry_that_says_a_thing_twice_or_otherwise_is_refused(template: Template, change: Any) -> None:
+    body = change(canonical({**json.loads(template.rows[2][2]), "release": "again"}))
+    with pytest.raises(LedgerError, match="not written as a ledger writes it"):
+        forged(template, lambda old: relinked(old, body)).verify()
 
 
 def test_what_happens_twice_is_refused_and_named(template: Template) -> None:
@@ -614,7 +621,7 @@ def relabelled(old: list[Row], version: object) -> list[Row]:
     return found
 
 
-@pytest.mark.parametrize("version", [1, 2, 4, "3", None])
+@pytest.mark.parametrize("version", [1, 2, 4, 3.0, True, "3", None])
 def test_a_ledger_of_another_version_is_refused_in_one_line(template: Template, version: object) -> None:
     ledger = forged(template, lambda old: relabelled(old, version))
     for action in (ledger.verify, ledger.chain, lambda: ledger.reserve(reserve("next"), simulated=False)):

@@ -80,10 +80,10 @@ class Ledger:
     def verify(self, head: str | None = None) -> Chain:
         """Check every link; `head` (from a manifest) must be one of them, or the ledger was rolled back."""
         chain = self.chain()
-        if lost := self.lost():
-            raise rolled_back(lost, self.store.place)
         chain.releases()  # every commit and abandon must end something that was reserved
         chain.derived()  # everything derived is of something kept
+        if lost := self.lost():
+            raise rolled_back(lost, self.store.place)
         if head is not None and head not in {entry.hash for entry in chain.entries}:
             raise LedgerError(
                 f"does not contain the head {head[:16]}…: it was rolled back, replaced, or is another ledger",
