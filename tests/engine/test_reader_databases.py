@@ -20,10 +20,10 @@ from postgres_server import Server
 class Tables:
     """A database of some encoding, and tables in it, made of SQL."""
 
-    def __init__(self, server: Server, encoding: str, name: str = "in") -> None:
+    def __init__(self, server: Server, encoding: str) -> None:
         from adbc_driver_postgresql import dbapi
 
-        self.connect, name = dbapi.connect, f"{name}_{encoding.lower()}"
+        self.connect, name = dbapi.connect, f"in_{encoding.lower()}"
         with closing(self.connect(server.url(), autocommit=True)) as connection, connection.cursor() as cursor:
             cursor.execute(
                 f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
@@ -43,14 +43,20 @@ class Tables:
         return readings({"postgres": self.url, "table": "t"}, made)
 
 
+@cache
+def tables_in(server: Server, encoding: str) -> Tables:
+    """One database of an encoding for each process: tests of a module may be run in several turns."""
+    return Tables(server, encoding)
+
+
 @pytest.fixture(scope="module")
 def utf8(server: Server) -> Tables:
-    return Tables(server, "UTF8")
+    return tables_in(server, "UTF8")
 
 
 @pytest.fixture(scope="module")
 def others(server: Server) -> dict[str, Tables]:
-    return {encoding: Tables(server, encoding) for encoding in ("SQL_ASCII", "LATIN1", "EUC_JP")}
+    return {encoding: tables_in(server, encoding) for encoding in ("SQL_ASCII", "LATIN1", "EUC_JP")}
 
 
 ODD = {  # a text that UTF-8 lacks, or that is none, and what becomes of it
@@ -79,17 +85,12 @@ def test_texts_that_the_client_cannot_hold(others: dict[str, Tables], encoding: 
 @pytest.mark.parametrize("encoding", TWICE)
 def test_two_texts_of_a_database_are_never_one_person(server: Server, encoding: str) -> None:
     """They are two keys to PostgreSQL, and were one person here, whose records pushed out each other."""
-    tables = _twice(server, encoding)
+    tables = tables_in(server, encoding)
     made = (Identifier("s", whole=False),)
     rows = each_alone(TWICE[encoding], lambda values: tables.rows("text PRIMARY KEY", values, made))
     known = [text for (text,) in rows if text is not None]
     assert len(known) == len(set(known)) == 2
     assert rows[2] == ("亜" if encoding != "EUC_KR" else "각",)
-
-
-@cache
-def _twice(server: Server, encoding: str) -> Tables:
-    return Tables(server, encoding, "twice")
 
 
 def _units() -> Iterator[bytes]:
