@@ -57,6 +57,14 @@ def test_a_name_is_no_pattern_where_a_file_is_called_so(bureau: Bureau, spark: S
     both(bureau, spark, written(NINE, folder / name))
 
 
+@pytest.mark.parametrize("pattern", ["*/a.parquet", "_temporary/*.parquet", "*.parquet"])
+def test_a_pattern_finds_no_leftovers_that_it_does_not_spell_out(bureau: Bureau, spark: Spark, pattern: str) -> None:
+    folder = bureau.folder / "files"
+    for place in ("x/a.parquet", "_temporary/a.parquet", "b.parquet"):
+        written(NINE if place.startswith("x") else THIRTY, folder / place)
+    both(bureau, spark, folder / pattern)
+
+
 def test_names_mean_nothing(bureau: Bureau, spark: Spark) -> None:
     """In folders and in files: not to a pattern, not as an escape, not as a column."""
     root, rows = bureau.folder / "a b,[c]{d,e}%41", [str(i % 7) for i in range(50)]

@@ -24,6 +24,10 @@ class Engine(Protocol):
     def unreadable(self) -> int:
         """Lines of the sources that are no records and were left out, of all that was read so far."""
 
+    @property
+    def unclosed(self) -> int:
+        """Those of them that end inside an open quote."""
+
     def open(self, source: Any, base: Path, wanted: Collection[str]) -> Scan:
         """Confidential records, opened: the types of the wanted columns are known, as far as they are there (others may
         be), and no record has been read."""

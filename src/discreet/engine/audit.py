@@ -160,7 +160,7 @@ def audit(
     return Audit(
         records=only_number(engine, table.aggregate(n=number_of(table))),
         unreadable=engine.unreadable,
-        unclosed=getattr(engine, "unclosed", 0),  # an engine that reads no CSV has no such lines
+        unclosed=engine.unclosed,
         without_entity=without,
         heavy_entities=heavy,
         records_over=over,

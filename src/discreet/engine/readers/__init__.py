@@ -51,13 +51,13 @@ def _files(source: FileSource, base: Path) -> Scan:
 def find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
     """The files behind a path, folder or glob, in name order, and their common format."""
     if path.is_dir():
-        found = [p for p in sorted(path.rglob("*")) if p.is_file() and _is_data(p.relative_to(path).parts)]
+        found = [p for p in sorted(path.rglob("*")) if p.is_file() and is_data(p.relative_to(path).parts)]
     elif path.is_file():
         found = [path]
     else:
         said = [part for part in path.parts if part.startswith((".", "_"))]
         listed = (Path(p) for p in sorted(glob.glob(str(path), recursive=True)))  # noqa: PTH207
-        found = [p for p in listed if p.is_file() and _is_data(p.parts, said)]
+        found = [p for p in listed if p.is_file() and is_data(p.parts, said)]
     if not found:
         raise SourceError("does not exist", where=where, do="check the path; it is relative to the release file")
     for each in found:
@@ -72,7 +72,7 @@ def find(path: Path, kind: str | None, where: str) -> tuple[list[Path], str]:
     return found, str(kinds.pop())
 
 
-def _is_data(parts: Sequence[str], said: Sequence[str] = ()) -> bool:
+def is_data(parts: Sequence[str], said: Sequence[str] = ()) -> bool:
     """Not left there by a program, `_temporary/`, `_SUCCESS`, `.ipynb_checkpoints/`, unless the declaration says so."""
     odd = (part for part in parts if part.startswith((".", "_")))
     return all(any(fnmatch(part, pattern) for pattern in said) for part in odd)

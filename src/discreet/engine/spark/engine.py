@@ -64,7 +64,7 @@ _SETTINGS = {
 class SparkEngine:
     """One session beside the user's, with settings and names of its own; what it kept is gone when it is closed."""
 
-    unreadable = 0  # Parquet has no such lines
+    unreadable = unclosed = 0  # Parquet has no such lines
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session.newSession()

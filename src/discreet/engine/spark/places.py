@@ -8,6 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from discreet.engine.readers import is_data
 from discreet.engine.spark.jobs import discreetly
 from discreet.engine.spark.reading import State, only_parquet
 from discreet.errors import SourceError
@@ -56,8 +57,10 @@ def _files(session: SparkSession, uri: str) -> Iterator[State]:
     path = jvm.org.apache.hadoop.fs.Path(uri)
     system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
     if not system.exists(path):
-        matched = system.globStatus(path) or ()
-        yield from (_state(file) for file in matched if file.isFile() and not file.getPath().getName().startswith("."))
+        said = [part for part in str(path.toUri().getPath()).split("/") if _hidden(part)]
+        for file in system.globStatus(path) or ():
+            if file.isFile() and is_data(_parts(file), said):
+                yield _state(file)
         return
     status = system.getFileStatus(path)
     if status.isFile():
@@ -66,7 +69,7 @@ def _files(session: SparkSession, uri: str) -> Iterator[State]:
     depth, below = len(_parts(status)), system.listFiles(path, True)
     while below.hasNext():
         file = below.next()
-        if not any(_hidden(part) for part in _parts(file)[depth:]):
+        if is_data(_parts(file)[depth:]):
             yield _state(file)
 
 
