@@ -11,7 +11,16 @@ import pytest
 import discreet
 
 SRC = Path(discreet.__file__).parent
-ENTROPY = {"cryptography", "secrets", "random", "os.urandom", "os.getrandom", "uuid", "numpy.random"}
+ENTROPY = {
+    "cryptography",
+    "secrets",
+    "random",
+    "os.urandom",
+    "os.getrandom",
+    "uuid.uuid1",
+    "uuid.uuid4",
+    "numpy.random",
+}
 ENGINES = {"duckdb", "ibis", "pyspark", "sqlglot"}
 CONFIDENTIAL = {
     "discreet.privacy.confidential",

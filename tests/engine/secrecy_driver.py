@@ -133,9 +133,9 @@ def watched_release(folder: Path) -> None:
         closures.append(dumps(self, value))
         return closures[-1]
 
-    def watched_view(self: Any, frame: Any) -> Any:
+    def watched_view(self: Any, frame: Any, *source: str) -> Any:
         plans.append(str(frame._jdf.queryExecution()))
-        return view(self, frame)
+        return view(self, frame, *source)
 
     def watched_keep(self: Any, frame: Any) -> Any:
         plans.append(str(frame._jdf.queryExecution()))

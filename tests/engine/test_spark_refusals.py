@@ -64,8 +64,8 @@ class Office:
         assert self.agency.ledger_path.read_bytes() == self.before
         assert discreet.ledger(self.agency.ledger_path).verify().names() == set()
         assert set(self.agency.folder.iterdir()) == files
-        for folder in ("keys", "tmp"):
-            assert not (self.isolated / folder).exists() or not list((self.isolated / folder).iterdir())
+        assert not list((self.isolated / "keys").glob("*.key"))
+        assert not (self.isolated / "tmp").exists() or not list((self.isolated / "tmp").iterdir())
 
 
 def one_line(text: str) -> str:

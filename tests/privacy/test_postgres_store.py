@@ -15,6 +15,7 @@ from adbc_driver_postgresql import dbapi
 from ledger_fakes import TIME, budget, filled, open_ledger, recorded, reserve, started, tamper
 
 from discreet.errors import DiscreetError, LedgerError, LedgerUnavailable, LedgerUncertain
+from discreet.noise.keystore import FileKeyStore
 from discreet.privacy.events import Commit, Genesis, canonical, entry_hash, link
 from discreet.privacy.ledger import Ledger
 from discreet.privacy.postgres import PostgresStore
@@ -224,10 +225,13 @@ def test_an_entry_noted_under_another_writer_is_named(url: str) -> None:
     assert caught.value.where == "ledger entry 5"
 
 
-def test_a_cut_tail_shows_against_a_head_from_outside(url: str) -> None:
+def test_a_cut_tail_shows_against_a_head_from_outside(url: str, tmp_path: Path) -> None:
     ledger = filled(url)
     head = ledger.chain().head
     tamper(url, "DELETE FROM discreet_entries WHERE number > 4")
+    with pytest.raises(LedgerError, match="entries 5 to 7 are not those that this key store has seen"):
+        ledger.verify()
+    ledger = ledger.remembered_by(FileKeyStore(tmp_path / "keys of somebody who has not seen it"))
     ledger.verify()
     with pytest.raises(LedgerError, match="rolled back"):
         ledger.verify(head)
@@ -288,7 +292,7 @@ def test_of_four_who_begin_at_once_one_wins(url: str) -> None:
         first = link(1, "", Genesis(ledger="real", nonce=f"{i:032x}", time=TIME))
         store = PostgresStore(url)
         gate.wait(20)
-        won.append(store.create(first))
+        won.append(store.create(first, private=False))
 
     threads = [threading.Thread(target=begin, args=(i,)) for i in range(4)]
     for thread in threads:

@@ -580,7 +580,8 @@ def test_workers_write_to_the_store_themselves(office: Office) -> None:
     whole = office.files()
     keys = office.isolated / "keys again"
     duckdbs = Office(office.store, office.folder.with_name("again"), office.isolated, office.prefix + "-again", keys)
-    other = duckdbs.cli("run", str(duckdbs.agency.spec()), "--out", duckdbs.uri, "--simulation", SEED)
+    arguments = ("run", str(duckdbs.agency.spec()), "--out", duckdbs.uri, "--simulation", SEED)
+    other = duckdbs.cli(*arguments, DISCREET_KEYS=str(keys))
     assert other.returncode == 0, other.stderr
     assert without_ledger(whole) == without_ledger(duckdbs.files())
     assert office.spent() == 2

@@ -218,7 +218,7 @@ import sys
 import discreet.serve.server as server
 if __name__ == "__main__":
     class Catalogue:
-        of = staticmethod(lambda folders, real=server.Catalogue.of: real([sys.argv.pop()]))
+        of = staticmethod(lambda _, *pins, real=server.Catalogue.of: real([sys.argv.pop()], *pins))
     server.Catalogue = Catalogue  # in this process alone: its workers open what it was told to
     from discreet.cli import main
     main()

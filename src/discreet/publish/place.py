@@ -22,7 +22,7 @@ from discreet.errors import PublishError, StoreUnavailable
 from discreet.words import as_path, is_uri
 
 PIECE = 1 << 20
-_KINDS = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs"})
+_KINDS = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "file"})
 
 
 def sha256(path: Path) -> str:
