@@ -25,8 +25,9 @@ def acquire(path: Path) -> int | None:
         except BlockingIOError:
             os.close(handle)
             return None
-        if path.exists() and path.stat().st_ino == os.fstat(handle).st_ino:
-            return handle
+        with suppress(FileNotFoundError):
+            if path.stat().st_ino == os.fstat(handle).st_ino:
+                return handle
         os.close(handle)  # its holder removed it between our two steps
 
 

@@ -1,0 +1,31 @@
+"""A file that one at a time holds, also while its holders keep making and removing it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from discreet.filelock import held
+
+
+def test_of_many_who_wait_one_at_a_time_holds_it(tmp_path: Path) -> None:
+    inside, most = [0], [0]
+
+    def work(_: int) -> bool:
+        with held(tmp_path / "x.lock", wait=20) as free:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            inside[0] -= 1
+        return free
+
+    with ThreadPoolExecutor(16) as pool:
+        assert all(pool.map(work, range(800)))
+    assert most == [1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_who_does_not_wait_is_told(tmp_path: Path) -> None:
+    with held(tmp_path / "x.lock") as first, held(tmp_path / "x.lock") as second:
+        assert (first, second) == (True, False)
+    with held(tmp_path / "x.lock") as again:
+        assert again
