@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from test_engine_suite import CASES, CUBES, ESTIMATES, JOBS, PAID, bureau, records, spec
+from test_engine_suite import bureau
 
 from discreet.engine import Engine
 from discreet.engine.readers import parquet
@@ -22,6 +22,7 @@ from discreet.errors import EngineError
 from discreet.noise.key import Secret
 from discreet.spec import FileSource
 from engines import Bureau, Spark, stream
+from method_cases import CASES, CUBES, ESTIMATES, JOBS, PAID, records, spec
 from workplaces import STRONG, WEAK, WHOLE, Register
 
 __all__ = ["bureau"]
