@@ -22,7 +22,7 @@ import discreet
 from benchmarks._measure import Result, best_of, front, peak_rss_of
 from discreet.api import set_budget
 from discreet.noise.keystore import FileKeyStore
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 PLACES, SECTORS, OWNERS = 1200, 20, 3
 BY = ["place", "sector", "ownership"]

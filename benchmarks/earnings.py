@@ -23,10 +23,10 @@ import discreet
 from benchmarks._measure import Result, best_of, front, peak_rss_of
 from benchmarks.counts import codes, query
 from discreet.api import set_budget
-from discreet.binning import PSEO
+from discreet.domain.bins import PSEO
 from discreet.engine.duckdb import MEMORY_ENVIRONMENT
 from discreet.noise.keystore import FileKeyStore
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 
 INSTITUTIONS, FIELDS, COHORTS = 100, 40, 5
 PERSON_MEMORY = "1GB"  # for DuckDB's tables, in the release whose peak memory is measured

@@ -24,8 +24,8 @@ from benchmarks._measure import Result, best_of, front, peak_rss_of
 from discreet.api import set_budget
 from discreet.engine.duckdb import MEMORY_ENVIRONMENT
 from discreet.noise.keystore import FileKeyStore
-from discreet.privacy.ledger import Ledger
-from discreet.synth.employer_files import write_employers
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.synth.workplaces.files import write_employers
 
 JOBS, FULL = 10_900_000, 130_000_000
 MEMORY = "3GB"  # for DuckDB's tables in the large case
@@ -60,8 +60,8 @@ def spec(workload: str, joined: bool, name: str) -> dict[str, Any]:
 
 def release(folder: Path, ledger: Ledger, numbers: Any, workload: str, joined: bool = False) -> Callable[[], object]:
     """A function that runs one new release each time it is called."""
-    from discreet import specfile
     from discreet.api import OpenRelease
+    from discreet.spec import loader as specfile
 
     def run() -> object:
         name = f"r{next(numbers)}"

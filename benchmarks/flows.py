@@ -25,13 +25,13 @@ from benchmarks._literal import listed, literal
 from benchmarks._measure import Result, best_of, front, peak_rss_of
 from discreet.api import set_budget
 from discreet.engine.duckdb import MEMORY_ENVIRONMENT
-from discreet.methods.flow_tables import group_words
-from discreet.noise.discrete import DiscreteLaplace
+from discreet.methods.flows.correction import RULES
+from discreet.methods.flows.correction_controls import Controls, Groups
+from discreet.methods.flows.tables import group_words
 from discreet.noise.key import ReleaseKey, public_stream
 from discreet.noise.keystore import FileKeyStore
-from discreet.post.correction import RULES
-from discreet.post.correction_controls import Controls, Groups
-from discreet.synth.national import CELLS, National, national
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.synth.education.national import CELLS, National, national
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
 

@@ -25,19 +25,19 @@ import pyarrow.parquet as pq
 
 import discreet
 from benchmarks._measure import Result, best_of, front, peak_rss_of
-from discreet import specfile
 from discreet.api import set_budget
+from discreet.engine.factory import open_engine
 from discreet.engine.fingerprint import bound
 from discreet.engine.observations import Observations
-from discreet.engine.opening import open_engine
 from discreet.engine.tabulate import keep_records
-from discreet.methods import methods
-from discreet.methods.hypercube import HypercubeMethod
-from discreet.methods.hypercube_kernel import CubeKernel, Noise
-from discreet.noise.discrete import DiscreteLaplace
+from discreet.methods.hypercube.kernel import CubeKernel, Noise
+from discreet.methods.hypercube.method import HypercubeMethod
+from discreet.methods.registry import methods
 from discreet.noise.key import ReleaseKey, public_stream
 from discreet.noise.keystore import FileKeyStore
+from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.pipeline.records import domains_of, read_records
+from discreet.spec import loader as specfile
 
 SIZES = {"occupation": 800, "a": 10, "b": 10, "c": 10, "d": 5, "e": 5, "f": 5}
 CELLS = prod(SIZES.values())

@@ -13,16 +13,16 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks._measure import Result, best_of, front, seconds
-from discreet.methods.counts import RANGE
+from discreet.methods.counts.method import RANGE
 from discreet.noise import kernels
-from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.key import ReleaseKey
-from discreet.noise.laplace import Laplace
-from discreet.noise.laplace_pareto import LaplacePareto
-from discreet.noise.log_laplace import LogLaplace
-from discreet.noise.magnitude import integer_thresholds, threshold_table
-from discreet.noise.normal import Normal
-from discreet.noise.power import Power
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.noise.samplers.laplace import Laplace
+from discreet.noise.samplers.laplace_pareto import LaplacePareto
+from discreet.noise.samplers.log_laplace import LogLaplace
+from discreet.noise.samplers.magnitude import integer_thresholds, threshold_table
+from discreet.noise.samplers.normal import Normal
+from discreet.noise.samplers.power import Power
 from discreet.noise.stream import CHUNK, Stream
 
 F = Fraction

@@ -22,10 +22,10 @@ from ipfn.ipfn import ipfn
 from numpy.typing import NDArray
 
 from benchmarks._measure import Result, best_of, front, peak_rss_of, seconds
-from discreet.noise.discrete import DiscreteLaplace
+from discreet.methods.hypercube.raking.rake import Raked, rake
 from discreet.noise.key import ReleaseKey
-from discreet.post.margins import Margin
-from discreet.post.rake import Raked, rake
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.cubes.margins import Margin
 
 Floats = NDArray[np.float64]
 SHAPE, CASES, CYCLES = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2), 182, 10

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 import discreet
 from benchmarks._measure import Result, best_of, front, peak_rss_of, seconds
-from discreet import specfile
 from discreet.api import OpenRelease, set_budget
+from discreet.methods.sensitivity.statistics import Variable
+from discreet.methods.sensitivity.statistics.line import Line
+from discreet.methods.sensitivity.statistics.winsorised import WinsorisedLine
 from discreet.noise.keystore import FileKeyStore
-from discreet.sensitivity import Variable
-from discreet.sensitivity.line import Line
-from discreet.sensitivity.winsorised import WinsorisedLine
+from discreet.spec import loader as specfile
 from discreet.synth.atlas import atlas, write_atlas
 
 Floats = NDArray[np.float64]

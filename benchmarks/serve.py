@@ -32,10 +32,10 @@ from benchmarks._measure import Result, best_of, front
 from discreet.api import set_budget
 from discreet.noise.keystore import FileKeyStore
 from discreet.serve.app import create_app
-from discreet.serve.asked import link
-from discreet.serve.asking import Question
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.config import Config, Served
+from discreet.serve.query_model import Question
+from discreet.serve.query_string import link
 from discreet.serve.server import Plan, serve
 
 SIZES = {"a": 10, "b": 10, "c": 5, "d": 5, "e": 5, "f": 5, "g": 2, "h": 2, "i": 2, "j": 2}

@@ -10,10 +10,10 @@ from argparse import Namespace
 from fractions import Fraction
 
 from benchmarks._measure import Result, front
-from discreet.reproduce.employer.contenders import ALPHA, EPSILON, GEOMETRIC, TRUNCATED, Grid
-from discreet.reproduce.employer.ratios import EVERY, INFUSION, OCCUPIED, Ratio, ratios
-from discreet.reproduce.employer.study import INFUSION as OURS
-from discreet.reproduce.employer.workloads import ALL, PARTS, world
+from discreet_studies.employer.contenders import ALPHA, EPSILON, GEOMETRIC, TRUNCATED, Grid
+from discreet_studies.employer.ratios import EVERY, INFUSION, OCCUPIED, Ratio, ratios
+from discreet_studies.employer.study import INFUSION as OURS
+from discreet_studies.employer.workloads import ALL, PARTS, world
 
 JOBS, FULL = 10_900_000, 130_000_000
 FOUR = Fraction(4)

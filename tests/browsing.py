@@ -17,8 +17,8 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-from discreet.serve.asking import About, Measure, Table, Variable
 from discreet.serve.catalogue import Catalogue
+from discreet.serve.query_model import About, Measure, Table, Variable
 from discreet.serve.stored_table import StoredTable
 from surveyors import CONTROLS, WEIGHTS, Survey
 

@@ -26,13 +26,13 @@ from discreet.api import OpenRelease, set_budget
 from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.audit import coded, inspected
+from discreet.engine.derived_values import Binned, Observed, with_bins
+from discreet.engine.factory import open_engine
 from discreet.engine.intake.derived import Derived
 from discreet.engine.intake.normalise import plain_type
 from discreet.engine.intake.stream import Intake
-from discreet.engine.joining import Records, take_in
-from discreet.engine.opening import open_engine
+from discreet.engine.lookups import Records, take_in
 from discreet.engine.tabulate import derived_columns
-from discreet.engine.values import Binned, Observed, with_bins
 from discreet.privacy.unit import Unit
 from discreet.spec import SparkEngineSpec
 

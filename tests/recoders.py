@@ -27,7 +27,7 @@ import yaml
 import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.noise.keystore import default_keys
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.publish.folder import FolderOutput, Owner
 from discreet.publish.measurements import MeasuredTable, Measurements
 

@@ -23,8 +23,8 @@ from unittest.mock import patch
 import pyarrow as pa
 from pydantic import TypeAdapter
 
-from discreet.binning import Bins
 from discreet.domain import Attribute
+from discreet.domain.bins import Bins
 from discreet.engine import Engine
 from discreet.engine.intake.derived import (
     Bin,
@@ -41,7 +41,7 @@ from discreet.engine.intake.derived import (
 )
 from discreet.engine.intake.parallel import taken_in
 from discreet.engine.intake.stream import Intake, N
-from discreet.engine.joining import take_in
+from discreet.engine.lookups import take_in
 from discreet.engine.readers import open_source
 from discreet.engine.scan import Scan
 from discreet.errors import DiscreetError

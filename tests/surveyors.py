@@ -15,7 +15,7 @@ import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
-from discreet.post.cube import Cube
+from discreet.post.cubes.cube import Cube
 from discreet.publish.cubes import open_cube
 
 OCCUPATIONS = {"11-1011": "11", "11-1021": "11", "13-1011": "13", "13-2011": "13", "13-2021": "13"}

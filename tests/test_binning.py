@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.binning import LARGEST, MOST, PSEO, Bins, lognormal
+from discreet.domain.bins import LARGEST, MOST, PSEO, Bins, lognormal
 from discreet.errors import ParameterError
 
 laws = settings(max_examples=80)

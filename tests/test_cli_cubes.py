@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from discreet import cli_cubes
 from discreet.cli import app
+from discreet.cli import cubes as cli_cubes
 from discreet.errors import DiscreetError, ParameterError, PublishError
-from discreet.methods import hypercube_words as words
-from discreet.post.sums import check_level
+from discreet.methods.hypercube import wording
+from discreet.post.laplace_sum import check_level
 from discreet.publish.manifest import read
 from surveyors import AVERAGE, CONTROLS, DEVIATIONS, TABLES, WEIGHTS, Survey
 
@@ -65,9 +65,9 @@ def test_a_query_says_what_it_shows(survey: Survey, changes: dict[str, Any], tit
     assert [line for line in found.stderr.splitlines() if line.startswith("Caveat: ")] == [
         f"Caveat: {caveat}" for caveat in caveats
     ]
-    expected = {words.exact(["strength"])} if "controls" in changes and "weights" not in changes else set()
-    expected |= {words.WEIGHTS} if "weights" in changes else set()
-    expected |= {words.AVERAGE} if "cap" in changes else set()
+    expected = {wording.exact(["strength"])} if "controls" in changes and "weights" not in changes else set()
+    expected |= {wording.WEIGHTS} if "weights" in changes else set()
+    expected |= {wording.AVERAGE} if "cap" in changes else set()
     assert expected <= set(caveats)
 
 
@@ -125,7 +125,7 @@ def test_plan_shows_the_grid(survey: Survey) -> None:
     weights = {key: value for key, value in WEIGHTS.items() if key != "grid"}
     release = survey.open(weights=weights)
     assert "weight: a weight above 0, rounded to multiples of 0.01; above 200 it counts as 200" in str(release.plan())
-    assert "rounded to multiples of 1;" in words.rule("weight", "200", "1", "clamp")
+    assert "rounded to multiples of 1;" in wording.rule("weight", "200", "1", "clamp")
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet import domain as domain_module
-from discreet.codelists import flat, from_groups, levels
 from discreet.domain import Attribute, Domain, coarsening
+from discreet.domain.codelists import flat, from_groups, levels
 
 laws = settings(max_examples=80)
 

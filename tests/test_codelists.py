@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.codelists import from_codes, from_groups, levels, read_columns
+from discreet.domain.codelists import from_codes, from_groups, levels, read_columns
 from discreet.errors import DomainError
 
 NAICS = "sector,division,label\n011,0,a\n012,0,b\n021,0,c\n101,1,d\n"

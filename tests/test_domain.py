@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.codelists import flat
 from discreet.domain import MAX_CELLS, Attribute, Domain
+from discreet.domain.codelists import flat
 from discreet.errors import DomainError
 
 laws = settings(max_examples=60)

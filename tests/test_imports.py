@@ -205,7 +205,7 @@ def test_only_noise_touches_ciphers_and_entropy() -> None:
     ],
 )
 def test_entropy_elsewhere_would_be_seen(line: str) -> None:
-    assert entropy_outside_noise({"discreet.methods.counts": uses(line, "discreet.methods")})
+    assert entropy_outside_noise({"discreet.methods.counts.method": uses(line, "discreet.methods")})
 
 
 def test_synth_draws_only_from_seeded_generators() -> None:

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 import discreet
 from agency import Agency, graduates
+from discreet.cli.output import table_lines
 from discreet.screen import LAST, MOST, cut, say, visible
-from discreet.serve.problems import problem
-from discreet.terminal import table_lines
+from discreet.serve.http.problems import problem
 
 SOURCE = Path(discreet.__file__).parent
 DANGEROUS = [

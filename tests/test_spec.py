@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from discreet.errors import DiscreetError, SpecError
 from discreet.privacy.unit import Establishment, Job, Person, Record, WholeEstablishment
 from discreet.spec import Release, unknown
-from discreet.specfile import build
+from discreet.spec.loader import build
 
 laws = settings(max_examples=40)
 
@@ -170,19 +170,19 @@ def test_tables_have_their_own_names() -> None:
 def test_an_unknown_attribute_names_the_nearest() -> None:
     found = release(domains={"degree": {"values": ["1"]}}, tables=[table(by=["degre"])])
     with pytest.raises(SpecError, match="did you mean 'degree'") as caught:
-        found.domains_of(found.tables[0])
+        found.tables[0].domains(found)
     assert caught.value.where == "tables.t.by[0]"
 
 
 def test_an_attribute_stands_once_in_a_table() -> None:
     found = release(tables=[table(by=["d", "d"])])
     with pytest.raises(DiscreetError, match="twice"):
-        found.domains_of(found.tables[0])
+        found.tables[0].domains(found)
 
 
 def test_a_table_by_nothing_is_the_total() -> None:
     found = release(tables=[table(by=[])])
-    assert found.domains_of(found.tables[0])["t"].cells == 1
+    assert found.tables[0].domains(found)["t"].cells == 1
 
 
 # --- sources ------------------------------------------------------------------------------------------------------

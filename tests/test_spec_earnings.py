@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 import yaml
 
-from discreet.binning import PSEO, Bins
+from discreet.domain.bins import PSEO, Bins
 from discreet.errors import DiscreetError, DomainError, GuaranteeError, ParameterError, SpecError
-from discreet.methods import methods
-from discreet.methods.earnings import EarningsMethod
-from discreet.spec import Earnings
-from discreet.spec.earnings import BinsSpec
-from discreet.specfile import load
+from discreet.methods.earnings.method import EarningsMethod
+from discreet.methods.earnings.spec import BinsSpec, Earnings
+from discreet.methods.registry import methods
+from discreet.spec.loader import load
 from earners import DOMAINS, INSTITUTIONS, PROGRAMMES, spec, table
 
 FAMILY = {"name": "families", "by": ["family", "grad_cohort", "years_after"]}

@@ -14,11 +14,10 @@ import pytest
 
 import discreet
 from discreet.errors import DiscreetError, DomainError, GuaranteeError, ParameterError, SpecError
-from discreet.methods import methods
-from discreet.methods.flows import FlowsMethod
-from discreet.post.correction import RULES
-from discreet.spec import Flows
-from discreet.spec.flows import Rule
+from discreet.methods.flows.correction import RULES
+from discreet.methods.flows.method import FlowsMethod
+from discreet.methods.flows.spec import Flows, Rule
+from discreet.methods.registry import methods
 from flowers import (
     BY,
     CORRECTION,
@@ -362,7 +361,7 @@ def test_geometric_noise_does_not_hide_the_size_of_an_establishment(office: Care
 
 
 def opened(office: Careers, said: Mapping[str, Any]) -> Any:
-    from discreet.specfile import build
+    from discreet.spec.loader import build
 
     return build({"release": "r", "asset": "a", **json.loads(json.dumps(said))}, office.folder)
 

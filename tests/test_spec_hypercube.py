@@ -10,8 +10,7 @@ import pytest
 
 import discreet
 from discreet.errors import DiscreetError, DomainError, GuaranteeError, ParameterError, SourceError, SpecError
-from discreet.spec import Hypercube
-from discreet.spec.hypercube import Average, Rake, Regression, Weights
+from discreet.methods.hypercube.spec import Average, Hypercube, Rake, Regression, Weights
 from surveyors import AVERAGE, CONTROLS, DEVIATIONS, TABLES, WEIGHTS, Survey
 
 SQUARES = {"epsilon": "1", "tables": [["major"]], "effect": "1.5"}
@@ -152,7 +151,7 @@ def test_short_forms_and_defaults() -> None:
     assert numbered is not None
     assert numbered.names[::7] == ["rep_1", "rep_8"]
     assert numbered.factor == Fraction(4)
-    assert cube(controls=[{"name": "c", "by": [], "file": "x.csv", "provenance": "x"}]).files() == ["x.csv"]
+    assert cube(controls=[{"name": "c", "by": [], "file": "x.csv", "provenance": "x"}]).files == ["x.csv"]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import SpecError
 from discreet.spec import Release
-from discreet.specfile import load, parse
+from discreet.spec.loader import load, parse
 
 TEXT = """\
 release: r
@@ -198,7 +198,7 @@ def test_braces_in_a_key_are_repeated_as_they_are(key: str) -> None:
 def test_a_billion_laughs_are_refused_at_once() -> None:
     lines = ['a0: &a0 ["x"]', *(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 10))]
     code = (
-        "import sys\nfrom discreet.errors import SpecError\nfrom discreet.specfile import parse\n"
+        "import sys\nfrom discreet.errors import SpecError\nfrom discreet.spec.loader import parse\n"
         "try: parse(sys.argv[1])\nexcept SpecError as e: print('refused')"
     )
     done = subprocess.run(

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from discreet.codelists import read_columns, read_published
-from discreet.document import as_csv
+from discreet.cli.output import write_csv
+from discreet.domain.codelists import read_columns, read_published
 from discreet.publish.lehd.sidecars import Sidecars
+from discreet.report.blocks import as_csv
 from discreet.spreadsheet import guarded, guarded_column, guarded_table, unguarded
-from discreet.terminal import write_csv
 
 FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠A", "-"]
 NUMBERS = ["-1", "+2.5", "-1,234.5", "-1e-05", "-3%"]

@@ -13,15 +13,15 @@ from agency import Agency
 from discreet import formats
 from discreet.cli import main
 from discreet.errors import DiscreetError, PublishError, SpecError
-from discreet.post.cube_model import CubeModel
-from discreet.privacy.events import Genesis
+from discreet.post.cubes.model import CubeModel
+from discreet.privacy.ledger.events import Genesis
 from discreet.publish import measurements
 from discreet.publish.codebook import as_json
 from discreet.publish.manifest import Manifest, read
 from discreet.publish.place import Folder
 from discreet.serve.catalogue import Catalogue
 from discreet.spec import Release
-from discreet.specfile import build, parse
+from discreet.spec.loader import build, parse
 from forgers import relist
 
 SPEC = """\

@@ -15,8 +15,8 @@ from discreet.version import __version__
 if TYPE_CHECKING:
     from discreet.api import OpenRelease, ledger, release, set_budget
     from discreet.errors import DiscreetError
+    from discreet.methods.counts.spec import Counts
     from discreet.publish.cubes import open_cube
-    from discreet.spec import Counts
 
 _WHERE = {
     "release": "discreet.api",
@@ -24,7 +24,7 @@ _WHERE = {
     "set_budget": "discreet.api",
     "OpenRelease": "discreet.api",
     "open_cube": "discreet.publish.cubes",
-    "Counts": "discreet.spec",
+    "Counts": "discreet.methods.counts.spec",
     "DiscreetError": "discreet.errors",
 }
 __all__ = ["Counts", "DiscreetError", "OpenRelease", "__version__", "ledger", "open_cube", "release", "set_budget"]

@@ -8,13 +8,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from discreet import specfile
 from discreet.noise.keystore import KeyStore
-from discreet.privacy.events import Budget, LedgerKind
-from discreet.privacy.ledger import Clock, Ledger, now
+from discreet.privacy.ledger.events import Budget, LedgerKind
+from discreet.privacy.ledger.ledger import Clock, Ledger, now
+from discreet.privacy.ledger.store import open_store
 from discreet.privacy.refusal import as_refusal
-from discreet.privacy.store import open_store
-from discreet.spec import Release, parse_budget_unit
+from discreet.spec import Release, loader, parse_budget_unit
 
 if TYPE_CHECKING:
     from discreet.engine.audit import Audit
@@ -74,9 +73,9 @@ def release(
     if isinstance(spec, Mapping):
         named = frame if isinstance(frame, Mapping) else {"frame": frame}
         data = {"source": dict.fromkeys(named, ""), **spec} if frame is not None else dict(spec)
-        declared = specfile.build(data, Path.cwd())
+        declared = loader.build(data, Path.cwd())
     else:
-        declared = specfile.load(spec)
+        declared = loader.load(spec)
     if not isinstance(ledger, Ledger):
         ledger = Ledger(open_store(declared.ledger, declared.base) if ledger is None else open_store(ledger))
     keys = keys or ledger.keys

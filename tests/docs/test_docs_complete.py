@@ -16,7 +16,8 @@ from pydantic import BaseModel
 
 import discreet
 from discreet import cli, errors, spec
-from discreet.privacy import events, unit
+from discreet.privacy import unit
+from discreet.privacy.ledger import events
 from discreet.publish import manifest
 from discreet.spec import tables, units
 from discreet.synth import __main__ as synth

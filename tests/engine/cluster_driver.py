@@ -133,7 +133,7 @@ def main(verb: str, spec: str, ledger: str, out: str, given: str) -> None:
     import discreet
     from discreet.engine.spark import jobs, session
     from discreet.errors import DiscreetError
-    from discreet.methods import counts
+    from discreet.methods.counts import method as counts
 
     counts.PART = options.get("part", counts.PART)
     session.PATIENCE_SECONDS = options.get("patience", session.PATIENCE_SECONDS)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from discreet.binning import Bins
+from discreet.domain.bins import Bins
 from discreet.engine.intake.derived import Bin, Category, Derived, Identifier, Number, Shown
 from discreet.engine.intake.stream import Intake
 from discreet.engine.readers import open_source

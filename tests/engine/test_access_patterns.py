@@ -24,8 +24,8 @@ from ibis import _
 from discreet.engine import Engine
 from discreet.engine.spans import Span, Spans
 from discreet.methods.cells import dense
-from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.key import Secret
+from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 from discreet.spec import FileSource
 from engines import read

@@ -26,9 +26,9 @@ from cluster_driver import CLOCK, SEED
 
 import discreet
 from agency import SECRET_CODE, SECRET_PERSON, SPEC, Agency, graduates
-from discreet import specfile
 from discreet.api import set_budget
 from discreet.noise.key import ReleaseKey
+from discreet.spec import loader
 
 pytestmark = pytest.mark.full
 DRIVER = Path(__file__).with_name("cluster_driver.py")
@@ -305,7 +305,7 @@ class Wire(threading.Thread):
 
 def secrets_of(office: Office) -> list[bytes]:
     """Every secret that goes to the workers, as it is and in hexadecimal; the key itself, which does not."""
-    key, spec = ReleaseKey.simulation(SEED), specfile.build(dict(SPEC), office.folder)
+    key, spec = ReleaseKey.simulation(SEED), loader.build(dict(SPEC), office.folder)
     raw = [key.expose(), key.secret("records", spec.release, length=16).expose()]
     for table in spec.tables:
         digest = bytes.fromhex(spec.digest())

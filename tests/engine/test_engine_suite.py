@@ -20,10 +20,10 @@ from arrays import loose
 from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.audit import Audit
+from discreet.engine.factory import open_engine
 from discreet.engine.intake.derived import Identifier, Number, Shown
 from discreet.engine.intake.normalise import texts
 from discreet.engine.intake.stream import Intake
-from discreet.engine.opening import open_engine
 from discreet.engine.tabulate import count_cells, keep_records
 from discreet.errors import DiscreetError, PublishError, SourceError
 from discreet.noise.key import Secret
@@ -81,12 +81,18 @@ def test_published_bytes(bureau: Bureau, spark: Spark, monkeypatch: pytest.Monke
     from discreet.engine.spark import engine as spark_engine
 
     pieces, part = CUTS[cut]
-    for method in ("counts", "histogram"):
-        monkeypatch.setattr(f"discreet.methods.{method}.PART", part)
+    for module in ("counts.method", "histograms"):
+        monkeypatch.setattr(f"discreet.methods.{module}.PART", part)
     if part < 100:
-        for size in ("flow_tables.ROWS", "flow_tables.WORDS", "flow_sums.ROWS", "unobserved.ROWS", "unobserved.CHUNK"):
-            monkeypatch.setattr(f"discreet.methods.{size}", part)
-        monkeypatch.setattr("discreet.methods.flow_tables.THREADS", pieces)
+        for size in (
+            "tables.ROWS",
+            "tables.WORDS",
+            "sums.ROWS",
+            "division_suppression.ROWS",
+            "division_suppression.CHUNK",
+        ):
+            monkeypatch.setattr(f"discreet.methods.flows.{size}", part)
+        monkeypatch.setattr("discreet.methods.flows.tables.THREADS", pieces)
     monkeypatch.setitem(spark_engine._SETTINGS, "spark.sql.shuffle.partitions", str(pieces))
     monkeypatch.setitem(spark_engine._SETTINGS, "spark.sql.adaptive.coalescePartitions.enabled", "false")
     expected = bureau.published(spec(unit, write_records(bureau, records())))
@@ -110,7 +116,7 @@ def test_published_bytes_of_jobs(
     from discreet.engine.spark import engine as spark_engine
 
     pieces, part = CUTS[cut]
-    monkeypatch.setattr("discreet.methods.employer.PART", part)
+    monkeypatch.setattr("discreet.methods.employer.method.PART", part)
     monkeypatch.setitem(spark_engine._SETTINGS, "spark.sql.shuffle.partitions", str(pieces))
     register = register_with_doubles(tmp_path / "register")
     for name, declared in jobs_by_unit(register, one_file=one_file).items():
@@ -139,8 +145,8 @@ def test_published_bytes_of_estimates(
     from discreet.engine.spark import engine as spark_engine
 
     pieces, part = CUTS[cut]
-    monkeypatch.setattr("discreet.methods.sensitivity.PART", part)
-    monkeypatch.setattr("discreet.methods.sensitivity.PIECE", part)
+    monkeypatch.setattr("discreet.methods.sensitivity.method.PART", part)
+    monkeypatch.setattr("discreet.methods.sensitivity.method.PIECE", part)
     monkeypatch.setitem(spark_engine._SETTINGS, "spark.sql.shuffle.partitions", str(pieces))
     table = with_zeros(records())
     declared = estimates(unit, write_records(bureau, table))
@@ -166,7 +172,7 @@ def test_published_bytes_of_cubes(
     from discreet.engine.spark import engine as spark_engine
 
     pieces, part = CUTS[cut]
-    monkeypatch.setattr("discreet.methods.hypercube.PART", part)
+    monkeypatch.setattr("discreet.methods.hypercube.method.PART", part)
     monkeypatch.setitem(spark_engine._SETTINGS, "spark.sql.shuffle.partitions", str(pieces))
     declared = cubes(unit, write_records(bureau, records()))
     expected = bureau.published(declared)
@@ -180,7 +186,7 @@ def test_published_bytes_of_cubes(
 
 def test_resumed_on_another_engine(bureau: Bureau, spark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
     """The key is bound to the records, not to the engine that read them first."""
-    monkeypatch.setattr("discreet.methods.counts.PART", 11)
+    monkeypatch.setattr("discreet.methods.counts.method.PART", 11)
     pq.write_table(records(), bureau.folder / "records.parquet")
     declared = spec("person", bureau.folder / "records.parquet")
     expected, opened, out = bureau.published(declared), bureau.open(declared), bureau.folder / "resumed"

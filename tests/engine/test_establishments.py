@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.codelists import flat
 from discreet.domain import Domain
+from discreet.domain.codelists import flat
 from discreet.engine import Engine
 from discreet.engine.establishments import Establishments, Workforce, counted_with_sizes, counted_without_large
+from discreet.engine.factory import open_engine
 from discreet.engine.intake.derived import Number
-from discreet.engine.joining import Records, take_in
-from discreet.engine.opening import open_engine
+from discreet.engine.lookups import Records, take_in
 from discreet.engine.tabulate import derived_columns
 from discreet.errors import SourceError
 from discreet.spec import FileSource

@@ -346,7 +346,7 @@ def spark_report(case: Case, engine: AnyEngine, most: int) -> Report:
 
 @pytest.fixture(scope="module")
 def spark_engine_(spark: Spark) -> Iterator[AnyEngine]:
-    from discreet.engine.opening import open_engine
+    from discreet.engine.factory import open_engine
 
     with open_engine("duckdb", spark.session) as engine:
         yield engine

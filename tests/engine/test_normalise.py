@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arrays import days, decimals, forms, loose
-from discreet.binning import LARGEST, Bins
+from discreet.domain.bins import LARGEST, Bins
 from discreet.engine.intake.categories import MISSING, UNDECLARED, Vocabulary
 from discreet.engine.intake.checks import check_code, check_id, check_number
 from discreet.engine.intake.derived import (

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.codelists import flat
 from discreet.domain import Domain
+from discreet.domain.codelists import flat
 from discreet.engine import Engine
+from discreet.engine.derived_values import Observed
 from discreet.engine.observations import Observations
-from discreet.engine.values import Observed
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.unit import Person, Record, Unit
 from discreet.spec import FileSource

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from readings import Row, category, each_alone, readings, released, uses
 
-from discreet.binning import Bins
+from discreet.domain.bins import Bins
 from discreet.engine.intake.derived import Bin, Identifier, Number, Shown
 from discreet.engine.readers import open_source
 from discreet.errors import SourceError

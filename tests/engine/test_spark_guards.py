@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkConf
 
+from discreet.engine.factory import open_engine
 from discreet.engine.fingerprint import FingerprintKernel
 from discreet.engine.intake.derived import Number
 from discreet.engine.intake.stream import Intake
-from discreet.engine.opening import open_engine
 from discreet.engine.spans import Spans
 from discreet.engine.spark.jobs import Jobs
 from discreet.engine.spark.session import _check_encryption
@@ -151,7 +151,7 @@ DEAD = """
 import os, signal, sys
 from contextlib import suppress
 from pathlib import Path
-from discreet.engine.opening import open_engine
+from discreet.engine.factory import open_engine
 from discreet.errors import EngineError
 from discreet.engine.spark.session import started
 from discreet.spec import SparkEngineSpec

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.binning import Bins
 from discreet.domain import Domain
+from discreet.domain.bins import Bins
+from discreet.engine.derived_values import Binned
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.intake.normalise import texts
 from discreet.engine.tabulate import count_cells, keep_records
-from discreet.engine.values import Binned
-from discreet.methods.histogram import histogram_domain
+from discreet.methods.earnings.spec import Rule
+from discreet.methods.histograms import histogram_domain
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Person, Record, Unit
 from discreet.spec import GroupsDomain, HierarchyDomain, ValuesDomain
-from discreet.spec.earnings import Rule
 from engines import taken
 
 KEY = bytes(range(16))

@@ -18,21 +18,21 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.binning import PSEO, Bins
 from discreet.domain import Domain
+from discreet.domain.bins import PSEO, Bins
 from discreet.engine.audit import Audit, audit
+from discreet.engine.derived_values import Binned, sampled, with_bins
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.intake.derived import Shown, identifier
 from discreet.engine.intake.stream import Intake
 from discreet.engine.tabulate import count_cells, keep_records
-from discreet.engine.values import Binned, sampled, with_bins
 from discreet.errors import SourceError
-from discreet.methods.histogram import histogram_domain
+from discreet.methods.earnings.spec import Rule
+from discreet.methods.histograms import histogram_domain
 from discreet.noise.key import Secret
 from discreet.pipeline.check import lines
 from discreet.privacy.unit import Person, Record
 from discreet.spec import FileSource, ValuesDomain
-from discreet.spec.earnings import Rule
 from earners import Registrar, arrow, graduates, spec, table
 from engines import taken
 

@@ -16,16 +16,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from discreet.codelists import flat
 from discreet.domain import Domain
+from discreet.domain.codelists import flat
 from discreet.engine import Engine
+from discreet.engine.factory import open_engine
 from discreet.engine.observations import Observations
-from discreet.engine.opening import open_engine
-from discreet.engine.weighing import Grid, Replicate, Weighed, weigh_cells
+from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
+from discreet.methods.hypercube.spec import Weights
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.unit import Person, Record
 from discreet.spec import FileSource
-from discreet.spec.hypercube import Weights
 from engines import taken
 
 DOMAIN = Domain((flat("cell", ["a", "b", "c"], None, "cell", None, ""),))

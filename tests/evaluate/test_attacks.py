@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 
 from discreet.errors import KeyRefused, ParameterError
-from discreet.evaluate import attacks
-from discreet.evaluate.attack_runs import Targets, as_markdown, table1, targets
-from discreet.evaluate.infusion import Infusion
-from discreet.evaluate.releases import Infusing, Method, Protecting, strong, weak
-from discreet.mechanisms.discrete import Geometric, Truncated
-from discreet.mechanisms.laplace_pareto import LaplacePareto
-from discreet.mechanisms.log_laplace import LogLaplace
-from discreet.mechanisms.smooth_gamma import SmoothGamma
-from discreet.mechanisms.smooth_laplace import SmoothLaplace
+from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
+from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
+from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
+from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.noise.key import ReleaseKey
-from discreet.synth.employers import employers
+from discreet.synth.workplaces.employers import employers
+from discreet_studies.attacks import attacks
+from discreet_studies.attacks.releases import Infusing, Method, Protecting, strong, weak
+from discreet_studies.attacks.runs import Targets, as_markdown, table1, targets
+from discreet_studies.employer.comparators.infusion import Infusion
 
 F = Fraction
 KEY = ReleaseKey.simulation("attacks")

@@ -9,18 +9,18 @@ import pytest
 from scipy import stats
 
 from discreet.errors import KeyRefused, ParameterError
-from discreet.evaluate.audits import Audited, Cells, Draw, audit, audit_draws, reachable, sample
-from discreet.evaluate.neighbours import grown, joint, required, single
-from discreet.evaluate.proportions import Rate, lower, upper
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.discrete import Geometric, Truncated
-from discreet.mechanisms.laplace_pareto import LaplacePareto
-from discreet.mechanisms.log_laplace import LogLaplace
-from discreet.mechanisms.smooth_gamma import SmoothGamma
-from discreet.mechanisms.smooth_laplace import SmoothLaplace
+from discreet.methods.employer.mechanisms import Mechanism
+from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
+from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
+from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
+from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.noise.key import ReleaseKey
-from discreet.noise.laplace_pareto import LaplacePareto as Noise
+from discreet.noise.samplers.laplace_pareto import LaplacePareto as Noise
 from discreet.noise.stream import Stream
+from discreet_studies.attacks.audits import Audited, Cells, Draw, audit, audit_draws, reachable, sample
+from discreet_studies.attacks.neighbours import grown, joint, required, single
+from discreet_studies.attacks.proportions import Rate, lower, upper
 
 F = Fraction
 ALPHA, EPSILON = F(1, 10), F(2)

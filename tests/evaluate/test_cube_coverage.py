@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.linalg import hadamard
 
 from discreet.errors import ParameterError
-from discreet.evaluate.cube_coverage import WAYS, Design, Sample, Stability, Study, Way, cube_coverage, incidence
-from discreet.post.margins import Margin
-from discreet.synth.occupations import Design as Occupations
-from discreet.synth.occupations import occupations
+from discreet.post.cubes.margins import Margin
+from discreet.synth.occupational.occupations import Design as Occupations
+from discreet.synth.occupational.occupations import occupations
+from discreet_studies.hypercube.coverage import WAYS, Design, Sample, Stability, Study, Way, cube_coverage, incidence
 
 SHAPE = (5, 4, 3, 3, 2)
 WEIGHTS = (10, 20, 40)

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats.contingency import association
 
 from discreet.errors import ParameterError
-from discreet.evaluate.cube_measures import (
+from discreet.methods.hypercube.assessment.measures import (
     Differences,
     Moves,
     Overlaps,

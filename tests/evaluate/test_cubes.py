@@ -14,9 +14,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet.document import Table, as_csv, as_markdown
 from discreet.errors import ParameterError
-from discreet.evaluate.cube_comparison import (
+from discreet.methods.hypercube.assessment.comparison import (
     BOTTOM_UP,
     CALIBRATED,
     EACH,
@@ -26,18 +25,7 @@ from discreet.evaluate.cube_comparison import (
     compare,
     shared,
 )
-from discreet.evaluate.cube_measures import Rule, differences, hellinger, moves
-from discreet.evaluate.cube_plots import FALLEN, NAMED, RISEN, association_plot, error_plot, moves_plot, overlap_plot
-from discreet.evaluate.cube_report import (
-    CONFIDENTIAL,
-    assessment_blocks,
-    association,
-    comparison_blocks,
-    comparison_title,
-    moved_most,
-    numbers,
-)
-from discreet.evaluate.cubes import (
+from discreet.methods.hypercube.assessment.cubes import (
     Assessed,
     Assessment,
     Dimension,
@@ -48,9 +36,29 @@ from discreet.evaluate.cubes import (
     summed,
     tables,
 )
-from discreet.noise.discrete import DiscreteLaplace
+from discreet.methods.hypercube.assessment.measures import Rule, differences, hellinger, moves
+from discreet.methods.hypercube.assessment.plots import (
+    FALLEN,
+    NAMED,
+    RISEN,
+    association_plot,
+    error_plot,
+    moves_plot,
+    overlap_plot,
+)
+from discreet.methods.hypercube.assessment.report import (
+    CONFIDENTIAL,
+    assessment_blocks,
+    association,
+    comparison_blocks,
+    comparison_title,
+    moved_most,
+    numbers,
+)
 from discreet.noise.key import public_stream
-from discreet.post.margins import Axis, Margin
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.cubes.margins import Axis, Margin
+from discreet.report.blocks import Table, as_csv, as_markdown
 
 SHAPE = (4, 3, 2, 2)
 NAMES = ("group", "strength", "outdoors", "driving")

@@ -9,8 +9,15 @@ import numpy as np
 import pytest
 
 from discreet.errors import ParameterError
-from discreet.evaluate.envelope_plots import MARK, MOST_DOTS, NEAREST, cell_plot, envelope_plot, global_plot
-from discreet.sensitivity import Worst
+from discreet.methods.sensitivity.statistics import Worst
+from discreet.methods.sensitivity.utility.envelope_plots import (
+    MARK,
+    MOST_DOTS,
+    NEAREST,
+    cell_plot,
+    envelope_plot,
+    global_plot,
+)
 
 RNG = np.random.default_rng(8)
 X = RNG.uniform(0, 0.8, 20)

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.binning import PSEO
-from discreet.evaluate.__main__ import main
-from discreet.evaluate.earnings import Cells, cells_of, smooth, trial
-from discreet.evaluate.graduates import synthetic_cells
-from discreet.evaluate.plots import percentile_plot
+from discreet.domain.bins import PSEO
 from discreet.noise.key import ReleaseKey
+from discreet_studies.pseo.__main__ import main
+from discreet_studies.pseo.earnings import Cells, cells_of, smooth, trial
+from discreet_studies.pseo.graduates import synthetic_cells
+from discreet_studies.pseo.percentile_plot import percentile_plot
 
 POINTS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 KEY = ReleaseKey.simulation("a comparison")

@@ -12,9 +12,14 @@ import numpy as np
 import pytest
 
 from discreet.errors import ParameterError
-from discreet.evaluate.__main__ import main
-from discreet.evaluate.flow_plots import as_csv, as_markdown, flow_plot
-from discreet.evaluate.flows import (
+from discreet.methods.flows.correction import RULES, Groups, Rule, published
+from discreet.noise.key import ReleaseKey
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.synth.sectors import SECTORS
+from discreet.synth.states import STATES
+from discreet_studies.pseo.__main__ import main
+from discreet_studies.pseo.flow_plots import as_csv, as_markdown, flow_plot
+from discreet_studies.pseo.flows import (
     CONTROLS,
     KINDS,
     RAW,
@@ -28,11 +33,6 @@ from discreet.evaluate.flows import (
     tally,
     world,
 )
-from discreet.noise.discrete import DiscreteLaplace
-from discreet.noise.key import ReleaseKey
-from discreet.post.correction import RULES, Groups, Rule, published
-from discreet.synth.sectors import SECTORS
-from discreet.synth.states import STATES
 
 EPSILONS = (Fraction(1, 2), Fraction(3, 2))
 KEY = ReleaseKey.simulation("a comparison of flows")

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import discreet.evaluate.formal as package
+import discreet_studies.sensitivity.comparators as package
 from discreet.errors import ParameterError
-from discreet.evaluate.formal.compare import Row, compare, methods, observed
-from discreet.evaluate.formal.moments import Moments
 from discreet.noise.key import ReleaseKey
+from discreet_studies.sensitivity.comparators.compare import Row, compare, methods, observed
+from discreet_studies.sensitivity.comparators.moments import Moments
 
 F = Fraction
 KEY = ReleaseKey.simulation("formal compare")

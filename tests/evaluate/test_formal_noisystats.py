@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import KeyRefused, ParameterError
-from discreet.evaluate.formal import FALLBACK
-from discreet.evaluate.formal.grids import ALLOWED, UNIT, laplace, multiples
-from discreet.evaluate.formal.moments import Moments
-from discreet.evaluate.formal.noisystats import NoisyStats
 from discreet.noise.key import ReleaseKey
+from discreet_studies.sensitivity.comparators import FALLBACK
+from discreet_studies.sensitivity.comparators.grids import ALLOWED, UNIT, laplace, multiples
+from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.noisystats import NoisyStats
 
 F = Fraction
 KEY = ReleaseKey.simulation("formal noisystats")

@@ -9,13 +9,13 @@ import pytest
 from flint import arb
 
 from discreet.errors import KeyRefused, ParameterError
-from discreet.evaluate.formal import FALLBACK
-from discreet.evaluate.formal.grids import ALLOWED, laplace, multiples
-from discreet.evaluate.formal.moments import Moments
-from discreet.evaluate.formal.private_chi import PrivateChi, Shares, bounds_at, distances
-from discreet.evaluate.formal.smooth_line import arguments
-from discreet.noise.balls import ball
+from discreet.noise.interval_arithmetic import ball
 from discreet.noise.key import ReleaseKey
+from discreet_studies.sensitivity.comparators import FALLBACK
+from discreet_studies.sensitivity.comparators.grids import ALLOWED, laplace, multiples
+from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.private_chi import PrivateChi, Shares, bounds_at, distances
+from discreet_studies.sensitivity.comparators.smooth_line import arguments
 
 F = Fraction
 KEY = ReleaseKey.simulation("formal private chi")

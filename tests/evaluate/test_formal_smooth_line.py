@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import KeyRefused, ParameterError
-from discreet.evaluate.formal.grids import ALLOWED, UNIT, multiples
-from discreet.evaluate.formal.moments import Moments
-from discreet.evaluate.formal.smooth_line import SLACK, SmoothLine, mean_range, profile
-from discreet.mechanisms.laplace_pareto import LaplacePareto
+from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
 from discreet.noise.key import ReleaseKey
+from discreet_studies.sensitivity.comparators.grids import ALLOWED, UNIT, multiples
+from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.smooth_line import SLACK, SmoothLine, mean_range, profile
 
 F = Fraction
 KEY = ReleaseKey.simulation("formal smooth line")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from discreet.errors import KeyRefused, ParameterError
-from discreet.evaluate.formal.choice import LEAST, SLACK, TOP, Choice
-from discreet.evaluate.formal.theil_sen import TheilSen, median_scores
 from discreet.noise.key import ReleaseKey
+from discreet_studies.sensitivity.comparators.choice import LEAST, SLACK, TOP, Choice
+from discreet_studies.sensitivity.comparators.theil_sen import TheilSen, median_scores
 
 F = Fraction
 KEY = ReleaseKey.simulation("formal theil-sen")

@@ -12,11 +12,11 @@ import pytest
 from scipy import stats
 
 from discreet.errors import KeyRefused, ParameterError, PublishError
-from discreet.evaluate.infusion import Infusion, mean_abs
-from discreet.evaluate.infusion_files import SUFFIX, write_comparator
 from discreet.formats import COMPARATOR
 from discreet.noise.key import ReleaseKey
 from discreet.publish.manifest import FILE, read
+from discreet_studies.employer.comparators.infusion import Infusion, mean_abs
+from discreet_studies.employer.comparators.infusion_files import SUFFIX, write_comparator
 
 F = Fraction
 KEY = ReleaseKey.simulation("infusion")

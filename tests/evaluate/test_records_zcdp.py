@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from discreet.errors import KeyRefused, ParameterError
-from discreet.evaluate.records_zcdp import UnitSplitting, fair
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.gaussian import as_epsilon
+from discreet_studies.employer.comparators.records_zcdp import UnitSplitting, fair
 
 F = Fraction
 KEY = ReleaseKey.simulation("records")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from discreet.errors import KeyRefused, ParameterError
-from discreet.evaluate.smooth import DILATION, SLACK, SLIDE, SmoothPercentiles
 from discreet.noise.key import ReleaseKey
+from discreet_studies.pseo.smooth import DILATION, SLACK, SLIDE, SmoothPercentiles
 
 F = Fraction
 QUARTILES = (F(1, 4), F(1, 2), F(3, 4))

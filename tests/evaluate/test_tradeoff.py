@@ -12,8 +12,9 @@ import pytest
 from scipy import stats
 
 from discreet.errors import ParameterError
-from discreet.evaluate.tradeoff import LAWS, STEP, _Cells, _first, epsilon_for, exact_mse, tradeoff
-from discreet.evaluate.tradeoff_plots import BOTTOM, TOP, decades, tradeoff_plot
+from discreet.methods.sensitivity.utility.tradeoff import LAWS, STEP, _Cells, _first, epsilon_for, exact_mse, tradeoff
+from discreet.methods.sensitivity.utility.tradeoff_plots import BOTTOM, TOP, tradeoff_plot
+from discreet.report.plots import decades
 
 RNG = np.random.default_rng(6)
 THETA = RNG.normal(0.4, 0.05, 4_000)

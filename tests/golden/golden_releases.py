@@ -17,11 +17,11 @@ import pytest
 
 import earners
 import flowers
-from discreet import demo
+from discreet.cli import demo
 from discreet.synth import graduates
 from discreet.synth.atlas import write_atlas
-from discreet.synth.employer_files import write_employers
-from discreet.synth.occupation_files import write_occupations
+from discreet.synth.occupational.files import write_occupations
+from discreet.synth.workplaces.files import write_employers
 from engines import Bureau
 from method_cases import (
     agency_bureau,

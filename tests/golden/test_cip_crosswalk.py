@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from discreet.recoding.crosswalk import Crosswalk, Facts, read_crosswalk
-from discreet.recoding.rollup import Prefix, Published
+from discreet.methods.recode.crosswalk import Crosswalk, Facts, read_crosswalk
+from discreet.methods.recode.rollup import Prefix, Published
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "cip" / "Crosswalk2010to2020.csv"
 pytestmark = pytest.mark.skipif(not REAL.is_file(), reason=f"the crosswalk of NCES is not at {REAL}")

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize
 
-from discreet.mechanisms.exact_audit import losses, together
-from discreet.mechanisms.laplace_pareto import LaplacePareto
-from discreet.mechanisms.log_laplace import LogLaplace
-from discreet.mechanisms.smooth_gamma import SmoothGamma
-from discreet.mechanisms.smooth_laplace import SmoothLaplace, exact_delta
+from discreet.methods.employer.mechanisms.exact_audit import losses, together
+from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
+from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
+from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace, exact_delta
 from discreet.noise.key import ReleaseKey
 
 F = Fraction

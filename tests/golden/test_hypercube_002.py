@@ -10,13 +10,13 @@ from math import exp, prod
 import numpy as np
 import pytest
 
-from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.key import public_stream
-from discreet.post.cube_variance import reduction
-from discreet.reproduce.hypercube import printed
-from discreet.reproduce.hypercube.perturbation import EVALUATED, TABLE_2, chance, losses, table2
-from discreet.reproduce.hypercube.records import query, table3
-from discreet.reproduce.hypercube.simulation import Estimated
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.cubes.variance import reduction
+from discreet_studies.hypercube import printed
+from discreet_studies.hypercube.perturbation import EVALUATED, TABLE_2, chance, losses, table2
+from discreet_studies.hypercube.records import query, table3
+from discreet_studies.hypercube.simulation import Estimated
 
 UNCONDITIONAL = ("7.490", "3.552", "1.422", "0.544", "0.207", "0.0789", "0.0303", "0.0118", "0.0046", "0.0018")
 RUNS = 200

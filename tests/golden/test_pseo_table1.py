@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from discreet.binning import PSEO, Bins, lognormal
+from discreet.domain.bins import PSEO, Bins, lognormal
 from discreet.post.percentiles import percentiles, places
 
 F = Fraction

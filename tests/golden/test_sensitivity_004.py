@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from discreet.sensitivity import Search, Variable
-from discreet.sensitivity.line import Line
+from discreet.methods.sensitivity.statistics import Search, Variable
+from discreet.methods.sensitivity.statistics.line import Line
 
 PREDICTION = Line(Variable("parents", 0, 1), Variable("child", 0, 1), "prediction", 0.25)
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from discreet.noise.additive import GridNoise
-from discreet.noise.balls import ball, rounded_up
+from discreet.noise.interval_arithmetic import ball, rounded_up
 from discreet.noise.key import ReleaseKey
-from discreet.noise.laplace import Laplace
-from discreet.noise.normal import Normal
+from discreet.noise.samplers.grid_noise import GridNoise
+from discreet.noise.samplers.laplace import Laplace
+from discreet.noise.samplers.normal import Normal
 from discreet.privacy.gaussian import true_delta, true_epsilon
 
 F = Fraction

@@ -8,14 +8,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.mechanisms import LARGEST, Mechanism
-from discreet.mechanisms.discrete import Geometric, Truncated
-from discreet.mechanisms.exact_audit import Cell, Losses, landmarks, search
-from discreet.mechanisms.laplace_pareto import LaplacePareto
-from discreet.mechanisms.log_laplace import LogLaplace
-from discreet.mechanisms.smooth import Smooth
-from discreet.mechanisms.smooth_gamma import SmoothGamma
-from discreet.mechanisms.smooth_laplace import SmoothLaplace
+from discreet.methods.employer.mechanisms import LARGEST, Mechanism
+from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
+from discreet.methods.employer.mechanisms.exact_audit import Cell, Losses, landmarks, search
+from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
+from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.mechanisms.smooth import Smooth
+from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
+from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 
 Ints = NDArray[np.int64]
 Real = NDArray[np.float64]

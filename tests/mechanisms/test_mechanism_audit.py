@@ -13,13 +13,21 @@ import pytest
 from flint import arb
 from mechanism_floats import LogMass, between, float_losses, law, neighbours
 
-from discreet.mechanisms import LARGEST, Mechanism
-from discreet.mechanisms.discrete import Geometric, Truncated
-from discreet.mechanisms.exact_audit import Cell, hockey_stick, losses, mass, together, worst_joint_loss, worst_loss
-from discreet.mechanisms.laplace_pareto import LaplacePareto
-from discreet.mechanisms.log_laplace import LogLaplace
-from discreet.mechanisms.smooth_gamma import SmoothGamma
-from discreet.mechanisms.smooth_laplace import SmoothLaplace
+from discreet.methods.employer.mechanisms import LARGEST, Mechanism
+from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
+from discreet.methods.employer.mechanisms.exact_audit import (
+    Cell,
+    hockey_stick,
+    losses,
+    mass,
+    together,
+    worst_joint_loss,
+    worst_loss,
+)
+from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
+from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
+from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 
 F = Fraction
 SLACK = 1e-9

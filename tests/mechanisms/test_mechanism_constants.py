@@ -11,10 +11,10 @@ from flint import arb, ctx
 from scipy import integrate, optimize
 
 from discreet.errors import ParameterError
-from discreet.mechanisms.joint import Joint, joint_constant, supremum
-from discreet.mechanisms.laplace_pareto import LaplacePareto
-from discreet.mechanisms.smooth_gamma import SmoothGamma
-from discreet.mechanisms.smooth_laplace import SmoothLaplace, exact_delta
+from discreet.methods.employer.mechanisms.joint import Joint, joint_constant, supremum
+from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
+from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
+from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace, exact_delta
 
 F = Fraction
 TENTH, FIFTH, TWO = F(1, 10), F(1, 5), F(2)

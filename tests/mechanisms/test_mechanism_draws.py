@@ -16,13 +16,13 @@ from noise_fit import ACCEPT, REJECT, shape
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.mechanisms import LARGEST, Mechanism
-from discreet.mechanisms.discrete import Geometric, Truncated
-from discreet.mechanisms.laplace_pareto import LaplacePareto
-from discreet.mechanisms.log_laplace import LogLaplace
-from discreet.mechanisms.smooth import Smooth
-from discreet.mechanisms.smooth_gamma import SmoothGamma
-from discreet.mechanisms.smooth_laplace import SmoothLaplace
+from discreet.methods.employer.mechanisms import LARGEST, Mechanism
+from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
+from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
+from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.mechanisms.smooth import Smooth
+from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
+from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 
 F = Fraction
 TENTH, TWO = F(1, 10), F(2)

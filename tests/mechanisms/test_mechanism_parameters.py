@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.mechanisms import Mechanism
-from discreet.mechanisms.discrete import Geometric, Truncated
-from discreet.mechanisms.laplace_pareto import LaplacePareto, best_g
-from discreet.mechanisms.log_laplace import LogLaplace
-from discreet.mechanisms.smooth_gamma import SmoothGamma
-from discreet.mechanisms.smooth_laplace import SmoothLaplace
+from discreet.methods.employer.mechanisms import Mechanism
+from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
+from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto, best_g
+from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
+from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.privacy.exact import written
 
 F = Fraction

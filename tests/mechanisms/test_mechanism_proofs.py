@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import discreet.mechanisms
+import discreet.methods.employer.mechanisms
 
-FOLDER = Path(discreet.mechanisms.__file__).parent
+FOLDER = Path(discreet.methods.employer.mechanisms.__file__).parent
 PROOFS = sorted(FOLDER.glob("*.md"))
 PROVED = {"smooth", "laplace_pareto", "smooth_gamma", "smooth_laplace", "log_laplace", "discrete", "exact_audit"}
 

@@ -18,9 +18,10 @@ from discreet.api import set_budget
 from discreet.domain import Domain
 from discreet.engine.spans import Span
 from discreet.errors import DomainError, GuaranteeError, ParameterError
-from discreet.methods.counts import RANGE, CountsMethod
+from discreet.methods.counts.method import RANGE, CountsMethod
+from discreet.methods.counts.spec import Counts
 from discreet.privacy.unit import Establishment, Person, Record, WholeEstablishment
-from discreet.spec import Counts, ValuesDomain
+from discreet.spec import ValuesDomain
 
 CELLS = 200 * 200
 

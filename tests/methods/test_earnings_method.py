@@ -23,12 +23,12 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import discreet
-import discreet.methods
+import discreet.methods.protocol
 import discreet.publish.lehd
 from discreet.api import set_budget
 from discreet.cli import app
 from discreet.errors import ParameterError, PublishError
-from discreet.post.sums import count_margin
+from discreet.post.laplace_sum import count_margin
 from discreet.privacy.protected import Protected
 from discreet.publish import tables
 from discreet.publish.lehd import schema
@@ -440,8 +440,8 @@ def test_sums_over_many_files_and_pieces_are_the_same(tmp_path: Path, monkeypatc
     office = Registrar(tmp_path / "office", graduates(30))
     declared = spec(table(levels=[FAMILIES, STATES], layout="lehd"))
     whole = office.published(declared)
-    monkeypatch.setattr("discreet.methods.histogram.PART", 5 * len(BINS))
-    monkeypatch.setattr("discreet.methods.histogram.RANGE", 3)
+    monkeypatch.setattr("discreet.methods.histograms.PART", 5 * len(BINS))
+    monkeypatch.setattr("discreet.methods.histograms.RANGE", 3)
     seen = watched(monkeypatch)
     cut = office.published(declared)
     assert cut.keys() == whole.keys()
@@ -667,7 +667,7 @@ def test_crashed_while_protecting_then_resumed(tmp_path: Path, step: int) -> Non
 
 def test_crashed_between_many_parts_then_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Measurements in several files, as large releases have them."""
-    monkeypatch.setattr("discreet.methods.histogram.PART", 8 * len(BINS))
+    monkeypatch.setattr("discreet.methods.histograms.PART", 8 * len(BINS))
     office = Registrar(tmp_path / "office", graduates(40))
     expected = office.published(spec(USUAL))
     for step in (2, 6):
@@ -736,7 +736,7 @@ def test_protected_values_carry_the_guarantee_of_what_they_are_made_of(
 
         return written(place, name, schema_, each(), *rest, **more)
 
-    for package in (discreet.methods, discreet.publish.lehd):
+    for package in (discreet.methods.protocol, discreet.publish.lehd):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             found = importlib.import_module(module.name)
             if hasattr(found, "write_table"):
@@ -795,7 +795,7 @@ def test_what_is_refused_too_late_says_that_it_is_spent(tmp_path: Path, monkeypa
     office = Registrar(tmp_path / "office", graduates(2))
     opened = office.open(spec())
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.methods.earnings_tables.summarise", refuse)
+        patch.setattr("discreet.methods.earnings.tables.summarise", refuse)
         with pytest.raises(PublishError, match=r"a bound that nobody thought of.*epsilon 3 is spent"):
             opened.run(tmp_path / "out", simulation="late")
     assert not (tmp_path / "out").exists()

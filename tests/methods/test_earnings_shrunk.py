@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from discreet.binning import Bins
+from discreet.domain.bins import Bins
 from discreet.errors import DiscreetError
+from discreet.methods.earnings.shrinkage import estimate
 from discreet.post.percentiles import percentiles, to_dollars
-from discreet.post.shrinkage import estimate
 from earners import BORDERS, Registrar, graduates, read, spec, table
 
 LEVELS = [
@@ -92,7 +92,7 @@ def borrowed(office: Registrar, out: Path, declared: dict[str, Any]) -> list[lis
         return estimate(histograms, families, *rest)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("discreet.methods.earnings_tables.estimate", look)
+        patch.setattr("discreet.methods.earnings.tables.estimate", look)
         office.open(declared).run(out, simulation="families")
     return seen
 

@@ -59,7 +59,7 @@ def store(running: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shel
 @pytest.fixture(params=["one file", pytest.param("many parts")])
 def office(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registrar:
     if request.param == "many parts":
-        monkeypatch.setattr("discreet.methods.histogram.PART", 8 * (len(BORDERS) - 1))
+        monkeypatch.setattr("discreet.methods.histograms.PART", 8 * (len(BORDERS) - 1))
     return Registrar(tmp_path / "office", graduates(40))
 
 

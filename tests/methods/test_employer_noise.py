@@ -14,13 +14,13 @@ import pytest
 
 import discreet
 from discreet.errors import DiscreetError, ParameterError
-from discreet.mechanisms.discrete import Truncated
-from discreet.mechanisms.laplace_pareto import LaplacePareto
-from discreet.mechanisms.log_laplace import LogLaplace
-from discreet.mechanisms.smooth_gamma import SmoothGamma
-from discreet.mechanisms.smooth_laplace import SmoothLaplace
-from discreet.methods import methods
-from discreet.methods.employer import EmployerMethod
+from discreet.methods.employer.mechanisms.discrete import Truncated
+from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
+from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
+from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
+from discreet.methods.employer.method import EmployerMethod
+from discreet.methods.registry import methods
 from discreet.noise.key import ReleaseKey
 from workplaces import STRONG, WEAK, WHOLE, Register, joined
 
@@ -121,10 +121,10 @@ def test_how_work_is_cut_changes_nothing(register: Register, monkeypatch: pytest
     """Sizes that are no multiples of the eight cells which share a bound."""
     table = {"epsilon": "16", "largest": {"epsilon": "8"}, **BOTH}
     whole, _, _ = drawn(register, unit, **table)
-    monkeypatch.setattr("discreet.methods.employer_kernel.RANGE", 12)
+    monkeypatch.setattr("discreet.methods.employer.kernel.RANGE", 12)
     ranges, _, _ = drawn(register, unit, **table)
     assert ranges.equals(whole)
-    monkeypatch.setattr("discreet.methods.employer.PART", 20)
+    monkeypatch.setattr("discreet.methods.employer.method.PART", 20)
     parts, _, _ = drawn(register, unit, **table)
     assert parts.equals(whole)
 
@@ -178,7 +178,7 @@ def test_too_many_cells_and_taken_names_are_refused(register: Register, monkeypa
     spec["tables"][0]["by"] = ["place", "count"]
     with pytest.raises(DiscreetError, match="called 'count' already"):
         register.published(spec)
-    monkeypatch.setattr("discreet.methods.employer.MOST_CELLS", 7)
+    monkeypatch.setattr("discreet.methods.employer.method.MOST_CELLS", 7)
     with pytest.raises(DiscreetError, match="8 cells are too many"):
         register.published(register.spec())
     assert json.loads(json.dumps(spec["unit"])) == STRONG

@@ -16,9 +16,9 @@ import pytest
 
 import discreet
 from discreet.errors import DiscreetError, GuaranteeError, ParameterError, SourceError, SpecError
-from discreet.mechanisms.log_laplace import LogLaplace
-from discreet.methods import methods
-from discreet.methods.employer import EmployerMethod
+from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.method import EmployerMethod
+from discreet.methods.registry import methods
 from discreet.noise.key import ReleaseKey
 from workplaces import DOMAINS, STRONG, WEAK, WHOLE, Register, jobs, joined, workers, workplaces
 

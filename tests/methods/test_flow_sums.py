@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.domain import Attribute, Coarsening, Domain
-from discreet.methods.flow_sums import FlowSums, SumShape
-from discreet.methods.origin import Origin
+from discreet.methods.flows.sums import FlowSums, SumShape
+from discreet.methods.noise_provenance import Origin
 from discreet.post.summary import margins
 
 STATES, INDUSTRIES = 2, 3

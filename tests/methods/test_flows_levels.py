@@ -15,8 +15,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from discreet.post.laplace_sum import count_margin
 from discreet.post.summary import margins
-from discreet.post.sums import count_margin
 from discreet.publish.lehd.check import examine
 from flowers import (
     BY,

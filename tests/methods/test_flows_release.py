@@ -15,7 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.errors import PublishError
-from discreet.methods import flow_sums, flow_tables, histogram, unobserved
+from discreet.methods import histograms
+from discreet.methods.flows import division_suppression
+from discreet.methods.flows import sums as flow_sums
+from discreet.methods.flows import tables as flow_tables
 from flowers import (
     DOMAINS,
     LEVELS,
@@ -197,13 +200,28 @@ def test_one_industry_in_one_state(tmp_path: Path) -> None:
 # --- however it is cut ----------------------------------------------------------------------------------------------
 
 PIECES: dict[str, list[tuple[Any, str, int]]] = {
-    "parts": [(histogram, "PART", 5 * 16), (histogram, "RANGE", 7)],
+    "parts": [(histograms, "PART", 5 * 16), (histograms, "RANGE", 7)],
     "words": [(flow_tables, "WORDS", 1)],
-    "rows": [(flow_tables, "ROWS", 16), (flow_sums, "ROWS", 3), (unobserved, "ROWS", 5), (unobserved, "CHUNK", 3)],
-    "threads": [(flow_tables, "THREADS", 1), (histogram, "PART", 16)],
+    "rows": [
+        (flow_tables, "ROWS", 16),
+        (flow_sums, "ROWS", 3),
+        (division_suppression, "ROWS", 5),
+        (division_suppression, "CHUNK", 3),
+    ],
+    "threads": [(flow_tables, "THREADS", 1), (histograms, "PART", 16)],
     "all": [
-        *((histogram, "PART", 3 * 16), (histogram, "RANGE", 5), (flow_tables, "WORDS", 9), (flow_tables, "THREADS", 5)),
-        *((flow_tables, "ROWS", 40), (flow_sums, "ROWS", 7), (unobserved, "ROWS", 7), (unobserved, "CHUNK", 5)),
+        *(
+            (histograms, "PART", 3 * 16),
+            (histograms, "RANGE", 5),
+            (flow_tables, "WORDS", 9),
+            (flow_tables, "THREADS", 5),
+        ),
+        *(
+            (flow_tables, "ROWS", 40),
+            (flow_sums, "ROWS", 7),
+            (division_suppression, "ROWS", 7),
+            (division_suppression, "CHUNK", 5),
+        ),
     ],
 }
 
@@ -249,7 +267,7 @@ def test_crashed_between_parts_then_resumed(
     office: Careers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     """Of four parts: measured, looked at for weights, corrected."""
-    monkeypatch.setattr(histogram, "PART", 4 * 16)
+    monkeypatch.setattr(histograms, "PART", 4 * 16)
     expected, opened, out = office.published(spec()), office.open(spec()), tmp_path / "out"
     with pytest.raises(Crash):
         opened.run(out, simulation="suite", observe=crash_after(step))

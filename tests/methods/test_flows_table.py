@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from discreet.noise.discrete import DiscreteLaplace
+from discreet.methods.flows.correction import RULES, Controls, Groups
 from discreet.noise.key import ReleaseKey, public_stream
-from discreet.post.correction import RULES, Controls, Groups
-from discreet.post.sums import count_margin
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.laplace_sum import count_margin
 from flowers import (
     COHORTS,
     DOMAINS,

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from discreet.errors import PublishError
-from discreet.noise.discrete import DiscreteLaplace
-from discreet.post.sampling import fit_gvf
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.cubes.sampling import fit_gvf
 from surveyors import (
     AVERAGE,
     CELLS,
@@ -116,7 +116,7 @@ def test_deviations_of_small_tables_are_drawn_apart_and_only_fitted(
         seen.append((x, v, more["noise_of_estimates"]))
         return fit_gvf(x, v, **more)
 
-    monkeypatch.setattr("discreet.methods.hypercube_model.fit_gvf", fit)
+    monkeypatch.setattr("discreet.methods.hypercube.model.fit_gvf", fit)
     found = survey.simulate(weights=WEIGHTS, replicates=TABLES)
     law = DiscreteLaplace(Fraction(20, 2 * REPLICATES * 800))
     x, v, moved = [], [], []
@@ -142,7 +142,7 @@ def test_squares_of_weights_are_measured_where_there_are_no_replicates(
     """Σ w²/max, rounded for each record, which one record moves by at most max; times max and the design effect."""
     seen: list[Any] = []
     monkeypatch.setattr(
-        "discreet.methods.hypercube_model.fit_gvf", lambda x, v, **more: seen.append(v) or fit_gvf(x, v, **more)
+        "discreet.methods.hypercube.model.fit_gvf", lambda x, v, **more: seen.append(v) or fit_gvf(x, v, **more)
     )
     squares = {"epsilon": "3", "tables": [["major"]], "effect": "2"}
     found = survey.simulate(weights=WEIGHTS, squares=squares)
@@ -376,9 +376,9 @@ def test_many_parts_hold_the_same_cube(tmp_path: Path, monkeypatch: pytest.Monke
     ]
     one, two = Survey(tmp_path / "one"), Survey(tmp_path / "two")
     whole = [one.simulate(**change) for change in changes]
-    monkeypatch.setattr("discreet.methods.hypercube.PART", 7)
-    monkeypatch.setattr("discreet.methods.hypercube_tables.ROWS", 3)
-    monkeypatch.setattr("discreet.methods.hypercube_kernel.RANGE", 16)
+    monkeypatch.setattr("discreet.methods.hypercube.method.PART", 7)
+    monkeypatch.setattr("discreet.methods.hypercube.tables.ROWS", 3)
+    monkeypatch.setattr("discreet.methods.hypercube.kernel.RANGE", 16)
     for expected, change in zip(whole, changes, strict=True):
         cut = two.simulate(**change)
         parts = [path for path in cut.folder.rglob("*.parquet") if "part-" in path.name]

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 
 from discreet.errors import GuaranteeError, PublishError, SourceError
-from discreet.methods import methods
-from discreet.methods.hypercube import HypercubeMethod
-from discreet.methods.hypercube_kernel import Noise
-from discreet.noise.discrete import DiscreteLaplace
+from discreet.methods.hypercube.calibration import raked_variances
+from discreet.methods.hypercube.kernel import Noise
+from discreet.methods.hypercube.method import HypercubeMethod
+from discreet.methods.registry import methods
+from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.pipeline.check import lines
-from discreet.post.calibration import raked_variances
-from discreet.post.sampling import fit_gvf
+from discreet.post.cubes.sampling import fit_gvf
 from discreet.publish.cubes import open_cube
 from surveyors import (
     AVERAGE,
@@ -363,7 +363,7 @@ def test_the_noise_of_squares_is_known_in_their_own_unit(survey: Survey, monkeyp
         seen.append(more["spread_of_variances"](np.zeros(2)))
         return fit_gvf(x, v, **more)
 
-    monkeypatch.setattr("discreet.methods.hypercube_model.fit_gvf", fit)
+    monkeypatch.setattr("discreet.methods.hypercube.model.fit_gvf", fit)
     survey.simulate(weights=WEIGHTS, squares={"epsilon": "3", "tables": [["major"]], "effect": "2"})
     variance = DiscreteLaplace(Fraction(3, 2000)).variance() / 100
     assert seen[0] == pytest.approx([(2 * 200) ** 2 * variance] * 2)
@@ -376,7 +376,7 @@ def test_controls_by_coarser_levels_lower_no_stated_noise(survey: Survey, monkey
         seen.append(more["noise_of_estimates"])
         return fit_gvf(x, v, **more)
 
-    monkeypatch.setattr("discreet.methods.hypercube_model.fit_gvf", fit)
+    monkeypatch.setattr("discreet.methods.hypercube.model.fit_gvf", fit)
     for controls in ([], [{"name": "m", "by": ["major"], "epsilon": "1"}]):
         survey.simulate(weights=WEIGHTS, replicates=TABLES, controls=controls)
     assert np.array_equal(*seen)
@@ -389,7 +389,7 @@ def test_simulated_controls_have_the_noise_of_weights(tmp_path: Path, monkeypatc
         seen.extend(next(draws)[1][0] for _ in range(300))
         return raked_variances(cube, controls, variance, raking, draws, runs)
 
-    monkeypatch.setattr("discreet.methods.hypercube_tables.raked_variances", simulated)
+    monkeypatch.setattr("discreet.methods.hypercube.tables.raked_variances", simulated)
     survey = Survey(tmp_path / "survey", every_occupation(quotes()))
     weights = {**WEIGHTS, "epsilon": "400"}
     controls = [{"name": "c", "by": ["occupation"], "epsilon": "200"}]
@@ -428,7 +428,7 @@ def test_a_control_may_be_called_like_what_is_measured_aside(survey: Survey) -> 
 def test_totals_too_large_for_whole_numbers_do_not_stop_a_release(
     survey: Survey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.methods.hypercube_tables.LARGEST_TOTAL", 10.0)
+    monkeypatch.setattr("discreet.methods.hypercube.tables.LARGEST_TOTAL", 10.0)
     found = survey.simulate(controls=CONTROLS, whole=True)
     assert np.array_equal(found.column("whole"), np.rint(found.column("calibrated").clip(0)))
     assert found.cube.model.whole is not None

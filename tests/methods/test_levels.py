@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.codelists import flat, levels
 from discreet.domain import Attribute, Domain
+from discreet.domain.codelists import flat, levels
 from discreet.errors import DomainError
-from discreet.methods.levels import AnyLevel, DerivedLevel, MeasuredLevel, best_sum, resolve
-from discreet.noise.discrete import DiscreteLaplace
-from discreet.spec import Earnings
+from discreet.methods.earnings.levels import AnyLevel, DerivedLevel, MeasuredLevel, best_sum, resolve
+from discreet.methods.earnings.spec import Earnings
+from discreet.noise.samplers.discrete import DiscreteLaplace
 
 GEOGRAPHY = "block,tract,county\n1a,1,X\n1b,1,X\n1c,1,X\n2a,2,X\n3a,3,Y\n3b,3,Y\n"
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.methods.origin import UNKNOWN, Origin
+from discreet.methods.noise_provenance import UNKNOWN, Origin
 
 
 def origin(moves: list[list[int]], measured: list[int] | None = None) -> Origin:

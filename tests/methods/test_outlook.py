@@ -14,7 +14,7 @@ import pytest
 from scipy.stats import lognorm, norm
 
 from discreet.errors import DiscreetError
-from discreet.noise.discrete import DiscreteLaplace
+from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.pipeline.plan import Plan
 from earners import Registrar, spec, table
 

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from discreet.codelists import flat
 from discreet.domain import Attribute, Domain
+from discreet.domain.codelists import flat
 from discreet.errors import DomainError, SpecError
-from discreet.methods.classifications import Classifications
-from discreet.methods.recode import Counts, Recoding, words_of
+from discreet.methods.recode.classifications import Classifications
+from discreet.methods.recode.crosswalk import read_overrides
+from discreet.methods.recode.recoding import Counts, Recoding, words_of
 from discreet.noise.key import public_stream
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Record
 from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
-from discreet.recoding.crosswalk import read_overrides
 from discreet.spec.recode import Recode
 from recoders import write_csv
 
@@ -207,10 +207,10 @@ def test_codes_in_two_attributes_are_refused(base: Path) -> None:
 
 
 def test_a_table_that_cannot_be_held_is_refused(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.methods.recode.MOST_HELD", 44)
+    monkeypatch.setattr("discreet.methods.recode.recoding.MOST_HELD", 44)
     with pytest.raises(DomainError, match="has 45 numbers, more than the 44"):
         recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)))
-    monkeypatch.setattr("discreet.methods.recode.MOST_HELD", 45)
+    monkeypatch.setattr("discreet.methods.recode.recoding.MOST_HELD", 45)
     recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)))
 
 

@@ -11,19 +11,19 @@ import pyarrow as pa
 import pytest
 
 from discreet.domain import Domain, coarsening
+from discreet.engine.derived_values import Observed
 from discreet.engine.spans import Span
-from discreet.engine.values import Observed
 from discreet.errors import DomainError, GuaranteeError, SpecError
-from discreet.methods import sensitivity_words as words
-from discreet.methods.sensitivity import SensitivityMethod
-from discreet.methods.sensitivity_kernel import LARGEST, EstimateKernel, LocalKernel
-from discreet.methods.sensitivity_noise import EstimateNoise
+from discreet.methods.sensitivity import wording
+from discreet.methods.sensitivity.estimates import intervals
+from discreet.methods.sensitivity.kernel import LARGEST, EstimateKernel, LocalKernel
+from discreet.methods.sensitivity.method import SensitivityMethod
+from discreet.methods.sensitivity.noise import EstimateNoise
+from discreet.methods.sensitivity.statistics import Search, Variable
+from discreet.methods.sensitivity.statistics.line import Line
+from discreet.methods.sensitivity.statistics.moments import Mean
 from discreet.noise.key import ReleaseKey
-from discreet.post.estimates import intervals
 from discreet.privacy.gaussian import true_epsilon
-from discreet.sensitivity import Search, Variable
-from discreet.sensitivity.line import Line
-from discreet.sensitivity.moments import Mean
 from estimators import LINE, UNIT_INTERVAL, Atlas, children
 
 DELTA = Fraction("0.000001")
@@ -235,14 +235,14 @@ def test_delta_is_divided_among_what_may_fail(atlas: Atlas) -> None:
 def test_every_option_says_what_it_does_not_promise(atlas: Atlas) -> None:
     (atlas.folder / "sizes.csv").write_text("tract,people\n000,5\n")
     public = {"public": "sizes.csv", "column": "people", "provenance": "x"}
-    usual = (words.CHI, words.ROUNDED, words.UNDEFINED)
+    usual = (wording.CHI, wording.ROUNDED, wording.UNDEFINED)
     assert table_of(atlas).guarantee().caveats == usual
-    assert table_of(atlas, size=public, delta=None).guarantee().caveats == (*usual, words.PUBLIC_SIZE)
-    assert table_of(atlas, size="true", delta=None).guarantee().caveats == (*usual, words.TRUE_SIZE)
+    assert table_of(atlas, size=public, delta=None).guarantee().caveats == (*usual, wording.PUBLIC_SIZE)
+    assert table_of(atlas, size="true", delta=None).guarantee().caveats == (*usual, wording.TRUE_SIZE)
     winsorised = {**LINE, "winsorise": "0.05"}
-    assert table_of(atlas, statistic=winsorised).guarantee().caveats == (*usual, words.WINSORISED)
+    assert table_of(atlas, statistic=winsorised).guarantee().caveats == (*usual, wording.WINSORISED)
     refusing = table_of(atlas, infinite="refuse").guarantee().caveats
-    assert refusing == (words.CHI, words.ROUNDED, words.REFUSED)
+    assert refusing == (wording.CHI, wording.ROUNDED, wording.REFUSED)
 
 
 @pytest.mark.parametrize(

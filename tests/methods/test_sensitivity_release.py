@@ -14,10 +14,10 @@ import pyreadstat
 import pytest
 
 from discreet.errors import DiscreetError, DomainError, GuaranteeError, SourceError, SpecError
-from discreet.methods.sensitivity_noise import EstimateNoise
+from discreet.methods.sensitivity.noise import EstimateNoise
+from discreet.methods.sensitivity.statistics import Variable
+from discreet.methods.sensitivity.statistics.line import Line
 from discreet.pipeline.check import lines
-from discreet.sensitivity import Variable
-from discreet.sensitivity.line import Line
 from estimators import LINE, UNIT_INTERVAL, Atlas, children
 
 SURE = "1000000000"  # an epsilon that leaves hardly any noise

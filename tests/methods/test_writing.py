@@ -14,15 +14,16 @@ from discreet.domain import Domain
 from discreet.engine.fingerprint import Bound, Fingerprint
 from discreet.engine.spans import Span, Spans
 from discreet.errors import EngineError, GuaranteeError
-from discreet.methods.counts import CountsMethod
+from discreet.methods.counts.method import CountsMethod
+from discreet.methods.counts.spec import Counts
 from discreet.methods.writing import WriteKernel, _seal, write_parts
 from discreet.noise.key import ReleaseKey, Secret
 from discreet.noise.stream import Stream
-from discreet.privacy.events import Reserve
+from discreet.privacy.ledger.events import Reserve
 from discreet.privacy.reservation import License, Reservation
 from discreet.privacy.unit import Record
 from discreet.publish.place import Folder, sha256
-from discreet.spec import Counts, ValuesDomain
+from discreet.spec import ValuesDomain
 
 CELLS = 10
 SECRET = ReleaseKey.simulation("writing").stream_secret("r", "t", b"", "p")

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from noise_fakes import Scripted, fixed_stream
 
 from discreet.errors import ParameterError, StreamError
-from discreet.noise.discrete import DiscreteLaplace
-from discreet.noise.exact import Uniform, resolve
-from discreet.noise.magnitude import Magnitude
-from discreet.noise.rounded import LARGEST_LIMIT
-from discreet.noise.sparse import Gap, block_bits
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.noise.samplers.exact import Uniform, resolve
+from discreet.noise.samplers.magnitude import Magnitude
+from discreet.noise.samplers.rounded import LARGEST_LIMIT
+from discreet.noise.samplers.sparse import Gap, block_bits
 from discreet.noise.stream import AesBlocks, BlockSource, Stream
 
 F = Fraction

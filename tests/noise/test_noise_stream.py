@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from noise_fakes import fixed_stream, scripted
 
 from discreet.errors import ParameterError, StreamError
-from discreet.noise.discrete import DiscreteLaplace
-from discreet.noise.laplace import Laplace
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.noise.samplers.laplace import Laplace
 from discreet.noise.stream import CHUNK, AesBlocks, CellBlocks, Stream, check_cipher
 
 

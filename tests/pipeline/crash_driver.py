@@ -8,7 +8,7 @@ import signal
 import sys
 
 import discreet
-from discreet.methods import counts
+from discreet.methods.counts import method as counts
 
 CLOCK = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
 

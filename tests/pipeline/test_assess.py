@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 import discreet
 from discreet.cli import app
 from discreet.errors import DiscreetError, ParameterError, PublishError, SpecError
-from discreet.pipeline.assess import UNTIED, Asked, assess
+from discreet.methods.hypercube.assessment.assess import UNTIED, Asked, assess
 from discreet.pipeline.check import MARK
 
 ALL = {"weights": WEIGHTS, "controls": CONTROLS, "replicates": TABLES}

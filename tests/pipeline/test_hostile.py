@@ -132,7 +132,7 @@ def test_output_folder_exists(agency: Agency) -> None:
 
 
 def test_ledger_locked(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.privacy.store import SQLiteStore
+    from discreet.privacy.ledger.store import SQLiteStore
 
     release = agency.release()
     assert isinstance(release.ledger.store, SQLiteStore)
@@ -258,7 +258,7 @@ def test_an_internal_error_keeps_its_message_inside(agency: Agency) -> None:
 
 
 SLOW = (
-    "import sys, time\nimport discreet.engine.joining as j\nimport discreet.methods.writing as w\n"
+    "import sys, time\nimport discreet.engine.lookups as j\nimport discreet.methods.writing as w\n"
     "def wait(*a, **k):\n    print('now', flush=True)\n    time.sleep(60)\n"
     "{patch}\n"
     "sys.argv = ['discreet', 'run', 'release.yaml', '--out', 'out']\nfrom discreet.cli import main\nmain()\n"

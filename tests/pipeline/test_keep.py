@@ -110,7 +110,7 @@ def test_published_bytes_are_the_same_with_and_without_keep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, parts: bool
 ) -> None:
     if parts:  # a few groups in a file
-        monkeypatch.setattr("discreet.methods.histogram.PART", 40)
+        monkeypatch.setattr("discreet.methods.histograms.PART", 40)
     found = []
     for name, keep in (("with", "kept/old"), ("without", ...)):
         office = Office.founded(tmp_path / name)

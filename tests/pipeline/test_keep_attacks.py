@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from discreet.errors import DiscreetError, LedgerError, ParameterError, PublishError
-from discreet.privacy.events import Derived
+from discreet.privacy.ledger.events import Derived
 from discreet.publish.folder import FolderOutput, Owner
 from recoders import CLOCK, EARNINGS, FLOWS, Office, contents, write_csv
 

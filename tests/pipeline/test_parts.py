@@ -21,7 +21,7 @@ from test_crash import assert_nothing_confidential_outside, contents, drive, sim
 import discreet
 from agency import Agency, graduates
 from discreet.errors import KeyRefused, PublishError
-from discreet.methods import counts
+from discreet.methods.counts import method as counts
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.manifest import Manifest, read
 from discreet.publish.place import sha256

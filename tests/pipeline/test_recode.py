@@ -300,7 +300,7 @@ def test_no_record_and_no_key_is_needed(
     def opened(*_: Any) -> NoReturn:
         raise AssertionError("an engine was opened")
 
-    for place in ("discreet.pipeline.tabulation.open_engine", "discreet.engine.opening.open_engine"):
+    for place in ("discreet.pipeline.tabulation.open_engine", "discreet.engine.factory.open_engine"):
         monkeypatch.setattr(place, opened)
     office.open(office.recoding())
     release = discreet.release(office.folder / "new.yaml", ledger=office.ledger, keys=NoKeys(office.folder / "keys"))
@@ -314,7 +314,7 @@ def test_how_many_words_are_fetched_at_a_time_changes_nothing(
 ) -> None:
     found = []
     for words in (1 << 21, 7):
-        monkeypatch.setattr("discreet.methods.recode.WORDS", words)
+        monkeypatch.setattr("discreet.methods.recode.recoding.WORDS", words)
         office = measured_office.copied(tmp_path / f"office-{words}")
         office.recode(EARNINGS, FLOWS)
         found.append(office.kept("new").counts)
@@ -336,7 +336,7 @@ def test_the_same_bytes_from_measurements_that_lie_elsewhere(
 def test_many_files_give_the_same_numbers(
     office: Office, recoded_office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("discreet.methods.histogram.PART", 40)
+    monkeypatch.setattr("discreet.methods.histograms.PART", 40)
     office.recode()
     found, expected = office.kept("new"), recoded_office.kept("new")
     assert max(len(table.files) for table in found.about.tables) > 5

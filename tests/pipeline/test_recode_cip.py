@@ -15,8 +15,8 @@ import pytest
 import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.errors import DomainError
-from discreet.recoding.crosswalk import Crosswalk, read_crosswalk
-from discreet.recoding.rollup import Prefix, Published
+from discreet.methods.recode.crosswalk import Crosswalk, read_crosswalk
+from discreet.methods.recode.rollup import Prefix, Published
 from recoders import BORDERS, CLOCK, read_kept, write_csv
 
 REAL = Path(__file__).parents[2].parent / "shared" / "data" / "cip" / "Crosswalk2010to2020.csv"

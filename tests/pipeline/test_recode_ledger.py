@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 import discreet
 from discreet.cli import app
+from discreet.cli.output import ledger_lines
 from discreet.errors import DiscreetError, PublishError
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.manifest import FILE, read
-from discreet.terminal import ledger_lines
 from forgers import restate
 from recoders import CLOCK, EARNINGS, Office, contents
 

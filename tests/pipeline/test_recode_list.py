@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from discreet.cli import app
 from discreet.errors import DiscreetError, DomainError, PublishError, SpecError
-from discreet.pipeline.groups import write_groups
+from discreet.methods.recode.groups import write_groups
 from discreet.spec import Release
 from recoders import OVERRIDES, RECODE, Office, write_csv
 

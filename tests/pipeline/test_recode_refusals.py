@@ -204,7 +204,7 @@ def test_measurements_of_another_ledger_are_refused(office: Office, tmp_path: Pa
 
 def test_a_real_ledger_takes_no_simulation(office: Office, tmp_path: Path) -> None:
     """Were the entries the same, the marks would still differ."""
-    from discreet.privacy.events import Commit, Reserve
+    from discreet.privacy.ledger.events import Commit, Reserve
 
     real = discreet.ledger(tmp_path / "real.sqlite", clock=lambda: CLOCK)
     unit = {"kind": "person", "column": "person_id"}
@@ -407,7 +407,7 @@ def failing(error: Exception) -> Callable[..., Any]:
 def test_a_full_disk_leaves_nothing_behind(office: Office, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
     before, head = contents(office.folder), office.ledger.chain().head
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.methods.earnings_tables.write_table", failing(error))
+        patch.setattr("discreet.methods.earnings.tables.write_table", failing(error))
         with pytest.raises(type(error)):
             office.recode(ONE)
     (office.folder / "new.yaml").unlink()

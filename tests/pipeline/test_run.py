@@ -283,10 +283,10 @@ def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monke
     from discreet.engine.duckdb import DuckDBEngine
     from discreet.engine.fingerprint import Bound
     from discreet.engine.spans import Spans
-    from discreet.methods import methods
+    from discreet.methods.registry import methods
     from discreet.noise.key import ReleaseKey
     from discreet.pipeline import run as module
-    from discreet.pipeline.bundle import Tabulated
+    from discreet.pipeline.release_files import Tabulated
     from discreet.privacy.confidential import Confidential
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.unit import Record
@@ -319,7 +319,7 @@ def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monke
 
 
 def test_a_refused_reservation_leaves_no_key(agency: Agency, isolated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.privacy.ledger import Ledger
+    from discreet.privacy.ledger.ledger import Ledger
 
     def refuse(*_: object, **__: object) -> None:
         raise OverBudget("somebody was faster")
@@ -399,7 +399,7 @@ def test_text_that_is_not_utf8_in_parquet_does_not_stop_a_release(agency: Agency
 
 
 def test_a_reader_of_progress_who_leaves_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.terminal import progress
+    from discreet.cli.output import progress
 
     class Closed(io.StringIO):
         def flush(self) -> None:

@@ -19,8 +19,8 @@ from discreet.cli import app
 from discreet.errors import KeyRefused, LedgerError, LedgerUncertain, PublishError
 from discreet.noise.keystore import FileKeyStore
 from discreet.pipeline.run import abandon
-from discreet.privacy.ledger import Ledger
-from discreet.privacy.postgres import PostgresStore
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.postgres import PostgresStore
 from postgres_server import Server, as_user, execute
 
 DRIVER = Path(__file__).with_name("crash_driver.py")

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from discreet.api import OpenRelease
 from discreet.cli import app
 from discreet.errors import ParameterError
-from discreet.pipeline.envelope import envelope
+from discreet.methods.sensitivity.utility.envelope import envelope
 from estimators import UNIT_INTERVAL, Atlas
 
 LEAVES_A_MARK = """

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.post.contradictions import contradictions
-from discreet.post.margins import Axis, Margin
+from discreet.methods.hypercube.control_feasibility import contradictions
+from discreet.post.cubes.margins import Axis, Margin
 
 laws = settings(max_examples=150)
 SHAPE = (4, 3, 2)

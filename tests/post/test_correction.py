@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from discreet.errors import ParameterError
-from discreet.post import correction
-from discreet.post.correction import RULES, Controls, Groups, needed, published
-from discreet.post.correction_clock import MANY, exponential
+from discreet.methods.flows import correction
+from discreet.methods.flows.correction import RULES, Controls, Groups, needed, published
+from discreet.methods.flows.exponential_race import MANY, exponential
 
 Int64s = NDArray[np.int64]
 Outcome = tuple[int, ...]

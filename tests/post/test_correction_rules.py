@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet.post.correction import RULES, Controls, Groups, needed, projection, quantiles
-from discreet.post.correction_quantiles import DOUBT, WIDE, below, expect, median, rake
+from discreet.methods.flows.correction import RULES, Controls, Groups, needed, projection, quantiles
+from discreet.methods.flows.correction_quantiles import DOUBT, WIDE, below, expect, median, rake
 
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.noise.discrete import DiscreteLaplace
-from discreet.post.cube import Cube, CubeTable
-from discreet.post.cube_model import (
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.cubes.cube import Cube, CubeTable
+from discreet.post.cubes.model import (
     AxisModel,
     CalibrationModel,
     ControlModel,
@@ -273,6 +273,6 @@ def test_what_cannot_be_asked(by: list[str], where: Any, said: str) -> None:
 
 
 def test_tables_with_too_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.post.cube.MOST_CELLS", 14)
+    monkeypatch.setattr("discreet.post.cubes.cube.MOST_CELLS", 14)
     with pytest.raises(ParameterError, match="15 rows are more than 14"):
         Cube(model(), VALUES).table(["occupation", "strength"])

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from discreet.errors import ParameterError
-from discreet.post import calibration
-from discreet.post.calibration import Controlled, Drawn, Raking, calibrate, raked_variances
-from discreet.post.cube_variance import Known, Perturbation
-from discreet.post.margins import Margin
+from discreet.methods.hypercube import calibration
+from discreet.methods.hypercube.calibration import Controlled, Drawn, Raking, calibrate, raked_variances
+from discreet.post.cubes.margins import Margin
+from discreet.post.cubes.variance import Known, Perturbation
 
 SHAPE = (8, 6, 5)
 RAKING = Raking(1e-6, 1000)

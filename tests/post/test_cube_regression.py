@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.post import regression
-from discreet.post.margins import Axis, Margin
-from discreet.post.regression import fit
+from discreet.methods.hypercube import regression
+from discreet.methods.hypercube.regression import fit
+from discreet.post.cubes.margins import Axis, Margin
 
 Floats = NDArray[np.float64]
 laws = settings(max_examples=80)

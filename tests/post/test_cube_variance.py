@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.noise.discrete import DiscreteLaplace
+from discreet.methods.hypercube.regression import fit
 from discreet.noise.key import public_stream
-from discreet.post.cube_variance import Known, Perturbation, reduction
-from discreet.post.margins import Axis, Margin
-from discreet.post.regression import fit
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.cubes.margins import Axis, Margin
+from discreet.post.cubes.variance import Known, Perturbation, reduction
 
 Floats = NDArray[np.float64]
 laws = settings(max_examples=60)

@@ -17,8 +17,8 @@ from scipy import stats
 from scipy.integrate import quad
 
 from discreet.errors import ParameterError
-from discreet.post import estimates
-from discreet.post.estimates import ENOUGH, Intervals, Law, intervals, noise_deviation
+from discreet.methods.sensitivity import estimates
+from discreet.methods.sensitivity.estimates import ENOUGH, Intervals, Law, intervals, noise_deviation
 
 F = Fraction
 Floats = NDArray[np.float64]

@@ -15,12 +15,12 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.post import integers, integers_fill
-from discreet.post.integers import Whole, decomposable, whole
-from discreet.post.integers_fill import Fill
-from discreet.post.integers_tables import Ladder
-from discreet.post.margins import Axis, Margin
-from discreet.post.rake import rake
+from discreet.methods.hypercube.raking.rake import rake
+from discreet.methods.hypercube.rounding import controlled_rounding, fill
+from discreet.methods.hypercube.rounding.controlled_rounding import Whole, decomposable, whole
+from discreet.methods.hypercube.rounding.fill import Fill
+from discreet.methods.hypercube.rounding.tables import Ladder
+from discreet.post.cubes.margins import Axis, Margin
 
 Floats = NDArray[np.float64]
 Sets = list[tuple[int, ...]]
@@ -361,13 +361,13 @@ def test_rounding_is_nearly_unbiased_and_largest_rests_are_not(monkeypatch: pyte
     small = x < 0.3
     bias, _ = mean_error(x, margins, 40)
     assert abs(bias[small].sum()) < 0.05 * x[small].sum()
-    ranks = integers_fill.kernel.ranks
+    ranks = fill.kernel.ranks
 
     def largest(x: Floats, *rest: object) -> tuple[NDArray[np.int64], Floats]:
         rows, _ = ranks(x, *rest)  # type: ignore[arg-type]
         return rows, -(x[rows] % 1)
 
-    monkeypatch.setattr(integers_fill.kernel, "ranks", largest)
+    monkeypatch.setattr(fill.kernel, "ranks", largest)
     bias, _ = mean_error(x, margins, 3)
     assert bias[small].sum() < -0.5 * x[small].sum()
 
@@ -418,7 +418,7 @@ def test_bad_input(values: Floats, margins: list[Margin], words: object, cells: 
 
 
 def test_the_proof_runs() -> None:
-    page = Path(integers.__file__).with_suffix(".md")
+    page = Path(controlled_rounding.__file__).with_suffix(".md")
     result = doctest.testfile(str(page), module_relative=False, encoding="utf-8")
     assert result.attempted > 0
     assert result.failed == 0

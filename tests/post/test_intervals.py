@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from discreet.binning import PSEO, Bins
+from discreet.domain.bins import PSEO, Bins
 from discreet.errors import ParameterError
-from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.key import ReleaseKey
+from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post import intervals
 from discreet.post.intervals import PARTS, exact_bounds, limits, outward
+from discreet.post.laplace_sum import WIDEST, count_margin, fourth_cumulant, half_pmf, radius, variance
 from discreet.post.percentiles import percentiles
-from discreet.post.sums import WIDEST, count_margin, fourth_cumulant, half_pmf, radius, variance
 
 F = Fraction
 laws = settings(max_examples=80)
@@ -82,7 +82,7 @@ def test_margins_where_the_support_is_too_wide(monkeypatch: pytest.MonkeyPatch) 
     for rate, summands in (("1/4", 300), ("1", 2100), ("3", 21_000), ("1/2000", 1), ("1/2000", 21)):
         exact = count_margin(F(rate), summands)
         with monkeypatch.context() as patch:
-            patch.setattr("discreet.post.sums.WIDEST", radius(1 / 1024, summands) if summands < 256 else 0)
+            patch.setattr("discreet.post.laplace_sum.WIDEST", radius(1 / 1024, summands) if summands < 256 else 0)
             other = count_margin.__wrapped__(F(rate), summands)
         assert exact - 1 <= other <= exact * 1.001 + 1
     assert radius(1e-9, 21) > WIDEST

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.post.margins import Margin, reduced
+from discreet.post.cubes.margins import Margin, reduced
 
 laws = settings(max_examples=150)
 shapes = st.lists(st.integers(1, 4), min_size=1, max_size=5)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.binning import PSEO, Bins
+from discreet.domain.bins import PSEO, Bins
 from discreet.errors import ParameterError
 from discreet.post.percentiles import NOWHERE, percentiles, places, to_dollars
 

@@ -17,11 +17,11 @@ from ipfn.ipfn import ipfn
 
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
-from discreet.post import rake as module
-from discreet.post.margins import Axis, Floats, Margin
-from discreet.post.rake import Raked, rake
-from discreet.post.rake_blocks import Plan
-from discreet.post.rake_kernel import ANY, ONE, RUN
+from discreet.methods.hypercube.raking import rake as module
+from discreet.methods.hypercube.raking.blocks import Plan
+from discreet.methods.hypercube.raking.kernel import ANY, ONE, RUN
+from discreet.methods.hypercube.raking.rake import Raked, rake
+from discreet.post.cubes.margins import Axis, Floats, Margin
 
 laws = settings(max_examples=60)
 PAPER = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2)

@@ -15,10 +15,10 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize_scalar
 
 from discreet.errors import ParameterError
-from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.key import ReleaseKey
-from discreet.post.margins import Floats
-from discreet.post.sampling import (
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.cubes.margins import Floats
+from discreet.post.cubes.sampling import (
     Gvf,
     Reliability,
     fit_gvf,
@@ -31,7 +31,7 @@ from discreet.post.sampling import (
     standard_error,
     tail,
 )
-from discreet.post.sums import fourth_cumulant
+from discreet.post.laplace_sum import fourth_cumulant
 
 LEVEL = Fraction(19, 20)
 laws = settings(max_examples=150)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from discreet.binning import PSEO, Bins
+from discreet.domain.bins import PSEO, Bins
 from discreet.errors import ParameterError
+from discreet.methods.earnings.shrinkage import estimate, smoothed
 from discreet.post.percentiles import percentiles
-from discreet.post.shrinkage import estimate, smoothed
 
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
 laws = settings(max_examples=100)

@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.binning import Bins
+from discreet.domain.bins import Bins
+from discreet.post.laplace_sum import count_margin
 from discreet.post.summary import Question, summarise
-from discreet.post.sums import count_margin
 
 BINS = Bins((0, 10, 20, 40, 80))
 ASKED = Question(BINS, (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)), 30, Fraction(3))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ledger_fakes import Place, filled
 
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.ledger import Ledger
 from postgres_server import Server
 
 

@@ -6,11 +6,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from discreet.pgurl import is_url
-from discreet.privacy.events import Budget, Recorded, Reserve
+from discreet.postgres_url import is_url
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Ledger
-from discreet.privacy.store import open_store
+from discreet.privacy.ledger.events import Budget, Recorded, Reserve
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.store import open_store
 from discreet.privacy.unit import Person
 from postgres_server import ADMIN, OWNER, as_user, execute
 

@@ -12,14 +12,14 @@ import pytest
 from ledger_fakes import TIME, Place, Row, forge, open_ledger, recorded, reserve, rows, started
 from pydantic import ValidationError
 
+from discreet.cli.output import ledger_lines
 from discreet.errors import LedgerError
 from discreet.noise.keystore import FileKeyStore
-from discreet.privacy.events import Derived, canonical, entry_hash
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.events import Derived, canonical, entry_hash
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.reservation import Derivation
 from discreet.privacy.unit import Record
-from discreet.terminal import ledger_lines
 
 DAY = TIME.date()
 KEPT = {"measurements.json": "bb", "t~measured.parquet": "cc"}

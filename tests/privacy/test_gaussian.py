@@ -15,7 +15,7 @@ from scipy import stats
 from scipy.integrate import quad
 
 from discreet.errors import ParameterError
-from discreet.noise.balls import ball
+from discreet.noise.interval_arithmetic import ball
 from discreet.privacy import gaussian
 from discreet.privacy.gaussian import as_epsilon, as_rho, gaussian_delta, nominal_rho, true_delta, true_epsilon
 

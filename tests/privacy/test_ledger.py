@@ -14,9 +14,9 @@ from ledger_fakes import TIME, Place, Row, budget, cost, forge, open_ledger, rec
 from pydantic import ValidationError
 
 from discreet.errors import GuaranteeError, LedgerError, OverBudget
-from discreet.pgurl import is_url
-from discreet.privacy.events import Commit, canonical, entry_hash, link
-from discreet.privacy.ledger import Ledger
+from discreet.postgres_url import is_url
+from discreet.privacy.ledger.events import Commit, canonical, entry_hash, link
+from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.unit import Establishment, Person, Record
 
 DAY = TIME.date()

@@ -14,13 +14,13 @@ import pytest
 from adbc_driver_postgresql import dbapi
 from ledger_fakes import TIME, budget, filled, open_ledger, recorded, reserve, started, tamper
 
+from discreet.cli.output import ledger_lines
 from discreet.errors import DiscreetError, LedgerError, LedgerUnavailable, LedgerUncertain
 from discreet.noise.keystore import FileKeyStore
-from discreet.privacy.events import Commit, Genesis, canonical, entry_hash, link
-from discreet.privacy.ledger import Ledger
-from discreet.privacy.postgres import PostgresStore
-from discreet.privacy.store import open_store
-from discreet.terminal import ledger_lines
+from discreet.privacy.ledger.events import Commit, Genesis, canonical, entry_hash, link
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.postgres import PostgresStore
+from discreet.privacy.ledger.store import open_store
 from postgres_server import ADMIN, Server, as_user, execute
 
 INSERT = "INSERT INTO discreet_entries VALUES ($1, $2, $3, $4, $5)"

@@ -15,15 +15,15 @@ from ledger_fakes import budget, open_ledger, recorded, reserve, started
 
 import discreet
 from agency import Agency
+from discreet.cli.output import ledger_lines
 from discreet.errors import DiscreetError, KeyRefused, LedgerError, LedgerUncertain
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import FileKeyStore, default_keys
 from discreet.pipeline.run import restore
-from discreet.privacy.events import Recorded, Restored
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Ledger, now
+from discreet.privacy.ledger.events import Recorded, Restored
+from discreet.privacy.ledger.ledger import Ledger, now
 from discreet.privacy.unit import Person
-from discreet.terminal import ledger_lines
 
 ROLLED_BACK = "was rolled back or replaced"
 TRIES = [pytest.param(2, id="few"), pytest.param(20, id="many", marks=pytest.mark.full)]

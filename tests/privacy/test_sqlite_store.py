@@ -12,9 +12,9 @@ import pytest
 from ledger_fakes import TIME, budget, filled, forge, open_ledger, reserve, rows, started
 
 from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
-from discreet.privacy.events import link
-from discreet.privacy.ledger import Ledger
-from discreet.privacy.store import SQLiteStore
+from discreet.privacy.ledger.events import link
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.store import SQLiteStore
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 
 from discreet.domain import Attribute, Domain
 from discreet.publish.lehd.pseof import LehdFlows, lehd_flows
-from discreet.spec.lehd import Lehd
+from discreet.publish.lehd.spec import Lehd
 
 
 def attribute(columns: str, *keys: str, **more: Any) -> Attribute:

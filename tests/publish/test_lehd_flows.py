@@ -25,8 +25,8 @@ from discreet.publish.lehd import pseof
 from discreet.publish.lehd.check import check_layout, examine
 from discreet.publish.lehd.pseof import FlowNumbers, LehdFlows, Pseof
 from discreet.publish.lehd.schema import AGG_LEVELS, IDENTIFIERS, PSEOF, SECTORS
+from discreet.publish.lehd.spec import Lehd
 from discreet.publish.place import Folder
-from discreet.spec.lehd import Lehd
 
 Row = dict[str, str]
 COSTS = Guarantee(unit=Record(), epsilon=Fraction(1))

@@ -14,14 +14,14 @@ from flow_levels import COHORT, DIVISION, FAMILY, SCHOOL, SECTOR, STATE, YEARS, 
 
 from discreet.domain import Domain
 from discreet.errors import SpecError
-from discreet.methods import methods
+from discreet.methods.registry import methods
 from discreet.publish.lehd import schema
 from discreet.publish.lehd.check import check_layout
 from discreet.publish.lehd.pseoe import Pseoe, lehd_level
 from discreet.publish.lehd.pseof import Pseof
 from discreet.publish.lehd.sidecars import Sidecars, Version, joined
+from discreet.publish.lehd.spec import Lehd
 from discreet.spec import Release
-from discreet.spec.lehd import Lehd
 from earners import Registrar, graduates, spec, table
 
 DAY = dt.date(2026, 8, 15)

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from discreet.codelists import flat
 from discreet.domain import Attribute
+from discreet.domain.codelists import flat
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Person
 from discreet.publish.codebook import FILES, TableDoc, as_json, as_markdown

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.codelists import from_groups
 from discreet.domain import Domain
+from discreet.domain.codelists import from_groups
 from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected

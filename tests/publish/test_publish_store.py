@@ -22,7 +22,7 @@ import discreet
 from agency import Agency, graduates
 from discreet.api import set_budget
 from discreet.errors import LedgerError, PublishError, StoreUnavailable
-from discreet.methods import counts
+from discreet.methods.counts import method as counts
 from discreet.noise.keystore import FileKeyStore
 from discreet.pipeline.run import abandon
 from discreet.pipeline.verify import verify_folder

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import DomainError
-from discreet.recoding.crosswalk import (
+from discreet.methods.recode.crosswalk import (
     Crosswalk,
     Facts,
     finest,
@@ -21,7 +21,7 @@ from discreet.recoding.crosswalk import (
     read_overrides,
     unwrapped,
 )
-from discreet.recoding.rollup import Parents, Prefix, Published, read_parents
+from discreet.methods.recode.rollup import Parents, Prefix, Published, read_parents
 
 F = Fraction
 laws = settings(max_examples=80)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from discreet.domain import Key
 from discreet.errors import DomainError
-from discreet.recoding import history as module
-from discreet.recoding.crosswalk import Crosswalk
-from discreet.recoding.history import History, read_history
-from discreet.recoding.rollup import Prefix, Published
+from discreet.methods.recode import history as module
+from discreet.methods.recode.crosswalk import Crosswalk
+from discreet.methods.recode.history import History, read_history
+from discreet.methods.recode.rollup import Prefix, Published
 
 F = Fraction
 laws = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

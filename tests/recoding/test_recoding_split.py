@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from discreet.errors import ParameterError
-from discreet.recoding import split as module
-from discreet.recoding.split import LARGEST_COUNT, UNIT_BY_UNIT, Rule, Shares, needed, split
+from discreet.methods.recode import split as module
+from discreet.methods.recode.split import LARGEST_COUNT, UNIT_BY_UNIT, Rule, Shares, needed, split
 
 F = Fraction
 laws = settings(max_examples=100)

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from discreet.domain import Key
 from discreet.errors import DomainError, ParameterError
-from discreet.recoding.crosswalk import Crosswalk, proportional
-from discreet.recoding.history import History, read_history
-from discreet.recoding.rollup import Prefix, Published
-from discreet.recoding.transitions import Overrides, Transition, Transitions, new_groups, transitions
+from discreet.methods.recode.crosswalk import Crosswalk, proportional
+from discreet.methods.recode.history import History, read_history
+from discreet.methods.recode.rollup import Prefix, Published
+from discreet.methods.recode.transitions import Overrides, Transition, Transitions, new_groups, transitions
 
 F = Fraction
 laws = settings(max_examples=60)

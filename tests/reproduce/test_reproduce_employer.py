@@ -15,19 +15,19 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from discreet.cli import app
-from discreet.document import Heading, Paragraph, Table, as_csv, as_html, as_markdown
 from discreet.errors import ParameterError
-from discreet.mechanisms.discrete import Truncated
-from discreet.reproduce import reproduce
-from discreet.reproduce.employer import study as module
-from discreet.reproduce.employer.contenders import ALPHA, CONTENDERS, EPSILON, PRINTED, STRONG, TRUNCATED, Grid
-from discreet.reproduce.employer.findings import Finding, Part, findings
-from discreet.reproduce.employer.rankings import Cells, Correlation, spearman
-from discreet.reproduce.employer.ratios import EVERY, INFUSION, OCCUPIED, Ratio, ratios, truncated_error
-from discreet.reproduce.employer.region import agreeing, bounds, infusion_error, interval
-from discreet.reproduce.employer.study import Study, study
-from discreet.reproduce.employer.table2 import table2
-from discreet.reproduce.employer.workloads import ALL, PARTS, WORKER_CELLS, World, world
+from discreet.methods.employer.mechanisms.discrete import Truncated
+from discreet.report.blocks import Heading, Paragraph, Table, as_csv, as_html, as_markdown
+from discreet_studies import reproduce
+from discreet_studies.employer import study as module
+from discreet_studies.employer.contenders import ALPHA, CONTENDERS, EPSILON, PRINTED, STRONG, TRUNCATED, Grid
+from discreet_studies.employer.findings import Finding, Part, findings
+from discreet_studies.employer.rankings import Cells, Correlation, spearman
+from discreet_studies.employer.ratios import EVERY, INFUSION, OCCUPIED, Ratio, ratios, truncated_error
+from discreet_studies.employer.region import agreeing, bounds, infusion_error, interval
+from discreet_studies.employer.study import Study, study
+from discreet_studies.employer.table2 import table2
+from discreet_studies.employer.workloads import ALL, PARTS, WORKER_CELLS, World, world
 
 F = Fraction
 GRID = Grid((F(1, 100), F(1, 10)), (F(1, 2), F(2), F(4)), (2, 100))

@@ -16,17 +16,17 @@ from typer.testing import CliRunner
 
 from discreet.cli import app
 from discreet.errors import ParameterError
-from discreet.post.margins import Floats
-from discreet.reproduce import reproduce
-from discreet.reproduce.hypercube import printed
-from discreet.reproduce.hypercube.cases import counts, others, requirements_like
-from discreet.reproduce.hypercube.explained import as_in_the_paper, at, explained, nearest
-from discreet.reproduce.hypercube.figures import left_rows
-from discreet.reproduce.hypercube.perturbation import EVALUATED, Loss
-from discreet.reproduce.hypercube.pooled import Pooled
-from discreet.reproduce.hypercube.records import Weighted, average, table3
-from discreet.reproduce.hypercube.run import write
-from discreet.reproduce.hypercube.simulation import (
+from discreet.post.cubes.margins import Floats
+from discreet_studies import reproduce
+from discreet_studies.hypercube import printed
+from discreet_studies.hypercube.cases import counts, others, requirements_like
+from discreet_studies.hypercube.explained import as_in_the_paper, at, explained, nearest
+from discreet_studies.hypercube.figures import left_rows
+from discreet_studies.hypercube.perturbation import EVALUATED, Loss
+from discreet_studies.hypercube.pooled import Pooled
+from discreet_studies.hypercube.records import Weighted, average, table3
+from discreet_studies.hypercube.run import write
+from discreet_studies.hypercube.simulation import (
     CELLS,
     CONTROL,
     MARGINS,
@@ -39,9 +39,9 @@ from discreet.reproduce.hypercube.simulation import (
     noises,
     rake_only,
 )
-from discreet.reproduce.hypercube.study import Study, study
-from discreet.reproduce.hypercube.tables import afters, befores, number, table4
-from discreet.reproduce.hypercube.verdicts import claims
+from discreet_studies.hypercube.study import Study, study
+from discreet_studies.hypercube.tables import afters, befores, number, table4
+from discreet_studies.hypercube.verdicts import claims
 
 F = Fraction
 RUNS, SEED = 60, 7

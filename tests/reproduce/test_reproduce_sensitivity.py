@@ -12,11 +12,12 @@ import pytest
 from scipy import stats
 
 from discreet.errors import ParameterError
-from discreet.evaluate.decomposition import Shares
-from discreet.evaluate.suppression import Fit
-from discreet.reproduce import reproduce
-from discreet.reproduce.sensitivity.births import Slopes
-from discreet.reproduce.sensitivity.cells import (
+from discreet.methods.sensitivity.utility.decomposition import Shares
+from discreet.methods.sensitivity.utility.suppression import Fit
+from discreet.synth.atlas import BLACK, GIRLS, WHITE, Atlas, atlas
+from discreet_studies import reproduce
+from discreet_studies.sensitivity.births import Slopes
+from discreet_studies.sensitivity.cells import (
     EPSILON,
     LEAST,
     PLAIN,
@@ -29,14 +30,13 @@ from discreet.reproduce.sensitivity.cells import (
     one_group,
     tracts_for,
 )
-from discreet.reproduce.sensitivity.fine import Corners, corners, fine
-from discreet.reproduce.sensitivity.formal import EPSILONS, MOS, ONE, SIZES, best_formal, least_observed, rmse
-from discreet.reproduce.sensitivity.run import write
-from discreet.reproduce.sensitivity.study import Study, study
-from discreet.reproduce.sensitivity.table1 import BIRTHS, JAIL, RANK, ROWS, Parted, parted
-from discreet.reproduce.sensitivity.unsaid import bounded, growth
-from discreet.reproduce.sensitivity.verdicts import Claim, claims
-from discreet.synth.atlas import BLACK, GIRLS, WHITE, Atlas, atlas
+from discreet_studies.sensitivity.fine import Corners, corners, fine
+from discreet_studies.sensitivity.formal import EPSILONS, MOS, ONE, SIZES, best_formal, least_observed, rmse
+from discreet_studies.sensitivity.run import write
+from discreet_studies.sensitivity.study import Study, study
+from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, RANK, ROWS, Parted, parted
+from discreet_studies.sensitivity.unsaid import bounded, growth
+from discreet_studies.sensitivity.verdicts import Claim, claims
 
 F = Fraction
 CHILDREN, SEED = 300_000, 7

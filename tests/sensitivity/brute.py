@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.sensitivity import Variable
+from discreet.methods.sensitivity.statistics import Variable
 
 Floats = NDArray[np.float64]
 Function = Callable[[Sequence[Floats]], float]

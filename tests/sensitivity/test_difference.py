@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError, SourceError
-from discreet.sensitivity import Search, Variable
-from discreet.sensitivity.difference import Difference
+from discreet.methods.sensitivity.statistics import Search, Variable
+from discreet.methods.sensitivity.statistics.difference import Difference
 
 Y, ARM = Variable("y", -1.0, 1.0), Variable("treated", 0, 1)
 STATISTIC = Difference(Y, ARM)

@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.sensitivity import Search, Variable
-from discreet.sensitivity import function as under_test
-from discreet.sensitivity.function import Function
-from discreet.sensitivity.quantiles import Quantile
+from discreet.methods.sensitivity.statistics import Search, Variable
+from discreet.methods.sensitivity.statistics import function as under_test
+from discreet.methods.sensitivity.statistics.function import Function
+from discreet.methods.sensitivity.statistics.quantiles import Quantile
 
 X, Y = Variable("x", 0.0, 1.0), Variable("y", -1.0, 3.0)
 FILE = """

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.sensitivity import Search, Statistic, Variable
-from discreet.sensitivity.line import Line
+from discreet.methods.sensitivity.statistics import Search, Statistic, Variable
+from discreet.methods.sensitivity.statistics.line import Line
 
 Floats = NDArray[np.float64]
 

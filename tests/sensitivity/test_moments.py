@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.sensitivity import Search, Statistic, Variable
-from discreet.sensitivity.moments import Mean, Share, Variance
+from discreet.methods.sensitivity.statistics import Search, Statistic, Variable
+from discreet.methods.sensitivity.statistics.moments import Mean, Share, Variance
 
 Floats = NDArray[np.float64]
 

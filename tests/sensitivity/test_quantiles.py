@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.sensitivity import Search, Variable
-from discreet.sensitivity.quantiles import Quantile
+from discreet.methods.sensitivity.statistics import Search, Variable
+from discreet.methods.sensitivity.statistics.quantiles import Quantile
 
 Y = Variable("y", -2.0, 6.0)
 values = st.lists(st.integers(-2, 6).map(float), min_size=1, max_size=25)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.sensitivity.ranks import Ranks, by_thresholds, percentile_ranks
+from discreet.methods.sensitivity.statistics.ranks import Ranks, by_thresholds, percentile_ranks
 
 numbers = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30)
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.sensitivity import Search, Variable
-from discreet.sensitivity.regression import Regression
+from discreet.methods.sensitivity.statistics import Search, Variable
+from discreet.methods.sensitivity.statistics.regression import Regression
 
 A, B, C, Y = (Variable(name, -1.0, 2.0) for name in "abcy")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from discreet.sensitivity.roots import MOST, horner, real_roots
+from discreet.methods.sensitivity.statistics.roots import MOST, horner, real_roots
 
 
 def roots(c: list[float], low: float, high: float) -> list[float]:

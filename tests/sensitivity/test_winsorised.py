@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.sensitivity import EXACT, Search, Variable
-from discreet.sensitivity.winsorised import WinsorisedLine
+from discreet.methods.sensitivity.statistics import EXACT, Search, Variable
+from discreet.methods.sensitivity.statistics.winsorised import WinsorisedLine
 
 X, Y = Variable("x", 0.0, 1.0), Variable("y", -1.0, 1.0)
 TWENTIETH = Fraction(1, 20)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from discreet.serve.asking import About, Answer, Measure, Status, Variable
+from discreet.serve.query_model import About, Answer, Measure, Status, Variable
 
 ABOUT = About(
     id="jobs by place",

@@ -10,9 +10,9 @@ from fastapi import FastAPI
 from web import ROOMY
 
 from discreet.serve.app import create_app
-from discreet.serve.asking import About, Measure, Variable
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.config import Config, Served
+from discreet.serve.query_model import About, Measure, Variable
 from discreet.serve.stored_table import StoredTable
 
 NOTES = ("Noise: a lot. Firms of one county each. Others are left out.",)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import AskedWrongly
-from discreet.serve.asked import MOST_PARAMETERS, asked, canonical, less, link, told
-from discreet.serve.asking import Measure, Question, Table, Variable, checked
+from discreet.serve.query_model import Measure, Question, Table, Variable, checked
+from discreet.serve.query_string import MOST_PARAMETERS, asked, canonical, less, link, told
 
 MAJOR = Variable("major", "Major", ("11", "13"), ("A", "B"), "occupation", (0, 0, 1))
 VARIABLES = (

@@ -14,10 +14,10 @@ import pytest
 
 from discreet.errors import AskedWrongly
 from discreet.serve import charts
-from discreet.serve.asking import About, Answer, Measure, Status, Variable
 from discreet.serve.charts.colours import CLASSES, ON_CLASSES, SERIES
 from discreet.serve.charts.svg import width_of
 from discreet.serve.charts.tiles import FIPS, PLACES
+from discreet.serve.query_model import About, Answer, Measure, Status, Variable
 
 SVG = "{http://www.w3.org/2000/svg}"
 OK, CAUTION, BAD, WITHHELD, ABSENT = Status

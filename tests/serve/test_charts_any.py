@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from test_charts import LETTERS, PERCENTILES, answer, inside, items, picture, variable
 
 from discreet.serve import charts
-from discreet.serve.asking import Answer, Measure, Status, Variable
 from discreet.serve.charts.lines import order
 from discreet.serve.charts.scale import brief, decimals_for, number, scale
 from discreet.serve.charts.svg import clean, cut, tag, width_of, words, wrap
 from discreet.serve.charts.tiles import FIPS
+from discreet.serve.query_model import Answer, Measure, Status, Variable
 
 TEXT = st.one_of(
     st.text(max_size=30),

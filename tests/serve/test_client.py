@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError
 from discreet.serve import client as client_module
-from discreet.serve.asked import asked
-from discreet.serve.asking import Answer, Variable
 from discreet.serve.client import Client, Refused, Unreachable, read
 from discreet.serve.formats import FORMATS, columns
+from discreet.serve.query_model import Answer, Variable
+from discreet.serve.query_string import asked
 
 Reply = tuple[int, dict[str, str], bytes]
 DATA = FORMATS["json-stat2"].write(jobs(), ABOUT)

@@ -19,8 +19,8 @@ import pytest
 import uvicorn
 from web import released
 
-from discreet.serve import connections
 from discreet.serve.config import Config
+from discreet.serve.http import connections
 from discreet.serve.server import bind, settings_of
 
 ROOM, PATIENCE = 20, 1.0

@@ -20,9 +20,9 @@ from answers import ABOUT, COUNT, ERROR, NAN, answers, jobs
 from hypothesis import example, given, settings
 from pyjstat import pyjstat
 
-from discreet.serve.asking import Answer, Status, Variable
 from discreet.serve.client import read
 from discreet.serve.formats import FORMATS
+from discreet.serve.query_model import Answer, Status, Variable
 from discreet.spreadsheet import guarded, unguarded
 
 pytestmark = pytest.mark.filterwarnings("ignore:Shouldn't use this function:DeprecationWarning")

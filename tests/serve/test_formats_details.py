@@ -24,8 +24,8 @@ from hypothesis import given, settings
 
 from discreet.errors import TooMuch
 from discreet.publish.tables import SIMULATION
-from discreet.serve.asking import MEANING, Answer, Status, Variable
 from discreet.serve.formats import FORMATS, excel, sdmx
+from discreet.serve.query_model import MEANING, Answer, Status, Variable
 
 SIMULATED = replace(ABOUT, simulation=True, notes=(SIMULATION,))
 

@@ -16,8 +16,8 @@ from fastapi import FastAPI, Response
 from web import Client, is_problem, opened, released
 
 from discreet.serve.config import Config
-from discreet.serve.guard import POLICY, Counts, Guard, route_path
-from discreet.serve.rate import MOST_CLIENTS, Rate, Turns, client_of
+from discreet.serve.http.middleware import POLICY, Counts, Guard, route_path
+from discreet.serve.http.rate import MOST_CLIENTS, Rate, Turns, client_of
 
 SECRET = "what-people-ask"
 

@@ -18,17 +18,17 @@ from web import released
 
 import discreet
 import earners
-from discreet.choosing import released as known
-from discreet.cli_cubes import title
 from discreet.errors import DiscreetError
+from discreet.methods.hypercube.commands import title
+from discreet.methods.sensitivity.utility.choosing import released as known
 from discreet.pipeline.verify import verify_folder
-from discreet.privacy.events import canonical
+from discreet.privacy.ledger.events import canonical
 from discreet.publish.cubes import open_cube
 from discreet.publish.manifest import FILE
 from discreet.publish.manifest import read as read_manifest
-from discreet.serve.asking import Question, Table
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.formats import FORMATS
+from discreet.serve.query_model import Question, Table
 from estimators import Atlas
 from mutations import Mutation, survived
 from surveyors import DEVIATIONS, WEIGHTS, Survey

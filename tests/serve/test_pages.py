@@ -16,10 +16,10 @@ from fastapi import FastAPI
 
 from browsing import HIGH, Seen, both, pay
 from discreet.errors import TooMuch
-from discreet.serve.asking import Question
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.config import Config, Served
 from discreet.serve.pages import router
+from discreet.serve.query_model import Question
 
 Get = Callable[..., httpx.Response]
 
@@ -384,8 +384,8 @@ def test_search_looks_into_codes_and_notes(get: Get) -> None:
 
 
 def test_files_have_codes_with_commas_and_strange_names(catalogue: Catalogue) -> None:
-    from discreet.serve.asked import asked as read_link
     from discreet.serve.pages.form import downloads
+    from discreet.serve.query_string import asked as read_link
 
     table = catalogue.table("pay")
     school = replace(table.variables[0], codes=("a,b", "*", "\\"))

@@ -10,9 +10,9 @@ import httpx
 from fastapi import FastAPI
 
 from browsing import both
-from discreet.serve.asking import Table
 from discreet.serve.config import Config, Served
 from discreet.serve.pages import router
+from discreet.serve.query_model import Table
 
 HOSTILE = [
     "",

@@ -11,13 +11,13 @@ import pyarrow.compute as pc
 import pytest
 
 from browsing import cubes, pay
-from discreet.serve.asking import Measure, Status, Table
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.pages import words
-from discreet.serve.pages.asked import Asked, filled, question, read
-from discreet.serve.pages.drawn import drawn
+from discreet.serve.pages.builder_state import Asked, filled, question, read
+from discreet.serve.pages.chart_view import drawn
 from discreet.serve.pages.grid import Layer, _layer, _shares, grid
 from discreet.serve.pages.view import view
+from discreet.serve.query_model import Measure, Status, Table
 
 COUNT = Measure("estimate", "Count")
 LOW, HIGH, SE = (Measure(name, name, about="estimate") for name in ("low90", "high90", "se"))
@@ -149,7 +149,7 @@ def test_nothing_of_the_engine_is_loaded(tmp_path: Path) -> None:
     import sys
 
     code = (
-        "import sys, discreet.serve.pages, discreet.serve.pages.drawn\n"
+        "import sys, discreet.serve.pages, discreet.serve.pages.chart_view\n"
         "bad = ('discreet.engine', 'discreet.methods', 'discreet.noise', 'discreet.pipeline', 'discreet.spec')\n"
         "sys.exit(str([m for m in sys.modules if m.startswith(bad)] or '') or 0)"
     )

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.key import ReleaseKey
+from discreet.noise.samplers.discrete import DiscreteLaplace
 
 pytestmark = pytest.mark.full
 DRAWS, RANGE, TOP = 10**8, 1 << 20, 200

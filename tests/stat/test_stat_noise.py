@@ -10,13 +10,13 @@ from noise_fit import ACCEPT, REJECT, low_bits, shape
 from numpy.typing import NDArray
 from scipy import special
 
-from discreet.noise.discrete import DiscreteLaplace
 from discreet.noise.key import ReleaseKey
-from discreet.noise.laplace import Laplace
-from discreet.noise.laplace_pareto import LaplacePareto
-from discreet.noise.log_laplace import LogLaplace
-from discreet.noise.normal import Normal
-from discreet.noise.power import Power
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.noise.samplers.laplace import Laplace
+from discreet.noise.samplers.laplace_pareto import LaplacePareto
+from discreet.noise.samplers.log_laplace import LogLaplace
+from discreet.noise.samplers.normal import Normal
+from discreet.noise.samplers.power import Power
 
 F = Fraction
 N = 200_000

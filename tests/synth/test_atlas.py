@@ -15,9 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.evaluate.decomposition import Shares, decomposition
-from discreet.evaluate.suppression import Fit, fitted, suppressed, winsorised
-from discreet.evaluate.tradeoff import GRID, LAWS
+from discreet.methods.sensitivity.utility.decomposition import Shares, decomposition
+from discreet.methods.sensitivity.utility.suppression import Fit, fitted, suppressed, winsorised
+from discreet.methods.sensitivity.utility.tradeoff import GRID, LAWS
 from discreet.noise.key import ReleaseKey
 from discreet.synth.atlas import (
     BLACK,
@@ -34,7 +34,7 @@ from discreet.synth.atlas import (
     table,
     write_atlas,
 )
-from discreet.synth.dirt import NULL
+from discreet.synth.data_errors import NULL
 from discreet.synth.states import STATES
 
 CHILDREN, TRACTS = 300_000, 1_500  # two blocks of tracts, the second one short

@@ -17,12 +17,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.synth import Graduates, graduates, records
+from discreet.synth import Graduates, graduates
 from discreet.synth.__main__ import main
 from discreet.synth.arrow import person_ids
-from discreet.synth.catalogue import FEWEST, MOST, institution_count
-from discreet.synth.dirt import JUNK, UNDECLARED_FIELDS, UNDECLARED_SECTORS
-from discreet.synth.records import BLOCK, COHORTS, LAST_YEAR, YEARS_AFTER, careers
+from discreet.synth.data_errors import JUNK, UNDECLARED_FIELDS, UNDECLARED_SECTORS
+from discreet.synth.education import records
+from discreet.synth.education.catalogue import FEWEST, MOST, institution_count
+from discreet.synth.education.records import BLOCK, COHORTS, LAST_YEAR, YEARS_AFTER, careers
 
 ROWS = 2 * BLOCK + 1234  # more than two blocks, the last one short
 

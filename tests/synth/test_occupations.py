@@ -15,11 +15,11 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.synth import occupations as module
 from discreet.synth.__main__ import main
-from discreet.synth.occupation_files import OccupationFiles, write_occupations
-from discreet.synth.occupations import STRATA, Design, Survey, occupations
-from discreet.synth.requirements import (
+from discreet.synth.occupational import occupations as module
+from discreet.synth.occupational.files import OccupationFiles, write_occupations
+from discreet.synth.occupational.occupations import STRATA, Design, Survey, occupations
+from discreet.synth.occupational.requirements import (
     GROUPS,
     ORS,
     PAPER,

@@ -10,8 +10,8 @@ import pytest
 
 from discreet.synth import Graduates, graduates
 from discreet.synth.draws import BITS, quantile_table, quantile_tables
-from discreet.synth.economy import SMALL_HIRES, SMALL_JOBS, economy
-from discreet.synth.fields import FAMILIES
+from discreet.synth.education.economy import SMALL_HIRES, SMALL_JOBS, economy
+from discreet.synth.education.fields import FAMILIES
 from discreet.synth.sectors import AFFINITY, SECTORS, affinities
 from discreet.synth.states import STATES
 

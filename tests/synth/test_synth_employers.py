@@ -16,16 +16,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.synth import employer_dirt, jobs, workforce
 from discreet.synth.__main__ import main
-from discreet.synth.dirt import JUNK
-from discreet.synth.employer_files import COLUMNS, FIRST_WORKPLACE, EmployerFiles, worker_ids, write_employers
-from discreet.synth.employers import BLOCK, Employers, employers, establishment_count
+from discreet.synth.data_errors import JUNK
 from discreet.synth.industries import INDUSTRIES, OWNERSHIP, SIZES
-from discreet.synth.places import BOUNDS, MOST_PLACES, REFERENCE_JOBS, STRATA, WHICH, place_count, state_count
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import population
-from discreet.synth.workforce import CELLS, EDUCATIONS, SEXES, STAFF, sex_by_education
+from discreet.synth.workplaces import data_errors, jobs, workforce
+from discreet.synth.workplaces.employers import BLOCK, Employers, employers, establishment_count
+from discreet.synth.workplaces.files import COLUMNS, FIRST_WORKPLACE, EmployerFiles, worker_ids, write_employers
+from discreet.synth.workplaces.places import (
+    BOUNDS,
+    MOST_PLACES,
+    REFERENCE_JOBS,
+    STRATA,
+    WHICH,
+    place_count,
+    state_count,
+)
+from discreet.synth.workplaces.workforce import CELLS, EDUCATIONS, SEXES, STAFF, sex_by_education
 
 JOBS = 250_000  # three blocks of establishments, the last one short
 CONFIDENTIAL = tuple(COLUMNS)
@@ -331,10 +339,10 @@ def test_every_kind_of_dirt_is_there(tmp_path: Path, size: int) -> None:
     for name in ("sex", "education", "age", "race", "ethnicity"):
         column = table["workers"][name]
         assert column.null_count > 0
-        assert set(pc.unique(column).to_pylist()) & set(employer_dirt.junk(name)), name
+        assert set(pc.unique(column).to_pylist()) & set(data_errors.junk(name)), name
     for name in ("place", "sector"):
         assert table["workplaces"][name].null_count > 0
-        assert set(pc.unique(table["workplaces"][name]).to_pylist()) & set(employer_dirt.junk(name)), name
+        assert set(pc.unique(table["workplaces"][name]).to_pylist()) & set(data_errors.junk(name)), name
     known, held = (set(table[name]["worker_id"].to_pylist()) for name in ("workers", "jobs"))
     assert known < held
     assert len(known) < table["workers"].num_rows

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from discreet.errors import ParameterError
-from discreet.synth import national as source
-from discreet.synth.national import BLOCK, CELLS, LARGEST, MARGINAL, SCHOOL, National, national
+from discreet.synth.education import national as source
+from discreet.synth.education.national import BLOCK, CELLS, LARGEST, MARGINAL, SCHOOL, National, national
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
 

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.synth import Graduates, graduates
-from discreet.synth.dirt import UNDECLARED_FIELDS
-from discreet.synth.recoding import DELETED, MOVED, MOVED_TO, NEW, UNCHANGED, UNOBSERVED, UNREPORTED_LEVEL
-from discreet.synth.records import COHORTS
+from discreet.synth.data_errors import UNDECLARED_FIELDS
+from discreet.synth.education.recoding import DELETED, MOVED, MOVED_TO, NEW, UNCHANGED, UNOBSERVED, UNREPORTED_LEVEL
+from discreet.synth.education.records import COHORTS
 
 
 @pytest.fixture(scope="module")

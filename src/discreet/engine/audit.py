@@ -10,11 +10,11 @@ from ibis import _
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
+from discreet.engine.derived_values import Binned, Observed
 from discreet.engine.intake.derived import Derived, Fate, Shown, identifier
-from discreet.engine.joining import Lookup, Records
+from discreet.engine.lookups import Lookup, Records
 from discreet.engine.spans import CELL
 from discreet.engine.tabulate import ENTITY, cell_number, number_of, only_number
-from discreet.engine.values import Binned, Observed
 from discreet.privacy.unit import Establishment, Unit
 
 EXAMPLES = 5

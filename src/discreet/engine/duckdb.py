@@ -21,13 +21,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from ibis.common.exceptions import IbisError
 
-from discreet.engine.content import priorities
 from discreet.engine.intake.parallel import taken_in
 from discreet.engine.intake.stream import Intake
 from discreet.engine.readers import open_source
+from discreet.engine.readers.redact import withhold
+from discreet.engine.record_hash import priorities
 from discreet.engine.scan import Scan, read_twice
 from discreet.engine.spans import CELL, Ascending, Kernel, Progress, Spans, quiet
-from discreet.engine.withhold import withhold
 from discreet.engine.workspace import workspace
 from discreet.errors import DiscreetError, EngineError
 from discreet.noise.key import Secret

@@ -18,7 +18,7 @@ from ibis import _
 from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.intake.derived import Cell, identifier
-from discreet.engine.joining import Records
+from discreet.engine.lookups import Records
 from discreet.engine.spans import CELL
 from discreet.engine.tabulate import ENTITY, code_of, number_of, only_number, used_columns
 from discreet.engine.tabulate import cell_number as _cell

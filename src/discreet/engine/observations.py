@@ -14,11 +14,11 @@ import ibis
 
 from discreet.domain import Domain
 from discreet.engine import Engine
+from discreet.engine.derived_values import Observed
 from discreet.engine.intake.derived import identifier
-from discreet.engine.joining import Records
+from discreet.engine.lookups import Records
 from discreet.engine.spans import CELL, Progress, quiet
 from discreet.engine.tabulate import cell_number, limited, used_columns
-from discreet.engine.values import Observed
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Unit
 

@@ -13,10 +13,10 @@ from ibis import _
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
+from discreet.engine.derived_values import Binned, Observed, sampled
 from discreet.engine.intake.derived import Category, Cell, Derived, identifier
 from discreet.engine.intake.stream import N
 from discreet.engine.spans import CELL
-from discreet.engine.values import Binned, Observed, sampled
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Unit
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from discreet.codelists import read_published
 from discreet.domain import Domain
+from discreet.domain.codelists import read_published
 from discreet.errors import DomainError
 
 

@@ -7,17 +7,18 @@ from typing import Any
 
 from discreet.engine import Engine
 from discreet.engine.audit import Audit, EstimateAudit
+from discreet.engine.factory import open_engine
 from discreet.engine.observations import Observations
-from discreet.engine.opening import open_engine
 from discreet.errors import SpecError
-from discreet.methods.sensitivity import SensitivityMethod
-from discreet.methods.sensitivity_audit import audit
+from discreet.formatting import plural
+from discreet.methods.employer.spec import Employer
+from discreet.methods.sensitivity.audit import audit
+from discreet.methods.sensitivity.method import SensitivityMethod
 from discreet.noise.key import ReleaseKey
 from discreet.pipeline.records import audited, read_records
 from discreet.pipeline.trusted import trusted
 from discreet.privacy.unit import Establishment
-from discreet.spec import Employer, Release
-from discreet.words import plural
+from discreet.spec import Release
 
 MARK = "CONFIDENTIAL: this describes the records themselves. It is for the operator, not for publication."
 
@@ -71,7 +72,7 @@ def _tables(release: Release) -> dict[str, list[str]]:
     """The tables that each attribute decides about, where it is not all of them."""
     found: dict[str, list[str]] = {}
     for table in release.tables:
-        for name in dict.fromkeys(a.name for domain in release.domains_of(table).values() for a in domain.attributes):
+        for name in dict.fromkeys(a.name for domain in table.domains(release).values() for a in domain.attributes):
             found.setdefault(name, []).append(table.name)
     return {name: tables for name, tables in found.items() if len(tables) < len(release.tables)}
 

@@ -9,15 +9,15 @@ from dataclasses import dataclass
 
 from discreet.engine import workspace
 from discreet.errors import PublishError
+from discreet.formatting import is_uri
 from discreet.methods.writing import Places
 from discreet.noise.keystore import KeyStore
-from discreet.pipeline.bundle import Staged
-from discreet.privacy.chain import Chain, ReleaseState
-from discreet.privacy.events import Commit, Derived
+from discreet.pipeline.release_files import Staged
+from discreet.privacy.ledger.events import Commit, Derived
+from discreet.privacy.ledger.state import Chain, ReleaseState
 from discreet.publish.folder import Output, Owner, nested, output_at
 from discreet.publish.manifest import Manifest, Said
 from discreet.spec import Release
-from discreet.words import is_uri
 
 
 @dataclass(frozen=True)

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from discreet.errors import GuaranteeError, LedgerError, SpecError
-from discreet.methods import ExpectedError, Method, methods
-from discreet.pipeline.measured import open_source, plan_recoding, refuse_asset
+from discreet.formatting import plural
+from discreet.methods.description import ExpectedError
+from discreet.methods.protocol import Method
+from discreet.methods.registry import methods
+from discreet.pipeline.stored_measurements import open_source, plan_recoding, refuse_asset
 from discreet.pipeline.trusted import named, trusted
-from discreet.privacy.chain import Balance
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, compose
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.state import Balance
 from discreet.screen import cut, visible
 from discreet.spec import Recode, Release
-from discreet.words import plural
 
 NOT_RUN = "{files}: not run, for a plan may be made of what somebody sent. --trust tries it on invented numbers."
 STRICT = (

@@ -14,17 +14,19 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import DiscreetError, LedgerError, SpecError
-from discreet.methods import Measurement, Method, methods
-from discreet.methods.histogram import histogram_spans, measured
-from discreet.methods.origin import UNKNOWN
-from discreet.methods.recode import Counts, Recoding
+from discreet.methods.description import Measurement
+from discreet.methods.histograms import histogram_spans, measured
+from discreet.methods.noise_provenance import UNKNOWN
+from discreet.methods.protocol import Method
+from discreet.methods.recode.recoding import Counts, Recoding
+from discreet.methods.registry import methods
 from discreet.methods.writing import Made, Parts, Places, measured_name
-from discreet.pipeline.bundle import Entered, Recoded, announced, manifest, stage
-from discreet.pipeline.measured import Source, open_source, plan_recoding, refuse_asset
 from discreet.pipeline.outputs import Outputs, keep_at, refuse_other_words, refuse_private, refuse_taken
-from discreet.privacy.chain import Chain
-from discreet.privacy.events import Derived, Entry, LedgerKind
-from discreet.privacy.ledger import TOLERANCE
+from discreet.pipeline.release_files import Entered, Recoded, announced, manifest, stage
+from discreet.pipeline.stored_measurements import Source, open_source, plan_recoding, refuse_asset
+from discreet.privacy.ledger.events import Derived, Entry, LedgerKind
+from discreet.privacy.ledger.ledger import TOLERANCE
+from discreet.privacy.ledger.state import Chain
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Derivation, Grant
 from discreet.publish.folder import Owner, output_at, refuse_nested
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from discreet.engine.spans import Progress
-    from discreet.methods.origin import Origin
+    from discreet.methods.noise_provenance import Origin
     from discreet.pipeline.run import Job
 
 

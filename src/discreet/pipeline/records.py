@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.engine import Engine
 from discreet.engine.audit import Audit, audit, coded, inspected
+from discreet.engine.derived_values import Binned, Observed, with_bins
 from discreet.engine.intake.derived import Cell
-from discreet.engine.joining import Records, take_in
+from discreet.engine.lookups import Records, take_in
 from discreet.engine.tabulate import derived_columns
-from discreet.engine.values import Binned, Observed, with_bins
 from discreet.errors import SourceError
-from discreet.methods import Method
-from discreet.methods.employer import EmployerMethod
+from discreet.methods.employer.method import EmployerMethod
+from discreet.methods.protocol import Method
 from discreet.spec import Release
 
 if TYPE_CHECKING:

@@ -27,11 +27,11 @@ from discreet.errors import (
     PublishError,
     SpecError,
 )
-from discreet.methods import Method, methods
+from discreet.methods.protocol import Method
+from discreet.methods.registry import methods
 from discreet.methods.writing import Made
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import KeyStore
-from discreet.pipeline.bundle import Entered, Tabulated, announced, manifest, stage
 from discreet.pipeline.outputs import (
     Outputs,
     keep_at,
@@ -42,13 +42,14 @@ from discreet.pipeline.outputs import (
 )
 from discreet.pipeline.plan import total_guarantee
 from discreet.pipeline.recode import recode
+from discreet.pipeline.release_files import Entered, Tabulated, announced, manifest, stage
 from discreet.pipeline.tabulation import tabulated
 from discreet.pipeline.trusted import trusted
-from discreet.privacy.chain import Chain, ReleaseState
-from discreet.privacy.events import Entry, Reserve, Restored
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger import Ledger
+from discreet.privacy.ledger.events import Entry, Reserve, Restored
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.state import Chain, ReleaseState
 from discreet.privacy.reservation import Reservation
 from discreet.publish.folder import Owner, output_at, refuse_nested
 from discreet.publish.manifest import LedgerEntry, Manifest, Said

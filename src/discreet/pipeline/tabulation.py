@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from discreet.engine import Engine
 from discreet.engine.establishments import Establishments
+from discreet.engine.factory import open_engine
 from discreet.engine.fingerprint import bound
 from discreet.engine.observations import Observations
-from discreet.engine.opening import open_engine
 from discreet.engine.tabulate import keep_records
 from discreet.errors import SourceError
-from discreet.methods import Method
+from discreet.methods.protocol import Method
 from discreet.noise.key import ReleaseKey
-from discreet.pipeline.bundle import Tabulated
 from discreet.pipeline.records import audited, binned_of, domains_of, read_records
+from discreet.pipeline.release_files import Tabulated
 from discreet.privacy.confidential import Confidential
 
 if TYPE_CHECKING:

@@ -3,11 +3,12 @@ somebody may make of a file that they were sent, reads it as text."""
 
 from __future__ import annotations
 
-from discreet.methods import Method, methods
-from discreet.methods.sensitivity import SensitivityMethod
-from discreet.sensitivity.function import Function
-from discreet.spec import Release, Sensitivity
-from discreet.spec.sensitivity import FunctionSpec
+from discreet.methods.protocol import Method
+from discreet.methods.registry import methods
+from discreet.methods.sensitivity.method import SensitivityMethod
+from discreet.methods.sensitivity.spec import FunctionSpec, Sensitivity
+from discreet.methods.sensitivity.statistics.function import Function
+from discreet.spec import Release
 
 
 def trusted(release: Release) -> list[Method]:

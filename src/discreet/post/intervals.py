@@ -14,11 +14,10 @@ from math import lcm, sqrt
 
 import numpy as np
 
-from discreet.binning import Bins
+from discreet.domain.bins import Bins
 from discreet.errors import ParameterError
 from discreet.noise.jit import compiled
-from discreet.post.percentiles import Floats, Int64s, checked_counts, percentiles
-from discreet.post.sums import (
+from discreet.post.laplace_sum import (
     check_level,
     circle,
     expansion,
@@ -30,6 +29,7 @@ from discreet.post.sums import (
     usable,
     variance,
 )
+from discreet.post.percentiles import Floats, Int64s, checked_counts, percentiles
 
 PARTS = 8  # of a bin: t is constant on each
 SEVERAL, WIDE = 8, 8.0  # summands and standard deviation of W from which the expansion is accurate

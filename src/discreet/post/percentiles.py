@@ -12,7 +12,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.binning import Bins
+from discreet.domain.bins import Bins
 from discreet.errors import ParameterError
 from discreet.noise.jit import compiled
 

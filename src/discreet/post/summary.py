@@ -12,10 +12,10 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.binning import Bins
+from discreet.domain.bins import Bins
 from discreet.post.intervals import limits, outward
+from discreet.post.laplace_sum import count_margin
 from discreet.post.percentiles import Floats, Int64s, places, to_dollars, values
-from discreet.post.sums import count_margin
 
 PUBLISHED, SUPPRESSED = 1, 5  # LEHD's status flags
 LEVEL = Fraction(9, 10)

@@ -14,7 +14,7 @@ from math import ceil
 from flint import arb, ctx
 
 from discreet.errors import ParameterError
-from discreet.noise.balls import ball, exact_fraction, few_digits_above, positive_fraction
+from discreet.noise.interval_arithmetic import ball, exact_fraction, few_digits_above, positive_fraction
 
 BITS = 256
 CLOSE = Fraction(1, 2**40)  # relative width at which a search ends; what it leaves is added

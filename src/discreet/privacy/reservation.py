@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from discreet.errors import KeyRefused, LedgerError
-from discreet.privacy.events import Reserve
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger.events import Reserve
 from discreet.privacy.protected import Protected
 
 if TYPE_CHECKING:

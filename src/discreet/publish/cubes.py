@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from discreet import formats
 from discreet.domain import Numbers
 from discreet.errors import PublishError
-from discreet.post.cube import Cube
-from discreet.post.cube_model import AxisModel, CubeModel
+from discreet.post.cubes.cube import Cube
+from discreet.post.cubes.model import AxisModel, CubeModel
 from discreet.publish.intact import intact
 from discreet.publish.manifest import Manifest, TableEntry, read
 from discreet.publish.parquet import table_of

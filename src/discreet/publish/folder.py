@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Protocol
 
 from discreet.errors import PublishError, StoreUnavailable
+from discreet.formatting import as_path, is_uri
 from discreet.publish.alone import alone, lock_of
 from discreet.publish.manifest import FILE, Manifest
 from discreet.publish.place import Folder, Place, Prefix, permitted
-from discreet.words import as_path, is_uri
 
 LONGEST = 255  # bytes of a file's name
 LONGEST_PATH = 4095

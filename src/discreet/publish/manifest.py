@@ -12,10 +12,10 @@ from pydantic import BaseModel, ConfigDict
 
 from discreet import formats
 from discreet.errors import PublishError
-from discreet.privacy.events import canonical
+from discreet.formatting import as_path, is_uri
 from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger.events import canonical
 from discreet.publish.place import place_at
-from discreet.words import as_path, is_uri
 
 FILE = "manifest.json"
 CHECK = (

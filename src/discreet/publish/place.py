@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Protocol, cast
 from pyarrow import ArrowException
 
 from discreet.errors import PublishError, StoreUnavailable
-from discreet.words import as_path, is_uri
+from discreet.formatting import as_path, is_uri
 
 PIECE = 1 << 20
 _KINDS = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "file"})

@@ -14,10 +14,9 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ValidationError
 
 from discreet.errors import AskedWrongly, Missing, TooMuch
-from discreet.serve.asked import CONTENTS, asked, codelist, less, link, question, told
-from discreet.serve.asking import Question, Table, Variable, checked
 from discreet.serve.config import Served
 from discreet.serve.formats import FORMATS, jsonstat
+from discreet.serve.http.problems import documented, problem
 from discreet.serve.models import (
     CodeListInformation,
     CodeListResponse,
@@ -33,7 +32,8 @@ from discreet.serve.models import (
     VariablesSelection,
 )
 from discreet.serve.openapi import DATA, LIMITS, QUESTION
-from discreet.serve.problems import documented, problem
+from discreet.serve.query_model import Question, Table, Variable, checked
+from discreet.serve.query_string import CONTENTS, asked, codelist, less, link, question, told
 from discreet.serve.search import found as fits
 from discreet.version import __version__, code_version
 

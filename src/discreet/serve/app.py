@@ -16,10 +16,10 @@ from starlette.exceptions import HTTPException
 from discreet.errors import AskedWrongly, Missing, TooMuch
 from discreet.serve.api import router
 from discreet.serve.config import Served
-from discreet.serve.guard import Counts, Guard
+from discreet.serve.http.middleware import Counts, Guard
+from discreet.serve.http.problems import problem
 from discreet.serve.models import Health
 from discreet.serve.openapi import described
-from discreet.serve.problems import problem
 from discreet.version import __version__
 
 PAGES = "discreet.serve.pages"

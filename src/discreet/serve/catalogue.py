@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.errors import Missing, PublishError
-from discreet.post.cube import Cube
-from discreet.post.cube_model import AxisModel, CubeModel
+from discreet.post.cubes.cube import Cube
+from discreet.post.cubes.model import AxisModel, CubeModel
 from discreet.publish.codebook_read import AdditivePart, Codebook, TablePart, read_codebook
 from discreet.publish.cubes import additive_of, cube_of, is_cube, model_of, verified
 from discreet.publish.intact import intact
@@ -21,8 +21,8 @@ from discreet.publish.manifest import FILE, Manifest, TableEntry, read
 from discreet.publish.parquet import table_of
 from discreet.publish.pins import pin_of
 from discreet.publish.place import Place, place_at
-from discreet.serve.asking import About, Measure, Table, Variable
 from discreet.serve.cube_table import CubeTable
+from discreet.serve.query_model import About, Measure, Table, Variable
 from discreet.serve.stored_table import StoredTable
 
 BOUND = "It was calibrated to totals of coarser groups as well: standard errors of tables by these are upper bounds."

@@ -11,8 +11,8 @@ from math import prod
 import numpy as np
 
 from discreet.errors import AskedWrongly, ParameterError
-from discreet.post.cube import Cube
-from discreet.serve.asking import About, Answer, Measure, Question, Variable, at_most, checked, judged
+from discreet.post.cubes.cube import Cube
+from discreet.serve.query_model import About, Answer, Measure, Question, Variable, at_most, checked, judged
 
 LEVEL = Fraction(9, 10)
 

@@ -7,10 +7,10 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from discreet.serve.asked import FORMAT_PARAMETERS, OUTPUT_VALUES
 from discreet.serve.formats import FORMATS
+from discreet.serve.http.problems import Problem, documented
 from discreet.serve.models import DataResponse, VariablesSelection
-from discreet.serve.problems import Problem, documented
+from discreet.serve.query_string import FORMAT_PARAMETERS, OUTPUT_VALUES
 
 REF = "#/components/schemas/{model}"
 LIMITS = (405, 414, 429, 500, 503)

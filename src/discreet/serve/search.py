@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from discreet.serve.asking import Table
+from discreet.serve.query_model import Table
 
 
 def found(table: Table, text: str) -> bool:

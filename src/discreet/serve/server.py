@@ -14,12 +14,12 @@ from typing import Any
 from fastapi import FastAPI
 
 from discreet.errors import DiscreetError, ParameterError, PublishError
+from discreet.formatting import plural
 from discreet.screen import refuse
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.config import Config, Served
-from discreet.serve.connections import KEPT, ROOM, Connection
-from discreet.words import plural
+from discreet.serve.http.connections import KEPT, ROOM, Connection
 
 BACKLOG = 2_048
 UNABLE = 3  # uvicorn's word for a worker that should not be started again

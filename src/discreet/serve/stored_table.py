@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from discreet.errors import AskedWrongly, PublishError
-from discreet.serve.asking import (
+from discreet.serve.query_model import (
     NORMAL90,
     About,
     Answer,

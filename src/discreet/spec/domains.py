@@ -7,9 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from discreet import codelists
-from discreet.domain import Attribute
-from discreet.privacy.events import Name
+from discreet.domain import Attribute, codelists
+from discreet.privacy.ledger.events import Name
 from discreet.spec.strict import ColumnName, Strict
 
 Width = Annotated[int, Field(ge=1, le=100)]

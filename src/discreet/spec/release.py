@@ -10,18 +10,17 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from discreet import pgurl
+from discreet import postgres_url
 from discreet.domain import Attribute, Domain
 from discreet.errors import SpecError
-from discreet.privacy.events import Name, canonical
+from discreet.privacy.ledger.events import Name, canonical
 from discreet.privacy.unit import Unit
 from discreet.spec.domains import DomainSpec, HierarchyDomain
 from discreet.spec.engines import EngineSpec
-from discreet.spec.hypercube import Average
 from discreet.spec.recode import Recode
 from discreet.spec.sources import Source
 from discreet.spec.strict import ColumnName, Strict, unknown
-from discreet.spec.tables import Earnings, Employer, Flows, Hypercube, Sensitivity, Table, levels_of, table_names
+from discreet.spec.tables import Table
 from discreet.spec.units import parse_unit
 
 
@@ -39,14 +38,14 @@ class Release(Strict):
     tables: Annotated[list[Table], Field(min_length=1)]
     strict: bool = False
     engine: EngineSpec = "duckdb"
-    ledger: Annotated[str, AfterValidator(pgurl.without_password)] = "discreet-ledger.sqlite"
+    ledger: Annotated[str, AfterValidator(postgres_url.without_password)] = "discreet-ledger.sqlite"
     output: str | None = None
     keep: str | None = None
     base: Annotated[Path, Field(exclude=True)] = Path()
 
     @model_validator(mode="after")
     def _coherent(self) -> Release:
-        names = [name for table in self.tables for name in table_names(table)]
+        names = [name for table in self.tables for name in table.names]
         if double := {name for name in names if names.count(name) > 1}:
             raise ValueError(f"two tables are called {sorted(double)[0]!r}")
         if self.recode is not None:
@@ -76,7 +75,7 @@ class Release(Strict):
             raise ValueError("a release reads records, with `source`, or recodes measurements, with `recode`: not both")
         if self.strict or self.join:
             raise ValueError(f"a recoding reads no records: leave out `{'strict' if self.strict else 'join'}`")
-        if other := next((table for table in self.tables if not isinstance(table, Earnings | Flows)), None):
+        if other := next((table for table in self.tables if not table.recodable), None):
             raise ValueError(f"table {other.name!r} cannot be recoded: only earnings and flows keep measurements")
 
     @cached_property
@@ -111,81 +110,6 @@ class Release(Strict):
                 )
         return Domain(tuple(self.attributes[name] for name in by))
 
-    def domains_of(self, table: Table) -> dict[str, Domain]:
-        """The cells of a table, and of each of its further levels, by name."""
-        if isinstance(table, Employer):
-            return self._employer(table)
-        if isinstance(table, Sensitivity):
-            return self._sensitivity(table)
-        if isinstance(table, Hypercube):
-            return self._hypercube(table)
-        found = {table.name: self.domain(table.by, f"tables.{table.name}")}
-        for level in levels_of(table):
-            found[level.name] = self.domain(level.by, f"tables.{table.name}.levels.{level.name}")
-        return found | (self._flows(table) if isinstance(table, Flows) else {})
-
-    def _employer(self, table: Employer) -> dict[str, Domain]:
-        """The cells of a table of jobs, those of its workplaces, and the attributes that choose its workers."""
-        where = f"tables.{table.name}"
-        places = [f"{where}.by[{i}]" for i in range(len(table.by))]
-        workers = [f"{where}.workers[{i}]" for i in range(len(table.workers))]
-        chosen = [f"{where}.only.{name}" for name in table.only]
-        return {
-            table.name: self.domain([*table.by, *table.workers], where, [*places, *workers]),
-            f"{table.name}~by": self.domain(table.by, where, places),
-            f"{table.name}~only": self.domain(list(table.only), where, chosen),
-        }
-
-    def _sensitivity(self, table: Sensitivity) -> dict[str, Domain]:
-        """The cells of a table of estimates, and the groups of cells that share the scale of their noise."""
-        where = f"tables.{table.name}"
-        places = [f"{where}.groups[{i}]" for i in range(len(table.groups))]
-        return {
-            table.name: self.domain(table.by, where),
-            f"{table.name}~groups": self.domain(table.groups, where, places),
-        }
-
-    def _hypercube(self, table: Hypercube) -> dict[str, Domain]:
-        """The cells of a cube, of its controls, of the tables whose deviations are measured, and its strata."""
-        where = f"tables.{table.name}"
-        found = {table.name: self.domain(table.by, where)}
-        do = f"name variables of the cube ({', '.join(table.by)}), or coarser levels of them"
-        for control in table.controls:
-            found[f"{table.name}_{control.name}"] = self.domain(control.by, f"{where}.controls.{control.name}", do=do)
-        key = "squares" if table.replicates is None else "replicates"
-        for i, by in enumerate([] if table.varied is None else table.varied.tables):
-            places = [f"{where}.{key}.tables[{i}][{j}]" for j in range(len(by))]
-            found[f"{table.name}~varied{i}"] = self.domain(by, where, places, do)
-        if table.weights is not None and isinstance(average := table.weights.noise, Average):
-            places = [f"{where}.weights.noise.average.strata[{i}]" for i in range(len(average.strata))]
-            found[f"{table.name}~strata"] = self.domain(average.strata, where, places, do)
-        return found
-
-    def _flows(self, table: Flows) -> dict[str, Domain]:
-        """The further attributes that a table of flows names: destinations, homes, families, divisions, periods. No
-        level can be called as they are called here."""
-        where = f"tables.{table.name}"
-
-        def listed(names: Sequence[str], place: str) -> Domain:
-            return self.domain(names, where, [f"{place}[{i}]" for i in range(len(names))])
-
-        to = self.domain([table.industry, table.state], where, [f"{where}.industry", f"{where}.state"])
-        found = {f"{table.name}~to": to}
-        if table.home is not None:
-            found[f"{table.name}~home"] = self.domain([table.home], where, [f"{where}.home"])
-        if (families := table.correction.industry_flows) is not None:
-            found[f"{table.name}~industry_flows"] = listed(families, f"{where}.correction.industry_flows")
-        if (hidden := table.suppress) is not None:
-            division = self.domain([hidden.division], where, [f"{where}.suppress.division"])
-            found[f"{table.name}~division"] = division
-            found[f"{table.name}~suppress"] = listed(hidden.by, f"{where}.suppress.by")
-            found[f"{table.name}~periods"] = listed(hidden.periods, f"{where}.suppress.periods")
-        return found | {f"{v.name}~to": listed(v.to, f"{where}.levels.{v.name}.to") for v in table.levels}
-
-    def similar_of(self, table: Earnings) -> list[Domain]:
-        """The families that cells of a table borrow from, the widest first."""
-        return [self.domain(by, f"tables.{table.name}.similar[{i}]") for i, by in enumerate(table.similar)]
-
     def labels(self) -> dict[str, dict[str, str]]:
         """What the codes of each attribute mean, where its code list says so."""
         return {
@@ -202,10 +126,10 @@ class Release(Strict):
     def _canonical(self) -> str:
         where = {"format", "source", "engine", "ledger", "output", "keep"}  # how and where, not what
         parts = self.model_dump(mode="json", exclude={*where, "domains"})
-        cells = {name: domain.digest() for t in self.tables for name, domain in self.domains_of(t).items()}
-        earnings = [table for table in self.tables if isinstance(table, Earnings)]
-        families = {table.name: [family.digest() for family in self.similar_of(table)] for table in earnings}
-        labels = self.labels() if any(t.layout for t in self.tables if isinstance(t, Earnings | Flows)) else {}
+        cells = {name: domain.digest() for t in self.tables for name, domain in t.domains(self).items()}
+        similar = {name: near for table in self.tables for name, near in table.similar_to(self).items()}
+        families = {name: [family.digest() for family in near] for name, near in similar.items()}
+        labels = self.labels() if any(table.labelled for table in self.tables) else {}
         if not self.join:
             del parts["join"]
         if self.recode is None:
@@ -218,14 +142,7 @@ class Release(Strict):
 
     def _files(self) -> list[str]:
         """The public files, beyond code lists, that decide what is published."""
-        found = list[str]()
-        for table in self.tables:
-            if isinstance(table, Flows):
-                controls = (table.correction.job_flows, table.correction.employment)
-                found += [control.file for control in controls if control is not None]
-                found += [table.suppress.missing] if table.suppress is not None else []
-            if isinstance(table, Hypercube | Sensitivity):
-                found += table.files()
+        found = [file for table in self.tables for file in table.files]
         if (recode := self.recode) is not None:
             found += [recode.crosswalk.file, *([] if recode.history is None else [recode.history.file])]
             found += [] if recode.overrides is None else [recode.overrides]

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag
 
-from discreet import pgurl
+from discreet import postgres_url
 from discreet.spec.strict import Strict
 
 
@@ -40,7 +40,7 @@ class DuckDBSource(Strict):
 class PostgresSource(Strict):
     """A table of a PostgreSQL database; the password comes from the environment or ~/.pgpass, never from the spec."""
 
-    postgres: Annotated[str, AfterValidator(pgurl.without_password)]
+    postgres: Annotated[str, AfterValidator(postgres_url.without_password)]
     table: str
 
 

@@ -1,69 +1,92 @@
-"""What is published: one class a method, told apart by `method`."""
+"""What the declarations of all methods have in common. Which methods there are, the registry knows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Discriminator, Field
+from pydantic import BeforeValidator, SerializeAsAny, ValidationError
+from pydantic_core import PydanticCustomError
 
-from discreet.privacy.events import Name
-from discreet.privacy.exact import Positive
-from discreet.spec.earnings import Earnings, Level
-from discreet.spec.employer import Employer
-from discreet.spec.flows import FlowLevel, Flows
-from discreet.spec.hypercube import Hypercube
-from discreet.spec.sensitivity import Sensitivity
+from discreet.privacy.ledger.events import Name
 from discreet.spec.strict import Strict, unknown
 
-__all__ = ["Counts", "Earnings", "Employer", "FlowLevel", "Flows", "Hypercube", "Level", "Sensitivity", "Table"]
+if TYPE_CHECKING:
+    from discreet.domain import Domain
+    from discreet.spec.release import Release
 
 
-class Counts(Strict):
-    """Protected counts by some attributes (000 §1, 001 A.1)."""
+class TableSpec(Strict):
+    """A declared table, of whatever method. A method adds its keys, and says what follows from them."""
 
-    method: Literal["counts"] = "counts"
+    method: str
     name: Name
     by: list[str]
-    epsilon: Positive
-    form: Literal["dense", "sparse"] = "dense"
-    nonnegative: bool = False
-    round_to: Annotated[int, Field(ge=2, le=10**9)] | None = None
+    recodable: ClassVar[bool] = False  # whether its measurements can be kept and moved to another classification
+
+    @property
+    def where(self) -> str:
+        """As a refusal calls it."""
+        return f"tables.{self.name}"
+
+    @property
+    def names(self) -> list[str]:
+        """Everything that it publishes under a name of its own."""
+        return [self.name]
+
+    @property
+    def files(self) -> list[str]:
+        """The public files, beyond code lists, that decide what is published."""
+        return []
+
+    @property
+    def labelled(self) -> bool:
+        """Whether labels of codes are published in it."""
+        return False
+
+    def domains(self, release: Release) -> dict[str, Domain]:
+        """Every domain that it names: the cells of each published table, and what else decides who counts where."""
+        return {self.name: self.cells(release)}
+
+    def cells(self, release: Release) -> Domain:
+        """The cells that it is by."""
+        return release.domain(self.by, self.where)
+
+    def similar_to(self, release: Release) -> Mapping[str, list[Domain]]:  # noqa: ARG002 - overridden
+        """Families of cells that a table borrows from, by its name, the widest first."""
+        return {}
 
 
-_METHODS = {
-    "counts": Counts,
-    "earnings": Earnings,
-    "employer": Employer,
-    "flows": Flows,
-    "hypercube": Hypercube,
-    "sensitivity": Sensitivity,
-}
+def _methods() -> Mapping[str, str]:
+    """The registry, by name and not by import: a method's declaration is made of this package."""
+    found: Mapping[str, str] = import_module("discreet.methods").METHODS
+    return found
 
 
-def _known_method(data: Any) -> Any:
-    if isinstance(data, dict):
-        if "method" not in data:
-            raise ValueError(f"key 'method' is missing; known methods: {', '.join(_METHODS)}")
-        if not isinstance(data["method"], str) or data["method"] not in _METHODS:
-            raise ValueError(unknown(str(data["method"]), list(_METHODS), "method"))
-    return data
+def _declared(data: Any) -> Any:
+    """A table as its method declares it. What is wrong in it is handed on with its place."""
+    if not isinstance(data, dict):
+        return data
+    known = _methods()
+    if "method" not in data:
+        raise ValueError(f"key 'method' is missing; known methods: {', '.join(known)}")
+    if not isinstance(name := data["method"], str) or name not in known:
+        raise ValueError(unknown(str(name), list(known), "method"))
+    declared: type[TableSpec] = getattr(import_module(f"discreet.methods.{name}.spec"), known[name])
+    try:
+        return declared.model_validate(data)
+    except ValidationError as error:
+        raise PydanticCustomError("table", "{title}", {"title": name, "first": first_error(error)}) from None
 
 
-AnyTable = Counts | Earnings | Employer | Flows | Hypercube | Sensitivity
-Table = Annotated[AnyTable, Discriminator("method"), BeforeValidator(_known_method)]
+def first_error(error: ValidationError) -> dict[str, Any]:
+    """What is wrong first, where from here."""
+    found: dict[str, Any] = dict(error.errors(include_url=False)[0])
+    while found["type"] == "table":
+        inner = found["ctx"]["first"]
+        found = {**inner, "loc": (*found["loc"], *inner["loc"])}
+    return found
 
 
-def table_names(table: AnyTable) -> list[str]:
-    """The names under which a table and its levels are published; estimates with the table of what scales their
-    noise, a cube with its controls."""
-    further = [f"{table.name}_chi"] if isinstance(table, Sensitivity) else []
-    if isinstance(table, Hypercube):
-        further += [f"{table.name}_{control.name}" for control in table.controls]
-        further += [] if table.replicates is None or table.replicates.tables else [f"{table.name}_replicates"]
-    return [table.name, *further, *(level.name for level in levels_of(table))]
-
-
-def levels_of(table: AnyTable) -> Sequence[Level | FlowLevel]:
-    """The further levels of a table; not all have any."""
-    return table.levels if isinstance(table, Earnings | Flows) else ()
+Table = Annotated[SerializeAsAny[TableSpec], BeforeValidator(_declared)]

@@ -11,9 +11,9 @@ from pathlib import Path
 from discreet.errors import DiscreetError
 from discreet.screen import say
 from discreet.synth.atlas import AtlasFiles, write_atlas
-from discreet.synth.employer_files import EmployerFiles, write_employers
-from discreet.synth.occupation_files import OccupationFiles, write_occupations
-from discreet.synth.requirements import ORS, PAPER
+from discreet.synth.occupational.files import OccupationFiles, write_occupations
+from discreet.synth.occupational.requirements import ORS, PAPER
+from discreet.synth.workplaces.files import EmployerFiles, write_employers
 from discreet.synth.writing import Graduates, Progress, graduates
 
 A_TRACT = 286  # children

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from discreet.synth.catalogue import Catalogue
-from discreet.synth.dirt import NULL, PLACEHOLDER, UNDECLARED_FIELDS, UNDECLARED_SECTORS, with_junk
+from discreet.synth.data_errors import NULL, PLACEHOLDER, UNDECLARED_FIELDS, UNDECLARED_SECTORS, with_junk
 from discreet.synth.draws import Array
-from discreet.synth.fields import FIELDS, LEVELS
-from discreet.synth.records import COHORTS, YEARS_AFTER, Block
+from discreet.synth.education.catalogue import Catalogue
+from discreet.synth.education.fields import FIELDS, LEVELS
+from discreet.synth.education.records import COHORTS, YEARS_AFTER, Block
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
 

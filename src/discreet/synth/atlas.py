@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from discreet.synth.arrow import CODE, coded
-from discreet.synth.dirt import NULL
+from discreet.synth.data_errors import NULL
 from discreet.synth.draws import Array
 from discreet.synth.industries import Code
 from discreet.synth.limits import MOST_SEED, refuse_unless_within

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from discreet.synth.draws import Array
-from discreet.synth.fields import FAMILIES
+from discreet.synth.education.fields import FAMILIES
 
 
 class Sector(NamedTuple):

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 
 from discreet.errors import ParameterError
 from discreet.synth.arrow import CODED, SCHEMA, Codes, codes
-from discreet.synth.catalogue import Catalogue, catalogue
-from discreet.synth.dirt import soil
-from discreet.synth.fields import FIELDS, LEVELS
+from discreet.synth.data_errors import soil
+from discreet.synth.education.catalogue import Catalogue, catalogue
+from discreet.synth.education.fields import FIELDS, LEVELS
+from discreet.synth.education.recoding import OVERRIDES, completions, crosswalk, programmes_new, series_new
+from discreet.synth.education.records import BLOCK, block
 from discreet.synth.limits import MOST_SEED, refuse_unless_within
-from discreet.synth.recoding import OVERRIDES, completions, crosswalk, programmes_new, series_new
-from discreet.synth.records import BLOCK, block
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
 

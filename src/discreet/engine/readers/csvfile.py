@@ -24,8 +24,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
+from discreet.engine.readers.redact import withhold
 from discreet.engine.scan import Scan, counting
-from discreet.engine.withhold import withhold
 from discreet.errors import SourceError
 
 BLOCK = 1 << 24

@@ -11,8 +11,8 @@ import duckdb
 import pyarrow as pa
 
 from discreet.engine.kinds import Unfit
+from discreet.engine.readers.redact import withhold
 from discreet.engine.scan import BATCH_ROWS, Scan, counting
-from discreet.engine.withhold import withhold
 from discreet.errors import SourceError
 from discreet.spec import DuckDBSource
 

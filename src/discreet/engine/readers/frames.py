@@ -14,8 +14,8 @@ from discreet.engine.intake.normalise import OBJECTS
 from discreet.engine.kinds import Unfit
 from discreet.engine.readers import relations
 from discreet.engine.readers.objects import objects
+from discreet.engine.readers.redact import withhold
 from discreet.engine.scan import BATCH_ROWS, Scan, counting
-from discreet.engine.withhold import withhold
 from discreet.errors import SourceError
 
 WHERE = "source frame"

@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 
 from discreet.engine.intake.normalise import plain_type
 from discreet.engine.kinds import Unfit
+from discreet.engine.readers.redact import withhold
 from discreet.engine.scan import BATCH_ROWS, Scan, counting
-from discreet.engine.withhold import withhold
 from discreet.errors import SourceError
 
 T = TypeVar("T")

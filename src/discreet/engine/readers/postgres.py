@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.engine.kinds import Decimals, Unfit
+from discreet.engine.readers.redact import withhold
 from discreet.engine.scan import Scan, counting
-from discreet.engine.withhold import withhold
 from discreet.errors import SourceError
 from discreet.spec import PostgresSource
 

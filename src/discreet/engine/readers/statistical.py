@@ -21,8 +21,8 @@ import pyarrow as pa
 from discreet.engine.intake import normalise
 from discreet.engine.kinds import Unfit
 from discreet.engine.readers.objects import objects
+from discreet.engine.readers.redact import withhold
 from discreet.engine.scan import Scan, counting
-from discreet.engine.withhold import withhold
 from discreet.errors import SourceError
 
 T = TypeVar("T")

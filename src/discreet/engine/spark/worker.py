@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.engine.content import priorities
 from discreet.engine.intake.stream import Intake
+from discreet.engine.record_hash import priorities
 from discreet.engine.scan import Piece
 from discreet.engine.spans import CELL, Kernel, Spans
 from discreet.engine.workspace import no_core_dumps

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from discreet.formatting import plural
 from discreet.publish.lehd.codes import repair as with_all_zeros
 from discreet.publish.lehd.reading import read
 from discreet.publish.lehd.rules import Problem, Rules, shortened
 from discreet.publish.lehd.schema import IDENTIFIERS, LAYOUTS, Layout
-from discreet.words import plural
 
 EXAMPLES = 20
 

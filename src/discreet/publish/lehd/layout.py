@@ -14,8 +14,8 @@ from discreet.errors import DomainError, SpecError
 from discreet.publish.lehd import schema
 from discreet.publish.lehd.codes import fits
 from discreet.publish.lehd.schema import AggLevel, Layout
+from discreet.publish.lehd.spec import Lehd
 from discreet.publish.tables import stem
-from discreet.spec.lehd import Lehd
 
 BATCH = 1 << 16  # rows
 NOT_AVAILABLE = -1  # a flag

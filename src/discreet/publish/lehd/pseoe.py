@@ -26,9 +26,9 @@ from discreet.publish.lehd.layout import (
     where_in,
 )
 from discreet.publish.lehd.sidecars import Sidecars, sidecars_of
+from discreet.publish.lehd.spec import Lehd
 from discreet.publish.place import Place
 from discreet.publish.tables import write_table
-from discreet.spec.lehd import Lehd
 
 NO_IPEDS = 3  # a flag
 QUARTILES = ("25", "50", "75")

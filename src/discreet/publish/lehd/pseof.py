@@ -35,9 +35,9 @@ from discreet.publish.lehd.layout import (
     where_in,
 )
 from discreet.publish.lehd.sidecars import Sidecars, sidecars_of
+from discreet.publish.lehd.spec import Lehd
 from discreet.publish.place import Place
 from discreet.publish.tables import write_table
-from discreet.spec.lehd import Lehd
 
 SCHEMA = arrow_schema(schema.PSEOF)
 IDENTIFIERS = {"division": "geography", "industry": "industry"}  # by key of `Lehd`

@@ -12,8 +12,8 @@ from discreet.errors import SpecError
 from discreet.publish.lehd import schema
 from discreet.publish.lehd.layout import LehdLevel
 from discreet.publish.lehd.schema import AggLevel, Kind
+from discreet.publish.lehd.spec import Lehd
 from discreet.publish.tables import stem
-from discreet.spec.lehd import Lehd
 from discreet.spreadsheet import guarded
 
 Row = tuple[str, ...]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from discreet.serve.charts.chart_data import Reading, label_of
 from discreet.serve.charts.colours import PALE, SERIES, fill_of, stub
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, axis_across, error_bar, key_of, largest, legend, summary
-from discreet.serve.charts.reading import Reading, label_of
 from discreet.serve.charts.scale import Scale, number, scale
 from discreet.serve.charts.svg import cut, tag, title, width_of, wrap, write
 

@@ -9,11 +9,11 @@ from hashlib import sha256
 import numpy as np
 
 from discreet.publish.tables import SIMULATION
-from discreet.serve.asking import About, Answer
+from discreet.serve.charts.chart_data import Reading, label_of, meaning
 from discreet.serve.charts.colours import GRID, PAPER, fill_of, marker, textures
-from discreet.serve.charts.reading import Reading, label_of, meaning
 from discreet.serve.charts.scale import TICK, Scale, number
 from discreet.serve.charts.svg import INK, SOFT, clean, line, tag, title, width_of, words, wrap, write
+from discreet.serve.query_model import About, Answer
 
 WIDTH, MARGIN = 640.0, 12.0
 INSIDE = WIDTH - 2 * MARGIN

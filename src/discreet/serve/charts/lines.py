@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from math import prod
 
-from discreet.serve.asking import Variable
+from discreet.serve.charts.chart_data import Reading, label_of
 from discreet.serve.charts.colours import DASHES, GRID, PAPER, SERIES, marker, stub
 from discreet.serve.charts.frame import INSIDE, MARGIN, WIDTH, Picture, key_of, legend, summary
-from discreet.serve.charts.reading import Reading, label_of
 from discreet.serve.charts.scale import TICK, Scale, scale
 from discreet.serve.charts.svg import FONT, INK, SOFT, cut, line, path, tag, title, width_of, words, wrap, write
+from discreet.serve.query_model import Variable
 
 YEAR = re.compile(r"^(?:1[89]|20|21)\d\d$")
 PART = re.compile(r"^(?P<year>(?:1[89]|20|21)\d\d)(?P<unit> ?-?[QqMm]|-)(?P<part>\d{1,2})$")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from discreet.serve.charts.chart_data import Reading
 from discreet.serve.charts.colours import MAIN, PALE, stub
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, axis_across, error_bar, key_of, summary
-from discreet.serve.charts.reading import Reading
 from discreet.serve.charts.scale import number, scale
 from discreet.serve.charts.svg import INK, tag, title, width_of, wrap, write
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from discreet.serve.charts.bars import GAP, STUB, columns, label, name_of_rows, rows
+from discreet.serve.charts.chart_data import Reading, percentiles, read
 from discreet.serve.charts.colours import LIGHT, MAIN, PAPER, stub
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, axis_across, error_bar, key_of, summary
-from discreet.serve.charts.reading import Reading, percentiles, read
 from discreet.serve.charts.scale import Scale, number, scale
 from discreet.serve.charts.svg import INK, line, tag, title, write
 

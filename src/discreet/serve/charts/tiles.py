@@ -8,12 +8,12 @@ from functools import partial
 
 import numpy as np
 
-from discreet.serve.asking import Variable
+from discreet.serve.charts.chart_data import Reading
 from discreet.serve.charts.colours import CLASSES, EDGE, ON_CLASSES, stub
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, key_of, summary
-from discreet.serve.charts.reading import Reading
 from discreet.serve.charts.scale import brief, number
 from discreet.serve.charts.svg import INK, cut, tag, title, width_of, write
+from discreet.serve.query_model import Variable
 
 MAP = (
     "AK .. .. .. .. .. .. .. .. .. ME",

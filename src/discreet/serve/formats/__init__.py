@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from discreet.serve.asking import About, Answer
 from discreet.serve.formats import excel, jsonstat, parquet, sdmx, text
+from discreet.serve.query_model import About, Answer
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from math import isnan
 from typing import Any
 
 from discreet.errors import TooMuch
-from discreet.serve.asking import About, Answer
 from discreet.serve.formats.columns import headings, marks, meanings, places, remarks, rounded
+from discreet.serve.query_model import About, Answer
 
 ROWS = 1_048_575  # of a sheet, without the header
 TEXT = 32_767  # characters of a cell

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from discreet.publish.tables import SIMULATION
-from discreet.serve.asking import About, Answer, Floats, Measure, Variable
 from discreet.serve.formats.columns import distinct, limits, marks, meanings, rounded
+from discreet.serve.query_model import About, Answer, Floats, Measure, Variable
 
 CONTENTS = "ContentsCode"
 LARGEST = 2.0**53  # JSON readers keep integers below it

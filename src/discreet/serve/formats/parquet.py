@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from discreet.serve.asking import About, Answer, Status
 from discreet.serve.formats.columns import headings, limits, marks, meanings, places, rounded
+from discreet.serve.query_model import About, Answer, Status
 
 MARKS = tuple(mark.value for mark in Status)
 

@@ -14,9 +14,9 @@ from unicodedata import normalize
 
 import numpy as np
 
-from discreet.serve.asking import About, Answer, Floats, Status
 from discreet.serve.formats.columns import briefly, distinct, marks, places, rounded
 from discreet.serve.formats.text import decimal, lines
+from discreet.serve.query_model import About, Answer, Floats, Status
 from discreet.spreadsheet import guarded
 
 AGENCY = "DISCREET"

@@ -8,8 +8,8 @@ from io import StringIO
 
 import numpy as np
 
-from discreet.serve.asking import About, Answer, Floats
 from discreet.serve.formats.columns import briefly, headings, marks, places, rounded
+from discreet.serve.query_model import About, Answer, Floats
 from discreet.spreadsheet import guarded
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from discreet.errors import AskedWrongly
-from discreet.serve.asked import link as query_of
-from discreet.serve.asking import Question, Table, Variable
-from discreet.serve.pages.asked import Asked, errors_of, filled, question
+from discreet.serve.pages.builder_state import Asked, errors_of, filled, question
+from discreet.serve.query_model import Question, Table, Variable
+from discreet.serve.query_string import link as query_of
 
 MANY = 150  # codes beyond which boxes to tick would be too many
 FORMATS = (

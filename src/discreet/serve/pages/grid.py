@@ -10,7 +10,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.serve.asking import (
+from discreet.serve.pages.builder_state import Asked, errors_of, main_measures, question
+from discreet.serve.pages.words import distinct
+from discreet.serve.query_model import (
     CAUTION,
     NORMAL90,
     UNRELIABLE,
@@ -22,8 +24,6 @@ from discreet.serve.asking import (
     Table,
     Variable,
 )
-from discreet.serve.pages.asked import Asked, errors_of, main_measures, question
-from discreet.serve.pages.words import distinct
 
 Kind = Literal["", "margin", "interval", "se"]
 STEADY = 0.15  # the coefficient of variation of a base up to which the error of a share is told

@@ -17,15 +17,15 @@ from starlette.types import Scope
 
 from discreet.errors import AskedWrongly, TooMuch
 from discreet.screen import cut
-from discreet.serve.asking import MEANING, Status, Table
 from discreet.serve.config import Served
 from discreet.serve.pages import words
-from discreet.serve.pages.asked import Asked, filled, plain, question, read
-from discreet.serve.pages.drawn import drawn, file_of, other
+from discreet.serve.pages.builder_state import Asked, filled, plain, question, read
+from discreet.serve.pages.chart_view import drawn, file_of, other
 from discreet.serve.pages.form import downloads, form, offers, safe
 from discreet.serve.pages.grid import grid
 from discreet.serve.pages.static import all_of
 from discreet.serve.pages.view import view
+from discreet.serve.query_model import MEANING, Status, Table
 from discreet.serve.search import found
 
 POLICY = (

@@ -8,10 +8,10 @@ from itertools import product
 
 import numpy as np
 
-from discreet.serve.asking import MEANING, Answer, Status, Table, Variable
-from discreet.serve.pages.asked import Asked
+from discreet.serve.pages.builder_state import Asked
 from discreet.serve.pages.grid import Grid, Layer
 from discreet.serve.pages.words import distinct, listed, margin, number, percent
+from discreet.serve.query_model import MEANING, Answer, Status, Table, Variable
 
 SHORT = {
     Status.CAUTION: "use with caution",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, log10
 
-from discreet.serve.asking import About, Table, Variable
+from discreet.serve.query_model import About, Table, Variable
 
 METHODS = {
     "counts": "Counts of records with noise",

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.binning import Bins
+from discreet.domain.bins import Bins
 from discreet.engine.intake.categories import MISSING, Vocabulary
 from discreet.engine.intake.checks import check_code, check_id, check_number
 from discreet.engine.intake.derived.base import Derived, named

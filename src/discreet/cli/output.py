@@ -1,0 +1,198 @@
+"""What people see in a terminal: progress, the ledger, and options read from one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+
+from discreet.errors import GuaranteeError, LedgerError, ParameterError, PublishError
+from discreet.pipeline.plan import describe
+from discreet.privacy.exact import exact, written
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger.events import Budget, Derived, Entry, Recorded, Reserve, Restored
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.state import Chain
+from discreet.screen import cut, say, visible
+from discreet.spreadsheet import guarded_table
+
+Observer = Callable[[str, int, int], None]
+
+
+@contextmanager
+def progress() -> Iterator[Observer]:
+    """A bar a step on a terminal; a line a step elsewhere. Only steps and shares of public cells are shown."""
+    if not sys.stderr.isatty():
+        yield _plain()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<28}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bars:
+        tasks: dict[str, Any] = {}
+
+        def observe(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = bars.add_task(visible(step), total=total)
+            bars.update(tasks[step], completed=done)
+
+        yield observe
+
+
+def _plain() -> Observer:
+    def observe(step: str, done: int, total: int) -> None:
+        if done == total:
+            with suppress(OSError):  # whoever was reading has gone: no reason to stop a release
+                say(f"{step}: done", err=True)
+
+    return observe
+
+
+def ledger_lines(ledger: Ledger) -> list[str]:
+    """Budgets with what is left, then every entry, oldest first."""
+    chain = ledger.chain()
+    lines = [f"{chain.kind} ledger {ledger.store.place}, {len(chain.entries)} entries, head {chain.head}"]
+    if chain.kind == "simulation":
+        lines.append("SIMULATION: nothing in it is a release")
+    if missing := ledger.lost():
+        lines.append(f"ROLLED BACK: {len(missing)} of the entries that this key store has seen are missing")
+    for asset in dict.fromkeys(e.asset for e in chain.events if isinstance(e, Budget)):
+        try:
+            lines.append(f"asset {asset}: {describe(chain.balance(asset, ledger.clock().date()))}")
+        except LedgerError as error:
+            lines.append(cut(f"asset {asset}: {error.what}"))
+        lines.append(f"  ever spent: {_lifetime(chain, asset)}")
+        users = dict.fromkeys(event.who for event in chain.spending(asset))
+        if len(users) > 1:
+            lines += [f"    by {who}: {_lifetime(chain, asset, who)}" for who in users]
+    states = chain.releases()
+    for entry, event in zip(chain.entries, chain.events, strict=True):
+        if isinstance(event, Reserve):
+            cost, status = written(event.guarantee.epsilon), states[event.release].status
+            lines.append(
+                f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon {cost} on {event.asset}, "
+                f"{status}, by {event.who}"
+            )
+        elif isinstance(event, Budget):
+            period = (
+                f" from {event.start or 'the beginning'} to {event.end or 'open end'}"
+                if event.start or event.end
+                else ""
+            )
+            lines.append(
+                f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} budget of {event.asset}: epsilon "
+                f"{written(event.epsilon)}, delta {written(event.delta)}{period}, by {event.who}"
+            )
+        elif isinstance(event, Recorded):
+            lines.append(
+                f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon "
+                f"{written(event.guarantee.epsilon)} on {event.asset}, recorded by {event.who}: {event.note}"
+            )
+        elif isinstance(event, Derived):
+            lines.append(
+                f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon 0 on {event.asset}, derived "
+                f"from {event.of}, by {event.who}"
+            )
+        elif isinstance(event, Restored):
+            lines.append(
+                f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} restored by {event.who}: {event.reason} "
+                f"({event.again} entered again, {len(event.lost)} lost and spent)"
+            )
+            lines += [
+                f"       {lost.release}: epsilon {written(lost.guarantee.epsilon)} on {lost.asset}, lost, by {lost.who}"
+                for lost in event.lost
+            ]
+    return lines
+
+
+def _lifetime(chain: Chain, asset: str, who: str | None = None) -> str:
+    try:
+        total = chain.lifetime(asset, who)
+    except GuaranteeError:
+        return "for several units that do not compose; see the entries"
+    return "nothing" if total is None else f"epsilon {written(total.epsilon)}, delta {written(total.delta)}"
+
+
+def unit_option(text: str, alpha: str | None, adversary: str | None) -> Any:
+    """`person:person_id` as the spec would write it. A budget does not fix max_records: any number may be enforced."""
+    kind, _, column = text.partition(":")
+    if kind != "establishment" and (alpha or adversary):
+        raise ParameterError(
+            "--alpha and --adversary are for establishment:COLUMN", where="--unit", do="leave them out"
+        )
+    if text == "record":
+        return "record"
+    if kind not in ("person", "job", "establishment", "whole_establishment") or not column:
+        raise ParameterError(
+            f"expected record, person:COLUMN, job:COLUMN, establishment:COLUMN or whole_establishment:COLUMN, "
+            f"found {text!r}",
+            where="--unit",
+            do="name the unit and its column",
+        )
+    if kind == "establishment":
+        if alpha is None or adversary not in ("strong", "weak"):
+            raise ParameterError(
+                "an establishment within 1+alpha needs --alpha, and --adversary strong or weak",
+                where="--unit",
+                do="give both; there is no default",
+            )
+        return {"establishment": column, "alpha": alpha, "adversary": adversary}
+    return {"kind": kind, "column": column}
+
+
+def record_outside(ledger: Ledger, release: str, asset: str, epsilon: str, delta: str, note: str) -> Entry:
+    """Enter an outside release in the currency of the asset's budget."""
+    time = ledger.clock()
+    budget = ledger.chain().balance(asset, time.date()).budget
+    guarantee = Guarantee(
+        unit=budget.unit,
+        epsilon=exact(epsilon, "--epsilon"),
+        delta=exact(delta, "--delta"),
+        neighbours=budget.neighbours,
+    )
+    return ledger.record(
+        Recorded(release=release, asset=asset, guarantee=guarantee, note=note, who=ledger.who(), time=time)
+    )
+
+
+def table_lines(table: pa.Table) -> list[str]:
+    """Rows as aligned text, texts to the left, numbers to the right and with a few digits, or none if all of a column
+    are whole."""
+    texts = [_column(column.to_pylist()) for column in table.columns]
+    columns = [[visible(name), *column] for name, column in zip(table.column_names, texts, strict=True)]
+    widths = [max(map(len, column)) for column in columns]
+    left = [not (pa.types.is_floating(field.type) or pa.types.is_integer(field.type)) for field in table.schema]
+    return [
+        "  ".join(
+            t.ljust(w) if to_left else t.rjust(w) for t, w, to_left in zip(row, widths, left, strict=True)
+        ).rstrip()
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _column(values: list[Any]) -> list[str]:
+    digits = 0 if all(value.is_integer() for value in values if isinstance(value, float)) else 2
+    return [_shown(value, digits) for value in values]
+
+
+def _shown(value: object, digits: int) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value + 0.0:,.{digits}f}"  # no negative zeros
+    return f"{value:,}" if isinstance(value, int) else visible(str(value))
+
+
+def write_csv(table: pa.Table, path: Path) -> None:
+    """A new file: codes in quotes and guarded, numbers as they are."""
+    try:
+        with path.open("xb") as file:
+            pcsv.write_csv(guarded_table(table), file)
+    except FileExistsError:
+        raise PublishError("exists already", where=str(path), do="name a new file") from None

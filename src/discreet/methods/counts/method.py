@@ -1,0 +1,247 @@
+"""Protected counts (000 §1; 001 A.1): every cell of a declared table plus two-sided geometric noise.
+
+The noise is X − Y with X, Y ~ Geometric(p), p = 1 − e^−rate; 001 A.1 prints p = 1 − 1/ε, a slip (it is no probability
+for ε ≤ 1). With at most k records a unit, adding or removing a unit moves the whole table by at most k in sum, so
+rate = ε/k makes ε the cost for the unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.domain import Domain
+from discreet.engine import Engine
+from discreet.engine.derived_values import Binned, Observed
+from discreet.engine.fingerprint import Bound
+from discreet.engine.spans import Progress, Span, Spans
+from discreet.engine.tabulate import Rows, count_cells
+from discreet.errors import DomainError, GuaranteeError, ParameterError
+from discreet.formatting import plural
+from discreet.methods.cells import Int64s, dense, merge, ranges
+from discreet.methods.counts.spec import Counts
+from discreet.methods.description import Additive, Column, ExpectedError, Measurement, Published, code_columns
+from discreet.methods.protocol import Grain
+from discreet.methods.unit_checks import refuse_unless_records
+from discreet.methods.writing import Made, Places, write_parts
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.noise.stream import Stream
+from discreet.post.rounding import nonnegative, to_multiple
+from discreet.privacy.confidential import Confidential
+from discreet.privacy.exact import written
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.reservation import Reservation
+from discreet.privacy.unit import Unit
+from discreet.publish.lehd.sidecars import Sidecars
+from discreet.spec import Release
+
+if TYPE_CHECKING:
+    import ibis
+
+RANGE = 1 << 18  # rows in memory at a time
+PART = 1 << 22  # rows in a file
+DENSE_LIMIT = 1 << 34
+LEVEL = Fraction(9, 10)
+
+
+@dataclass(frozen=True)
+class CountsMethod:
+    """One table of protected counts."""
+
+    spec: Counts
+    domain: Domain
+    unit: Unit
+    grain: ClassVar[Grain] = "records"
+    observed: ClassVar[tuple[Observed, ...]] = ()
+
+    @classmethod
+    def of(cls, release: Release, table: Counts) -> CountsMethod:
+        return cls(table, table.cells(release), release.unit)
+
+    def __post_init__(self) -> None:
+        refuse_unless_records(self.unit, f"table {self.spec.name}")
+        if self.spec.form == "dense" and self.domain.cells > DENSE_LIMIT:
+            raise GuaranteeError(
+                f"{self.domain.cells:,} cells are too many to visit one by one",
+                where=f"table {self.spec.name}",
+                do="write `form: sparse`: the same distribution, only non-zero rows are written",
+            )
+        if taken := {c.name for c in self.columns() if c.type != "code"} & set(self.domain.columns):
+            raise DomainError(
+                f"a published column is called {taken.pop()!r} already",
+                where=f"table {self.spec.name}",
+                do="name the attribute differently and point it to the data with `column:`",
+            )
+        try:
+            _ = self.law
+        except ParameterError as error:
+            raise ParameterError(
+                f"epsilon / max_records: {error.what}", where=f"table {self.spec.name}", do=error.do
+            ) from None
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        return (self.domain,)
+
+    @property
+    def binned(self) -> tuple[Binned, ...]:
+        return ()
+
+    def published(self) -> list[Published]:
+        return [
+            Published(
+                name=self.name,
+                by=tuple(self.spec.by),
+                domain=self.domain,
+                guarantee=self.guarantee(),
+                composes=self.composes(),
+                noise=self.noise(),
+                error=self.error(),
+                columns=tuple(self.columns()),
+                form=self.spec.form,
+                parts=len(self.spans[0]),
+                additive=Additive("count", self.law.variance(), self.law.fourth_cumulant()),
+            )
+        ]
+
+    def layouts(self, simulated: bool) -> dict[str, str]:  # noqa: ARG002 - one signature for all
+        return {}
+
+    def sidecars(self) -> Sidecars:
+        return Sidecars()
+
+    def outlook(self) -> dict[str, tuple[str, ...]]:
+        return {}
+
+    @cached_property
+    def law(self) -> DiscreteLaplace:
+        return DiscreteLaplace(self.spec.epsilon / self.unit.records)
+
+    def guarantee(self) -> Guarantee:
+        return Guarantee(unit=self.unit, epsilon=self.spec.epsilon)
+
+    def composes(self) -> str:
+        eps, k = written(self.spec.epsilon), self.unit.records
+        if k == 1:
+            return f"cells are disjoint: parallel, ε = {eps} for the whole table"
+        return f"cells are disjoint, {k} records a unit: {k} × {written(self.spec.epsilon / k)} = {eps}"
+
+    def error(self) -> ExpectedError:
+        return self._error
+
+    @cached_property
+    def _error(self) -> ExpectedError:
+        return ExpectedError(self.law.margin(LEVEL), self.law.variance() ** 0.5, self.law.mean_abs())
+
+    def _counted(self) -> str:
+        """What the noise is added to: a number of records, not of whatever they stand for."""
+        most = "" if self.unit.entity is None else f"at most {self.unit.records} of each unit, "
+        return f"the records used ({most}none with a dropped code)"
+
+    def _unlisted(self) -> str:
+        return ", listed or not," if self.spec.form == "sparse" else ""
+
+    def noise(self) -> str:
+        rows = round(self.domain.cells * float(self.law.tail(1)))
+        form = (
+            ""
+            if self.spec.form == "dense"
+            else (f"; exact sparse form: a cell without a row has count 0, about {plural(rows, 'row')} are noise alone")
+        )
+        return f"two-sided geometric, P(k) ∝ exp(−{written(self.law.rate)}·|k|){form}"
+
+    @property
+    def spans(self) -> tuple[Spans, ...]:
+        return (Spans(self.domain.cells, self._cells_for(PART)),)
+
+    def _cells_for(self, rows: int) -> int:
+        """As many cells as give about this many rows: in the sparse form most give none."""
+        share = float(self.law.tail(1)) if self.spec.form == "sparse" else 1.0
+        return self.domain.cells or 1 if share * self.domain.cells <= rows else int(rows / share)
+
+    def measurements(self) -> list[Measurement]:
+        return []
+
+    def tabulate(self, engine: Engine, rows: Rows) -> list[Confidential[ibis.Table]]:
+        return [Confidential(count_cells(engine, rows, self.domain))]
+
+    def protect(
+        self,
+        engine: Engine,
+        cells: list[Confidential[Bound]],
+        reservation: Reservation,
+        places: Places,
+        progress: Progress,
+    ) -> Made:
+        written = write_parts(
+            engine,
+            cells[0].open_inside(),
+            self,
+            reservation,
+            name=self.name,
+            purpose=f"counts/{self.spec.form}",
+            guarantee=self.guarantee(),
+            place=places.published,
+            progress=progress,
+        )
+        return Made(written.value.files, {})
+
+    def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
+        """The kernel: noise for every cell of a span, or in the sparse form the cells where it is not zero."""
+        if stream is None:
+            raise GuaranteeError("counts are never given without noise", where=f"table {self.name}")
+        for first, n, occupied, (counts,) in ranges(span, rows, self._cells_for(RANGE)):
+            if self.spec.form == "dense":
+                numbers = np.arange(first, first + n, dtype=np.int64)
+                values = dense(first, n, occupied, counts)
+                self.law.add_to(values, stream, first)
+            else:
+                numbers, values = merge(occupied, counts, *self.law.sparse(stream, first, n))
+            yield self._rows(numbers, values)
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"spec": self.spec, "domain": self.domain, "unit": self.unit}  # what was computed is computed again
+
+    def _rows(self, numbers: Int64s, values: Int64s) -> pa.RecordBatch:
+        extra = [np.full(values.size, self.error().margin90, np.int64)]
+        extra += [nonnegative(values)] if self.spec.nonnegative else []
+        extra += [to_multiple(values, self.spec.round_to)] if self.spec.round_to else []
+        arrays = [*self.domain.describe(numbers), pa.array(values), *(pa.array(e) for e in extra)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        codes = pa.dictionary(pa.int32(), pa.string())
+        return pa.schema([(c.name, codes if c.type == "code" else pa.int64()) for c in self.columns()])
+
+    def columns(self) -> list[Column]:
+        base, moe = self.spec.round_to, self.error().margin90
+        columns = code_columns(self.domain)
+        columns += [
+            Column(
+                "count",
+                "integer",
+                f"protected count: {self._counted()}, plus noise; unbiased for that, may be negative",
+            ),
+            Column(
+                "moe90",
+                "integer",
+                f"margin of error of `count` at 90%: in every cell of the domain{self._unlisted()} the noise is within "
+                f"±{moe} with at least that probability; it says nothing about records that were not used",
+            ),
+        ]
+        if self.spec.nonnegative:
+            columns.append(Column("count_nonnegative", "integer", "max(count, 0); biased upwards in small cells"))
+        if base:
+            columns.append(Column("count_rounded", "integer", f"count rounded to the nearest multiple of {base}"))
+        return columns

@@ -1,0 +1,20 @@
+"""How counts are declared."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from discreet.privacy.exact import Positive
+from discreet.spec.tables import TableSpec
+
+
+class Counts(TableSpec):
+    """Protected counts by some attributes (000 §1, 001 A.1)."""
+
+    method: Literal["counts"] = "counts"
+    epsilon: Positive
+    form: Literal["dense", "sparse"] = "dense"
+    nonnegative: bool = False
+    round_to: Annotated[int, Field(ge=2, le=10**9)] | None = None

@@ -1,0 +1,1 @@
+"""Percentiles of earnings from noisy histograms (000, 001)."""

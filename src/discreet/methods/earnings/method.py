@@ -1,0 +1,345 @@
+"""Earnings percentiles and counts from protected histograms (000; 001 A.2), at one or several levels.
+
+Measure, then make: noise is added to every bin of every cell of the measured levels, by the workers, into files of
+protected numbers. All else is made of those, at no cost: sums for the derived levels, counts, percentiles, their
+limits, the 30 rule, LEHD's layout. A person with at most k records moves a level's histograms by at most k in sum, so
+noise of rate ε/k makes ε the cost of a level for a person; levels that are measured add up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from discreet.domain import Domain, coarsening
+from discreet.domain.bins import Bins
+from discreet.engine import Engine
+from discreet.engine.derived_values import Binned, Observed
+from discreet.engine.fingerprint import Bound
+from discreet.engine.spans import Progress, Spans
+from discreet.engine.tabulate import Rows, count_cells
+from discreet.errors import DomainError, ParameterError, SpecError
+from discreet.methods.description import Column, ExpectedError, Measurement, Published
+from discreet.methods.earnings.columns import earnings_about, earnings_columns
+from discreet.methods.earnings.levels import AnyLevel, DerivedLevel, MeasuredLevel, best_sum, resolve
+from discreet.methods.earnings.spec import Earnings
+from discreet.methods.earnings.tables import EarningsTables
+from discreet.methods.histograms import (
+    HistogramKernel,
+    histogram_domain,
+    histogram_spans,
+)
+from discreet.methods.noise_provenance import Origin
+from discreet.methods.protocol import Grain
+from discreet.methods.unit_checks import refuse_unless_records
+from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
+from discreet.post.summary import margins
+from discreet.privacy.confidential import Confidential
+from discreet.privacy.exact import written
+from discreet.privacy.guarantee import Guarantee, compose
+from discreet.privacy.protected import Protected
+from discreet.privacy.reservation import Grant, Reservation
+from discreet.privacy.unit import Unit
+from discreet.publish.lehd.layout import check_levels
+from discreet.publish.lehd.pseoe import QUARTILES, Pseoe, lehd_level
+from discreet.publish.lehd.schema import SMALLEST
+from discreet.publish.lehd.sidecars import Sidecars
+from discreet.spec import Release
+
+if TYPE_CHECKING:
+    import ibis
+
+MOST_BINS = 1 << 34  # of a measured level
+MOST_HELD = 1 << 28  # of a level that is held in memory: 2 GiB
+
+
+@dataclass(frozen=True)
+class EarningsMethod:
+    """One table of earnings, with its levels."""
+
+    spec: Earnings
+    cells: Mapping[str, Domain]
+    unit: Unit
+    families: tuple[Domain, ...] = ()  # that the estimator shrunk borrows from, the widest first
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of codes, for LEHD's label files
+    grain: ClassVar[Grain] = "records"
+    observed: ClassVar[tuple[Observed, ...]] = ()
+
+    @classmethod
+    def of(cls, release: Release, table: Earnings) -> EarningsMethod:
+        families = tuple(table.similar_to(release)[table.name])
+        return cls(table, table.domains(release), release.unit, families, release.labels())
+
+    def __post_init__(self) -> None:
+        where = f"table {self.spec.name}"
+        refuse_unless_records(self.unit, where)
+        try:
+            levels = self.levels
+        except ParameterError as error:
+            raise ParameterError(f"epsilon / max_records: {error.what}", where=where, do=error.do) from None
+        for level in levels:
+            self._check_size(level)
+            self._check(level)
+        self._check_families()
+        _ = self.pseoe
+
+    def _check_size(self, level: AnyLevel) -> None:
+        """Every bin is visited; what is added up, shrunk or laid out is held in memory, after the cost is reserved."""
+        held = isinstance(level, DerivedLevel) or self.spec.estimator == "shrunk" or self.spec.layout is not None
+        most = MOST_HELD if held else MOST_BINS
+        if (found := level.domain.cells * self.bins.count) > most:
+            raise DomainError(
+                f"has {found:,} bins, more than the {most:,} that can be {'held in memory' if held else 'visited'}",
+                where=self._where(level),
+                do="publish coarser attributes, fewer bins, or several tables",
+            )
+
+    def _check(self, level: AnyLevel) -> None:
+        where = self._where(level)
+        if taken := {c.name for c in self.columns(level) if c.type != "code"} & set(level.domain.columns):
+            raise DomainError(
+                f"a published column is called {taken.pop()!r} already",
+                where=where,
+                do="name the attribute differently and point it to the data with `column:`",
+            )
+        for column, codes in level.shape.withhold.items():
+            if column not in level.domain.columns:
+                raise SpecError(
+                    f"withholds {column!r}, which it does not publish",
+                    where=where,
+                    do=f"name one of {', '.join(level.domain.columns)}",
+                )
+            known = {
+                key[i]
+                for a in level.domain.attributes
+                for i, c in enumerate(a.columns)
+                if c == column
+                for key in a.published
+            }
+            if unknown := next((code for code in codes if code not in known), None):
+                raise SpecError(
+                    f"withholds {column} {unknown!r}, which is no category", where=where, do="name declared codes"
+                )
+
+    def _where(self, level: AnyLevel) -> str:
+        return f"level {level.name}" if level.name != self.name else f"table {self.name}"
+
+    def _check_families(self) -> None:
+        chain = [*self.families, self.levels[0].domain]
+        for i, (wide, narrow) in enumerate(pairwise(chain)):
+            if coarsening(narrow, wide) is None:
+                raise DomainError(
+                    "is not made of whole " + ("families of the next one" if i + 1 < len(self.families) else "cells"),
+                    where=f"tables.{self.name}.similar[{i}]",
+                    do="list coarser attributes of the table's, the widest family first",
+                )
+
+    # --- the declaration --------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @cached_property
+    def bins(self) -> Bins:
+        return self.spec.bins.made()
+
+    @cached_property
+    def levels(self) -> list[AnyLevel]:
+        return resolve(self.spec, self.cells, self.unit.records)
+
+    @property
+    def measured(self) -> list[MeasuredLevel]:
+        return [level for level in self.levels if isinstance(level, MeasuredLevel)]
+
+    def as_derived(self, level: MeasuredLevel) -> DerivedLevel | None:
+        """The level as a sum of another measured one, if it can be had."""
+        return best_sum(level.shape, [other for other in self.measured if other is not level])
+
+    @property
+    def points(self) -> tuple[Fraction, ...]:
+        return tuple(percentile / 100 for percentile in self.spec.percentiles)
+
+    @cached_property
+    def domains(self) -> tuple[Domain, ...]:
+        column = self.binned[0].name
+        return tuple(histogram_domain(level.domain, column, self.bins.count) for level in self.measured)
+
+    @property
+    def binned(self) -> tuple[Binned, ...]:
+        column = f"discreet_bin_{self.name.encode().hex()}"  # engines take A for a
+        return (Binned(column, self.spec.value, self.bins, tuple(self.spec.sample)),)
+
+    @property
+    def spans(self) -> tuple[Spans, ...]:
+        return tuple(histogram_spans(level.domain.cells, self.bins.count) for level in self.measured)
+
+    def guarantee(self) -> Guarantee:
+        return compose(self._promise(level) for level in self.measured)
+
+    def _promise(self, level: AnyLevel) -> Guarantee:
+        source = level.source if isinstance(level, DerivedLevel) else level
+        return Guarantee(unit=self.unit, epsilon=source.epsilon)
+
+    def published(self) -> list[Published]:
+        return [
+            Published(
+                name=level.name,
+                by=level.shape.by,
+                domain=level.domain,
+                guarantee=self._promise(level),
+                composes=self._composes(level),
+                noise=self._noise(level),
+                error=self._error(level),
+                columns=tuple(self.columns(level)),
+                about=earnings_about(self.spec, self.bins, level.shape, _source(level)),
+                sum_of=_source(level),
+            )
+            for level in self.levels
+        ]
+
+    def _composes(self, level: AnyLevel) -> str:
+        if isinstance(level, DerivedLevel):
+            least, most = int(level.summands.min()), int(level.summands.max())
+            number = f"{most:,}" if least == most else f"{least:,} to {most:,}"
+            cells = f"{number} protected {'cell' if most == 1 else 'cells'} of {level.source.name}"
+            return f"each cell adds up {cells}: post-processing, nothing is paid"
+        eps, k = written(level.epsilon), self.unit.records
+        if k == 1:
+            return f"cells and bins are disjoint: parallel, ε = {eps} for the whole level"
+        return f"cells and bins are disjoint, {k} records a unit: {k} × {written(level.epsilon / k)} = {eps}"
+
+    def _noise(self, level: AnyLevel) -> str:
+        law = f"two-sided geometric in each of {self.bins.count} bins, P(k) ∝ exp(−{written(level.law.rate)}·|k|)"
+        return f"{law}, added up over cells" if isinstance(level, DerivedLevel) else law
+
+    def _error(self, level: AnyLevel) -> ExpectedError:
+        """Of a count: the largest among the level's cells."""
+        draws = int(level.summands.max(initial=1)) * self.bins.count
+        deviation = (draws * level.law.variance()) ** 0.5
+        margin = int(margins(level.law.rate, np.array([draws]))[0])
+        return ExpectedError(margin, deviation, deviation * (2 / np.pi) ** 0.5)
+
+    def outlook(self) -> dict[str, tuple[str, ...]]:
+        from discreet.methods.earnings.expected_error import outlook
+
+        return outlook(self)
+
+    # --- counting and noise -----------------------------------------------------------------------------------------
+
+    def tabulate(self, engine: Engine, rows: Rows) -> list[Confidential[ibis.Table]]:
+        return [Confidential(count_cells(engine, rows, domain)) for domain in self.domains]
+
+    def measurements(self) -> list[Measurement]:
+        about = {
+            "value": self.spec.value,
+            "borders": list(self.bins.borders),
+            "sample": [rule.model_dump(mode="json") for rule in self.spec.sample],
+        }
+        return [
+            Measurement(level.name, level.domain, self.bins.count, about, level.law.rate, self._promise(level))
+            for level in self.measured
+        ]
+
+    def protect(
+        self,
+        engine: Engine,
+        cells: list[Confidential[Bound]],
+        reservation: Reservation,
+        places: Places,
+        progress: Progress,
+    ) -> Made:
+        steps = [*(len(spans) for spans in self.spans), self._made]
+        measured: dict[str, Protected[Parts]] = {}
+        for number, (level, bound) in enumerate(zip(self.measured, cells, strict=True)):
+
+            def advance(done: int, total: int, before: int = sum(steps[:number])) -> None:
+                progress(before + min(done, total), sum(steps))
+
+            measured[level.name] = write_parts(
+                engine,
+                bound.open_inside(),
+                HistogramKernel(level.name, level.law.rate),
+                reservation,
+                name=measured_name(level.name),
+                purpose="earnings/histogram",
+                guarantee=self._promise(level),
+                place=places.measured,
+                progress=advance,
+                kinds=("parquet",),
+                packed=True,
+            )
+
+        def making(done: int, _: int) -> None:
+            progress(sum(steps[:-1]) + done, sum(steps))
+
+        return Made(self.make(measured, reservation, places, making, {}), measured)
+
+    @property
+    def _made(self) -> int:
+        return len(self.levels) + (self.pseoe is not None)
+
+    def make(
+        self,
+        measured: Mapping[str, Protected[Parts]],
+        grant: Grant,
+        places: Places,
+        progress: Progress,
+        origins: Mapping[str, Origin],
+    ) -> dict[str, str]:
+        """Everything that is published, from the measurements alone."""
+        files: dict[str, str] = {}
+        for number, made in enumerate(self._tables(origins).make(places, measured, grant, self._promise), 1):
+            files |= made.files
+            progress(number, self._made)
+        return files
+
+    def _tables(self, origins: Mapping[str, Origin]) -> EarningsTables:
+        columns = {level.name: self.columns(level) for level in self.levels}
+        return EarningsTables(
+            self.spec, self.bins, self.points, self.levels, self.families, columns, self.pseoe, origins
+        )
+
+    def columns(self, level: AnyLevel) -> list[Column]:
+        """The published columns of a level, in words."""
+        return earnings_columns(self.spec, self.unit, self.bins, level.shape)
+
+    # --- LEHD's layout ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def pseoe(self) -> Pseoe | None:
+        if self.spec.layout is None:
+            return None
+        if missing := next((q for q in QUARTILES if Fraction(q) not in self.spec.percentiles), None):
+            raise SpecError(
+                f"the layout lehd needs percentile {missing}", where=f"table {self.name}", do="add it to `percentiles`"
+            )
+        if self.bins.borders[0] < 1:
+            raise SpecError(
+                "the layout lehd has positive earnings only", where=f"table {self.name}", do="let the first border be 1"
+            )
+        if min(level.shape.minimum for level in self.levels) < SMALLEST:
+            raise SpecError(
+                f"the layout lehd has no cells below {SMALLEST}", where=f"table {self.name}", do="leave `minimum` out"
+            )
+        levels = tuple(
+            lehd_level(level.name, level.domain, self.spec.layout, level.shape.withhold) for level in self.levels
+        )
+        check_levels(levels, self.spec.layout, f"table {self.name}")
+        return Pseoe(self.spec.layout, levels, self.labels)
+
+    def layouts(self, simulated: bool) -> dict[str, str]:
+        return {} if self.pseoe is None else self.pseoe.files(simulated)
+
+    def sidecars(self) -> Sidecars:
+        return Sidecars() if self.pseoe is None else self.pseoe.sidecars()
+
+
+def _source(level: AnyLevel) -> str:
+    return level.source.name if isinstance(level, DerivedLevel) else ""

@@ -1,0 +1,259 @@
+"""Histograms drawn towards those of their families, where noise hides the difference. Method and proof: shrinkage.md.
+
+A pure function of protected numbers, so it costs nothing. It stands beside PSEO's own percentiles, not in their place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain.bins import Bins
+from discreet.errors import ParameterError
+from discreet.noise.jit import compiled
+from discreet.post.percentiles import checked_counts
+
+Int64s = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Families = Sequence[Int64s]  # the family of each cell: the widest first, each within the one before
+
+TERMS = 4  # cosines in which a cell may differ smoothly from its family: location, spread, two of shape
+STRANGER = 1.0 / np.arange(1, TERMS + 1) ** 2  # variance of each, for a cell that is like no other
+DOUBT = 0.1  # prior share of such cells
+ENOUGH = 30  # protected records from which a histogram says something about its family
+LEAST = 0.02  # of its family's share, which no fitted bin goes below
+SPARE = 0.001  # of a family's records, spread evenly, so that no bin is impossible
+FREE = 1e3  # prior deviation of a cell's total, in totals: left free
+ROUNDS = 4  # of estimating families and strangers in turn
+CHI_SQUARE_MEDIAN = 0.4549  # of one degree of freedom
+CLEAR = 2.0  # standard deviations of roughness beyond which a cell is taken to be rough itself
+EXACT_BELOW, EXACT_RATES = 1000, (0.05, 30.0)  # counts and rates for which the posterior is summed up
+
+
+def estimate(
+    counts: Int64s,
+    families: Families,
+    rate: float,
+    bins: Bins,
+    points: tuple[Fraction, ...],
+    summands: int | Int64s = 1,
+) -> Floats:
+    """Percentiles (cells, P) of the smoothed histograms, linear within bins (000, Eq. 4); NaN where a total is ≤ 0."""
+    if any(not 0 < point < 1 for point in points):
+        raise ParameterError("a percentile outside 0 … 1", where="points", do="give shares such as 1/4")
+    likely = smoothed(checked_counts(counts, bins), families, rate, summands)
+    found = _linear(likely, bins.edges(), np.array([float(point) for point in points]))
+    found[counts.sum(axis=1) <= 0] = np.nan
+    return found
+
+
+def smoothed(counts: Int64s, families: Families, rate: float, summands: int | Int64s = 1) -> Floats:
+    """The expected bins of each cell, given its protected bins (each with `summands` discrete Laplace draws of this
+    rate in it) and those of its families, the whole release being the widest. A stranger's may be negative."""
+    draws = np.broadcast_to(np.asarray(summands, np.int64), len(counts))
+    x, variance = _checked(counts, rate, draws)
+    if not len(x):
+        return x
+    share, family = _shares(x), np.zeros(len(x), np.int64)
+    for numbers in families:
+        share, family = _narrower(x, numbers, share, family, variance)
+    mean, strange = _level(x, share, family, variance)
+    rough = _roughness(x, mean, variance)
+    exact = np.where((draws == 1) & (EXACT_RATES[0] <= rate <= EXACT_RATES[1]), rate, 0.0)
+    likely = _posterior(x, mean, rough, exact, variance)
+    return likely + strange[:, None] * (x - likely)
+
+
+def _checked(counts: Int64s, rate: float, draws: Int64s) -> tuple[Floats, Floats]:
+    if counts.ndim != 2 or counts.dtype != np.int64 or counts.shape[1] < 2:
+        raise ParameterError("no int64 table of cells by bins", where="counts", do="give one row a cell")
+    if not 0 < rate < math.inf or draws.min(initial=1) < 1:
+        raise ParameterError("no noise law", where="rate", do="give epsilon over sensitivity, and how many were added")
+    each = 0.5 / math.sinh(min(rate, 700.0) / 2) ** 2  # 2a/(1 − a)², a = e^−rate
+    return counts.astype(np.float64), draws.astype(np.float64) * each
+
+
+def _shares(x: Floats) -> Floats:
+    """The one family of everybody, as shares (1, M)."""
+    whole = np.maximum(x.sum(axis=0, keepdims=True), 0)
+    whole += SPARE * whole.sum() / whole.size + 1e-9
+    shares: Floats = whole / whole.sum()
+    return shares
+
+
+def _narrower(x: Floats, numbers: Int64s, share: Floats, family: Int64s, variance: Floats) -> tuple[Floats, Int64s]:
+    """The shares of narrower families, each drawn towards the wider one it lies in."""
+    if numbers.shape != family.shape:
+        raise ParameterError("not one family a cell", where="families", do="number the family of every cell")
+    _, first, own = np.unique(numbers, return_index=True, return_inverse=True)
+    wider = family[first]
+    if not np.array_equal(wider[own], family):
+        raise ParameterError("a family that lies in two wider ones", where="families", do="give the widest first")
+    total = np.zeros((len(first), x.shape[1]))
+    np.add.at(total, own, x)
+    noise: Floats = np.bincount(own, variance).astype(np.float64)
+    mean, _ = _level(total, share, wider, noise)
+    weight = mean / (mean + noise[:, None])
+    likely = np.maximum(mean + weight * (total - mean), LEAST * mean)
+    likely /= likely.sum(axis=1, keepdims=True)
+    return np.where(total.sum(axis=1, keepdims=True) >= ENOUGH, likely, share[wider]), own.astype(np.int64)
+
+
+def _level(x: Floats, share: Floats, family: Int64s, variance: Floats) -> tuple[Floats, Floats]:
+    """Expected bins before a cell's own lumps are looked at, and the chance that it is a stranger to its family."""
+    basis = _cosines(share)
+    theta, error = _coefficients(x, share, basis, family, variance)
+    spread, strange = _spreads(theta, error, x.sum(axis=1) >= ENOUGH)
+    return _fit(x, share, basis, family, variance, spread + strange[:, None] * STRANGER), strange
+
+
+def _cosines(share: Floats) -> Floats:
+    """(families, M, K): what √2·cos(kπu) adds to each bin, u the rank within the family: increments of its integral."""
+    rank = np.concatenate([np.zeros((len(share), 1)), np.cumsum(share, axis=1)], axis=1)
+    turns = np.pi * np.arange(1, TERMS + 1)
+    added: Floats = np.diff(math.sqrt(2) * np.sin(rank[:, :, None] * turns) / turns, axis=1)
+    return added
+
+
+def _spreads(theta: Floats, error: Floats, enough: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Variance of each coefficient over the cells, by moments (DerSimonian & Laird), and each cell's chance to be a
+    stranger: Bayes' rule with normal coefficients of that variance, or of that and STRANGER."""
+    spread, strange = np.zeros(TERMS), np.zeros(len(theta))
+    if not enough.any():
+        return spread, strange
+    excess = theta**2 - error
+    weight = np.where(enough[:, None], 1 / (error + 0.02) ** 2, 0.0)
+    spread = np.maximum(np.median(theta[enough] ** 2 / CHI_SQUARE_MEDIAN - error[enough], axis=0), 0)
+    for _ in range(ROUNDS):
+        usual, odd = error + spread, error + spread + STRANGER
+        evidence = 0.5 * (np.log(usual / odd) + theta**2 * (1 / usual - 1 / odd)).sum(axis=1)
+        strange = 1 / (1 + (1 - DOUBT) / DOUBT * np.exp(-np.clip(evidence, -300, 300)))
+        kept = weight * (1 - strange)[:, None]
+        spread = np.maximum((kept * excess).sum(axis=0) / np.maximum(kept.sum(axis=0), 1e-300), 0)
+    return spread, strange
+
+
+def _roughness(x: Floats, mean: Floats, variance: Floats) -> Floats:
+    """φ of each cell: bins vary by mean + φ·mean² around the mean. That of all cells, or its own where clearly more."""
+    noise = variance[:, None]
+    excess, scale = ((x - mean) ** 2 - mean - noise).sum(axis=1), (mean**2).sum(axis=1)
+    sampling = (2 * (mean + noise) ** 2 + 3 * noise**2 + mean).sum(axis=1)  # variance of the excess at φ = 0
+    common = max(0.0, float((excess * scale / sampling).sum() / (scale**2 / sampling).sum()))
+    allowed = CLEAR * np.sqrt((2 * (mean + common * mean**2 + noise) ** 2 + 3 * noise**2 + mean).sum(axis=1))
+    own: Floats = np.maximum(common, (excess - allowed) / scale)
+    return own
+
+
+@compiled
+def _coefficients(x: Floats, share: Floats, basis: Floats, family: Int64s, variance: Floats) -> tuple[Floats, Floats]:
+    """θ_k, the mean of √2·cos(kπu) over a cell's records (0 for its family), and its variance by sampling and noise."""
+    theta, error = np.zeros((len(x), basis.shape[2])), np.zeros((len(x), basis.shape[2]))
+    for i in range(len(x)):
+        f = family[i]
+        n = max(x[i].sum(), 10.0)
+        for k in range(basis.shape[2]):
+            for j in range(x.shape[1]):
+                height = basis[f, j, k] / share[f, j]
+                theta[i, k] += (x[i, j] / n - share[f, j]) * height
+                error[i, k] += (share[f, j] + variance[i] / n) / n * height**2
+    return theta, error
+
+
+@compiled
+def _solve(system: Floats, right: Floats) -> None:
+    """Solve in place, by elimination without pivots: the system is positive definite."""
+    terms = len(right)
+    for k in range(terms):
+        for h in range(k + 1, terms):
+            factor = system[h, k] / system[k, k]
+            right[h] -= factor * right[k]
+            for g in range(k, terms):
+                system[h, g] -= factor * system[k, g]
+    for k in range(terms - 1, -1, -1):
+        for h in range(k + 1, terms):
+            right[k] -= system[k, h] * right[h]
+        right[k] /= system[k, k]
+
+
+@compiled
+def _fit(x: Floats, share: Floats, basis: Floats, family: Int64s, variance: Floats, spread: Floats) -> Floats:
+    """Best linear prediction of n·(share + Σ θ_k basis_k), n free, from x with variance n·share + noise (Woodbury)."""
+    cells, bins = x.shape
+    terms = basis.shape[2] + 1
+    fit = np.empty((cells, bins))
+    column, right, identity = np.empty((bins, terms)), np.empty(terms), np.eye(terms)
+    system = identity.copy()
+    for i in range(cells):
+        f = family[i]
+        n = max(x[i].sum(), 10.0)
+        system[:] = identity
+        right[:] = 0.0
+        for j in range(bins):
+            column[j, 0] = FREE * n * share[f, j]
+            for k in range(1, terms):
+                column[j, k] = n * math.sqrt(spread[i, k - 1]) * basis[f, j, k - 1]
+            certainty = 1 / (n * share[f, j] + variance[i])
+            for k in range(terms):
+                right[k] += column[j, k] * certainty * (x[i, j] - n * share[f, j])
+                for h in range(terms):
+                    system[k, h] += column[j, k] * certainty * column[j, h]
+        _solve(system, right)
+        fit[i] = n * share[f]
+        for k in range(terms):
+            fit[i] += column[:, k] * right[k]
+        fit[i] = np.maximum(fit[i], LEAST * max(fit[i].sum(), 1.0) * share[f])
+    return fit
+
+
+@compiled
+def _posterior(x: Floats, mean: Floats, rough: Floats, rates: Floats, variance: Floats) -> Floats:
+    """E(count | protected count) under a negative binomial prior; the protected count where that is nearly sure. A
+    rate of 0 stands for a sum of several draws, whose law is too long: the best linear prediction then."""
+    out = np.empty(x.shape)
+    for i in range(x.shape[0]):
+        rate = rates[i]
+        a, reach = math.exp(-rate), 30 / max(rate, EXACT_RATES[0])
+        for j in range(x.shape[1]):
+            seen, m, phi = x[i, j], mean[i, j], rough[i]
+            vary = m + phi * m * m
+            if rate == 0.0 or max(abs(seen), m) > EXACT_BELOW:
+                out[i, j] = max(m + vary / (vary + variance[i]) * (seen - m), 0.0)
+                continue
+            low = max(0, int(min(seen, m) - reach))
+            high = int(max(seen, m) + 6 * math.sqrt(vary) + reach)
+            weight, total, first, same = 1.0, 0.0, 0.0, 0.0
+            step = m / (1 + phi * m)
+            for count in range(low, high + 1):  # NB(count + 1)/NB(count) = (1 + φ·count)/(count + 1)·step
+                total += weight
+                first += weight * count
+                if count == seen:
+                    same = weight
+                weight *= (phi * count + 1) / (count + 1) * step * (1 / a if count < seen else a)
+                if count > max(seen, m) and weight < 1e-14 * total:
+                    break
+                if total > 1e200:
+                    weight, total, first, same = weight * 1e-200, total * 1e-200, first * 1e-200, same * 1e-200
+            sure = max(0.0, 2 * same / total - 1)  # beyond even chances the median is the protected count itself
+            out[i, j] = first / total + sure * (seen - first / total)
+    return out
+
+
+@compiled
+def _linear(counts: Floats, edges: Floats, points: Floats) -> Floats:
+    """000, Eq. 4, on real-valued bins: the smallest bin that reaches the share of the total, linear within it."""
+    out = np.empty((len(counts), len(points)))
+    for i in range(len(counts)):
+        total = counts[i].sum()
+        for p in range(len(points)):
+            below, wanted = 0.0, points[p] * total
+            for j in range(counts.shape[1]):
+                if below + counts[i, j] >= wanted or j == counts.shape[1] - 1:
+                    part = min(max((wanted - below) / max(counts[i, j], 1e-300), 0.0), 1.0)
+                    out[i, p] = edges[j] + part * (edges[j + 1] - edges[j])
+                    break
+                below += counts[i, j]
+    return out

@@ -1,0 +1,185 @@
+"""How a table of earnings percentiles is declared (000; 001 A.2)."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from discreet.domain import Domain
+from discreet.domain.bins import PSEO, Bins, lognormal
+from discreet.errors import ParameterError
+from discreet.privacy.exact import Exact, Positive, written
+from discreet.privacy.ledger.events import Name
+from discreet.publish.lehd.spec import Lehd
+from discreet.spec.strict import ColumnName, Strict, short, within
+from discreet.spec.tables import TableSpec
+
+if TYPE_CHECKING:
+    from discreet.spec.release import Release
+
+MOST_STEPS = 50_000  # bins times parts of a percentile: what the laws of its limits are computed on
+Whole = Annotated[int, Field(ge=-(2**40), le=2**40)]
+Minimum = Annotated[int, Field(ge=1, le=10**9)]
+Codes = dict[ColumnName, Annotated[list[str], Field(min_length=1)]]
+
+
+class LognormalSpec(Strict):
+    """Borders at percentiles of a lognormal distribution, above a floor."""
+
+    mean: Annotated[Exact, AfterValidator(within(-100, 100))]
+    deviation: Annotated[Positive, AfterValidator(within(Fraction(1, 1000), 10))]
+    floor: Whole
+
+
+class BinsSpec(Strict):
+    """PSEO's 21 bins, others by lognormal parameters or by their borders; `index` moves them to other prices."""
+
+    standard: Literal["pseo"] | None = None
+    borders: list[Whole] | None = None
+    lognormal: LognormalSpec | None = None
+    index: Positive | None = None
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> BinsSpec:
+        if sum(kind is not None for kind in (self.standard, self.borders, self.lognormal)) != 1:
+            raise ValueError("needs one of standard, borders or lognormal")
+        try:
+            self.made()
+        except ParameterError as error:
+            raise ValueError(f"{error.what}; {error.do}") from None
+        return self
+
+    def made(self) -> Bins:
+        """The bins that this declares."""
+        if self.borders is not None:
+            made = Bins(tuple(self.borders))
+        elif self.lognormal is not None:
+            made = lognormal(self.lognormal.mean, self.lognormal.deviation, self.lognormal.floor)
+        else:
+            made = PSEO
+        if self.index is None:
+            return made
+        return made.indexed(self.index, f"{made.provenance}, times {written(self.index)}")
+
+
+class Rule(Strict):
+    """Part of a sample rule: a record is in the sample if this holds for it. It looks at nothing but the record."""
+
+    column: ColumnName
+    at_least: Whole | None = None
+    at_most: Whole | None = None
+    equals: Annotated[list[str], Field(min_length=1)] | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Rule:
+        if self.at_least is None and self.at_most is None and self.equals is None:
+            raise ValueError("needs at_least, at_most or equals")
+        return self
+
+    def in_words(self) -> str:
+        """The rule as one says it."""
+        parts = [f"at least {self.at_least:,}"] if self.at_least is not None else []
+        parts += [f"at most {self.at_most:,}"] if self.at_most is not None else []
+        parts += [f"one of {', '.join(self.equals)}"] if self.equals is not None else []
+        return f"{self.column} {' and '.join(parts)}"
+
+
+class Level(Strict):
+    """One more table of the same earnings by coarser attributes: measured with an epsilon of its own, or without one
+    the sum of a finer level's protected histograms, at no cost."""
+
+    name: Name
+    by: list[str]
+    epsilon: Positive | None = None
+    sum_of: Name | None = None
+    minimum: Minimum | None = None
+    withhold: Codes = {}
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Level:
+        if self.epsilon is not None and self.sum_of is not None:
+            raise ValueError("is either measured, with `epsilon`, or the `sum_of` another level")
+        return self
+
+
+class Reference(Strict):
+    """A public guess for `plan`: how earnings are distributed, and how many graduates a cell of the table has."""
+
+    mean: Annotated[Exact, AfterValidator(within(-100, 100))] = Fraction("11.003")
+    deviation: Annotated[Positive, AfterValidator(within(Fraction(1, 1000), 10))] = Fraction("0.753")
+    graduates: Annotated[int, Field(ge=1, le=10**9)] = 100
+
+
+def _percentages(data: Any) -> Any:
+    if isinstance(data, list):
+        for item in data:
+            if isinstance(item, float):
+                raise ValueError('a percentile is a whole number or a quoted decimal, such as 25 or "12.5"')
+    return data
+
+
+class Earnings(TableSpec):
+    """Protected percentiles and counts from protected histograms (000; 001 A.2)."""
+
+    method: Literal["earnings"] = "earnings"
+    recodable: ClassVar[bool] = True
+    value: ColumnName
+    epsilon: Positive
+    bins: Annotated[BinsSpec, short("standard", "pseo")] = BinsSpec(standard="pseo")
+    sample: list[Rule] = []
+    percentiles: Annotated[list[Positive], BeforeValidator(_percentages), Field(min_length=1, max_length=99)] = [
+        Fraction(25),
+        Fraction(50),
+        Fraction(75),
+    ]
+    estimator: Literal["pseo", "shrunk"] = "pseo"
+    similar: list[Annotated[list[str], Field(min_length=1)]] = []
+    minimum: Minimum = 30
+    withhold: Codes = {}
+    levels: list[Level] = []
+    reference: Reference = Reference()
+    layout: Annotated[Lehd, short("kind", "lehd")] | None = None
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Earnings:
+        for before, after in zip([Fraction(0), *self.percentiles], [*self.percentiles, Fraction(100)], strict=True):
+            if before >= after:
+                raise ValueError("percentiles lie between 0 and 100, each above the one before")
+        if any((10 * p).denominator != 1 for p in self.percentiles):
+            raise ValueError("percentiles have at most one decimal")
+        bins = self.bins.made().count
+        if self.estimator == "shrunk" and bins == 1:
+            raise ValueError("the estimator shrunk needs two bins or more; with one bin there is nothing to borrow")
+        if max((p / 100).denominator for p in self.percentiles) * bins > MOST_STEPS:
+            raise ValueError(f"limits of such fine percentiles in {bins} bins take hours; declare fewer bins")
+        if self.similar and self.estimator == "pseo":
+            raise ValueError("`similar` is for the estimator shrunk; pseo looks at one cell at a time")
+        names = [self.name, *(level.name for level in self.levels)]
+        if double := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"two levels are called {double!r}")
+        measured = [self.name, *(level.name for level in self.levels if level.epsilon is not None)]
+        for level in self.levels:
+            if level.sum_of is not None and level.sum_of not in measured:
+                raise ValueError(
+                    f"level {level.name!r} is the sum of {level.sum_of!r}, which is no measured level of this table; "
+                    f"measured are {', '.join(measured)}"
+                )
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        return [self.name, *(level.name for level in self.levels)]
+
+    @property
+    def labelled(self) -> bool:
+        return self.layout is not None
+
+    def domains(self, release: Release) -> dict[str, Domain]:
+        """The cells of the table and of its levels, by name."""
+        levels = {v.name: release.domain(v.by, f"{self.where}.levels.{v.name}") for v in self.levels}
+        return {self.name: self.cells(release), **levels}
+
+    def similar_to(self, release: Release) -> dict[str, list[Domain]]:
+        return {self.name: [release.domain(by, f"{self.where}.similar[{i}]") for i, by in enumerate(self.similar)]}

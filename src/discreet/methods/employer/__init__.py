@@ -1,0 +1,1 @@
+"""Counts of jobs that protect workers and establishments (003)."""

@@ -1,0 +1,159 @@
+"""Two-sided geometric noise: for one job, or for whole establishments of bounded size (003, §6). Proof: discrete.md."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from flint import arb
+
+from discreet.errors import ParameterError
+from discreet.methods.employer.mechanisms import LARGEST, Floats, Hides, Int64s
+from discreet.methods.employer.mechanisms.parameters import (
+    check_choice,
+    check_level,
+    check_pair,
+    cut_sum,
+    least,
+    refuse,
+    state,
+)
+from discreet.noise.interval_arithmetic import ball, positive_fraction
+from discreet.noise.samplers.discrete import SMALLEST_RATE, DiscreteLaplace
+from discreet.noise.stream import Stream
+from discreet.privacy.exact import written
+
+
+@dataclass(frozen=True)
+class Additive(ABC):
+    """count + K, P(K = k) ∝ e^(−rate·|k|), cut at ± 2⁵¹: the same noise in every cell."""
+
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
+        if self.epsilon / self.jobs < SMALLEST_RATE:
+            raise refuse("noise of a rate below 2^-40 is not drawn", _least(self.jobs), "")
+        _ = self.law  # refuses a rate that is too large
+
+    @property
+    @abstractmethod
+    def jobs(self) -> int:
+        """The most by which neighbouring data differ, in jobs."""
+
+    @property
+    def delta(self) -> Fraction:
+        """None: the bound is pure."""
+        return Fraction(0)
+
+    @cached_property
+    def law(self) -> DiscreteLaplace:
+        """Of rate ε/jobs."""
+        return DiscreteLaplace(self.epsilon / self.jobs)
+
+    def draw(self, counts: Int64s, largest: Int64s, stream: Stream, first: int) -> Int64s:
+        """The published integers of cells first, first+1, …; `largest` is not used."""
+        check_pair(counts, largest)
+        return cut_sum(counts, self.law.draw(stream, first, counts.size))
+
+    def mean_abs(self, counts: Floats, largest: Floats) -> Floats:  # noqa: ARG002 (the mechanisms' signature)
+        """E|K|, everywhere."""
+        return np.full(counts.shape, self.law.mean_abs())
+
+    def upper(self, count: int, largest: int, k: int) -> arb:  # noqa: ARG002
+        """P(published ≥ k)."""
+        if not -LARGEST < k <= LARGEST:
+            return arb(int(k <= 0))
+        m = k - count
+        return self.law.tail(m) / 2 if m > 0 else 1 - self.law.tail(1 - m) / 2
+
+    def lower(self, count: int, largest: int, k: int) -> arb:
+        """P(published ≤ k), without subtracting from 1: the law is symmetric around the count, and so is the cut."""
+        return self.upper(-count, largest, -k)
+
+    def margin(self, level: Fraction, largest: Int64s) -> Int64s:
+        """The same margin for every cell."""
+        return np.full(largest.shape, self.law.margin(check_level(level)), dtype=np.int64)
+
+    def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s]:
+        """published ± margin, and nothing below 0."""
+        margin = self.law.margin(check_level(level))
+        return np.maximum(published - margin, 0), np.maximum(published + margin, 0)
+
+    def in_words(self) -> str:
+        return f"count + two-sided geometric noise, P(k) ∝ exp(−{written(self.law.rate)}·|k|)"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state(self)
+
+
+@dataclass(frozen=True)
+class Geometric(Additive):
+    """Rate ε: hides one job (003, §6: edges), not the size of an establishment."""
+
+    @classmethod
+    def least_epsilon(cls) -> Fraction:
+        """Of the smallest rate that is drawn, 2^−40."""
+        return _least(1)
+
+    @property
+    def name(self) -> str:
+        return "geometric"
+
+    @property
+    def hides(self) -> Hides:
+        return "job"
+
+    @property
+    def jobs(self) -> int:
+        return 1
+
+
+@dataclass(frozen=True)
+class Truncated(Additive):
+    """Hides an establishment entirely, once those with `theta` or more jobs are left out (003, §6: nodes).
+
+    tight: at most θ−1 jobs are left to each, rate ε/(θ−1); printed: rate ε/θ. The caller leaves them out; counts,
+    margins and limits are about what remains.
+    """
+
+    theta: int
+    noise: Literal["tight", "printed"] = "tight"
+
+    def __post_init__(self) -> None:
+        check_choice("noise", self.noise, ("tight", "printed"))
+        _check_theta(self.theta)
+        super().__post_init__()
+
+    @classmethod
+    def least_epsilon(cls, theta: int, *, noise: Literal["tight", "printed"] = "tight") -> Fraction:
+        """Of the smallest rate that is drawn, 2^−40."""
+        _check_theta(theta)
+        return _least(theta - 1 if noise == "tight" else theta)
+
+    @property
+    def name(self) -> str:
+        return "truncated"
+
+    @property
+    def hides(self) -> Hides:
+        return "establishment"
+
+    @property
+    def jobs(self) -> int:
+        return self.theta - 1 if self.noise == "tight" else self.theta
+
+
+def _check_theta(theta: object) -> None:
+    if type(theta) is not int or not 2 <= theta < LARGEST:
+        raise ParameterError(
+            "theta is an integer from 2 to 2^51 − 1", where="theta", do="establishments below it are counted"
+        )
+
+
+def _least(jobs: int) -> Fraction:
+    return least(lambda: ball(SMALLEST_RATE * jobs), lambda e: e / jobs >= SMALLEST_RATE)

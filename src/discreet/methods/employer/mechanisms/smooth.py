@@ -1,0 +1,136 @@
+"""Noise that grows with a cell's largest establishment (003, §8.2). Proof: smooth.md."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from flint import arb, ctx
+
+from discreet.errors import ParameterError
+from discreet.methods.employer.mechanisms import LARGEST, Floats, Hides, Int64s
+from discreet.methods.employer.mechanisms.parameters import (
+    BITS,
+    BOUND,
+    MULTIPLES,
+    check_alpha,
+    check_level,
+    check_numbers,
+    check_pair,
+    cut_sum,
+    state,
+)
+from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
+from discreet.noise.samplers.grid_noise import GridNoise
+from discreet.noise.stream import Stream
+
+
+@dataclass(frozen=True)
+class Smooth(ABC):
+    """count + c·S·Z, S = max(α·x, 1), x the cell's largest establishment; rounded, and cut at ± 2⁵¹."""
+
+    alpha: Fraction
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", check_alpha(self.alpha))
+        object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """As a release names it."""
+
+    @property
+    def hides(self) -> Hides:
+        """An establishment's size within 1 + α, and one job."""
+        return "size"
+
+    @property
+    @abstractmethod
+    def constant(self) -> Fraction:
+        """c, not below the real one."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> GridNoise:
+        """c/q·Z on integers, α = p/q: a cell's multiple is q·S = max(p·x, q)."""
+
+    @abstractmethod
+    def tail(self, z: Fraction) -> arb:
+        """P(|Z| > z) for z ≥ 0."""
+
+    @abstractmethod
+    def mean_size(self) -> arb:
+        """E|Z|."""
+
+    @abstractmethod
+    def in_words(self) -> str:
+        """The noise, in words and symbols."""
+
+    @property
+    def unit(self) -> tuple[Fraction, Fraction, Fraction]:
+        """Scale, grid and bound of the noise of a cell whose multiple is 1."""
+        return self.constant / self.alpha.denominator, Fraction(1), BOUND
+
+    @cached_property
+    def per_unit(self) -> float:
+        """E|published − count| for S = 1, that is c·E|Z|, before rounding."""
+        with ctx.workprec(BITS):
+            return float(ball(self.constant) * self.mean_size())
+
+    def multiples(self, largest: Int64s) -> Int64s:
+        """q·S = max(p·x, q), integers: nothing of α·x is rounded."""
+        p, q = self.alpha.numerator, self.alpha.denominator
+        if largest.size and int(largest.max()) * p >= MULTIPLES:
+            raise ParameterError(
+                "alpha times an establishment leaves 62 bits", where="largest", do="write alpha with fewer digits"
+            )
+        return np.maximum(largest * p, q)
+
+    def draw(self, counts: Int64s, largest: Int64s, stream: Stream, first: int) -> Int64s:
+        """The published integers of cells first, first+1, …"""
+        check_pair(counts, largest)
+        return cut_sum(counts, self.noise.draw(stream, first, counts.size, self.multiples(largest)))
+
+    def mean_abs(self, counts: Floats, largest: Floats) -> Floats:  # noqa: ARG002 (the mechanisms' signature)
+        """c·S·E|Z|."""
+        return np.maximum(float(self.alpha) * largest, 1.0) * self.per_unit
+
+    def upper(self, count: int, largest: int, k: int) -> arb:
+        """P(published ≥ k): half of P(|Z| > (k − count − ½)/(c·S)) above the count, by symmetry below."""
+        if not -LARGEST < k <= LARGEST:
+            return arb(int(k <= 0))
+        scale = self.constant * int(self.multiples(np.array([largest]))[0]) / self.alpha.denominator
+        z = (k - count - Fraction(1, 2)) / scale
+        with ctx.workprec(max(ctx.prec, BITS)):
+            return self.tail(z) / 2 if z > 0 else 1 - self.tail(-z) / 2
+
+    def lower(self, count: int, largest: int, k: int) -> arb:
+        """P(published ≤ k), without subtracting from 1: the law is symmetric around the count, and so is the cut."""
+        return self.upper(-count, largest, -k)
+
+    def margin(self, level: Fraction, largest: Int64s) -> Int64s:
+        """m = floor(c·S·G(1 − level) + ½), S of a public `largest`: what is cut only comes closer to the count."""
+        check_numbers("largest", largest)
+        beyond = ball_quantile(self.noise, 1 - check_level(level))
+        found, places = np.unique(self.multiples(largest), return_inverse=True)
+        scale = beyond * self.constant / self.alpha.denominator
+        margins = [min((2 * multiple * scale + 1) // 2, int(BOUND)) for multiple in found.tolist()]
+        return np.array(margins, dtype=np.int64)[places]
+
+    def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s] | None:  # noqa: ARG002
+        """None: the scale of the noise is confidential."""
+        return None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return state(self)
+
+
+def ball_quantile(noise: GridNoise, u: Fraction) -> Fraction:
+    """A fraction just above the z with P(|Z| > z) = u."""
+    return rounded_up(lambda: noise.law.at(ball(u)))

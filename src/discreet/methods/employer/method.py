@@ -1,0 +1,345 @@
+"""Counts of jobs that hide workers and establishments (003): every cell of workplace and worker attributes.
+
+Noise in proportion to a cell's largest establishment hides its size within a factor 1+α; that the proportion differs
+between neighbouring data is part of the mechanisms' loss. Workplace attributes are public and an establishment has
+one cell of them, so these compose in parallel; worker attributes do not (003, Theorem 7.5, claims it; see employer.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from discreet.domain import Domain
+from discreet.engine import Engine
+from discreet.engine.derived_values import Binned, Observed
+from discreet.engine.establishments import (
+    Establishments,
+    Workforce,
+    counted_with_sizes,
+    counted_without_large,
+)
+from discreet.engine.fingerprint import Bound
+from discreet.engine.lookups import Records
+from discreet.engine.spans import Progress, Span, Spans
+from discreet.errors import DomainError, GuaranteeError, ParameterError, SourceError, SpecError
+from discreet.methods.description import Column, ExpectedError, Measurement, Published, code_columns
+from discreet.methods.employer import wording
+from discreet.methods.employer.kernel import LEVEL, EmployerKernel
+from discreet.methods.employer.mechanism import made, own_share
+from discreet.methods.employer.mechanisms import Mechanism
+from discreet.methods.employer.mechanisms.discrete import Truncated
+from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.spec import Employer
+from discreet.methods.protocol import Grain
+from discreet.methods.writing import Made, Places, write_parts
+from discreet.noise.key import public_stream
+from discreet.privacy.confidential import Confidential
+from discreet.privacy.exact import written
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.reservation import Reservation
+from discreet.privacy.unit import Establishment, Unit, WholeEstablishment
+from discreet.publish.lehd.sidecars import Sidecars
+from discreet.spec import Release
+
+if TYPE_CHECKING:
+    import ibis
+
+PART = 1 << 22  # rows in a file
+MOST_CELLS = 1 << 34
+SHOWN = 10  # codes that a refusal lists
+
+
+@dataclass(frozen=True)
+class EmployerMethod:
+    """One table of jobs."""
+
+    spec: Employer
+    what: Workforce
+    unit: Unit
+    listed: bool  # workplace attributes come from a table of workplaces, one entry an establishment
+    grain: ClassVar[Grain] = "establishments"
+    observed: ClassVar[tuple[Observed, ...]] = ()
+
+    @classmethod
+    def of(cls, release: Release, table: Employer) -> EmployerMethod:
+        both, by, only = table.cells(release), table.workplaces(release), table.chosen(release)
+        workers = Domain(both.attributes[len(by.attributes) :])
+        chosen = tuple(_category(only, i, table) for i in range(len(only.attributes)))
+        listed = release.unit.entity in release.join.values()
+        return cls(table, Workforce(by, workers, only, chosen), release.unit, listed)
+
+    def __post_init__(self) -> None:
+        if self.domain.cells > MOST_CELLS:
+            raise GuaranteeError(
+                f"{self.domain.cells:,} cells are too many to visit one by one", where=self._where, do="publish fewer"
+            )
+        if taken := set(self._numbers) & set(self.domain.columns):
+            raise DomainError(
+                f"a published column is called {taken.pop()!r} already",
+                where=self._where,
+                do="name the attribute differently and point it to the data with `column:`",
+            )
+
+    @property
+    def _where(self) -> str:
+        return f"table {self.spec.name}"
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @cached_property
+    def domain(self) -> Domain:
+        """Workplace cells, each with its worker cells side by side."""
+        return Domain((*self.what.by.attributes, *self.what.workers.attributes))
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        # Attributes of `only` are read and audited like the others, though no cell is made of them.
+        return (self.what.attributes,) if self.what.chosen else (self.domain,)
+
+    @property
+    def binned(self) -> tuple[Binned, ...]:
+        return ()
+
+    @property
+    def cells(self) -> int:
+        """d: how many cells the workers of one establishment are in."""
+        return self.what.workers.cells
+
+    @property
+    def by_worker(self) -> bool:
+        """Whether what is counted depends on who the workers are."""
+        return bool(self.what.workers.attributes or self.what.chosen)
+
+    @property
+    def strong(self) -> bool:
+        """Whether sensitivities come from establishments with all their workers."""
+        return isinstance(self.unit, Establishment) and self.unit.adversary == "strong"
+
+    @property
+    def spans(self) -> tuple[Spans, ...]:
+        return (Spans(self.domain.cells, max(PART // self.cells, 1) * self.cells),)
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        return made(self.spec, self.unit, self.cells, self.by_worker)
+
+    @cached_property
+    def bound(self) -> LogLaplace | None:
+        """The mechanism that bounds largest establishments: one for each workplace cell, or under weak privacy one for
+        each cell, which cost d times as much."""
+        if self.spec.largest is None or not isinstance(self.unit, Establishment):
+            return None
+        epsilon = self.spec.largest.epsilon / (1 if self.strong else self.cells)
+        try:
+            return LogLaplace(self.unit.alpha, epsilon, unbiased=False)
+        except ParameterError as error:
+            raise ParameterError(error.what, where=f"{self._where}, largest.epsilon", do=error.do) from None
+
+    @cached_property
+    def kernel(self) -> EmployerKernel:
+        shared = self.cells if self.strong else 1
+        return EmployerKernel(self.name, self.domain, self.mechanism, self.bound, shared, self.spec.nonnegative)
+
+    @property
+    def _numbers(self) -> tuple[str, ...]:
+        return self.kernel.numbers
+
+    @property
+    def weak(self) -> bool:
+        """Whether worker cells are hidden each by itself, from a weak adversary."""
+        return isinstance(self.unit, Establishment) and not self.strong and self.by_worker
+
+    def guarantee(self) -> Guarantee:
+        if isinstance(self.unit, WholeEstablishment):
+            # Nothing of a large establishment is used: max_records does not say how many of its records are.
+            unit = self.unit.model_copy(update={"max_records": None})
+            said = (wording.FIRMS, wording.left_out(self.unit.records))
+            return Guarantee(unit=unit, epsilon=self.spec.epsilon, caveats=said)
+        caveats = [wording.FIRMS, wording.public(self.spec.by)]
+        caveats += [] if self.listed or not self.spec.by else [wording.as_recorded(self.spec.by)]
+        caveats += [wording.SHAPE] if self.weak else []
+        paid = self.spec.epsilon + (self.spec.largest.epsilon if self.spec.largest is not None else 0)
+        # What depends on no worker is hidden from a strong adversary as well.
+        promised = self.unit.model_copy(update={"adversary": "weak" if self.weak else "strong"})
+        delta = self.mechanism.delta / own_share(self.unit, self.cells)
+        return Guarantee(unit=promised, epsilon=paid, delta=delta, caveats=tuple(caveats))
+
+    def composes(self) -> str:
+        epsilon, parts = written(self.spec.epsilon), "cells share no establishment: parallel"
+        if self.cells == 1:
+            text = f"{parts}, ε = {epsilon} for the whole table"
+        elif isinstance(self.unit, WholeEstablishment):
+            text = f"all jobs of an establishment, in whichever of its {self.cells} cells: ε = {epsilon} together"
+        elif self.strong:
+            text = (
+                f"workplace {parts}; an establishment's {self.cells} worker cells share the change of its size, and "
+                f"each pays for the change of its noise: ε = {epsilon} together"
+            )
+        else:
+            text = (
+                f"workplace {parts}; its {self.cells} worker cells are sequential: {self.cells} × "
+                f"{written(self.spec.epsilon / self.cells)} = {epsilon}"
+            )
+        if self.spec.largest is not None:
+            text += f"; bounds of largest establishments: ε = {written(self.spec.largest.epsilon)} more"
+        return text
+
+    def published(self) -> list[Published]:
+        return [
+            Published(
+                name=self.name,
+                by=(*self.spec.by, *self.spec.workers),
+                domain=self.domain,
+                guarantee=self.guarantee(),
+                composes=self.composes(),
+                noise=self._noise(),
+                error=self._error(),
+                columns=tuple(self.columns()),
+                further=self.what.only.attributes,
+                about=self._about(),
+                parts=len(self.spans[0]),
+            )
+        ]
+
+    def _noise(self) -> str:
+        return wording.noise(self.mechanism, getattr(self.unit, "alpha", None), self._bounded())
+
+    def _error(self) -> ExpectedError | None:
+        """Known only where no confidential size decides it."""
+        if not isinstance(self.mechanism, Truncated):
+            return None
+        law = self.mechanism.law
+        return ExpectedError(law.margin(LEVEL), law.variance() ** 0.5, law.mean_abs())
+
+    def _about(self) -> str:
+        chosen = ", ".join(f"{name} {value}" for name, value in self.spec.only.items())
+        parts = [f"Jobs of workers with {chosen}."] if chosen else []
+        if self.mechanism.hides == "size" and "moe90" not in self._numbers and "low90" not in self._numbers:
+            parts.append("No margin of error is published: it would tell the size of the largest establishment.")
+        return " ".join(parts)
+
+    def layouts(self, simulated: bool) -> dict[str, str]:  # noqa: ARG002 - one signature for all
+        return {}
+
+    def sidecars(self) -> Sidecars:
+        return Sidecars()
+
+    def outlook(self) -> dict[str, tuple[str, ...]]:
+        found = self.guarantee()
+        if isinstance(found.unit, Establishment):
+            return {self.name: wording.promises(found.unit, found.epsilon, found.delta, self.weak, self.cells)}
+        return {self.name: wording.whole_promises(found.epsilon)}
+
+    def measurements(self) -> list[Measurement]:
+        return []
+
+    def tabulate(self, engine: Engine, rows: Establishments) -> list[Confidential[ibis.Table]]:
+        self._rehearse()
+        if isinstance(self.unit, WholeEstablishment):
+            jobs = rows.workforce(engine, self.what)
+            found = counted_without_large(engine, jobs, self.cells, self.unit.records)
+        elif self.strong and self.by_worker:
+            found = counted_with_sizes(engine, rows.workforce(engine, self.what), self.cells)
+        else:
+            found = rows.counted(engine, self.what)
+        return [Confidential(engine.store(found))]
+
+    def inspect(self, records: Records) -> None:
+        """Where a table of workplaces says what an establishment is, attributes in `by` must come from it: nothing else
+        is the same for all its jobs. Attributes of workers must not."""
+        listed = {c for lookup in records.lookups if lookup.key.column == self.unit.entity for c in lookup.source}
+        for attribute in self.what.only.attributes:
+            if len({column in listed for column in attribute.source}) > 1:
+                raise SourceError(
+                    f"{attribute.name!r} has columns of workplaces and of workers",
+                    where=f"tables.{self.name}.only",
+                    do="declare two attributes",
+                )
+        if not self.listed:
+            return
+        for kind, domain, fits in (("by", self.what.by, True), ("workers", self.what.workers, False)):
+            for attribute in domain.attributes:
+                if all((column in listed) == fits for column in attribute.source):
+                    continue
+                raise SourceError(
+                    f"{attribute.name!r} is {'not ' if fits else ''}an attribute of workplaces: "
+                    f"{'no' if fits else 'a'} column of the table that {self.unit.entity!r} is looked up in",
+                    where=f"tables.{self.name}.{kind}",
+                    do=f"list it under `{'workers' if fits else 'by'}`",
+                )
+
+    def _rehearse(self) -> None:
+        """Protect nothing once, with noise that anybody may know: parameters that cannot be drawn with must show before
+        anything is spent."""
+        nothing = Span(0, 0, min(self.cells, self.domain.cells))
+        for _ in self.kernel(nothing, iter(()), public_stream("employer", "rehearsal")):
+            pass
+
+    def protect(
+        self,
+        engine: Engine,
+        cells: list[Confidential[Bound]],
+        reservation: Reservation,
+        places: Places,
+        progress: Progress,
+    ) -> Made:
+        written_parts = write_parts(
+            engine,
+            cells[0].open_inside(),
+            self.kernel,
+            reservation,
+            name=self.name,
+            purpose=f"employer/{self.mechanism.name}",
+            guarantee=self.guarantee(),
+            place=places.published,
+            progress=progress,
+        )
+        return Made(written_parts.value.files, {})
+
+    def columns(self) -> list[Column]:
+        return [*code_columns(self.domain), *(Column(name, "integer", self._meaning(name)) for name in self._numbers)]
+
+    def _meaning(self, name: str) -> str:
+        truncated = isinstance(self.unit, WholeEstablishment)
+        cut = f", of establishments with at most {self.unit.records:,}" if truncated else ""
+        why = (
+            "it says nothing about establishments that are left out"
+            if truncated
+            else "it follows from `largest95`, and the 90% include that this bound may fail"
+        )
+        return {
+            "count": f"protected number of jobs with declared codes{cut}, plus noise; may be negative",
+            "low90": "with a probability of at least 90% the number of jobs is not below this and not above `high90`",
+            "high90": "see `low90`",
+            "moe90": f"margin of error: with a probability of at least 90% the noise is within ± this; {why}",
+            "largest95": f"protected: with a probability of 95%, {self._bounded()} has at most so many jobs",
+            "count_nonnegative": "max(count, 0); biased upwards in small cells",
+        }[name]
+
+    def _bounded(self) -> str:
+        """Whose jobs decide the noise of a cell."""
+        if not self.by_worker:
+            return "the largest establishment of the cell"
+        place = "workplace cell" if self.spec.by else "table"
+        if self.strong:
+            return f"the largest establishment of the {place}, with all its workers,"
+        return "the establishment with most jobs in the cell"
+
+
+def _category(only: Domain, place: int, table: Employer) -> int:
+    """The code of the one category that counts."""
+    attribute = only.attributes[place]
+    name = list(table.only)[place]
+    if len(attribute.columns) > 1 or (table.only[name],) not in attribute.published:
+        known = [code for (code, *_) in attribute.published[:SHOWN]] if len(attribute.columns) == 1 else []
+        more = ", …" if attribute.size > SHOWN else ""
+        raise SpecError(
+            f"{table.only[name]!r} is no category of {name!r}",
+            where=f"tables.{table.name}.only.{name}",
+            do=f"name one of {', '.join(known)}{more}" if known else "name an attribute of one column",
+        )
+    return attribute.published.index((table.only[name],))

@@ -1,0 +1,1 @@
+"""Employment flows: a sparse matrix with noise, and a correction that preserves totals (001)."""

@@ -1,0 +1,244 @@
+"""Flows without negative cells, with the totals that were measured (001, A.3.2). Proof: correction.md.
+
+A rule turns protected flows (groups, cells) into corrected ones: no cell is negative, a positive total is kept exactly,
+a group whose total is not positive becomes zero. What it draws comes in as words, words[starts[g] : starts[g + 1]] for
+group g: its result depends on its own flows, controls and words alone, however groups are batched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import ParameterError
+from discreet.methods.flows.correction_controls import Controls, Floats, Groups, Int64s
+from discreet.methods.flows.correction_quantiles import fill
+from discreet.methods.flows.exponential_race import Scratch, ring, scratch
+from discreet.noise.jit import compiled
+from discreet.noise.kernels import largest
+
+Words = NDArray[np.uint64]
+
+LARGEST_SUM = 2**62
+
+__all__ = ["RULES", "Controls", "Groups", "Rule", "needed", "projection", "published", "quantiles"]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How many words each group uses at most, and the corrected flows."""
+
+    needed: Callable[[Int64s], Int64s]
+    correct: Callable[[Int64s, Groups, Words, Int64s], Int64s]
+
+
+def needed(noisy: Int64s) -> Int64s:
+    """Positive cells + F, F = Σ max(x, 0) − Σ x; 0 where nothing is subtracted, or everything.
+
+    >>> needed(np.array([[3, -1, 2, -1], [3, 0, 2, 0], [1, -1, 0, 0]])).tolist()
+    [4, 0, 0]
+    """
+    return _needed(_flows(noisy))
+
+
+def no_words(noisy: Int64s) -> Int64s:
+    """None: the rule draws nothing."""
+    return np.zeros(len(noisy), np.int64)
+
+
+def published(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
+    """A.3.2: F times one is subtracted from a non-zero cell that is drawn with probability weight/Σ weight."""
+    return _run(_published, noisy, groups, words, starts)
+
+
+def projection(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
+    """The nearest integers in least squares; of the cells that are as near, those whose clock rings first give way."""
+    return _run(_projection, noisy, groups, words, starts)
+
+
+def quantiles(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
+    """Of every cell's flow, given what was measured and what is public, the quantile of one level for the group."""
+    return fill(_ready(noisy, groups, words, starts), groups)
+
+
+RULES = {
+    "published": Rule(needed, published),
+    "projection": Rule(needed, projection),
+    "quantiles": Rule(no_words, quantiles),
+}
+
+
+def _flows(noisy: Int64s) -> Int64s:
+    """Contiguous; refused unless the sums of a group, whatever the signs, stay below 2⁶²."""
+    if noisy.dtype != np.int64 or noisy.ndim != 2:
+        raise ParameterError("flows are int64, groups × cells", where="noisy", do="convert them first")
+    flows = np.ascontiguousarray(noisy)
+    if flows.size and (largest(flows.ravel()) + 1) * flows.shape[1] >= LARGEST_SUM:
+        raise ParameterError("a flow is too large to add up", where="noisy", do="clamp contributions first")
+    return flows
+
+
+def _ready(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
+    """The flows, after a look at what comes with them."""
+    flows = _flows(noisy)
+    if flows.shape != (groups.home.size, groups.controls.cells):
+        raise ParameterError("flows and controls differ in shape", where="noisy", do="give N·S + 1 cells a group")
+    if words.dtype != np.uint64 or words.ndim != 1 or starts.dtype != np.int64 or starts.shape != (len(flows) + 1,):
+        raise ParameterError("words are uint64, starts int64, one more than groups", where="words", do="convert them")
+    if int(starts[0]) < 0 or int(starts[-1]) > words.size or (np.diff(starts) < 0).any():
+        raise _too_few()
+    return flows
+
+
+def _run(rule: Callable[..., bool], noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
+    """What a rule of clocks makes of the flows."""
+    flows = _ready(noisy, groups, words, starts)
+    c, out = groups.controls, np.empty_like(flows)
+    tables = (c.ease, c.easiest, c.industry_flow, c.marginal_weight, groups.home, groups.family)
+    if not rule(flows, *tables, words, starts, out):
+        raise _too_few()
+    return out
+
+
+def _too_few() -> ParameterError:
+    return ParameterError("too few words for a group", where="words", do="ask the rule how many it needs")
+
+
+@compiled
+def _needed(noisy: Int64s) -> Int64s:
+    words = np.zeros(noisy.shape[0], np.int64)
+    for g in range(noisy.shape[0]):
+        total, excess, cells = np.int64(0), np.int64(0), np.int64(0)
+        for i in range(noisy.shape[1]):
+            total += noisy[g, i]
+            excess -= min(noisy[g, i], np.int64(0))
+            cells += np.int64(noisy[g, i] > 0)
+        if total > 0 and excess > 0:
+            words[g] = cells + excess
+    return words
+
+
+@compiled
+def _clocks(
+    flow: Int64s,
+    ease: Floats,
+    easiest: Floats,
+    industry_flow: Floats,
+    marginal_weight: float,
+    cells: Int64s,
+    left: Int64s,
+    slowness: Floats,
+) -> int:
+    """Cell, number of rings and slowness of each positive cell of one group; how many there are."""
+    industries, last = industry_flow.size, flow.size - 1
+    states, count, slowest = last // industries, np.int64(0), 0.0
+    for k in range(industries):
+        begin, factor = count, industry_flow[k]
+        slowest = max(slowest, easiest[k] * factor)
+        for i in range(k * states, (k + 1) * states):
+            cells[count] = i
+            count += np.int64(flow[i] > 0)
+        for j in range(begin, count):
+            left[j], slowness[j] = flow[cells[j]], ease[cells[j]] * factor
+    if flow[last] > 0:
+        cells[count], left[count], slowness[count] = last, flow[last], slowest / marginal_weight
+        count += np.int64(1)
+    return int(count)
+
+
+@compiled
+def _clip(flow: Int64s, out: Int64s) -> tuple[int, int]:
+    """Flows without their negative part; their total before, and what was negative."""
+    total, excess = np.int64(0), np.int64(0)
+    for i in range(flow.size):
+        out[i] = max(flow[i], np.int64(0))
+        total += flow[i]
+        excess -= min(flow[i], np.int64(0))
+    return int(total), int(excess)
+
+
+@compiled
+def _desk(size: int) -> tuple[Int64s, Int64s, Floats, Scratch]:
+    return np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size), scratch(size)
+
+
+@compiled
+def _published(
+    noisy: Int64s,
+    ease: Floats,
+    easiest: Floats,
+    industry_flow: Floats,
+    marginal_weight: float,
+    home: Int64s,
+    family: Int64s,
+    words: Words,
+    starts: Int64s,
+    out: Int64s,
+) -> bool:
+    """Whether every group had words enough."""
+    cells, left, slowness, desk = _desk(noisy.shape[1])
+    enough = True
+    for g in range(noisy.shape[0]):
+        total, rings = _clip(noisy[g], out[g])
+        if total <= 0:
+            out[g] = 0
+        elif rings > 0:
+            h, f = home[g], family[g]
+            count = _clocks(noisy[g], ease[h], easiest[h], industry_flow[f], marginal_weight, cells, left, slowness)
+            if starts[g + 1] - starts[g] < count + rings:
+                enough = False
+                continue
+            ring(cells, left, slowness, count, rings, words[starts[g] : starts[g + 1]], desk, out[g])
+    return enough
+
+
+@compiled
+def _projection(
+    noisy: Int64s,
+    ease: Floats,
+    easiest: Floats,
+    industry_flow: Floats,
+    marginal_weight: float,
+    home: Int64s,
+    family: Int64s,
+    words: Words,
+    starts: Int64s,
+    out: Int64s,
+) -> bool:
+    """x − 1 costs 2(n − x) + 1 more than x, so n, n − 1, … fall in step: all by `level`, some by one more."""
+    cells, left, slowness, desk = _desk(noisy.shape[1])
+    enough = True
+    for g in range(noisy.shape[0]):
+        total, excess = _clip(noisy[g], out[g])
+        if total <= 0:
+            out[g] = 0
+        if total <= 0 or excess == 0:
+            continue
+        h, f = home[g], family[g]
+        count = _clocks(noisy[g], ease[h], easiest[h], industry_flow[f], marginal_weight, cells, left, slowness)
+        if starts[g + 1] - starts[g] < count + excess:
+            enough = False
+            continue
+        level, above = np.int64(0), np.int64(1)
+        while np.minimum(left[:count], above).sum() <= excess:
+            level, above = above, 2 * above
+        while above - level > 1:
+            middle = (level + above) // 2
+            if np.minimum(left[:count], middle).sum() <= excess:
+                level = middle
+            else:
+                above = middle
+        kept = 0
+        for j in range(count):
+            taken = min(left[j], level)
+            excess -= taken
+            out[g, cells[j]] -= taken
+            if left[j] > level:
+                cells[kept], left[kept], slowness[kept] = cells[j], 1, slowness[j]
+                kept += 1
+        if excess > 0:
+            ring(cells, left, slowness, kept, excess, words[starts[g] : starts[g + 1]], desk, out[g])
+    return enough

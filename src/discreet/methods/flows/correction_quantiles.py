@@ -1,0 +1,202 @@
+"""Flows as quantiles of one level: integers with the measured total and the least expected error. See correction.md.
+
+A cell's flow has a public expectation μ: the employed of the group spread over states as jobs are, over industries as
+the family's flows are, and over both as employment is (raked), then moved towards the group's own states and
+industries. Given μ it is geometric, or with a chance of DOUBT geometric with a wide mean: controls can be wrong. With
+two-sided geometric noise P(flow ≤ x | measured) has a closed form.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.methods.flows.correction_controls import Floats, Groups, Int64s
+from discreet.noise.jit import compiled
+
+DOUBT = 0.001  # the chance that controls say nothing about a cell
+WIDE = 3.0  # the mean of such a cell, or more where the noise is wider
+RAKED = 3  # times
+STATES, INDUSTRIES = 1.0, 0.5  # squared coefficients of variation of a group's states and industries around the prior
+LEAST = 0.05  # of what is expected of a state or an industry, whatever was measured there
+FAR = 600  # rate·flow from which zero is out of reach; e^FAR is still a number
+FARTHEST = 4000  # flow that is walked through: below a rate of 0.15 zero counts as out of reach sooner
+COARSE, SILENT = Fraction(1, 10**6), Fraction(64)  # the rates that stand for all smaller and all larger ones
+
+
+def fill(flows: Int64s, groups: Groups) -> Int64s:
+    """The corrected flows; `flows` are checked, one row a group."""
+    c, rate = groups.controls, min(max(groups.rate, COARSE), SILENT)
+    exact = Context(prec=60)
+    a = float(exact.exp(exact.divide(Decimal(-rate.numerator), Decimal(rate.denominator))))
+    out = np.zeros_like(flows)
+    _fill(
+        flows, c.jobs, c.employment, c.industry_flow, groups.home, groups.family, a, min(int(FAR / rate), FARTHEST), out
+    )
+    return out
+
+
+@compiled
+def below(x: int, y: int, mean: float, wide: float, a: float, far: int) -> float:
+    """P(flow ≤ x | y was measured), the flow geometric with this mean, or in doubt with the wide one.
+
+    Relative to a^|y|, flows t ≤ y weigh (ρ/a)^t and beyond y fall by ρ·a each, ρ = mean/(1 + mean).
+    """
+    if x < 0:
+        return 0.0
+    r = wide / (1.0 + wide)
+    if y > far:  # no doubt that the flow is large: two geometric tails around y
+        up, down = r * a, a / r
+        whole = 1.0 + up / (1.0 - up) + down / (1.0 - down)
+        if x >= y:
+            return 1.0 - _raised(up, x - y + 1) / (1.0 - up) / whole
+        return _raised(down, y - x) / (1.0 - down) / whole
+    under, whole = 0.0, 0.0
+    for part in range(2):
+        chance = (DOUBT if part else 1.0 - DOUBT) / (1.0 + (wide if part else mean))
+        r = (wide if part else mean) / (1.0 + (wide if part else mean))
+        weight, last = chance, max(y, 0)
+        for t in range(last):
+            whole += weight
+            under += weight if t <= x else 0.0
+            weight *= r / a
+        whole += weight / (1.0 - r * a)
+        if x >= last:
+            under += weight * (1.0 - _raised(r * a, x - last + 1)) / (1.0 - r * a)
+    return under / whole
+
+
+@compiled
+def _raised(base: float, power: int) -> float:
+    """base^power by squaring."""
+    result = 1.0
+    while power > 0:
+        if power & 1:
+            result *= base
+        base *= base
+        power >>= 1
+    return result
+
+
+@compiled
+def median(y: int, mean: float, wide: float, a: float, far: int) -> tuple[int, float, float]:
+    """The smallest x with P(flow ≤ x) ≥ ½; P(flow < x) and P(flow ≤ x). The sums of `below`, in one walk."""
+    if y > far:
+        x = y
+        while below(x, y, mean, wide, a, far) < 0.5:
+            x += 1
+        while below(x - 1, y, mean, wide, a, far) >= 0.5:
+            x -= 1
+        return x, below(x - 1, y, mean, wide, a, far), below(x, y, mean, wide, a, far)
+    r, doubted = mean / (1.0 + mean), wide / (1.0 + wide)
+    first, other = (1.0 - DOUBT) * (1.0 - r), DOUBT * (1.0 - doubted)
+    weight, weight2, whole = first, other, 0.0
+    for _ in range(y):
+        whole += weight + weight2
+        weight, weight2 = weight * (r / a), weight2 * (doubted / a)
+    whole += weight / (1.0 - r * a) + weight2 / (1.0 - doubted * a)
+    x, under, weight, weight2 = 0, 0.0, first, other
+    while under + weight + weight2 < 0.5 * whole:
+        under += weight + weight2
+        step = 1.0 / a if x < y else a
+        weight, weight2 = weight * (r * step), weight2 * (doubted * step)
+        x += 1
+    return x, under / whole, (under + weight + weight2) / whole
+
+
+@compiled
+def rake(jobs: Floats, employment: Floats, industry_flow: Floats, share: Floats) -> None:
+    """Employment, raked to shares of industries and then of states."""
+    share[:] = employment
+    all_jobs, all_flow = jobs.sum(), industry_flow.sum()
+    for _ in range(RAKED):
+        for k in range(share.shape[0]):
+            share[k] *= industry_flow[k] / all_flow / share[k].sum()
+        for s in range(share.shape[1]):
+            share[:, s] *= jobs[s] / all_jobs / share[:, s].sum()
+
+
+@compiled
+def _credible(mean: Floats, measured: np.int64, spread: float, noise: float) -> None:
+    """Scale the cells of a margin to its best linear prediction: prior variance spread·m², sampling m, and noise."""
+    m = mean.sum()
+    mean *= max(1.0 + spread * m * (measured - m) / (spread * m * m + m + noise), LEAST)
+
+
+@compiled
+def expect(flow: Int64s, share: Floats, noise: float, mean: Floats, expected: Floats) -> None:
+    """μ of the cells of one group, via mean (N, S); of the marginal cell, about which nothing is public, the total."""
+    (industries, states), last, total = share.shape, flow.size - 1, flow.sum()
+    mean[:] = share * max(total - min(max(flow[last], 0), total), 1)
+    for s in range(states):
+        measured = np.int64(0)
+        for k in range(industries):
+            measured += flow[k * states + s]
+        _credible(mean[:, s], measured, STATES, industries * noise)
+    for k in range(industries):
+        _credible(mean[k], flow[k * states : (k + 1) * states].sum(), INDUSTRIES, states * noise)
+    expected[:last] = mean.ravel()
+    expected[last] = total
+
+
+@compiled
+def _sift(keys: Floats, cells: Int64s, root: int, count: np.int64) -> None:
+    """Let the root sink to its place in a heap, the smallest (key, cell) on top."""
+    key, cell = keys[root], cells[root]
+    while 2 * root + 1 < count:
+        child = 2 * root + 1
+        other = child + 1
+        if other < count and (
+            keys[other] < keys[child] or (keys[other] == keys[child] and cells[other] < cells[child])
+        ):
+            child = other
+        if key < keys[child] or (key == keys[child] and cell < cells[child]):
+            break
+        keys[root], cells[root] = keys[child], cells[child]
+        root = child
+    keys[root], cells[root] = key, cell
+
+
+@compiled
+def _fill(
+    noisy: Int64s,
+    jobs: Floats,
+    employment: Floats,
+    industry_flow: Floats,
+    home: Int64s,
+    family: Int64s,
+    a: float,
+    far: int,
+    out: Int64s,
+) -> None:
+    """Medians first; then one more, or one less, where it costs least, until the total is met."""
+    size, noise = noisy.shape[1], 2.0 * a / (1.0 - a) ** 2
+    least = max(WIDE, 2.0 * a / (1.0 - a))
+    share, mean = np.empty(employment.shape), np.empty(employment.shape)
+    keys, cells, expected = np.empty(size), np.empty(size, np.int64), np.empty(size)
+    under, upto = np.empty(size), np.empty(size)
+    for g in range(noisy.shape[0]):
+        total = noisy[g].sum()
+        if total <= 0:
+            continue
+        if g == 0 or home[g] != home[g - 1] or family[g] != family[g - 1] or noisy[g - 1].sum() <= 0:
+            rake(jobs[home[g]], employment, industry_flow[family[g]], share)
+        expect(noisy[g], share, noise, mean, expected)
+        missing = total
+        for i in range(size):
+            out[g, i], under[i], upto[i] = median(noisy[g, i], expected[i], max(least, expected[i]), a, far)
+            missing -= out[g, i]
+        step, count = 1 if missing > 0 else -1, np.int64(0)
+        for i in range(size):
+            cells[count], keys[count] = i, upto[i] if step > 0 else -under[i]
+            count += np.int64(step > 0 or out[g, i] > 0)
+        for root in range(count // 2 - 1, -1, -1):
+            _sift(keys, cells, root, count)
+        for _ in range(abs(missing)):
+            i = cells[0]
+            out[g, i] += step
+            x = out[g, i] if step > 0 else out[g, i] - 1
+            keys[0] = step * below(x, noisy[g, i], expected[i], max(least, expected[i]), a, far) if x >= 0 else np.inf
+            _sift(keys, cells, 0, count)

@@ -1,0 +1,402 @@
+"""Employment flows: counts of groups into industry × state and one cell of the not or marginally employed (001 A.3).
+
+Noise is added to every cell of every group, by the workers, into files of protected numbers. All else is made of
+those, at no cost: corrected flows that are never negative and keep the group's total, sums, suppression, LEHD's layout.
+A person with at most k records moves all flows by at most k in sum, so noise of rate ε/k makes ε the cost for a person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import pi
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from discreet.domain import Coarsening, Domain, coarsening
+from discreet.engine import Engine
+from discreet.engine.derived_values import Binned, Observed
+from discreet.engine.fingerprint import Bound
+from discreet.engine.spans import Progress, Spans
+from discreet.engine.tabulate import Rows, count_cells
+from discreet.errors import DomainError, ParameterError, SpecError
+from discreet.methods.description import Column, ExpectedError, Measurement, Published
+from discreet.methods.flows.columns import REPORT, REPORT_COLUMNS, flow_columns, flows_about
+from discreet.methods.flows.destinations import Destinations
+from discreet.methods.flows.division_suppression import Coverage, coverage_of
+from discreet.methods.flows.division_suppression import columns as coverage_columns
+from discreet.methods.flows.expected_error import flows_outlook
+from discreet.methods.flows.spec import Flows
+from discreet.methods.flows.sums import SumShape
+from discreet.methods.flows.tables import FlowTables
+from discreet.methods.flows.weights import FlowWeights
+from discreet.methods.histograms import HistogramKernel, histogram_spans
+from discreet.methods.noise_provenance import Origin
+from discreet.methods.protocol import Grain
+from discreet.methods.unit_checks import refuse_unless_records
+from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.summary import LEVEL, margins
+from discreet.privacy.confidential import Confidential
+from discreet.privacy.exact import written
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.protected import Protected
+from discreet.privacy.reservation import Grant, Reservation
+from discreet.privacy.unit import Unit
+from discreet.publish.lehd.pseof import Pseof, lehd_flows
+from discreet.publish.lehd.sidecars import Sidecars
+from discreet.publish.tables import KINDS, Kinds
+from discreet.spec import Release
+
+if TYPE_CHECKING:
+    import ibis
+
+MOST_CELLS = 1 << 34
+MOST_HELD = 1 << 28  # numbers of all sums, held in memory: 2 GiB
+MOST_MOVED = 1 << 18  # units that the correction moves in a group, on average: each is drawn
+_KEYS = {  # of the declaration, by what an attribute is for
+    "home": "home", "industry_flows": "correction.industry_flows", "suppress": "suppress.by",
+    "periods": "suppress.periods",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class FlowsMethod:
+    """One table of flows, with its sums."""
+
+    spec: Flows
+    groups: Domain
+    unit: Unit
+    destinations: Destinations
+    roles: Mapping[str, Domain] = field(default_factory=dict)  # further attributes, by what they are for
+    summed: Mapping[str, tuple[Domain, Domain]] = field(default_factory=dict)  # groups and destinations of levels
+    base: Path = Path()
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    grain: ClassVar[Grain] = "records"
+    observed: ClassVar[tuple[Observed, ...]] = ()
+
+    @classmethod
+    def of(cls, release: Release, table: Flows) -> FlowsMethod:
+        destinations = Destinations(table.name, *table.destinations(release), table.marginal)
+        roles, summed = table.roles(release), table.summed(release)
+        groups, labels = table.cells(release), release.labels()
+        return cls(table, groups, release.unit, destinations, roles, summed, release.base, labels)
+
+    def __post_init__(self) -> None:
+        where = f"table {self.name}"
+        refuse_unless_records(self.unit, where)
+        try:
+            _ = self.law
+        except ParameterError as error:
+            raise ParameterError(f"epsilon / max_records: {error.what}", where=where, do=error.do) from None
+        if shared := {c for a in self.groups.attributes for c in a.source} & set(self.destinations.attribute.source):
+            raise SpecError(
+                f"column {sorted(shared)[0]!r} tells both the group and the destination",
+                where=where,
+                do="let groups be by what is known before the flow",
+            )
+        if self.domain.cells > MOST_CELLS:
+            raise DomainError(
+                f"has {self.domain.cells:,} cells, more than the {MOST_CELLS:,} that can be visited",
+                where=where,
+                do="publish coarser groups or destinations, or several tables",
+            )
+        if self.moved > MOST_MOVED:
+            raise ParameterError(
+                f"noise of rate {written(self.law.rate)} gives some {self.moved:,.0f} units in each group to correct",
+                where=where,
+                do="spend more, keep fewer records of a unit, or declare fewer destinations",
+            )
+        if (held := self.held) > MOST_HELD:
+            raise DomainError(
+                f"its sums take {held:,} numbers, more than the {MOST_HELD:,} that can be held in memory",
+                where=where,
+                do="publish fewer or coarser sums",
+            )
+        for table in self.published():
+            if taken := {c.name for c in table.columns if c.type != "code"} & set(table.domain.columns):
+                raise DomainError(
+                    f"a published column is called {taken.pop()!r} already",
+                    where=f"table {table.name}",
+                    do="name the attribute differently and point it to the data with `column:`",
+                )
+        _ = self.weights.home_states, self.pseof
+        self.weights.check()
+
+    # --- the declaration --------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def measured_name(self) -> str:
+        return f"{self.name}_measured"
+
+    @property
+    def unobserved_name(self) -> str:
+        return f"{self.name}_unobserved"
+
+    @property
+    def report_name(self) -> str:
+        return f"{self.name}_correction"
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The cells that noise is added to: a group's destinations side by side."""
+        return Domain((*self.groups.attributes, self.destinations.attribute))
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        return (self.domain,)
+
+    @property
+    def binned(self) -> tuple[Binned, ...]:
+        return ()
+
+    @property
+    def spans(self) -> tuple[Spans, ...]:
+        return (histogram_spans(self.groups.cells, self.destinations.cells),)
+
+    @cached_property
+    def law(self) -> DiscreteLaplace:
+        return DiscreteLaplace(self.spec.epsilon / self.unit.records)
+
+    @property
+    def held(self) -> int:
+        """How many numbers are in memory at once, about: of sums, of shares, of the weights."""
+        levels = sum(shape.held(self.destinations.states) for shape in self.sums)
+        families = 0 if self.weights.family is None else self.weights.family.coarse.cells * self.destinations.industries
+        return levels + 3 * families + (0 if self.coverage is None else self.coverage.held)
+
+    @property
+    def moved(self) -> float:
+        """How many units of noise are negative in a group, on average, and taken from its other cells."""
+        return self.destinations.cells * self.law.mean_abs() / 2
+
+    def guarantee(self) -> Guarantee:
+        return Guarantee(unit=self.unit, epsilon=self.spec.epsilon)
+
+    @cached_property
+    def home(self) -> Coarsening | None:
+        return None if self.spec.home is None else self._coarser("home")
+
+    @cached_property
+    def weights(self) -> FlowWeights:
+        family = None if self.spec.correction.industry_flows is None else self._coarser("industry_flows")
+        return FlowWeights(self.name, self.spec.correction, self.base, self.destinations, self.home, family)
+
+    @cached_property
+    def sums(self) -> tuple[SumShape, ...]:
+        return tuple(self._sum(level.name, tuple(level.by), tuple(level.to)) for level in self.spec.levels)
+
+    def _sum(self, name: str, by: tuple[str, ...], to: tuple[str, ...]) -> SumShape:
+        where = f"tables.{self.name}.levels.{name}"
+        groups, into = self.summed[name]
+        cells = self._whole(groups, where)
+        return SumShape(name, (*by, *to), groups, into, cells, self.destinations.categories(into.attributes, where))
+
+    def _coarser(self, role: str) -> Coarsening:
+        return self._whole(self.roles[role], f"tables.{self.name}.{_KEYS[role]}")
+
+    def _whole(self, coarse: Domain, where: str) -> Coarsening:
+        found = coarsening(self.groups, coarse)
+        if found is None:
+            raise DomainError(
+                "is not made of whole groups",
+                where=where,
+                do="name attributes of the table, or coarser ones (levels of one hierarchy, `coarser` of one list of "
+                "groups)",
+            )
+        return found
+
+    @cached_property
+    def coverage(self) -> Coverage | None:
+        if self.spec.suppress is None:
+            return None
+        division = self.roles["division"].attributes[0]
+        by, periods = self._coarser("suppress"), self._coarser("periods")
+        return coverage_of(self.spec.suppress, by, periods, division, self.destinations, self.base, self.name)
+
+    # --- what leaves ------------------------------------------------------------------------------------------------
+
+    def published(self) -> list[Published]:
+        tables = [
+            self._published(self.name, self.spec.by, self.domain, flows_about(self.spec, self.destinations), "sparse")
+        ]
+        if self.spec.measurements:
+            about = "Protected measurements, what ε was spent on: counts plus noise. Cells without a row measured 0."
+            tables.append(self._published(self.measured_name, self.spec.by, self.domain, about, "sparse"))
+        tables += [
+            self._published(
+                shape.name, shape.by, shape.domain, f"Sums of the flows in {self.name}.", source=self.name, shape=shape
+            )
+            for shape in self.sums
+        ]
+        if self.coverage is not None:
+            about = "What each division misses where states have no data, estimated from complete periods (001 A.3.3)."
+            by = tuple(a.name for a in self.coverage.domain.attributes)
+            tables.append(self._published(self.unobserved_name, by, self.coverage.domain, about, source=self.name))
+        about = "What the correction did: components of weights that were zero or negative and count as 1, and so on."
+        tables.append(self._published(self.report_name, ("fact",), REPORT, about, source=self.name))
+        return tables
+
+    def _published(
+        self,
+        name: str,
+        by: tuple[str, ...] | list[str],
+        domain: Domain,
+        about: str,
+        form: str = "dense",
+        source: str = "",
+        shape: SumShape | None = None,
+    ) -> Published:
+        own: dict[str, Kinds] = {self.name: tuple(self.spec.formats), self.measured_name: ("parquet",)}
+        to = f"{self.destinations.industry.name} and {self.destinations.state.name}"
+        return Published(
+            name=name,
+            by=(*by, to) if name in own else tuple(by),
+            domain=domain,
+            guarantee=self.guarantee(),
+            composes=self._composes() if name == self.name else "",
+            noise="" if source and shape is None else self._noise(source),
+            error=self._error(name, shape),
+            columns=tuple(self.table_columns(name)),
+            about=about,
+            form=form,
+            sum_of=source or ("" if name == self.name else self.name),
+            parts=len(self.spans[0]) if name in own else 1,
+            kinds=own.get(name, KINDS),
+        )
+
+    def _noise(self, source: str) -> str:
+        law = f"two-sided geometric in every cell, P(k) ∝ exp(−{written(self.law.rate)}·|k|)"
+        return f"{law}, added up" if source else law
+
+    def _composes(self) -> str:
+        eps, k = written(self.spec.epsilon), self.unit.records
+        if k == 1:
+            return f"cells are disjoint: parallel, ε = {eps} for the whole table"
+        return f"cells are disjoint, {k} records a unit: {k} × {written(self.spec.epsilon / k)} = {eps}"
+
+    def _error(self, name: str, shape: SumShape | None) -> ExpectedError | None:
+        """Of a flow; of sums the largest among employment's."""
+        if name in (self.name, self.measured_name):
+            return ExpectedError(self.law.margin(LEVEL), self.law.variance() ** 0.5, self.law.mean_abs())
+        if shape is None:
+            return None
+        draws = int(shape.cells.children().max() * np.bincount(shape.categories).max())
+        deviation = (draws * self.law.variance()) ** 0.5
+        return ExpectedError(int(margins(self.law.rate, np.array([draws]))[0]), deviation, deviation * (2 / pi) ** 0.5)
+
+    def table_columns(self, name: str) -> list[Column]:
+        """The published columns of a table, in words."""
+        if name in (self.name, self.measured_name):
+            return self.flow_columns(name)
+        if name == self.unobserved_name and self.coverage is not None:
+            return coverage_columns(self.coverage)
+        if name == self.report_name:
+            return self.report_columns()
+        return self.sum_columns(next(shape for shape in self.sums if shape.name == name))
+
+    def flow_columns(self, name: str) -> list[Column]:
+        return flow_columns(self.unit, self.groups, self.destinations, corrected=name == self.name)
+
+    def sum_columns(self, shape: SumShape) -> list[Column]:
+        hides = self.coverage is not None and self.coverage.within(shape) is not None
+        return shape.columns(self.home is not None, hides)
+
+    def unobserved_columns(self) -> list[Column]:
+        return [] if self.coverage is None else coverage_columns(self.coverage)
+
+    def report_columns(self) -> list[Column]:
+        return list(REPORT_COLUMNS)
+
+    def outlook(self) -> dict[str, tuple[str, ...]]:
+        return {self.name: flows_outlook(self)}
+
+    # --- counting, noise, tables ------------------------------------------------------------------------------------
+
+    def tabulate(self, engine: Engine, rows: Rows) -> list[Confidential[ibis.Table]]:
+        return [Confidential(count_cells(engine, rows, self.domain))]
+
+    def measurements(self) -> list[Measurement]:
+        marginal = self.destinations.marginal
+        about = {
+            "industry": [list(key) for key in self.destinations.industry.categories],
+            "state": [list(key) for key in self.destinations.state.categories],
+            "columns": list(self.destinations.attribute.columns),
+            "marginal": [marginal.industry, marginal.state],
+        }
+        width = self.destinations.cells
+        return [Measurement(self.name, self.groups, width, about, self.law.rate, self.guarantee())]
+
+    def protect(
+        self,
+        engine: Engine,
+        cells: list[Confidential[Bound]],
+        reservation: Reservation,
+        places: Places,
+        progress: Progress,
+    ) -> Made:
+        steps = len(self.spans[0])
+        measured = {
+            self.name: write_parts(
+                engine,
+                cells[0].open_inside(),
+                HistogramKernel(self.name, self.law.rate),
+                reservation,
+                name=measured_name(self.name),
+                purpose="flows/cells",
+                guarantee=self.guarantee(),
+                place=places.measured,
+                progress=lambda done, _: progress(done, 3 * steps),
+                kinds=("parquet",),
+                packed=True,
+            )
+        }
+        files = self.make(measured, reservation, places, lambda done, _: progress(steps + done, 3 * steps), {})
+        return Made(files, measured)
+
+    def make(
+        self,
+        measured: Mapping[str, Protected[Parts]],
+        grant: Grant,
+        places: Places,
+        progress: Progress,
+        origins: Mapping[str, Origin],
+    ) -> dict[str, str]:
+        """Everything that is published, from the measurements alone."""
+        origin = origins.get(self.name, Origin())
+        tables = FlowTables(self, origin, places.measured, measured[self.name], grant)
+        files: dict[str, str] = {}
+        for made in tables.make(places.published, progress):
+            files |= made.files
+        return files
+
+    # --- LEHD's layout ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def pseof(self) -> Pseof | None:
+        if self.spec.layout is None:
+            return None
+        wanted = {level.name for level in self.spec.levels if level.layout}
+        if not wanted:
+            raise SpecError(
+                "lists no level", where=f"table {self.name}, layout lehd", do="declare one with `layout: true`"
+            )
+        levels = (
+            lehd_flows(shape.name, shape.groups, shape.to, self.spec.layout)
+            for shape in self.sums
+            if shape.name in wanted
+        )
+        return Pseof(self.spec.layout, tuple(levels), self.labels)
+
+    def layouts(self, simulated: bool) -> dict[str, str]:
+        return {} if self.pseof is None else self.pseof.files(simulated)
+
+    def sidecars(self) -> Sidecars:
+        return Sidecars() if self.pseof is None else self.pseof.sidecars()

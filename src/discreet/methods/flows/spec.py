@@ -1,0 +1,179 @@
+"""How a table of employment flows is declared (001 A.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from discreet.domain import Attribute, Domain
+from discreet.privacy.exact import Positive
+from discreet.privacy.ledger.events import Name
+from discreet.publish.lehd.spec import Lehd
+from discreet.spec.strict import ColumnName, Strict, short, within
+from discreet.spec.tables import TableSpec
+
+if TYPE_CHECKING:
+    from discreet.spec.release import Release
+
+Rule = Literal["published", "projection", "quantiles"]
+Kinds = Annotated[list[Literal["parquet", "csv"]], Field(min_length=1, max_length=2)]
+
+
+_file = BeforeValidator(lambda data: {"file": data} if isinstance(data, str) else data)  # `job_flows: FILE`
+
+
+class Marginal(Strict):
+    """The one destination that is no job: how records say so. `missing` counts those without an industry or a state as
+    it, `undeclared` also those with another code."""
+
+    industry: Annotated[str, Field(min_length=1)] = "ZZ"
+    state: Annotated[str, Field(min_length=1)] = "Z"
+    missing: bool = False
+    undeclared: bool = False
+
+
+class JobFlows(Strict):
+    """A public file of moves between states, such as J2J: hires in `to` of people from `from`."""
+
+    file: str
+    origin: ColumnName = "from_state"
+    destination: ColumnName = "to_state"
+    value: ColumnName = "hires"
+    provenance: str = ""
+
+
+class Employment(Strict):
+    """A public file of employment by state and industry, such as QCEW."""
+
+    file: str
+    state: ColumnName = "state"
+    industry: ColumnName = "industry"
+    value: ColumnName = "employment"
+    provenance: str = ""
+
+
+class Correction(Strict):
+    """How negative flows are mended so that totals stay: which units go, and what is known of likely destinations."""
+
+    rule: Rule = "published"
+    job_flows: Annotated[JobFlows, _file] | None = None
+    employment: Annotated[Employment, _file] | None = None
+    industry_flows: Annotated[list[str], Field(min_length=1)] | None = None
+    marginal_weight: Annotated[Positive, AfterValidator(within(Fraction(1, 10**9), 10**9))] = Fraction(1)
+
+
+class FlowLevel(Strict):
+    """Sums of flows: of coarser groups, into coarser destinations. They cost nothing. `layout: false` keeps one out of
+    the table's layout."""
+
+    name: Name
+    by: list[str]
+    to: Annotated[list[str], Field(max_length=2)] = []
+    layout: bool = True
+
+
+def _share(number: Fraction) -> Fraction:
+    if number > 1:
+        raise ValueError('is a share, not above 1: write "0.1" for 10%')
+    return number
+
+
+class Suppress(Strict):
+    """Which divisions are too badly observed (001 A.3.3): a file of periods and states without data, and the unobserved
+    share above which a division is suppressed, estimated `by` (say) institution from the periods with all states."""
+
+    division: Name
+    missing: str
+    periods: Annotated[list[str], Field(min_length=1)]
+    by: list[str]
+    threshold: Annotated[Positive, AfterValidator(_share)]
+
+
+class Flows(TableSpec):
+    """Protected flows into industry × state and one cell of the not or marginally employed (001 A.3)."""
+
+    method: Literal["flows"] = "flows"
+    recodable: ClassVar[bool] = True
+    industry: Name
+    state: Name
+    home: Name | None = None
+    epsilon: Positive
+    marginal: Marginal = Marginal()
+    correction: Correction = Correction()
+    levels: list[FlowLevel] = []
+    suppress: Suppress | None = None
+    measurements: bool = True
+    formats: Kinds = ["parquet", "csv"]
+    layout: Annotated[Lehd, short("kind", "lehd")] | None = None
+
+    @model_validator(mode="after")
+    def _coherent(self) -> Flows:
+        if self.industry == self.state:
+            raise ValueError("industry and state are the same attribute")
+        if self.correction.job_flows is not None and self.home is None:
+            raise ValueError("job_flows need `home`: the attribute that tells each group's own state")
+        if self.layout is not None and (self.home is None or not self.levels):
+            raise ValueError("the layout lehd needs `home`, for flows in the state, and `levels`, which it lists")
+        if len(set(self.formats)) < len(self.formats):
+            raise ValueError("formats names one twice")
+        return self
+
+    @property
+    def names(self) -> list[str]:
+        return [self.name, *(level.name for level in self.levels)]
+
+    @property
+    def labelled(self) -> bool:
+        return self.layout is not None
+
+    @property
+    def files(self) -> list[str]:
+        controls = (self.correction.job_flows, self.correction.employment)
+        found = [control.file for control in controls if control is not None]
+        return found if self.suppress is None else [*found, self.suppress.missing]
+
+    def _listed(self, release: Release, names: Sequence[str], key: str) -> Domain:
+        return release.domain(names, self.where, [f"{self.where}.{key}[{i}]" for i in range(len(names))])
+
+    def _one(self, release: Release, name: str, key: str) -> Domain:
+        return release.domain([name], self.where, [f"{self.where}.{key}"])
+
+    def roles(self, release: Release) -> dict[str, Domain]:
+        """What further attributes are for: homes, families, divisions, periods."""
+        found = dict[str, Domain]()
+        if self.home is not None:
+            found["home"] = self._one(release, self.home, "home")
+        if (families := self.correction.industry_flows) is not None:
+            found["industry_flows"] = self._listed(release, families, "correction.industry_flows")
+        if (hidden := self.suppress) is not None:
+            found["division"] = self._one(release, hidden.division, "suppress.division")
+            found["suppress"] = self._listed(release, hidden.by, "suppress.by")
+            found["periods"] = self._listed(release, hidden.periods, "suppress.periods")
+        return found
+
+    def destinations(self, release: Release) -> tuple[Attribute, Attribute]:
+        """Industries and states."""
+        places = [f"{self.where}.industry", f"{self.where}.state"]
+        industry, state = release.domain([self.industry, self.state], self.where, places).attributes
+        return industry, state
+
+    def summed(self, release: Release) -> dict[str, tuple[Domain, Domain]]:
+        """The groups and the destinations of each level."""
+        return {
+            v.name: (
+                release.domain(v.by, f"{self.where}.levels.{v.name}"),
+                self._listed(release, v.to, f"levels.{v.name}.to"),
+            )
+            for v in self.levels
+        }
+
+    def domains(self, release: Release) -> dict[str, Domain]:
+        """All of them. No level can be called as further ones are called here."""
+        levels = self.summed(release)
+        found = {self.name: self.cells(release), **{name: groups for name, (groups, _) in levels.items()}}
+        found[f"{self.name}~to"] = Domain(self.destinations(release))
+        found |= {f"{self.name}~{role}": domain for role, domain in self.roles(release).items()}
+        return found | {f"{name}~to": into for name, (_, into) in levels.items()}

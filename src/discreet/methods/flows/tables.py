@@ -1,0 +1,270 @@
+"""The published tables of flows, made from protected measurements alone: nothing here costs anything.
+
+Two passes over the measured files, several parts at a time: the first sums what the weights need, the second corrects
+each group and adds up the levels. The correction draws from a stream that anyone can make, since what is random about
+post-processing need not be secret: whoever has the measurements can make the same tables.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet.domain import Numbers
+from discreet.engine.spans import Progress
+from discreet.methods.description import Column
+from discreet.methods.flows.columns import REPORT
+from discreet.methods.flows.correction import RULES
+from discreet.methods.flows.correction_controls import Controls, Groups
+from discreet.methods.flows.sums import Flows, FlowSums
+from discreet.methods.histograms import measured_part
+from discreet.methods.noise_provenance import Origin
+from discreet.methods.writing import Parts
+from discreet.noise.jit import compiled
+from discreet.noise.key import public_stream
+from discreet.noise.stream import Stream
+from discreet.post.summary import margins
+from discreet.privacy.protected import Protected
+from discreet.privacy.reservation import Grant
+from discreet.publish.lehd.pseof import FlowNumbers
+from discreet.publish.place import Place
+from discreet.publish.tables import Kinds, Written, write_table
+
+if TYPE_CHECKING:
+    from discreet.methods.flows.method import FlowsMethod
+
+WORDS = 1 << 21  # in memory at a time
+ROWS = 1 << 19  # cells that are looked at for rows at a time
+THREADS = min(os.cpu_count() or 1, 8)
+
+
+@dataclass
+class Tally:
+    """What the correction did, for its report."""
+
+    zeroed: int = 0  # groups without a positive total
+    units: int = 0  # subtracted
+    lock: Lock = field(default_factory=Lock)
+
+
+@dataclass(frozen=True)
+class FlowTables:
+    """What becomes of the measured flows."""
+
+    method: FlowsMethod
+    origin: Origin
+    stored: Place
+    parts: Protected[Parts]
+    grant: Grant
+
+    def make(self, place: Place, progress: Progress) -> Iterator[Parts]:
+        """Every published file."""
+        method, names = self.method, sorted(self.parts.value.files)
+        controls, replaced = self._controls(names, progress)
+        sums = [
+            FlowSums(shape, method.destinations.state_of(), method.home, method.weights.home_states, self.origin)
+            for shape in method.sums
+        ]
+        states = None if method.coverage is None else method.coverage.start()
+        tally = Tally()
+
+        def work(number: int) -> tuple[Written, ...]:
+            first, flows = self._read(names, number)
+            corrected = self._correct(first, flows, controls, tally)
+            with tally.lock:
+                for level in sums:
+                    level.add(first, corrected, flows)
+                if method.coverage is not None and states is not None:
+                    method.coverage.add(states, first, flows)
+            return self._write(place, number if len(names) > 1 else None, first, flows, corrected)
+
+        files: dict[str, str] = {}
+        rows = 0
+        for number, written in enumerate(self._spread(work, len(names)), 1):
+            for made in written:
+                files |= made.files
+            rows += written[0].rows
+            progress(len(names) + number, 2 * len(names))
+        yield Parts(files, rows)
+        shares = None
+        if method.coverage is not None and states is not None:
+            shares = method.coverage.shares(states, self.origin, method.law.rate)
+        numbers: dict[str, Protected[FlowNumbers]] = {}
+        for level in sums:
+            hidden = None if shares is None else shares.of_level(level.shape)
+            columns = method.sum_columns(level.shape)
+            yield self._table(place, level.shape.name, columns, level.rows(method.law.rate, hidden))
+            if method.pseof is not None and level.shape.name in method.pseof.names:
+                numbers[level.shape.name] = self.grant.protect(level.numbers(hidden), self.parts.guarantee)
+        if shares is not None:
+            yield self._table(place, method.unobserved_name, method.unobserved_columns(), shares.rows())
+        yield self._table(place, method.report_name, method.report_columns(), iter([self._report(replaced, tally)]))
+        if method.pseof is not None:
+            yield Parts(method.pseof.write(place, numbers), 0)
+
+    def _spread(self, work: Callable[[int], tuple[Written, ...]], number: int) -> Iterator[tuple[Written, ...]]:
+        with ThreadPoolExecutor(THREADS) as pool:
+            yield from pool.map(work, range(number))
+
+    def _read(self, names: list[str], number: int) -> tuple[int, Flows]:
+        """One part: the first group in it, and its measured flows."""
+        cells = self.method.destinations.cells
+        size = self.method.spans[0].size // cells
+        return number * size, measured_part(self.stored, self.parts, names[number], cells)
+
+    def _controls(self, names: list[str], progress: Progress) -> tuple[Controls, dict[str, tuple[int, int]]]:
+        """The weights' components, none of them zero or negative, and how many of each had to be replaced."""
+        weights = self.method.weights
+        sums = weights.start()
+        lock, done = Lock(), 0
+
+        def work(number: int) -> None:
+            first, flows = self._read(names, number)
+            with lock:
+                weights.add(sums, first, flows)
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            for _ in pool.map(work, range(len(names) if weights.family is not None else 0)):
+                done += 1
+                progress(done, 2 * len(names))
+        asked = weights.spec
+        found = Controls.of(weights.jobs, weights.employment, sums, asked.marginal_weight)
+        used = {
+            "job_flows": (asked.job_flows, weights.jobs.size),
+            "employment": (asked.employment, weights.employment.size),
+            "industry_flows": (asked.industry_flows, sums.size),
+        }
+        counted = zip(used.items(), found.replaced, strict=True)
+        return found, {name: (times, size) for (name, (given, size)), times in counted if given is not None}
+
+    def _correct(self, first: int, flows: Flows, controls: Controls, tally: Tally) -> Flows:
+        """Non-negative flows with the same totals, some groups at a time."""
+        rule, stream = RULES[self.method.spec.correction.rule], self._stream()
+        wanted = rule.needed(flows)
+        ends = np.cumsum(wanted)
+        pieces, start = list[Flows](), 0
+        while start < len(flows):
+            before = int(ends[start - 1]) if start else 0
+            end = max(int(np.searchsorted(ends, before + WORDS, side="right")), start + 1)
+            numbers = np.arange(first + start, first + end)
+            words, starts = group_words(stream, numbers, wanted[start:end])
+            homes, families = self.method.weights.homes(numbers), self.method.weights.families(numbers)
+            groups = Groups(controls, homes, families, self.method.law.rate)
+            pieces.append(rule.correct(flows[start:end], groups, words, starts))
+            start = end
+        corrected = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
+        zeroed, positive = _tallied(flows)
+        with tally.lock:
+            tally.zeroed += zeroed
+            tally.units += positive - int(corrected.sum())
+        return corrected
+
+    def _stream(self) -> Stream:
+        return public_stream("flows/correction", self.grant.release, self.method.name)
+
+    def _write(self, place: Place, part: int | None, first: int, flows: Flows, corrected: Flows) -> tuple[Written, ...]:
+        """The rows of one part: flows that are not zero, and measurements that are not zero."""
+        method = self.method
+        kinds: Kinds = tuple(method.spec.formats)
+        found = [self._rows(method.name, place, part, (first, flows), (corrected, flows), kinds)]
+        if method.spec.measurements:
+            found.append(self._rows(method.measured_name, place, part, (first, flows), (flows,), ("parquet",)))
+        return tuple(found)
+
+    def _rows(
+        self,
+        name: str,
+        place: Place,
+        part: int | None,
+        measured: tuple[int, Flows],
+        shown: tuple[Flows, ...],
+        kinds: Kinds,
+    ) -> Written:
+        first, flows = measured
+        cells = self.method.destinations.cells
+        schema = _schema(self.method.flow_columns(name))
+        margin, blurred = self._margins(np.arange(first, first + len(flows)))
+        size = max(ROWS // cells, 1)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for start in range(0, len(flows), size):
+                values = [table[start : start + size].reshape(-1) for table in shown]
+                rows = np.flatnonzero(values[0])
+                group = start + rows // cells
+                codes = self.method.domain.describe((first + start) * cells + rows)
+                arrays = [pa.array(value[rows]) for value in values]
+                arrays.append(pa.array(margin[group], mask=blurred[group]))
+                yield pa.RecordBatch.from_arrays([*codes, *arrays], schema=schema)
+
+        protected = (self.grant.protect(batch, self.parts.guarantee) for batch in batches())
+        return write_table(place, name, schema, protected, self.grant.simulated, part, kinds)
+
+    def _margins(self, groups: Numbers) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+        """The margin of every cell of these groups, and whether a recoding blurred it."""
+        if self.origin.starts is None:
+            return margins(self.method.law.rate, np.ones(len(groups), np.int64)), np.zeros(len(groups), np.bool_)
+        draws, blurred = self._draws
+        return margins(self.method.law.rate, draws[groups]), blurred[groups]
+
+    @cached_property
+    def _draws(self) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+        groups = self.method.groups.cells
+        return self.origin.draws(np.arange(groups), groups)
+
+    def _table(self, place: Place, name: str, columns: list[Column], rows: Iterator[list[pa.Array]]) -> Parts:
+        schema = _schema(columns)
+        batches = (pa.RecordBatch.from_arrays(arrays, schema=schema) for arrays in rows)
+        protected = (self.grant.protect(batch, self.parts.guarantee) for batch in batches)
+        made = write_table(place, name, schema, protected, self.grant.simulated)
+        return Parts(made.files, made.rows)
+
+    def _report(self, replaced: dict[str, tuple[int, int]], tally: Tally) -> list[pa.Array]:
+        """What the correction did, one row a fact."""
+        groups = self.method.groups.cells
+        facts = {**replaced, "groups_zeroed": (tally.zeroed, groups), "units_subtracted": (tally.units, None)}
+        found = [facts.get(key[0], (None, None)) for key in REPORT.attributes[0].categories]
+        codes = REPORT.describe(np.arange(len(found)))
+        return [*codes, pa.array([f[0] for f in found], pa.int64()), pa.array([f[1] for f in found], pa.int64())]
+
+
+def group_words(stream: Stream, groups: Numbers, wanted: Numbers) -> tuple[np.ndarray, Numbers]:
+    """So many words of each group: words 2j and 2j + 1 are the block (group, j), however groups are put together."""
+    starts = np.concatenate([[0], np.cumsum((wanted + 1) // 2 * 2)])
+    return stream.sparse_words(_counters(groups, starts)).reshape(-1), starts
+
+
+@compiled
+def _counters(groups: Numbers, starts: Numbers) -> NDArray[np.uint64]:
+    found = np.empty((starts[-1] // 2, 2), np.uint64)
+    for g in range(groups.shape[0]):
+        for place in range(starts[g] // 2, starts[g + 1] // 2):
+            found[place, 0] = groups[g]
+            found[place, 1] = place - starts[g] // 2
+    return found
+
+
+def _schema(columns: list[Column]) -> pa.Schema:
+    kinds = {"code": pa.dictionary(pa.int32(), pa.string()), "integer": pa.int64(), "number": pa.float64()}
+    return pa.schema([(c.name, kinds[c.type]) for c in columns])
+
+
+@compiled
+def _tallied(flows: Flows) -> tuple[int, int]:
+    """Groups without a positive total, and the sum of all positive flows."""
+    zeroed, positive = 0, np.int64(0)
+    for g in range(flows.shape[0]):
+        total = np.int64(0)
+        for i in range(flows.shape[1]):
+            total += flows[g, i]
+            positive += max(flows[g, i], np.int64(0))
+        zeroed += 1 if total <= 0 else 0
+    return zeroed, int(positive)

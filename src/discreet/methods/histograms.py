@@ -1,0 +1,85 @@
+"""Protected histograms: every bin of every cell plus two-sided geometric noise, empty or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet.domain import Attribute, Domain, Key, Numbers
+from discreet.engine.spans import Span, Spans
+from discreet.errors import GuaranteeError, PublishError
+from discreet.methods.cells import dense, ranges
+from discreet.methods.writing import Parts
+from discreet.noise.jit import compiled
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.noise.stream import Stream
+from discreet.privacy.protected import Protected
+from discreet.publish.parquet import table_of
+from discreet.publish.place import Place
+
+Histograms = NDArray[np.int64]  # (cells, bins)
+RANGE = 1 << 18  # bins in memory at a time
+PART = 1 << 22  # bins in a file
+
+
+def histogram_domain(groups: Domain, column: str, bins: int) -> Domain:
+    """The cells that noise is added to: every bin of every group, a group's bins side by side."""
+    numbers = tuple((str(number),) for number in range(1, bins + 1))
+    lookup: dict[Key, int] = {key: i for i, key in enumerate(numbers)}
+    attribute = Attribute(column, (column,), (column,), numbers, lookup, numbered=True)
+    return Domain((*groups.attributes, attribute))
+
+
+def histogram_spans(groups: int, bins: int) -> Spans:
+    """Whole groups in every span."""
+    return Spans(groups * bins, max(PART // bins, 1) * bins)
+
+
+@dataclass(frozen=True)
+class HistogramKernel:
+    """Adds the noise of every bin of a span."""
+
+    table: str
+    rate: Fraction
+    schema = pa.schema([("count", pa.int64())])
+
+    def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
+        if stream is None:
+            raise GuaranteeError("histograms are never given without noise", where=f"table {self.table}")
+        law = DiscreteLaplace(self.rate)
+        for first, n, occupied, (counts,) in ranges(span, rows, RANGE):
+            values = dense(first, n, occupied, counts)
+            law.add_to(values, stream, first)
+            yield pa.RecordBatch.from_arrays([pa.array(values)], schema=self.schema)
+
+
+def measured(place: Place, parts: Protected[Parts], bins: int) -> Iterator[tuple[int, Histograms]]:
+    """The protected histograms that workers wrote, in order: the first group of a piece, and its bins, one row each."""
+    first = 0
+    for name in sorted(parts.value.files):
+        counts = measured_part(place, parts, name, bins)
+        yield first, counts
+        first += len(counts)
+
+
+def measured_part(place: Place, parts: Protected[Parts], name: str, bins: int) -> Histograms:
+    """One of the files that workers wrote: a row a group."""
+    content = place.read(name)
+    if sha256(content).hexdigest() != parts.value.files[name]:  # others may write to an object store
+        raise PublishError("is not what was written", where=name, do="complete it with `discreet resume`")
+    counts = table_of(content).column("count").to_numpy().reshape(-1, bins)
+    return np.ascontiguousarray(counts)
+
+
+@compiled
+def add_rows(sums: Histograms, rows: Numbers, histograms: Histograms) -> None:
+    """Add each histogram to the row of the sums that it belongs to."""
+    for i in range(histograms.shape[0]):
+        for j in range(histograms.shape[1]):
+            sums[rows[i], j] += histograms[i, j]

@@ -1,0 +1,237 @@
+"""One cube perturbed once, or every table on its own (002, §2 and §5): what either costs in accuracy and in sums.
+
+For synthetic, public or earlier protected counts, as `tradeoff` is. Noise is drawn under a fixed public test key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import comb, nan, sqrt
+
+import numpy as np
+from flint import arb
+from numpy.typing import NDArray
+
+from discreet.errors import ParameterError
+from discreet.methods.hypercube.assessment.cubes import MOST_TABLES, summed, tables
+from discreet.methods.hypercube.assessment.measures import Floats
+from discreet.noise.key import ReleaseKey
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.cubes.margins import Margin
+
+Int64s = NDArray[np.int64]
+
+BOTTOM_UP, CALIBRATED = "bottom-up", "bottom-up, calibrated"
+SPLIT, EACH = "interactive, same total ε", "interactive, same ε for each table"
+RUNS = 20
+ADDS_UP = 1e-6  # sums that differ by less agree: counts are whole, and calibrated cells are rounded by doubles only
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What is done to a perturbed cube, flat, in a run, and what its controls cost. Exact controls have no ε."""
+
+    adjust: Callable[[Floats, int], Floats]
+    epsilon: Fraction | None
+    delta: float = 0.0
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to answer, and what it pays for all tables together; no ε where controls are exact."""
+
+    name: str
+    law: DiscreteLaplace  # of each table, or of the cube
+    epsilon: Fraction | None
+    delta: float
+
+
+@dataclass(frozen=True)
+class Line:
+    """One way in one dimension. Errors are of unweighted counts; a weighted total's are as many average weights."""
+
+    way: str
+    dimension: int
+    tables: int
+    cells: int  # of all tables together
+    mean_square: float  # mean over runs of the mean squared error over cells
+    mean_square_error: float  # standard error of the simulation
+    expected: float  # by formula; NaN after calibration, which has none here
+    compared: int  # cells of tables one dimension lower that were also asked for
+    broken: float  # share of them that is not the sum of this dimension's cells; NaN if none was compared
+
+    @property
+    def rms(self) -> float:
+        return sqrt(self.mean_square)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Every way in every dimension. `exist` counts the tables of each dimension, asked for or not."""
+
+    shape: tuple[int, ...]
+    runs: int
+    ways: tuple[Way, ...]
+    lines: tuple[Line, ...]
+
+    def exist(self, dimension: int) -> int:
+        return comb(len(self.shape), dimension)
+
+    def of(self, way: str) -> tuple[Line, ...]:
+        """One way's lines, by dimension."""
+        return tuple(line for line in self.lines if line.way == way)
+
+
+def compare(
+    counts: NDArray[np.int64],
+    law: DiscreteLaplace,
+    calibration: Calibration | None = None,
+    *,
+    dimensions: Iterable[int] | None = None,
+    most: int = MOST_TABLES,
+    runs: int = RUNS,
+) -> Comparison:
+    """Bottom-up noise by `law` on the cells of the cube, against the same ε and δ spread over all tables asked for, and
+    against the same law for each table, which costs ε and δ as often. A record is in one cell of each table. Asked for
+    are the tables of these dimensions, or all, up to `most` of each; bottom-up has answered the others, too."""
+    if runs < 2:
+        raise ParameterError("one run has no standard error", where="runs", do="give 2 or more")
+    wanted = range(1, counts.ndim + 1) if dimensions is None else sorted(set(dimensions))
+    asked = [margin for dimension in wanted for margin in tables(counts.shape, dimension, most)]
+    ways = _ways(law, len(asked), calibration)
+    trial = _Trial(counts, tuple(asked), calibration)
+    lines = []
+    for way in ways:
+        squares, broken = (np.array(part) for part in zip(*(trial.run(way, run) for run in range(runs)), strict=True))
+        columns = (
+            trial.number,
+            trial.cells,
+            squares.mean(axis=0),
+            squares.std(axis=0, ddof=1) / sqrt(runs),
+            trial.expected(way),
+            trial.below,
+            broken.mean(axis=0),
+        )
+        found = zip(*(column.tolist() for column in columns), strict=True)
+        lines += [Line(way.name, d, *row) for d, row in enumerate(found, 1) if d in wanted]
+    return Comparison(counts.shape, runs, tuple(ways), tuple(lines))
+
+
+def _ways(law: DiscreteLaplace, number: int, calibration: Calibration | None) -> list[Way]:
+    """What the cube and its controls cost together is what the tables may cost together."""
+    once, epsilon = float(law.delta()), law.rate
+    ways = [Way(BOTTOM_UP, law, law.rate, once)]
+    delta = law.delta()
+    if calibration:
+        epsilon += calibration.epsilon or 0
+        delta += calibration.delta
+        ways.append(Way(CALIBRATED, law, None if calibration.epsilon is None else epsilon, float(delta)))
+    split = shared(epsilon, None if law.cap is None else delta, number)
+    ways.append(Way(SPLIT, split, epsilon, number * float(split.delta())))
+    return [*ways, Way(EACH, law, number * law.rate, min(1.0, number * once))]
+
+
+def shared(epsilon: Fraction, delta: arb | None, number: int) -> DiscreteLaplace:
+    """Noise for each of so many tables that together cost ε and at most δ: rate ε/number, and the smallest cap whose δ
+    is at most δ/number, or none. It is looked for: δ falls as the cap grows."""
+    rate = epsilon / number
+    if delta is None:
+        return DiscreteLaplace(rate)
+
+    def enough(cap: int) -> bool:
+        return bool(DiscreteLaplace(rate, cap).delta() <= delta / number)
+
+    low, high = 0, 1
+    while not enough(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return DiscreteLaplace(rate, high)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """True counts, and the tables asked for."""
+
+    counts: NDArray[np.int64]
+    asked: tuple[Margin, ...]
+    calibration: Calibration | None
+
+    @cached_property
+    def places(self) -> list[tuple[int, ...]]:
+        return [tuple(axis.place for axis in margin.axes) for margin in self.asked]
+
+    @cached_property
+    def truths(self) -> list[Floats]:
+        return [summed(self.counts.shape, self.counts, margin) for margin in self.asked]
+
+    @cached_property
+    def number(self) -> Int64s:
+        """Tables, by dimension (less 1, here and below)."""
+        return self._by_dimension([1] * len(self.asked))
+
+    @cached_property
+    def cells(self) -> Int64s:
+        """Cells of all tables."""
+        return self._by_dimension([margin.cells for margin in self.asked])
+
+    @cached_property
+    def below(self) -> Int64s:
+        """Cells of the coarser tables that sums are compared with, by dimension of the finer."""
+        sizes = {places: margin.cells for places, margin in zip(self.places, self.asked, strict=True)}
+        return self._by_dimension(
+            [sum(sizes.get(_without(places, gone), 0) for gone in places) for places in self.places]
+        )
+
+    def _by_dimension(self, numbers: Sequence[int]) -> Int64s:
+        sums = np.zeros(self.counts.ndim, np.int64)
+        np.add.at(sums, [len(places) - 1 for places in self.places], numbers)
+        return sums
+
+    def expected(self, way: Way) -> Floats:
+        """Var K, times the cube's cells in a table's cell where the cube is perturbed."""
+        if way.name == CALIBRATED:
+            return np.full(self.counts.ndim, nan)
+        variance = np.full(self.counts.ndim, way.law.variance())
+        return variance * self.number * self.counts.size / self._safe_cells if way.name == BOTTOM_UP else variance
+
+    @property
+    def _safe_cells(self) -> Int64s:
+        return np.maximum(self.cells, 1)
+
+    def run(self, way: Way, run: int) -> tuple[Floats, Floats]:
+        """Mean squared error, and the share of sums that disagree, by dimension."""
+        answers = self._answers(way, run)
+        squares, wrong = np.zeros(self.counts.ndim), np.zeros(self.counts.ndim)
+        for (places, answer), truth, margin in zip(answers.items(), self.truths, self.asked, strict=True):
+            squares[len(places) - 1] += ((answer - truth) ** 2).sum()
+            table = answer.reshape(margin.sizes)
+            for axis, gone in enumerate(places):
+                coarse = answers.get(_without(places, gone))
+                if coarse is not None:
+                    wrong[len(places) - 1] += (np.abs(table.sum(axis=axis).reshape(-1) - coarse) > ADDS_UP).sum()
+        shares = np.divide(wrong, self.below, out=np.full_like(wrong, nan), where=self.below > 0)
+        return squares / self._safe_cells, shares
+
+    def _answers(self, way: Way, run: int) -> dict[tuple[int, ...], Floats]:
+        """Every table as this way answers it. Calibrated or not, the cube has the same noise."""
+        purpose = BOTTOM_UP if way.name == CALIBRATED else way.name
+        stream = ReleaseKey.simulation("evaluate").stream("evaluate", "cubes", b"", f"{purpose}, run {run}")
+        if way.name in (BOTTOM_UP, CALIBRATED):
+            cube = (self.counts.reshape(-1) + way.law.draw(stream, 0, self.counts.size)).astype(np.float64)
+            if way.name == CALIBRATED and self.calibration:
+                cube = self.calibration.adjust(cube, run)
+            found = [summed(self.counts.shape, cube, margin) for margin in self.asked]
+        else:
+            noise = way.law.draw(stream, 0, sum(margin.cells for margin in self.asked))
+            ends = np.cumsum([margin.cells for margin in self.asked])
+            found = [truth + noise[end - len(truth) : end] for truth, end in zip(self.truths, ends, strict=True)]
+        return dict(zip(self.places, found, strict=True))
+
+
+def _without(places: Sequence[int], gone: int) -> tuple[int, ...]:
+    return tuple(place for place in places if place != gone)

@@ -1,0 +1,220 @@
+"""A cube before and after protection, over its tables of every dimension (002, §3.4): the confidential-side assessment.
+
+Tables are by some of the cube's axes. A dimension with more of them than asked for is represented by some, evenly
+spread over all in the order of their axes: no data, no chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from math import comb, nan, prod
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain import Numbers
+from discreet.errors import ParameterError
+from discreet.methods.hypercube.assessment.measures import (
+    Z95,
+    Differences,
+    Floats,
+    Moves,
+    Overlaps,
+    Published,
+    Rule,
+    cramers_v,
+    differences,
+    hellinger,
+    moves,
+    overlaps,
+    published,
+)
+from discreet.post.cubes.margins import Margin
+
+Numeric = NDArray[np.float64] | NDArray[np.int64]
+Tables = Callable[[Margin], Floats]  # the numbers of a table
+T = TypeVar("T")
+MOST_TABLES = 300  # of a dimension: all of them up to ten axes
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One side of a comparison: estimates, and where known the records behind each cell and standard errors of tables.
+    Values are of all cells, or of `cells` and zero elsewhere; estimates may be given by table instead."""
+
+    shape: tuple[int, ...]
+    estimates: Floats | Tables
+    counts: Floats | None = None  # unweighted: true or protected, as is the side
+    errors: Tables | None = None
+    cells: Numbers | None = None
+
+    def table(self, margin: Margin) -> Floats:
+        """Estimates of a table."""
+        if callable(self.estimates):
+            return self.estimates(margin)
+        return summed(self.shape, self.estimates, margin, self.cells)
+
+    def table_counts(self, margin: Margin) -> Floats | None:
+        """Records behind each cell of a table."""
+        return None if self.counts is None else summed(self.shape, self.counts, margin, self.cells)
+
+
+def summed(shape: tuple[int, ...], values: Numeric, margin: Margin, cells: Numbers | None = None) -> Floats:
+    """A table of a cube; a dense cube's own axes are added up by NumPy, which is faster than numbering cells."""
+    places = [axis.place for axis in margin.axes]
+    if cells is not None or not margin.whole or places != sorted(places):
+        return margin.add_up(values.astype(np.float64, copy=False), cells)
+    runs = [(kept, [shape[place] for place in run]) for kept, run in groupby(range(len(shape)), places.__contains__)]
+    gone = tuple(number for number, (kept, _) in enumerate(runs) if not kept)
+    merged = values.reshape([prod(sizes) for _, sizes in runs])  # neighbours that go or stay together are one axis
+    found: Floats = merged.sum(axis=gone, dtype=np.float64).reshape(-1)
+    return found
+
+
+def replicate_errors(
+    shape: tuple[int, ...], estimates: Floats, replicates: NDArray[np.float64], factor: float = 4.0
+) -> Tables:
+    """√((c/R) Σ (θ_r − θ)²), c = 4 for successive differences (002, §3.4). Confidential: only for the true side."""
+
+    def errors(margin: Margin) -> Floats:
+        estimate = summed(shape, estimates, margin)
+        squares = np.zeros_like(estimate)
+        for replicate in replicates:
+            squares += (summed(shape, replicate, margin) - estimate) ** 2
+        return np.sqrt(factor * squares / len(replicates))
+
+    return errors
+
+
+def square_errors(shape: tuple[int, ...], squares: Floats, effect: float = 1.0) -> Tables:
+    """√(effect · Σ w²), of the sums of squared weights of the cells. Confidential: only for the true side."""
+
+    def errors(margin: Margin) -> Floats:
+        return np.sqrt(effect * summed(shape, squares, margin))
+
+    return errors
+
+
+def tables(shape: tuple[int, ...], dimension: int, most: int = MOST_TABLES) -> list[Margin]:
+    """All tables by so many axes, or `most` of them: numbers ⌊i·n/most⌋ of n in the order of their axes."""
+    if most < 1 or not 1 <= dimension <= len(shape):
+        raise ParameterError("there are no such tables", where="tables", do=f"ask for 1 to {len(shape)} axes")
+    n = comb(len(shape), dimension)
+    chosen = range(n) if n <= most else (i * n // most for i in range(most))
+    return [Margin.over(shape, _axes(len(shape), dimension, number)) for number in chosen]
+
+
+def _axes(axes: int, dimension: int, number: int) -> tuple[int, ...]:
+    """The number-th choice of so many axes, in their order: those that begin with the first axis come first."""
+    chosen, place = list[int](), 0
+    while len(chosen) < dimension:
+        beginning = comb(axes - place - 1, dimension - len(chosen) - 1)
+        if number < beginning:
+            chosen.append(place)
+        else:
+            number -= beginning
+        place += 1
+    return tuple(chosen)
+
+
+@dataclass(frozen=True)
+class Assessed:
+    """One table. What needs standard errors or counts is None where a side has none; V is of two-way tables."""
+
+    axes: tuple[int, ...]
+    moves: Moves
+    estimates: Differences
+    hellinger: float
+    cramers_v: tuple[float, float] | None = None  # before and after
+    errors: Differences | None = None
+    overlaps: Overlaps | None = None
+    published: Published | None = None
+
+    @property
+    def dimension(self) -> int:
+        return len(self.axes)
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """All tables looked at of one dimension, their cells together; Hellinger's distance is the mean of theirs."""
+
+    dimension: int
+    tables: int
+    exist: int  # tables of this dimension
+    moves: Moves
+    estimates: Differences
+    hellinger: float
+    errors: Differences | None
+    overlaps: Overlaps | None
+    published: Published | None
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Table by table, and by dimension."""
+
+    shape: tuple[int, ...]
+    limit: float
+    rule: Rule | None
+    tables: tuple[Assessed, ...]
+
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        found = []
+        for dimension in sorted({table.dimension for table in self.tables}):
+            mine = [table for table in self.tables if table.dimension == dimension]
+            distances = [table.hellinger for table in mine if not np.isnan(table.hellinger)]
+            found.append(
+                Dimension(
+                    dimension,
+                    len(mine),
+                    comb(len(self.shape), dimension),
+                    Moves.pooled([table.moves for table in mine]),
+                    Differences.pooled([table.estimates for table in mine]),
+                    float(np.mean(distances)) if distances else nan,
+                    Differences.pooled(gaps) if (gaps := _some(table.errors for table in mine)) else None,
+                    Overlaps.pooled(laps) if (laps := _some(table.overlaps for table in mine)) else None,
+                    Published.pooled(kept) if (kept := _some(table.published for table in mine)) else None,
+                )
+            )
+        return tuple(found)
+
+
+def assess(
+    true: Side, protected: Side, limit: float, rule: Rule | None = None, most: int = MOST_TABLES, z: float = Z95
+) -> Assessment:
+    """Compare every table, up to `most` a dimension; near zero is below `limit`, in the unit of the estimates."""
+    if true.shape != protected.shape:
+        raise ParameterError("the two cubes differ in shape", where="assess", do="give cubes of the same axes")
+    every = (margin for d in range(1, len(true.shape) + 1) for margin in tables(true.shape, d, most))
+    compared = tuple(_assessed(true, protected, margin, limit, rule, z) for margin in every)
+    return Assessment(true.shape, limit, rule, compared)
+
+
+def _assessed(true: Side, protected: Side, margin: Margin, limit: float, rule: Rule | None, z: float) -> Assessed:
+    x, y = true.table(margin), protected.table(margin)
+    v = (cramers_v(x.reshape(margin.sizes)), cramers_v(y.reshape(margin.sizes))) if len(margin.axes) == 2 else None
+    s = true.errors(margin) if true.errors else None
+    t = protected.errors(margin) if protected.errors else None
+    n, m = true.table_counts(margin), protected.table_counts(margin)
+    released = None
+    if rule and s is not None and t is not None and n is not None and m is not None:
+        released = published(rule.publishable(x, s, n), rule.publishable(y, t, m))
+    return Assessed(
+        tuple(axis.place for axis in margin.axes),
+        moves(x, y, limit),
+        differences(x, y, limit),
+        hellinger(x, y),
+        v,
+        differences(s, t, 0.0) if s is not None and t is not None else None,
+        overlaps(x, s, y, t, z) if s is not None and t is not None else None,
+        released,
+    )
+
+
+def _some(parts: Iterable[T | None]) -> list[T]:
+    return [part for part in parts if part is not None]

@@ -1,0 +1,126 @@
+"""Control totals that cannot all be met: found from the totals alone, before anything is spent. Proof: regression.md.
+
+Two tables of one cube agree on every sum that both of them know. Where they do not, no cube has both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain import Numbers
+from discreet.errors import ParameterError
+from discreet.post.cubes.margins import Axis, Floats, Margin, Problem
+from discreet.post.cubes.overlap import arranged, by_place, counts, multiplied
+
+
+def contradictions(margins: Sequence[Margin], targets: Sequence[Floats], tolerance: float) -> list[Problem]:
+    """What is wrong with hard controls: totals below 0 or all 0, totals of no cells, pairs that disagree. Three tables
+    of which every pair agrees can still be those of no cube without negative cells: that is not looked for."""
+    check(margins, targets)
+    controls = list(zip(margins, targets, strict=True))
+    signs = [found for margin, totals in controls if (found := _sign(margin, totals))]
+    empty = [found for margin, totals in controls if (found := _empty(margin, totals, tolerance))]
+    return signs + empty + disagreements(margins, targets, tolerance)
+
+
+def disagreements(margins: Sequence[Margin], targets: Sequence[Floats], tolerance: float) -> list[Problem]:
+    """Pairs of margins with different sums over what both have in common: one problem a pair, at the largest
+    difference. Sums a and b agree if |a − b| ≤ tolerance·max(1, |a|, |b|)."""
+    pairs = combinations(zip(margins, targets, strict=True), 2)
+    return [found for a, b in pairs if (found := _pair(*a, *b, tolerance))]
+
+
+def check(margins: Sequence[Margin], targets: Sequence[Floats]) -> None:
+    """One finite total for each cell of each margin, all of one cube."""
+    if len(margins) != len(targets) or len({margin.shape for margin in margins}) > 1:
+        raise ParameterError("not one set of totals a margin, of one cube", where="controls", do="give each its totals")
+    for margin, totals in zip(margins, targets, strict=True):
+        if totals.shape != (margin.cells,) or not np.isfinite(totals).all():
+            raise ParameterError(
+                "not one finite total a cell", where=f"control {margin.name}", do="number its cells, first axis first"
+            )
+
+
+def _sign(margin: Margin, totals: Floats) -> Problem | None:
+    """Totals below 0, which no table of counts has; or zeros alone, which say nothing and scale to nothing."""
+    least = int(np.argmin(totals))
+    if totals[least] < 0:
+        detail = f"the total is {totals[least]:.12g}, and no total of counts is negative"
+        return Problem("target not positive", margin.name, least, detail)
+    if not totals.any():
+        return Problem("target not positive", margin.name, 0, "every total is 0")
+    return None
+
+
+def _empty(margin: Margin, totals: Floats, tolerance: float) -> Problem | None:
+    """A total other than 0 where no code of the cube belongs to the cell."""
+    without = multiplied([counts(axis) for axis in by_place(margin)]) == 0
+    numbers = arranged(margin, np.arange(margin.cells, dtype=np.float64))
+    missed = np.where(without, np.abs(arranged(margin, totals)), 0.0).reshape(-1)
+    if missed.max() <= tolerance:
+        return None
+    cell = int(numbers.reshape(-1)[np.argmax(missed)])
+    return Problem("no cells", margin.name, cell, f"the total is {totals[cell]:.12g}, and no cell of the cube is in it")
+
+
+def _pair(a: Margin, first: Floats, b: Margin, second: Floats, tolerance: float) -> Problem | None:
+    """Compare two tables on the finest table that both of them add up to."""
+    shared = sorted({axis.place for axis in a.axes} & {axis.place for axis in b.axes})
+    of_a, of_b = ({axis.place: axis for axis in by_place(margin)} for margin in (a, b))
+    merged = {place: _components(of_a[place], of_b[place]) for place in shared}
+    sums_a = _summed(a, first, {place: (labels, n) for place, (labels, _, n) in merged.items()})
+    sums_b = _summed(b, second, {place: (labels, n) for place, (_, labels, n) in merged.items()})
+    apart = np.abs(sums_a - sums_b)
+    excess = apart - tolerance * np.maximum(1.0, np.maximum(np.abs(sums_a), np.abs(sums_b)))
+    if excess.max() <= 0:
+        return None
+    worst = np.unravel_index(int(np.argmax(excess)), excess.shape)
+    where = "" if shared else "in all "
+    detail = f"{where}its cells add up to {sums_a[worst]:.12g}, those of {b.name} to {sums_b[worst]:.12g}"
+    if (more := int((excess > 0).sum()) - 1) > 0:
+        detail += f"; {more} more sums differ"
+    return Problem("contradiction", a.name, _first_cell(a, merged, dict(zip(shared, worst, strict=True))), detail)
+
+
+def _components(a: Axis, b: Axis) -> tuple[Numbers, Numbers, int]:
+    """The finest groups that both groupings of one axis add up to: connected components, two groups being linked by a
+    code in both. For each grouping the component of every group (−1 without codes), and how many there are."""
+    label = np.arange(a.size)
+    while True:  # every code takes the smallest label of its groups, until nothing changes
+        other = np.full(b.size, a.size)
+        np.minimum.at(other, b.groups, label[a.groups])
+        found = label.copy()
+        np.minimum.at(found, a.groups, other[b.groups])
+        if np.array_equal(found, label):
+            break
+        label = found
+    names, numbers = np.unique(label[a.groups], return_inverse=True)
+    of_a, of_b = np.full(a.size, -1), np.full(b.size, -1)
+    of_a[a.groups] = numbers
+    of_b[b.groups] = numbers
+    return of_a, of_b, len(names)
+
+
+def _summed(margin: Margin, totals: Floats, kept: dict[int, tuple[Numbers, int]]) -> Floats:
+    """Totals added up over all axes but these, and by labels of their groups. Groups without codes are left out."""
+    table = arranged(margin, totals)
+    for i, axis in reversed(list(enumerate(by_place(margin)))):
+        labels, size = kept.get(axis.place, (np.zeros(axis.size, np.int64), 1))
+        used = (labels >= 0) & (counts(axis) > 0)
+        added = np.zeros((size, *np.delete(table.shape, i)))
+        np.add.at(added, labels[used], np.moveaxis(table, i, 0)[used])
+        table = np.moveaxis(added, 0, i)
+    return table.reshape([size for _, size in kept.values()])
+
+
+def _first_cell(margin: Margin, merged: dict[int, tuple[Numbers, Numbers, int]], at: dict[int, np.intp]) -> int:
+    """The smallest cell of a margin that belongs to a common sum."""
+    numbers: NDArray[np.float64] = arranged(margin, np.arange(margin.cells, dtype=np.float64))
+    for i, axis in enumerate(by_place(margin)):
+        chosen = merged[axis.place][0] == at[axis.place] if axis.place in at else counts(axis) > 0
+        numbers = np.compress(chosen, numbers, axis=i)
+    return int(numbers.min())

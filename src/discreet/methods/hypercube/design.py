@@ -1,0 +1,366 @@
+"""What a cube declares, worked out: its noise, its controls, what each part costs and what is promised of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, reduce
+from math import isfinite
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain import Attribute, Coarsening, Domain, coarsening
+from discreet.errors import DomainError, GuaranteeError, ParameterError, SpecError
+from discreet.formatting import plural
+from discreet.methods.hypercube import limits, wording
+from discreet.methods.hypercube.spec import Average, Control, Hypercube
+from discreet.methods.public_cells import listed
+from discreet.methods.unit_checks import refuse_unless_records
+from discreet.noise.interval_arithmetic import few_digits_above
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.cubes.margins import Margin
+from discreet.privacy.exact import written
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Unit
+from discreet.publish.tables import Kinds
+from discreet.spec import Release
+
+Floats = NDArray[np.float64]
+LARGEST_TOTAL = 1e15
+
+
+@dataclass(frozen=True)
+class Known:
+    """A control, worked out."""
+
+    spec: Control
+    name: str  # of its table
+    cells: Coarsening
+    law: DiscreteLaplace | None  # none: exact or public
+    public: Floats | None = None
+
+    @cached_property
+    def margin(self) -> Margin:
+        return Margin.of(self.cells, self.name)
+
+    @property
+    def kind(self) -> Literal["measured", "public", "exact"]:
+        return "public" if self.public is not None else "exact" if self.law is None else "measured"
+
+
+@dataclass(frozen=True)
+class Design:
+    """A declared cube; refused if it does not hold together."""
+
+    spec: Hypercube
+    unit: Unit
+    domain: Domain
+    controlled: Mapping[str, Domain]  # by the names of the tables of controls
+    varied: Sequence[Domain]
+    stratified: Domain | None
+    base: Path
+    levels: Mapping[str, Attribute]  # every attribute of the release, for queries by coarser ones
+
+    @classmethod
+    def of(cls, release: Release, table: Hypercube) -> Design:
+        cells, controls, varied = table.cells(release), table.controlled(release), table.varied_tables(release)
+        strata, attributes = table.strata(release), release.attributes
+        return cls(table, release.unit, cells, controls, varied, strata, release.base, attributes)
+
+    def __post_init__(self) -> None:
+        refuse_unless_records(self.unit, self.where)
+        limits.check(self)
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def where(self) -> str:
+        return f"table {self.name}"
+
+    @property
+    def kinds(self) -> Kinds:
+        return tuple(self.spec.formats)
+
+    @property
+    def average(self) -> Average | None:
+        """How totals take the noise of counts, if they do."""
+        weights = self.spec.weights
+        return None if weights is None or not isinstance(weights.noise, Average) else weights.noise
+
+    @property
+    def step(self) -> Fraction:
+        """What one unit of the measure is worth."""
+        return Fraction(1) if self.spec.weights is None else self.spec.weights.grid
+
+    @property
+    def held(self) -> bool:
+        """Whether something is made of the whole perturbed cube, in memory, before it is published."""
+        fitted = self.spec.varied is not None and bool(self.spec.varied.tables)
+        return bool(self.spec.controls) or self.spec.whole or fitted
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The published numbers of a cell."""
+        found = ["count"] if self.spec.epsilon is not None else []
+        found += ["total"] if self.spec.weights is not None else []
+        found += ["calibrated"] if self.adjusted else []
+        return (*found, *(["whole"] if self.spec.whole else []))
+
+    @property
+    def adjusted(self) -> bool:
+        """Whether every cell is published as calibrated. Calibration moves all cells of a sparse cube, also those
+        without a row: there the tables of the controls say by how much."""
+        return bool(self.spec.controls) and self.spec.form == "dense"
+
+    @property
+    def control_columns(self) -> tuple[str, ...]:
+        """The published numbers of a control's cell."""
+        return ("total",) if self.spec.form == "dense" else ("total", "step")
+
+    # --- noise ------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def count_law(self) -> DiscreteLaplace | None:
+        if self.spec.epsilon is None:
+            return None
+        return self._law("epsilon / max_records", self.spec.epsilon / self.unit.records, self.spec.cap)
+
+    @cached_property
+    def total_law(self) -> DiscreteLaplace | None:
+        """Of weighted totals, in steps of the grid, where they have noise of their own."""
+        weights = self.spec.weights
+        if weights is None or weights.epsilon is None:
+            return None
+        cap = None if weights.cap is None else int(weights.cap // weights.grid)
+        return self._law("weights.epsilon", weights.epsilon / self.influence, cap)
+
+    @property
+    def influence(self) -> int:
+        """How far one unit moves weighted totals in all, in steps of the grid; counts where there are none."""
+        return self.unit.records * (1 if self.spec.weights is None else self.spec.weights.largest)
+
+    def _law(self, what: str, rate: Fraction, cap: int | None) -> DiscreteLaplace:
+        try:
+            return DiscreteLaplace(rate, cap)
+        except ParameterError as error:
+            raise ParameterError(f"{what}: {error.what}", where=self.where, do=error.do) from None
+
+    @property
+    def law(self) -> DiscreteLaplace:
+        """Of the noise in the measure, before it is multiplied by a weight."""
+        law = self.total_law or self.count_law
+        if law is None:
+            raise GuaranteeError("a cube without noise", where=self.where, do="declare epsilon")
+        return law
+
+    @cached_property
+    def noisy_rows(self) -> int:
+        """How many cells have noise, about."""
+        return round(self.domain.cells * float(self.law.tail(1)))
+
+    # --- controls ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def controls(self) -> tuple[Known, ...]:
+        return tuple(self._control(control) for control in self.spec.controls)
+
+    def _control(self, control: Control) -> Known:
+        name = f"{self.name}_{control.name}"
+        cells = self._coarser(self.controlled[name], f"tables.{self.name}.controls.{control.name}.by")
+        law = None
+        if control.epsilon is not None:
+            scale = self.unit.records if self.average is not None else self.influence
+            law = self._law(f"controls.{control.name}.epsilon", control.epsilon / scale, control.cap)
+        public = None if control.file is None else self._public(control, cells.coarse)
+        return Known(control, name, cells, law, public)
+
+    def _coarser(self, coarse: Domain, where: str) -> Coarsening:
+        found = coarsening(self.domain, coarse)
+        if found is None:
+            raise SpecError(
+                "is not made of whole cells of the cube",
+                where=where,
+                do=f"name variables of the cube ({', '.join(self.spec.by)}), or coarser levels of them",
+            )
+        return found
+
+    def _public(self, control: Control, domain: Domain) -> Floats:
+        """Public totals, one for each cell; a zero must be written."""
+        path, found = self.base / str(control.file), np.full(domain.cells, np.nan)
+
+        def refused(what: str) -> DomainError:
+            return DomainError(
+                what,
+                where=f"control {control.name}, file {control.file}",
+                do="list every declared cell once, with its codes and its total",
+            )
+
+        for line, cell, text in listed(path, domain, control.value, f"control {control.name}", refused):
+            found[cell] = _number(text)
+            if not isfinite(found[cell]) or not 0 <= found[cell] <= LARGEST_TOTAL:
+                raise refused(f"line {line} has {text[:20]!r}, which is no total: a number of at least 0")
+        if missing := int(np.isnan(found).sum()):
+            first = "/".join(key for a in domain.describe(np.flatnonzero(np.isnan(found))[:1]) for key in a.to_pylist())
+            raise refused(f"has no line for {plural(missing, 'cell')}, {first} the first")
+        return found
+
+    # --- replicates -------------------------------------------------------------------------------------------------
+
+    @property
+    def replicates(self) -> int:
+        """How many numbers of each cell sampling variances are made of: deviations, or one sum of squares."""
+        if self.spec.varied is None:
+            return 0
+        return 1 if self.spec.replicates is None else len(self.spec.replicates.names)
+
+    @cached_property
+    def deviated(self) -> tuple[Coarsening, ...]:
+        """The tables whose deviations are measured: some small ones, or the cube itself."""
+        if self.spec.varied is None:
+            return ()
+        if not self.spec.varied.tables:
+            found = coarsening(self.domain, self.domain)
+            return () if found is None else (found,)
+        return tuple(
+            self._coarser(domain, f"tables.{self.name}, table {i} of sampling variances")
+            for i, domain in enumerate(self.varied, start=1)
+        )
+
+    @property
+    def bound(self) -> int:
+        """The most by which a record's replicate weight may differ from its weight, in steps of the grid; or that its
+        squared weight over the largest weight may be."""
+        if self.spec.replicates is not None:
+            return max(int(self.spec.replicates.bound // self.step), 1)
+        return 0 if self.spec.weights is None else self.spec.weights.largest
+
+    @cached_property
+    def deviation_law(self) -> DiscreteLaplace | None:
+        """One unit moves R deviations in each of the tables, by at most `bound` a record."""
+        if self.spec.varied is None:
+            return None
+        moved = len(self.deviated) * self.replicates * self.bound * self.unit.records
+        return self._law("epsilon of sampling variances", self.spec.varied.epsilon / moved, None)
+
+    # --- strata -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def strata(self) -> Coarsening | None:
+        """Where average weights are observed: everywhere together, if no strata are named."""
+        if self.stratified is None or self.average is None or self.average.weight != "observed":
+            return None
+        return self._coarser(self.stratified, f"tables.{self.name}.weights.noise.average.strata")
+
+    @property
+    def public_average(self) -> int | None:
+        """A public average weight in steps of the grid."""
+        if self.average is None or self.average.weight == "observed":
+            return None
+        return max(round(self.average.weight / self.step), 1)
+
+    @property
+    def largest_worth(self) -> float:
+        """What one unit of the measure's noise is worth at most."""
+        weights = self.spec.weights
+        if self.average is None or weights is None:
+            return float(self.step)
+        return float(weights.max if self.public_average is None else self.public_average * self.step)
+
+    # --- promises ---------------------------------------------------------------------------------------------------
+
+    def promise(self, epsilon: Fraction, law: DiscreteLaplace, shift: int, caveats: tuple[str, ...] = ()) -> Guarantee:
+        """Of numbers that one unit moves by `shift` in all (002, §3.2: δ is the mass beyond the cap)."""
+        delta = Fraction(0)
+        if law.cap is not None:
+            if shift > 2 * law.cap:
+                raise GuaranteeError(
+                    f"the cap {law.cap:,} is so small that one unit, which moves cells by {shift:,}, always shows",
+                    where=self.where,
+                    do="raise the cap, or keep fewer records of a unit",
+                )
+            delta = min(few_digits_above(lambda: law.delta(shift)), Fraction(1))
+        weighted = () if self.spec.weights is None else (wording.WEIGHTS,)
+        return Guarantee(unit=self.unit, epsilon=epsilon, delta=delta, caveats=(*caveats, *weighted))
+
+    def of_control(self, control: Known) -> Guarantee:
+        """What the totals of a control cost."""
+        if control.law is None or control.spec.epsilon is None:
+            exact = (wording.exact(control.spec.by),) if control.public is None else ()
+            return Guarantee(unit=self.unit, epsilon=Fraction(0), caveats=exact)
+        shift = self.unit.records if self.average is not None else self.influence
+        return self.promise(control.spec.epsilon, control.law, shift, self._averaged)
+
+    def shown_with(self, control: Known) -> Guarantee:
+        """What the published table of a control costs: its steps are made of everything."""
+        return self.of_control(control) if self.spec.form == "dense" else self.guarantee
+
+    @property
+    def _averaged(self) -> tuple[str, ...]:
+        """What noise times an average weight leaves open."""
+        if self.average is None:
+            return ()
+        return (wording.AVERAGE,) if self.strata is None else (wording.AVERAGE, wording.OBSERVED)
+
+    @property
+    def of_cube(self) -> Guarantee:
+        """What the perturbed cube costs, before it is calibrated."""
+        found = []
+        if self.count_law is not None and self.spec.epsilon is not None:
+            found.append(self.promise(self.spec.epsilon, self.count_law, self.unit.records, self._averaged))
+        weights = self.spec.weights
+        if self.total_law is not None and weights is not None and weights.epsilon is not None:
+            found.append(self.promise(weights.epsilon, self.total_law, self.influence))
+        return reduce(Guarantee.then, found)
+
+    @property
+    def of_deviations(self) -> Guarantee | None:
+        if self.deviation_law is None or self.spec.varied is None:
+            return None
+        return self.promise(self.spec.varied.epsilon, self.deviation_law, 1)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """Of everything together."""
+        parts = [self.of_cube, *(self.of_control(control) for control in self.controls), self.of_deviations]
+        return reduce(Guarantee.then, (part for part in parts if part is not None))
+
+    def composes(self) -> str:
+        """How the cost comes about, in words."""
+        parts = []
+        if self.spec.epsilon is not None:
+            parts.append(f"counts {written(self.spec.epsilon)}")
+        if self.spec.weights is not None and self.spec.weights.epsilon is not None:
+            parts.append(f"weighted totals {written(self.spec.weights.epsilon)}")
+        parts += [f"control {c.spec.name} {written(c.spec.epsilon)}" for c in self.controls if c.spec.epsilon]
+        if self.spec.varied is not None:
+            parts.append(f"sampling variances {written(self.spec.varied.epsilon)}")
+        total = f"ε = {written(self.guarantee.epsilon)}"
+        return (
+            f"cells are disjoint: parallel; {' + '.join(parts)} = {total}"
+            if len(parts) > 1
+            else (f"cells are disjoint: parallel, {total} for the whole cube")
+        )
+
+    def coarser_levels(self) -> list[tuple[Attribute, int, NDArray[np.int64]]]:
+        """Attributes of the release that group codes of the cube: the attribute, the cube's axis, the group of each
+        code."""
+        found = []
+        for place, fine in enumerate(self.domain.attributes):
+            for coarse in self.levels.values():
+                groups = None if coarse.name == fine.name else fine.within(replace(coarse, hierarchy=""))
+                if groups is not None and coarse.size < fine.size:
+                    found.append((coarse, place, groups))
+        return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text) if "_" not in text else float("nan")
+    except ValueError:
+        return float("nan")

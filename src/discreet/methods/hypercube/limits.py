@@ -1,0 +1,144 @@
+"""What a cube is refused for before anything is spent: too large, without any noise, or controls that cannot be met."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from discreet.errors import DiscreetError, DomainError, GuaranteeError, SpecError
+from discreet.methods.hypercube.control_feasibility import contradictions, disagreements
+from discreet.methods.hypercube.rounding.controlled_rounding import decomposable
+from discreet.post.cubes.variance import MOST_EFFECTS
+
+if TYPE_CHECKING:
+    from discreet.methods.hypercube.design import Design, Known
+
+DENSE_LIMIT = 1 << 34
+HELD_LIMIT = 1 << 28  # cells, or rows of a sparse cube, in memory
+DEVIATIONS_LIMIT = 1 << 28
+NOISE_LIMIT = 10**11  # of all cells together, that whole numbers are made of
+CLOSE = 1e-6  # relative: public totals that differ by less do not contradict each other
+
+
+def check(design: Design) -> None:
+    """Refuse what could not be completed. Only declarations and public files are looked at."""
+    _check_size(design)
+    _check_noise(design)
+    _check_names(design)
+    _ = design.guarantee
+    _check_controls(design)
+    if design.spec.whole:
+        _check_whole(design)
+
+
+def _check_size(design: Design) -> None:
+    cells, dense = design.domain.cells, design.spec.form == "dense"
+    if dense and cells > DENSE_LIMIT:
+        sparse = design.spec.weights is None or design.average is not None
+        raise GuaranteeError(
+            f"{cells:,} cells are too many to visit one by one",
+            where=design.where,
+            do="write `form: sparse`: the same distribution, only non-zero rows are written"
+            if sparse and not design.spec.whole
+            else "leave out variables, or take coarser ones: weighted totals and whole numbers have no sparse form",
+        )
+    rows = cells if dense else design.noisy_rows
+    if design.held and rows > HELD_LIMIT:
+        raise DomainError(
+            f"{rows:,} {'cells' if dense else 'rows of noise'} are more than the {HELD_LIMIT:,} that are calibrated in "
+            "memory",
+            where=design.where,
+            do="publish it without `controls`, `whole` and sampling variances, or with fewer cells",
+        )
+    numbers = max((table.coarse.cells for table in design.deviated), default=0) * design.replicates
+    if numbers > DEVIATIONS_LIMIT:
+        raise DomainError(
+            f"{numbers:,} deviations of replicates are too many",
+            where=f"{design.where}, replicates",
+            do="name small `tables`, through which a variance function is fitted",
+        )
+
+
+def _check_noise(design: Design) -> None:
+    """An epsilon so large that the variance of its noise is 0 in double precision: nothing can be weighed by it."""
+    laws = {"the cube": design.law} if design.controls else {}
+    laws |= {f"control {control.spec.name}": control.law for control in design.controls if control.law is not None}
+    for what, law in laws.items():
+        if law.variance() == 0:
+            raise GuaranteeError(
+                f"the epsilon of {what} leaves no noise at all",
+                where=design.where,
+                do="lower it: at 40 for what one unit can move, not one number in 10^17 has noise",
+            )
+
+
+def _check_names(design: Design) -> None:
+    for domain, names in (
+        (design.domain, design.columns),
+        *((c.cells.coarse, design.control_columns) for c in design.controls),
+    ):
+        if taken := set(names) & set(domain.columns):
+            raise DomainError(
+                f"a published column is called {sorted(taken)[0]!r} already",
+                where=design.where,
+                do="name the attribute differently and point it to the data with `column:`",
+            )
+
+
+def _check_whole(design: Design) -> None:
+    """Rounding that cannot keep its controls, or that would add up noise beyond what is exact."""
+    if (problem := decomposable([c.margin for c in design.controls])) is not None:
+        raise SpecError(
+            f"whole numbers cannot keep these controls: {problem.detail}",
+            where=f"tables.{design.name}.whole",
+            do="leave out a control, or `whole`",
+        )
+    noise = design.law.variance() ** 0.5 * design.largest_worth * design.domain.cells
+    if noise > NOISE_LIMIT:
+        raise SpecError(
+            f"the noise of all cells may add up to {noise:.1e}, and whole numbers take up to {NOISE_LIMIT:.0e}",
+            where=f"tables.{design.name}.whole",
+            do="leave `whole` out, raise epsilon, lower `max`, or take fewer cells",
+        )
+
+
+def _check_controls(design: Design) -> None:
+    """Too many of them, or public totals that cannot be met together. Pairs are compared: three tables may still
+    contradict each other for a cube without negative cells."""
+    if sum(2 ** len(c.margin.axes) for c in design.controls if c.margin.whole) > MOST_EFFECTS:
+        raise SpecError(
+            "controls are of too many variables at once: 16 in one, or fewer in each of several",
+            where=f"tables.{design.name}.controls",
+            do="leave the largest out",
+        )
+    public = [(control, control.public) for control in design.controls if control.public is not None]
+    for control, totals in public:
+        if problems := contradictions([control.margin], [totals], CLOSE):
+            if not totals.any():
+                raise _refused(control, "every total is 0", "check the column of totals, `value`, or leave it out")
+            codes = _codes(control, problems[0].cell, range(len(control.margin.axes)))
+            raise _refused(control, f"{codes}: {problems[0].detail}", "correct the total")
+    for (a, first), (b, second) in combinations(public, 2):
+        if problems := disagreements([a.margin, b.margin], [first, second], CLOSE):
+            shared = {axis.place for axis in a.margin.axes} & {axis.place for axis in b.margin.axes}
+            places = [i for i, axis in enumerate(a.margin.axes) if axis.place in shared]
+            at = f"where {_codes(a, problems[0].cell, places)}, " if places else ""
+            raise _refused(
+                a,
+                f"contradicts control {b.spec.name}, file {b.spec.file}: {at}{problems[0].detail}",
+                "make the totals of both agree (of one year, one population, unrounded), or leave one of them out",
+            )
+
+
+def _codes(control: Known, cell: int, places: list[int] | range) -> str:
+    """Where a cell of a control is, in the words of its file."""
+    domain = control.cells.coarse
+    keys = dict(zip(domain.columns, (found.to_pylist()[0] for found in domain.describe(np.array([cell]))), strict=True))
+    names = [column for i in places for column in domain.attributes[i].columns]
+    return ", ".join(f"{name} is {keys[name]}" for name in names) or "in all"
+
+
+def _refused(control: Known, what: str, do: str) -> DiscreetError:
+    return DomainError(what, where=f"control {control.spec.name}, file {control.spec.file}", do=do)

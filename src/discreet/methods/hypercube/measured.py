@@ -1,0 +1,132 @@
+"""What was drawn for a cube, read back: the perturbed cube, its controls, and the deviations of replicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+
+import numpy as np
+
+from discreet.domain import Numbers
+from discreet.errors import PublishError
+from discreet.methods.cells import Int64s
+from discreet.methods.hypercube.calibration import Controlled
+from discreet.methods.hypercube.design import Design, Known
+from discreet.methods.hypercube.kernel import worth
+from discreet.methods.writing import Parts
+from discreet.post.cubes.margins import Floats
+from discreet.post.cubes.variance import Known as KnownVariance
+from discreet.post.cubes.variance import Perturbation
+from discreet.privacy.protected import Protected
+from discreet.publish.parquet import table_of
+from discreet.publish.place import Place
+
+
+@dataclass
+class Measured:
+    """What was drawn, by whom it was written; and what is known besides."""
+
+    cube: Protected[Parts] | None = None
+    exact: dict[str, Floats] = field(default_factory=dict)  # controls without noise
+    noisy: dict[str, Protected[Parts]] = field(default_factory=dict)
+    deviations: list[Protected[Parts]] = field(default_factory=list)
+    averages: Int64s | None = None  # weights by stratum, in steps of the grid
+    overall: Int64s | None = None
+
+
+@dataclass(frozen=True)
+class Held:
+    """The perturbed cube in memory: its numbers in steps of the grid."""
+
+    cells: Numbers | None
+    columns: dict[str, Int64s]
+
+
+@dataclass(frozen=True)
+class Read:
+    """Measured numbers in their own unit, and the variance of their noise."""
+
+    design: Design
+    place: Place
+    measured: Measured
+
+    @property
+    def worth(self) -> float:
+        """What one unit of the measure's noise is worth: a step of the grid, or an average weight."""
+        step, overall = float(self.design.step), self.measured.overall
+        return step if overall is None else step * float(overall[0])
+
+    @property
+    def largest_worth(self) -> float:
+        """In the stratum with the largest average weight: what is said of the noise holds everywhere."""
+        averages = self.measured.averages
+        return self.worth if averages is None else float(self.design.step) * float(averages.max())
+
+    @property
+    def variance(self) -> float:
+        """Of the noise in a cell."""
+        return self.design.law.variance() * self.largest_worth**2
+
+    @property
+    def fourth(self) -> float:
+        """Its fourth cumulant."""
+        return self.design.law.fourth_cumulant() * self.largest_worth**4
+
+    def variance_of(self, control: Known) -> float:
+        """Of the noise in each total of a control."""
+        return 0.0 if control.law is None else control.law.variance() * self.worth**2
+
+    @property
+    def perturbation(self) -> Perturbation:
+        """Of any query. Controls by groups of codes only lower it further."""
+        return Perturbation(self.design.domain.shape, self.variance, tuple(self._known()))
+
+    def _known(self) -> Iterator[KnownVariance]:
+        for control in self.design.controls:
+            if control.margin.whole:
+                yield KnownVariance(tuple(axis.place for axis in control.margin.axes), self.variance_of(control))
+
+    @cached_property
+    def held(self) -> Held:
+        """The perturbed cube."""
+        columns = {} if self.measured.cube is None else self._numbers(self.measured.cube)
+        return Held(columns.pop("cell", None), columns)
+
+    @cached_property
+    def controls(self) -> dict[str, Controlled]:
+        """By the name of their table."""
+        return {c.name: Controlled(c.margin, self._totals(c), self.variance_of(c)) for c in self.design.controls}
+
+    def _totals(self, control: Known) -> Floats:
+        if control.public is not None:
+            return control.public
+        if control.law is None:
+            return self.measured.exact[control.name]
+        return worth(self._numbers(self.measured.noisy[control.name])[self.design.spec.measure], self.design.step)
+
+    @cached_property
+    def deviations(self) -> list[Floats]:
+        """Of each table: (cells, R)."""
+        units = [self._numbers(parts)["deviation"] for parts in self.measured.deviations]
+        return [worth(found, self.design.step).reshape(-1, self.design.replicates) for found in units]
+
+    @property
+    def deviation_noise(self) -> tuple[float, float]:
+        """Variance and fourth cumulant of the noise in one deviation."""
+        law, step = self.design.deviation_law, float(self.design.step)
+        return (0.0, 0.0) if law is None else (law.variance() * step**2, law.fourth_cumulant() * step**4)
+
+    def _numbers(self, parts: Protected[Parts]) -> dict[str, Int64s]:
+        """What workers wrote, in order. The files are removed: nothing else is made of them."""
+        found: dict[str, list[Int64s]] = {}
+        for name in sorted(parts.value.files):
+            content = self.place.read(name)
+            if sha256(content).hexdigest() != parts.value.files[name]:  # others may write to an object store
+                raise PublishError("is not what was written", where=name, do="complete it with `discreet resume`")
+            table = table_of(content)
+            for column in table.column_names:
+                found.setdefault(column, []).append(table.column(column).to_numpy())
+            self.place.remove(name)
+        return {column: np.concatenate(pieces) for column, pieces in found.items()}

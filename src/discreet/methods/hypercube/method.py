@@ -1,0 +1,309 @@
+"""The bottom-up cube: perturb the full cross-tabulation once, calibrate it, answer every query from it (002).
+
+Noise is added to every cell of the cube, occupied or not, and with an epsilon of their own to control totals. All else
+is made of those protected numbers, at no cost: the calibrated cube adds up in every direction, so that whatever is
+asked of it, the same set of cells has the same value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from discreet.domain import Coarsening, Domain
+from discreet.engine import Engine
+from discreet.engine.derived_values import Binned, Observed
+from discreet.engine.fingerprint import Bound
+from discreet.engine.observations import Observations
+from discreet.engine.spans import CELL, Kernel, Progress, Span, Spans, quiet
+from discreet.engine.tabulate import Rows, count_cells
+from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
+from discreet.methods.bound import read_bound
+from discreet.methods.cells import Int64s
+from discreet.methods.description import Measurement, Published
+from discreet.methods.hypercube import published as described
+from discreet.methods.hypercube.design import Design, Known
+from discreet.methods.hypercube.kernel import CubeKernel, DeviationKernel, MarginKernel, Noise, ShownKernel, worth
+from discreet.methods.hypercube.measured import Measured, Read
+from discreet.methods.hypercube.spec import Hypercube
+from discreet.methods.hypercube.tables import CubeTables
+from discreet.methods.protocol import Grain
+from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
+from discreet.noise.key import public_stream
+from discreet.post.cubes.margins import Floats
+from discreet.privacy.confidential import Confidential
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.protected import Protected
+from discreet.privacy.reservation import Reservation
+from discreet.publish.lehd.sidecars import Sidecars
+from discreet.publish.tables import stem
+from discreet.spec import Release
+
+if TYPE_CHECKING:
+    import ibis
+
+PART = 1 << 22  # numbers in a file
+
+
+@dataclass(frozen=True)
+class HypercubeMethod:
+    """One cube, its controls, and the model that says how wrong a query is."""
+
+    design: Design
+
+    @classmethod
+    def of(cls, release: Release, table: Hypercube) -> HypercubeMethod:
+        return cls(Design.of(release, table))
+
+    @property
+    def name(self) -> str:
+        return self.design.name
+
+    @property
+    def grain(self) -> Grain:
+        return "records" if self.design.spec.weights is None else "observations"
+
+    @property
+    def domains(self) -> tuple[Domain, ...]:
+        return (self.design.domain,)
+
+    @property
+    def binned(self) -> tuple[Binned, ...]:
+        return ()
+
+    @cached_property
+    def observed(self) -> tuple[Observed, ...]:
+        weights, replicates = self.design.spec.weights, self.design.spec.replicates
+        if weights is None:
+            return ()
+        most = float(weights.max)
+        weight = Weighed(weights.column, weights.column, 0.0, most, weights.above, grid=weights.grid)
+        further = [] if replicates is None else replicates.names
+        return weight, *(Replicate(name, name, 0.0, most, weight=weights.column) for name in further)
+
+    @property
+    def margins(self) -> tuple[Coarsening, ...]:
+        """The tables that are added up beside the cube: controls that are not public, deviations, strata."""
+        design = self.design
+        deviated = () if self._deviates_itself else design.deviated
+        strata = () if design.strata is None else (design.strata,)
+        return (*(c.cells for c in self._tabulated), *deviated, *strata)
+
+    @property
+    def _tabulated(self) -> tuple[Known, ...]:
+        return tuple(control for control in self.design.controls if control.public is None)
+
+    @property
+    def spans(self) -> tuple[Spans, ...]:
+        design = self.design
+        found = [Spans(design.domain.cells, self._cells_for(PART))]
+        found += [Spans(control.cells.coarse.cells, PART) for control in self._tabulated]
+        found += [Spans(t.coarse.cells, max(PART // design.replicates, 1)) for t in design.deviated]
+        return (*found, *([] if design.strata is None else [Spans(design.strata.coarse.cells, PART)]))
+
+    def _cells_for(self, rows: int) -> int:
+        """As many cells as give about this many rows: in the sparse form most give none."""
+        share = float(self.design.law.tail(1)) if self.design.spec.form == "sparse" else 1.0
+        cells = self.design.domain.cells
+        return cells or 1 if share * cells <= rows else int(rows / share)
+
+    def guarantee(self) -> Guarantee:
+        return self.design.guarantee
+
+    def published(self) -> list[Published]:
+        return described.published(self.design, len(self.spans[0]))
+
+    def layouts(self, simulated: bool) -> dict[str, str]:
+        return {f"{stem(self.name, simulated)}.model.json": described.MODEL}
+
+    def sidecars(self) -> Sidecars:
+        return Sidecars()
+
+    def outlook(self) -> dict[str, tuple[str, ...]]:
+        return described.outlook(self.design)
+
+    def measurements(self) -> list[Measurement]:
+        return []
+
+    # --- from records to what noise is added to ---------------------------------------------------------------------
+
+    def tabulate(self, engine: Engine, rows: Any) -> list[Confidential[ibis.Table]]:
+        self._rehearse()
+        exact = self.exact(engine, rows)
+        numbers = tuple(name for name in exact.columns if name != CELL)
+        deviations = [name for name in numbers if name.startswith("d")]
+        both = ["n", "w"] if self.design.average is not None else ["n" if self.design.spec.weights is None else "w"]
+        wanted = [both for _ in self._tabulated]
+        beside = [exact.select(CELL, *deviations)] if self._deviates_itself else []
+        wanted += [] if self._deviates_itself else [deviations for _ in self.design.deviated]
+        wanted += [] if self.design.strata is None else [["n", "w"]]
+        small = self._added_up(engine, exact, numbers, wanted)
+        place = len(self._tabulated)
+        found = [exact.select(CELL, *self._noise(None).reads), *small[:place], *beside, *small[place:]]
+        return [Confidential(table) for table in found]
+
+    @property
+    def _deviates_itself(self) -> bool:
+        """Whether deviations of the cube itself are measured."""
+        return self.design.spec.replicates is not None and not self.design.spec.replicates.tables
+
+    def _added_up(
+        self, engine: Engine, exact: ibis.Table, numbers: tuple[str, ...], wanted: list[list[str]]
+    ) -> list[ibis.Table]:
+        """The tables beside the cube, all in one pass over its occupied cells."""
+        if not wanted:
+            return []
+        pieces = engine.map(exact.select(CELL, *numbers), self.spans[0], MarginKernel(self.margins, numbers))
+        sums, found = engine.store(pieces), []
+        for place, names in enumerate(wanted):
+            mine = sums.filter(sums["margin"] == place)
+            added = mine.group_by(CELL).aggregate(**{name: mine[name].sum().cast("int64") for name in names})
+            found.append(engine.store(added))
+        return found
+
+    def exact(self, engine: Engine, rows: Rows | Observations) -> ibis.Table:
+        """The occupied cells: `cell`, `n`, and with weights `w` and the deviations of replicates."""
+        if isinstance(rows, Rows):
+            return count_cells(engine, rows, self.design.domain)
+        weights = self.design.spec.weights
+        largest = 1 if weights is None else weights.largest
+        grid = Grid(self.design.step, largest, self.design.bound, squared=self.design.spec.squares is not None)
+        return weigh_cells(engine, rows, self.design.domain, self.observed, grid)
+
+    def _rehearse(self) -> None:
+        """Protect nothing once, with noise that anybody may know: what cannot be drawn must show before anything is
+        spent."""
+        ones = np.ones(1 if self.design.strata is None else self.design.strata.coarse.cells, np.int64)
+        kernels: list[Kernel] = [CubeKernel(self.name, self._noise(ones), self.design.spec.form)]
+        kernels += [self._control_kernel(control, ones[:1]) for control in self._tabulated if control.law is not None]
+        if (law := self.design.deviation_law) is not None:
+            kernels.append(DeviationKernel(self.name, law, self.design.replicates))
+        for kernel in kernels:
+            for _ in kernel(Span(0, 0, 1), iter(()), public_stream("hypercube", "rehearsal")):
+                pass
+
+    def _noise(self, averages: Int64s | None) -> Noise:
+        design = self.design
+        if design.average is None:
+            return Noise(design.domain.cells, design.count_law, design.total_law)
+        given = np.ones(1, np.int64) if averages is None else averages
+        return Noise(design.domain.cells, design.count_law, None, given, design.strata)
+
+    def _control_kernel(self, control: Known, average: Int64s | None) -> CubeKernel:
+        cells = control.cells.coarse.cells
+        if self.design.spec.weights is None:
+            return CubeKernel(control.name, Noise(cells, control.law))
+        if self.design.average is None:
+            return CubeKernel(control.name, Noise(cells, None, control.law))
+        return CubeKernel(control.name, Noise(cells, control.law, None, average))
+
+    # --- the wall ---------------------------------------------------------------------------------------------------
+
+    def protect(
+        self,
+        engine: Engine,
+        cells: list[Confidential[Bound]],
+        reservation: Reservation,
+        places: Places,
+        progress: Progress,
+    ) -> Made:
+        design = self.design
+        bound = [found.open_inside() for found in cells]
+        cube, controls = bound[0], dict(zip((c.name for c in self._tabulated), bound[1:], strict=False))
+        deviated = bound[1 + len(controls) : 1 + len(controls) + len(design.deviated)]
+        averages, overall = self._averages(engine, bound[-1] if design.strata is not None else None)
+        kernel = CubeKernel(self.name, self._noise(averages), design.spec.form)
+        writing = _Writing(engine, reservation, places, progress)
+        measured = Measured(averages=averages, overall=overall)
+        for control in self._tabulated:
+            if control.law is None:
+                measured.exact[control.name] = self._exact_totals(engine, controls[control.name], control)
+            else:
+                shaped = self._control_kernel(control, overall)
+                parts = writing.aside(
+                    controls[control.name], shaped, control.name, "hypercube/control", design.of_control(control)
+                )
+                measured.noisy[control.name] = parts
+        for number, table in enumerate(deviated):
+            if design.deviation_law is not None and design.of_deviations is not None:
+                shaped_ = DeviationKernel(self.name, design.deviation_law, design.replicates)
+                name = f"{self.name}~deviations{number}"  # no table can be called so
+                measured.deviations.append(
+                    writing.aside(table, shaped_, name, "hypercube/deviations", design.of_deviations)
+                )
+        tables = CubeTables(Read(design, places.measured, measured), reservation, places.published)
+        if design.held:
+            measured.cube = writing.aside(
+                cube, kernel, self.name, f"hypercube/{design.spec.form}", design.of_cube, progress
+            )
+            return Made(tables.make(len(self.spans[0])), {})
+        shown = write_parts(
+            engine,
+            cube,
+            ShownKernel(kernel, design.domain, design.step),
+            reservation,
+            name=self.name,
+            purpose=f"hypercube/{design.spec.form}",
+            guarantee=design.of_cube,
+            place=places.published,
+            progress=progress,
+            kinds=design.kinds,
+        )
+        return Made(shown.value.files | tables.beside(), {})
+
+    def _averages(self, engine: Engine, strata: Bound | None) -> tuple[Int64s | None, Int64s | None]:
+        """The average weights by stratum, and in all, in steps of the grid. A stratum without records takes that of
+        all; without any records it is the largest weight."""
+        design = self.design
+        if design.average is None or design.spec.weights is None:
+            return None, None
+        if strata is None:
+            public = np.array([design.public_average], np.int64)
+            return public, public
+        n, w = read_bound(engine, strata, ("n", "w"), "average weights")
+        largest = design.spec.weights.largest
+        overall = largest if not n.sum() else max(round(int(w.sum()) / int(n.sum())), 1)
+        found = [max(round(int(b) / int(a)), 1) if a else overall for a, b in zip(n, w, strict=True)]
+        return np.array(found, np.int64), np.array([overall], np.int64)
+
+    def _exact_totals(self, engine: Engine, bound: Bound, control: Known) -> Floats:
+        """A control that is published as it is, which no guarantee covers."""
+        names = bound.table.columns[1:]
+        found = read_bound(engine, bound, names, f"control {control.spec.name}")
+        return worth(found[-1], self.design.step)
+
+
+@dataclass(frozen=True)
+class _Writing:
+    """Protected numbers that more is made of: written aside by whoever draws them."""
+
+    engine: Engine
+    reservation: Reservation
+    places: Places
+    progress: Progress
+
+    def aside(
+        self,
+        bound: Bound,
+        kernel: Kernel,
+        name: str,
+        purpose: str,
+        guarantee: Guarantee,
+        progress: Progress = quiet,
+    ) -> Protected[Parts]:
+        return write_parts(
+            self.engine,
+            bound,
+            kernel,
+            self.reservation,
+            name=measured_name(name),
+            purpose=purpose,
+            guarantee=guarantee,
+            place=self.places.measured,
+            progress=progress,
+            kinds=("parquet",),
+            packed=True,
+        )

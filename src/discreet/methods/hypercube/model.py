@@ -1,0 +1,154 @@
+"""The model of a cube, as it is published beside it: what a query needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from discreet.methods.hypercube.calibration import Calibrated, Raked
+from discreet.methods.hypercube.design import Design, Known
+from discreet.methods.hypercube.measured import Read
+from discreet.post.cubes.margins import Floats, Margin, Problem
+from discreet.post.cubes.model import (
+    AxisModel,
+    CalibrationModel,
+    ControlModel,
+    CubeModel,
+    LevelModel,
+    NoiseModel,
+    RakedModel,
+    SamplingModel,
+    WholeModel,
+)
+from discreet.post.cubes.sampling import fit_gvf, replicate_noise, replicate_variance, tail
+
+NAMED = 20  # problems that are told
+
+
+def cube_model(
+    read: Read,
+    simulated: bool,
+    found: Calibrated | None,
+    raked: Sequence[Raked],
+    unkept: Sequence[Problem] | None,
+    sampling: SamplingModel | None,
+) -> CubeModel:
+    """Everything about the cube but its cells."""
+    design = read.design
+    axes = tuple(AxisModel(name=a.name, columns=a.columns, codes=a.published) for a in design.domain.attributes)
+    levels = tuple(
+        LevelModel(name=a.name, columns=a.columns, codes=a.published, axis=place, groups=tuple(groups.tolist()))
+        for a, place, groups in design.coarser_levels()
+    )
+    return CubeModel(
+        cube=design.name,
+        simulation=simulated,
+        form=design.spec.form,
+        measure=design.spec.measure,
+        estimate="calibrated" if design.adjusted else design.spec.measure,
+        axes=axes,
+        levels=levels,
+        variance=read.variance,
+        fourth=read.fourth,
+        unit=read.largest_worth,
+        counts=_counts(design),
+        controls=tuple(_control(read, control) for control in design.controls),
+        calibration=None if found is None else _calibration(design, found, raked),
+        whole=None if unkept is None else WholeModel(problems=_told(unkept)),
+        sampling=sampling,
+    )
+
+
+def _control(read: Read, control: Known) -> ControlModel:
+    margin = control.margin
+    return ControlModel(
+        name=control.name,
+        by=tuple(control.spec.by),
+        kind=control.kind,
+        axes=tuple(axis.place for axis in margin.axes) if margin.whole else None,
+        variance=read.variance_of(control),
+    )
+
+
+def _counts(design: Design) -> NoiseModel | None:
+    law = design.count_law
+    if law is None or design.spec.measure == "count":
+        return None
+    return NoiseModel(variance=law.variance(), fourth=law.fourth_cumulant())
+
+
+def _told(problems: Sequence[Problem]) -> tuple[str, ...]:
+    return tuple(f"{p.margin}, cell {p.cell}: {p.kind}, {p.detail}" for p in problems[:NAMED])
+
+
+def _calibration(design: Design, found: Calibrated, raked: Sequence[Raked]) -> CalibrationModel:
+    return CalibrationModel(
+        asked=design.spec.calibration.by,
+        done="rake" if found.raked else "regression",
+        converged=found.converged,
+        cycles=found.cycles,
+        largest_gap=found.largest_gap,
+        problems=_told(found.problems),
+        raked=tuple(RakedModel(times=r.times, share=r.share) for r in raked),
+    )
+
+
+def fitted(read: Read, sums: Callable[[Margin], Floats]) -> SamplingModel | None:
+    """The variance function through the protected cells of some small tables; None if they tell nothing."""
+    columns = []
+    for coarse, numbers in zip(read.design.deviated, read.deviations, strict=True):
+        margin = Margin.of(coarse, "sampling variances")
+        sizes = _sizes(margin)
+        moved = np.maximum(read.perturbation.of(sizes), 0.0)
+        fourth = tail(moved, None if read.design.controls else read.fourth * sizes.prod(axis=1))
+        columns.append((sums(margin), moved, fourth, _variances(read, numbers)))
+    x, moved, fourth, v = (np.concatenate(column) for column in zip(*columns, strict=True))
+    fit = fit_gvf(x, v, noise_of_estimates=moved, spread_of_variances=_spread(read), fourth_of_estimates=fourth)
+    if fit.basis == "nothing":
+        return None
+    return SamplingModel(
+        kind="gvf",
+        a=fit.a,
+        b=fit.b,
+        a_error=fit.a_error,
+        b_error=fit.b_error,
+        basis=fit.basis,
+        cells=fit.cells,
+    )
+
+
+def _variances(read: Read, numbers: Floats) -> Floats:
+    """The sampling variance of each cell, unbiased."""
+    replicates = read.design.spec.replicates
+    if replicates is not None:
+        return replicate_variance(numbers, factor=float(replicates.factor), noise=read.deviation_noise[0])
+    return numbers[:, 0] * _scale(read)
+
+
+def _scale(read: Read) -> float:
+    """What one step of the measured Σ w²/max is worth."""
+    squares, weights = read.design.spec.squares, read.design.spec.weights
+    return 0.0 if squares is None or weights is None else float(squares.effect * weights.max)
+
+
+def _spread(read: Read) -> Callable[[Floats], Floats]:
+    """The variance of the noise in those, where the sampling variance is so large."""
+    replicates, (noise, fourth) = read.design.spec.replicates, read.deviation_noise
+
+    def spread(variances: Floats) -> Floats:
+        if replicates is None:
+            return np.full(len(variances), _scale(read) ** 2 * noise)
+        factor = float(replicates.factor)
+        return replicate_noise(variances, replicates=read.design.replicates, factor=factor, noise=noise, fourth=fourth)
+
+    return spread
+
+
+def _sizes(margin: Margin) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """How many codes of each of the cube's axes a cell of a margin is made of."""
+    sizes = np.tile(np.array(margin.shape, np.int64), (margin.cells, 1))
+    children = [np.bincount(axis.groups, minlength=axis.size) for axis in margin.axes]
+    for axis, grid in zip(margin.axes, np.meshgrid(*children, indexing="ij"), strict=True):
+        sizes[:, axis.place] = grid.reshape(-1)
+    return sizes

@@ -1,0 +1,203 @@
+"""How cubes are described, before and beside what is published."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from discreet.formatting import plural
+from discreet.methods.description import Column, ExpectedError, Published, code_columns
+from discreet.methods.hypercube import wording
+from discreet.methods.hypercube.design import Design, Known
+from discreet.methods.hypercube.spec import Rake
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.cubes.variance import Known as KnownVariance
+from discreet.post.cubes.variance import reduction
+from discreet.privacy.exact import written
+from discreet.privacy.guarantee import Guarantee
+
+MODEL = "what a query needs: axes and coarser levels, noise, controls, calibration, where sampling errors come from"
+LEVEL = Fraction(9, 10)
+SHOWN = 4  # dimensions whose errors are told beforehand
+
+
+def published(design: Design, parts: int) -> list[Published]:
+    """The cube, its controls, and the deviations of its replicates."""
+    cube = Published(
+        name=design.name,
+        by=tuple(design.spec.by),
+        domain=design.domain,
+        guarantee=design.guarantee if design.held else design.of_cube,
+        composes=design.composes(),
+        noise=noise(design),
+        error=_error(design),
+        columns=tuple(columns(design)),
+        about=_about(design),
+        form=design.spec.form,
+        parts=parts,
+        kinds=design.kinds,
+    )
+    tables = [cube, *(_control(design, control) for control in design.controls)]
+    promise = design.of_deviations
+    if promise is not None and design.spec.replicates is not None and not design.spec.replicates.tables:
+        tables.append(_deviations(design, promise))
+    return tables
+
+
+def _control(design: Design, control: Known) -> Published:
+    by = ", ".join(control.spec.by)
+    what = {
+        "measured": f"Control totals by {by}, measured with noise of their own.",
+        "exact": f"Control totals by {by}: those of the records, without noise. The caveats say what that reveals.",
+        "public": f"Control totals by {by} from a public file: {control.spec.provenance}.",
+    }[control.kind]
+    law = control.law
+    column = Column("total", "number", f"{_unit(design)}; {'plus noise' if law is not None else 'without noise'}")
+    about_step = "what calibration adds to every cell of the cube in this total, those without a row included"
+    step = (Column("step", "number", about_step),) if "step" in design.control_columns else ()
+    return Published(
+        name=control.name,
+        by=tuple(control.spec.by),
+        domain=control.cells.coarse,
+        guarantee=design.shown_with(control),
+        composes="",
+        noise="" if law is None else _law(law, design),
+        error=None,
+        columns=(*code_columns(control.cells.coarse), column, *step),
+        about=what,
+        part_of=design.name,
+        unpaid={"measured": "", "exact": "no epsilon: not protected", "public": "public, no cost"}[control.kind],
+        kinds=design.kinds,
+    )
+
+
+def _deviations(design: Design, promise: Guarantee) -> Published:
+    replicates = design.spec.replicates
+    names = [] if replicates is None else replicates.names
+    own = [
+        Column(f"d{i}", "number", f"{name} less the weight, added up, plus noise") for i, name in enumerate(names, 1)
+    ]
+    return Published(
+        name=f"{design.name}_replicates",
+        by=tuple(design.spec.by),
+        domain=design.domain,
+        guarantee=promise,
+        composes="",
+        noise="" if design.deviation_law is None else _law(design.deviation_law, design),
+        error=None,
+        columns=(*code_columns(design.domain), *own),
+        about="Deviations of replicates from the total, of which sampling variances are made; the model says how.",
+        part_of=design.name,
+        kinds=design.kinds,
+    )
+
+
+def _unit(design: Design) -> str:
+    return "protected count of records" if design.spec.weights is None else "protected sum of weights"
+
+
+def _law(law: DiscreteLaplace, design: Design, step: Fraction | None = None) -> str:
+    unit = design.step if step is None else step
+    cap = "" if law.cap is None else f", |k| ≤ {law.cap:,}"
+    each = "" if unit == 1 else f", in steps of {written(unit)}"
+    return f"two-sided geometric, P(k) ∝ exp(−{written(law.rate)}·|k|){cap}{each}"
+
+
+def noise(design: Design) -> str:
+    """The mechanism, in words and symbols."""
+    parts = []
+    if design.count_law is not None:
+        parts.append(f"counts: {_law(design.count_law, design, Fraction(1))}")
+    if design.total_law is not None:
+        parts.append(f"totals: {_law(design.total_law, design)}")
+    if design.average is not None:
+        parts.append("totals: the noise of the count times an average weight")
+    if design.spec.form == "sparse":
+        parts.append(
+            f"exact sparse form: a cell without a row has 0, about {plural(design.noisy_rows, 'row')} are noise alone"
+        )
+    return "; ".join(parts)
+
+
+def _error(design: Design) -> ExpectedError | None:
+    """Of a count, as far as noise makes it, before calibration."""
+    if design.count_law is None or design.spec.measure != "count":
+        return None
+    law = design.count_law
+    return ExpectedError(law.margin(LEVEL), law.variance() ** 0.5, law.mean_abs())
+
+
+def _about(design: Design) -> str:
+    told = ["Every table is a sum of its cells: the same cells have the same value in all of them."]
+    weights = design.spec.weights
+    if weights is not None:
+        told.append(wording.rule(weights.column, written(weights.max), written(weights.grid), weights.above) + ".")
+    if design.controls:
+        names = ", ".join(control.name for control in design.controls)
+        rule = design.spec.calibration
+        by = "least squares" if not isinstance(rule, Rake) else f"raking (tolerance {written(rule.tolerance)})"
+        told.append(f"Calibrated to {names} by {by}." + (f" {wording.FALLBACK}" if isinstance(rule, Rake) else ""))
+    return " ".join(told)
+
+
+def columns(design: Design) -> list[Column]:
+    """The published columns, and what each promises."""
+    cost = design.of_cube
+    within = f"δ = {written(cost.delta)}" if cost.delta else "δ = 0"
+    meaning = {
+        "count": "protected number of records used, plus noise; may be negative",
+        "total": "protected sum of the records' weights, plus noise; may be negative"
+        if design.average is None
+        else "sum of the records' weights plus the noise of the count times an average weight: no guarantee holds for "
+        "it, see the caveats",
+        "calibrated": f"`{design.spec.measure}` calibrated to the controls; may be negative",
+        "whole": f"`{'calibrated' if design.controls else design.spec.measure}` as whole numbers of at least 0 that "
+        "keep the controls, rounded, as far as the model does not name exceptions; small cells are biased upwards and, "
+        "since sums are kept, large ones and tables that are no controls downwards: queries do not use it",
+    }
+    kinds = {"count": "integer", "whole": "integer"}
+    found = code_columns(design.domain)
+    for name in design.columns:
+        said = f" (the perturbed cube costs ε = {written(cost.epsilon)}, {within})" if name == "count" else ""
+        found.append(Column(name, kinds.get(name, "number"), meaning[name] + said))
+    return found
+
+
+def outlook(design: Design) -> dict[str, tuple[str, ...]]:
+    """Errors of tables of the cube by their number of variables, known before anything is spent."""
+    lines = []
+    cost = design.of_cube
+    if cost.delta:
+        lines.append(f"the noise is capped: δ = {written(cost.delta)}")
+    if design.average is None:
+        lines += _expected(design)
+    else:
+        lines.append("errors of totals depend on the average weight")
+    if design.spec.varied is None and design.spec.weights is not None:
+        lines.append("standard errors will speak of the noise alone: neither `replicates` nor `squares` are declared")
+    return {design.name: tuple(lines)}
+
+
+def _expected(design: Design) -> list[str]:
+    step = float(design.step)
+    shape, variance = design.domain.shape, design.law.variance() * step**2
+    known = tuple(
+        KnownVariance(
+            tuple(axis.place for axis in control.margin.axes),
+            0.0 if control.law is None else control.law.variance() * step**2,
+        )
+        for control in design.controls
+        if control.margin.whole
+    )
+    found = []
+    for dimension in range(1, min(len(shape), SHOWN) + 1):
+        cells = reduction(shape, variance, known, dimension)
+        better = f", calibrated {_size(cells.after**0.5)}" if known else ""
+        found.append(
+            f"tables of {plural(dimension, 'variable')}: standard deviation of noise {_size(cells.before**0.5)}{better}"
+        )
+    return found
+
+
+def _size(value: float) -> str:
+    """Three digits, however large."""
+    return f"{value:.3g}" if value < 1000 else f"{float(f'{value:.3g}'):,.0f}"

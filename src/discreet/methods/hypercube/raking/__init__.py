@@ -1,0 +1,1 @@
+"""Iterative proportional fitting of non-negative cells to their margins."""

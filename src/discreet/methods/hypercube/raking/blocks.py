@@ -1,0 +1,193 @@
+"""Margins in blocks, each raked in one small table of the cube, and where the cube's cells lie in it. Why: rake.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain import Numbers
+from discreet.errors import ParameterError
+from discreet.methods.hypercube.raking.kernel import ANY, ONE, RUN
+from discreet.post.cubes.margins import Margin
+
+Places = NDArray[np.uint32]
+Groups = tuple[Numbers, int]  # the group of each code of an axis, and how many groups there are
+Groupings = dict[int, Groups]  # by axis of the cube, ascending
+Part = tuple[list[Margin], Groupings]
+
+SMALL, SHARE = 1 << 16, 32  # a block's table has at most so many cells, and at most 1/32 of the cube's
+LEAST = 64  # but may have so many
+ROW = (16, 4096)  # cells of a row: enough to forget what a row costs, few enough to stay in the nearest cache
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Margins that follow one another, and the table of the cube in which they are raked."""
+
+    size: int  # of the table, which has rows of its own:
+    width: int  # its cells by the axes within a row of the cube
+    rows: Places  # the table's row of each row of the cube
+    steps: Places  # and the place in it of each of the row's cells
+    kind: int  # whether these places are all 0, or 0, 1, 2, …, or anything
+    parents: Places  # (margins, size): the cell of each margin that a cell of the table belongs to
+    starts: Places  # where the margins begin in one list of all their cells
+    begins: int  # where that list begins in that of all blocks
+
+    @property
+    def targets(self) -> slice:
+        """Its margins' cells among those of all."""
+        return slice(self.begins, self.begins + int(self.starts[-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How to rake cubes of one shape to these margins."""
+
+    margins: tuple[Margin, ...]
+    cells: int  # of the cube; those not zero if it is sparse
+    rows: int  # in which they are taken
+    blocks: tuple[Block, ...]
+
+    @classmethod
+    def dense(cls, margins: tuple[Margin, ...]) -> Plan:
+        """For all cells of a cube."""
+        shape = _shape(margins)
+        parts = list(_parts(margins, prod(shape)))
+        cut = _cut(shape, [groups for _, groups in parts])
+
+        def places(groups: Groupings) -> tuple[Places, Places]:
+            shares = _shares(shape, groups, cut)
+            return _spread(shares[:cut]), _spread(shares[cut:])
+
+        return cls(margins, prod(shape), prod(shape[:cut]), tuple(_blocks(parts, cut, places)))
+
+    @classmethod
+    def sparse(cls, margins: tuple[Margin, ...], cells: Numbers) -> Plan:
+        """For these cells of a cube: one row, with a step of four bytes a cell and block."""
+        shape = _shape(margins)
+        if cells.ndim != 1 or cells.dtype != np.int64:
+            raise ParameterError("no list of int64 cell numbers", where="cells", do="number the cells of the cube")
+        if len(cells) and not (cells[0] >= 0 and cells[-1] < prod(shape) and (np.diff(cells) > 0).all()):
+            raise ParameterError("cells out of order or outside the cube", where="cells", do="number them, ascending")
+        parts = list(_parts(margins, len(cells)))
+
+        def places(groups: Groupings) -> tuple[Places, Places]:
+            found = np.zeros(len(cells), np.uint32)
+            for place, share in enumerate(_shares(shape, groups, 0)):
+                if share.any():
+                    found += share[cells // prod(shape[place + 1 :]) % shape[place]]
+            return np.zeros(1, np.uint32), found
+
+        return cls(margins, len(cells), 1, tuple(_blocks(parts, 0, places)))
+
+
+def _shape(margins: tuple[Margin, ...]) -> tuple[int, ...]:
+    if not margins:
+        raise ParameterError("no margins", where="margins", do="give one at least")
+    shape = margins[0].shape
+    if not all(shape):
+        raise ParameterError("an axis without codes", where="margins", do="leave it out")
+    if any(margin.shape != shape for margin in margins):
+        raise ParameterError("margins of different cubes", where="margins", do="give margins of one cube")
+    if any(margin.cells >= 2**32 for margin in margins):
+        raise ParameterError("a margin of 2^32 cells or more", where="margins", do="give coarser ones")
+    return shape
+
+
+def _parts(margins: Sequence[Margin], cells: int) -> Iterator[Part]:
+    """Take margins together for as long as a small table holds them all."""
+    room = max(LEAST, min(SMALL, cells // SHARE))
+    own: list[Margin] = []
+    groups: Groupings = {}
+    for margin in margins:
+        wider = _finer(groups, margin)
+        if own and prod(size for _, size in wider.values()) > room:
+            yield own, groups
+            own, wider = [], _finer({}, margin)
+        own, groups = [*own, margin], wider
+    yield own, groups
+
+
+def _finer(groups: Groupings, margin: Margin) -> Groupings:
+    """Groups of the codes of each axis that lie within the given ones and within the margin's."""
+    made = dict(groups)
+    for axis in margin.axes:
+        if axis.place not in made:
+            made[axis.place] = _numbered(axis.groups)
+            continue
+        known, size = made[axis.place]
+        if size < len(known) and not np.array_equal(known, axis.groups):
+            made[axis.place] = _numbered(known * axis.size + axis.groups)
+    return dict(sorted(made.items()))
+
+
+def _numbered(groups: Numbers) -> Groups:
+    """Numbers without gaps; a code's own number where every code is a group."""
+    found, own = np.unique(groups, return_inverse=True)
+    if len(found) == len(groups):
+        return np.arange(len(groups), dtype=np.int64), len(groups)
+    return own.astype(np.int64), len(found)
+
+
+def _cut(shape: tuple[int, ...], blocks: list[Groupings]) -> int:
+    """After which axis a row begins: so that most blocks meet a row in one cell or in a run of cells."""
+
+    def awkward(cut: int) -> int:
+        return sum(_awkward(shape, groups, cut) for groups in blocks)
+
+    widths = [prod(shape[cut:]) for cut in range(len(shape) + 1)]
+    usual = [cut for cut in range(len(shape)) if ROW[0] <= widths[cut] <= ROW[1]]
+    if not usual:  # one long axis, or a very small cube
+        usual = [max((cut for cut in range(len(shape)) if widths[cut] >= ROW[0]), default=0)]
+    return min(usual, key=lambda cut: (awkward(cut), cut))
+
+
+def _awkward(shape: tuple[int, ...], groups: Groupings, cut: int) -> bool:
+    within = [place for place in groups if place >= cut]
+    codes = all(groups[place][1] == shape[place] for place in within)
+    return bool(within) and not (codes and len(within) == len(shape) - cut)
+
+
+def _shares(shape: tuple[int, ...], groups: Groupings, cut: int) -> list[Places]:
+    """By how much each code of each axis moves a block's row (before the cut) or the place in it (after)."""
+    shares = [np.zeros(n, np.uint32) for n in shape]
+    for place, (own, _) in groups.items():
+        inner = [size for other, (_, size) in groups.items() if other > place and (other >= cut) == (place >= cut)]
+        shares[place] = (own * prod(inner)).astype(np.uint32)
+    return shares
+
+
+def _spread(shares: Iterable[Places]) -> Places:
+    """The sums over all combinations of codes."""
+    found = np.zeros(1, np.uint32)
+    for share in shares:
+        found = np.add.outer(found, share).reshape(-1)
+    return found
+
+
+def _blocks(parts: list[Part], cut: int, places: Callable[[Groupings], tuple[Places, Places]]) -> Iterator[Block]:
+    begins = 0
+    for margins, groups in parts:
+        rows, steps = places(groups)
+        width = prod(size for place, (_, size) in groups.items() if place >= cut)
+        kind = ONE if width == 1 else RUN if np.array_equal(steps, np.arange(width)) else ANY
+        parents = np.stack([_parents(margin, groups) for margin in margins])
+        starts = np.cumsum([0, *(margin.cells for margin in margins)]).astype(np.uint32)
+        yield Block(parents.shape[1], width, rows, steps, kind, parents, starts, begins)
+        begins += int(starts[-1])
+
+
+def _parents(margin: Margin, groups: Groupings) -> Places:
+    """The margin's cell of each cell of its block's table."""
+    places = list(groups)
+    shares = [np.zeros(size, np.uint32) for _, size in groups.values()]
+    for place, share in margin.steps():
+        own, size = groups[place]
+        moved = np.zeros(size, np.uint32)
+        moved[own] = share  # the same for all codes of a group
+        shares[places.index(place)] = shares[places.index(place)] + moved
+    return _spread(shares)

@@ -1,0 +1,179 @@
+"""Raking: scale a cube to one margin after another until all are met (002, §3.3). How it is done quickly: rake.md.
+
+A pure function of the cube and the targets: it costs nothing if both are protected.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain import Numbers
+from discreet.errors import ParameterError
+from discreet.methods.hypercube.raking.blocks import Block, Plan
+from discreet.methods.hypercube.raking.kernel import NOT, add_up, adjust, fold, furthest, largest, meets
+from discreet.methods.hypercube.raking.problems import obstacles, unmet
+from discreet.post.cubes.margins import Floats, Margin, Problem
+
+RANGE = 1e300  # no cell, and no sum of cells, may come nearer to the end of the floating-point numbers
+KEPT = 1 << 20  # cells of all margins up to which a plan is kept for the next cube
+
+
+@dataclass(frozen=True, eq=False)
+class Raked:
+    """A raked cube, and how far its margins are from their targets.
+
+    `converged`: |sum − target| ≤ tolerance·max(1, |target|) in every cell of every margin of this very cube.
+    """
+
+    values: Floats
+    largest_gap: float  # max |sum − target|, in the cube's own unit
+    cycles: int  # that were completed
+    converged: bool
+    problems: tuple[Problem, ...]
+    scaled_gap: float  # max |sum − target| / max(1, |target|): what the tolerance is compared with
+
+
+def rake(
+    values: Floats,
+    margins: Sequence[Margin],
+    targets: Sequence[Floats],
+    *,
+    tolerance: float,
+    cycles: int,
+    cells: Numbers | None = None,
+) -> Raked:
+    """x ← x·target/sum, slice by slice, margin after margin; at most `cycles` times over all margins (002, §3.3).
+
+    Ends as soon as |sum − target| ≤ tolerance·max(1, |target|) for all cells of all margins, which is measured on the
+    cube before the first cycle and after the last margin of each. Negative cells stay, and a factor may be negative. A
+    slice with the sum 0 is left alone. Ends, too, before a cell would leave the floating-point range.
+
+    values: all cells of the cube, or with `cells` those with these ascending numbers, zeros elsewhere.
+    """
+    plan = _planned(tuple(margins), cells)
+    cube = np.array(values, np.float64, order="C").reshape(-1)
+    if len(cube) != plan.cells:
+        raise ParameterError("not one value a cell", where="values", do="give all cells, or `cells` for some of them")
+    if not 0 <= tolerance < math.inf:
+        raise ParameterError("a tolerance is a number from 0", where="tolerance", do="try 1e-9")
+    if cycles < 1:
+        raise ParameterError("no cycles", where="cycles", do="allow one at least")
+    goals = _listed(plan.margins, targets)
+    run = _Run(plan, cube, goals)
+    run.add_up()
+    problems = list(obstacles(plan.margins, run.sums, goals, run.empty()))
+    gap, done, within = furthest(run.sums, goals), 0, True
+    while gap > tolerance and done < cycles and within:
+        within = run.cycle()
+        done += within
+        if within and done < cycles and not run.first_met(tolerance):
+            continue  # another cycle follows, whatever the other blocks say
+        run.add_up()
+        gap = furthest(run.sums, goals)
+    if gap > tolerance:
+        problems += unmet(plan.margins, run.sums, goals, tolerance, problems)
+    plain = float(np.abs(run.sums - goals).max())
+    return Raked(cube.reshape(np.shape(values)), plain, done, gap <= tolerance, tuple(problems), gap)
+
+
+def _planned(margins: tuple[Margin, ...], cells: Numbers | None) -> Plan:
+    if cells is not None:
+        return Plan.sparse(margins, cells)
+    small = sum(margin.cells for margin in margins) <= KEPT
+    return _kept(margins) if small else Plan.dense(margins)
+
+
+@lru_cache(maxsize=8)  # many cubes are raked to the same margins; a margin is equal to itself alone
+def _kept(margins: tuple[Margin, ...]) -> Plan:
+    return Plan.dense(margins)
+
+
+def _listed(margins: Sequence[Margin], targets: Sequence[Floats]) -> Floats:
+    """All targets in one list."""
+    if len(targets) != len(margins):
+        raise ParameterError("not one table of targets a margin", where="targets", do="give one for each margin")
+    for margin, target in zip(margins, targets, strict=True):
+        if np.size(target) != margin.cells:
+            raise ParameterError("not one target a cell", where=f"margin {margin.name}", do="give all its cells")
+    goals = np.concatenate([np.asarray(target, np.float64).reshape(-1) for target in targets])
+    if not largest(goals) < RANGE:
+        raise ParameterError("not all finite, or too large", where="targets", do="give numbers")
+    return goals
+
+
+class _Run:
+    """One cube on its way to its targets."""
+
+    def __init__(self, plan: Plan, cube: Floats, goals: Floats) -> None:
+        self.blocks, self.goals = plan.blocks, goals
+        self.cube = cube.reshape(plan.rows, -1)
+        self.tables = [np.empty(block.size) for block in plan.blocks]
+        self.waiting: Floats | None = None  # factors of the only block, which the cube is not yet scaled by
+        self.sums = np.empty(len(goals))  # of all margins, as last added up
+        self.bound = self._largest_sum()
+        if not self.bound < RANGE:
+            raise ParameterError("not all finite, or too large", where="values", do="give numbers")
+
+    def add_up(self) -> None:
+        """The sums of all margins, of the cube as it stands."""
+        self._settle()
+        for i, block in enumerate(self.blocks):
+            self._fold(block, self.tables[i], i, NOT)
+            add_up(self.tables[i], block.parents, block.starts, self.sums[block.targets])
+
+    def first_met(self, tolerance: float) -> bool:
+        """Whether the margins of the first block are met: its table was added up last in a cycle."""
+        block = self.blocks[0]
+        return meets(self.tables[0], block.parents, block.starts, self.goals[block.targets], tolerance)
+
+    def cycle(self) -> bool:
+        """Rake to every margin once. False: stopped before a block whose factors are too large."""
+        for i, block in enumerate(self.blocks):
+            factors = np.empty(block.size)
+            grown = adjust(self.tables[i], block.parents, block.starts, self.goals[block.targets], factors)
+            self.bound *= grown
+            if not self.bound < RANGE:
+                self.bound = self._largest_sum() * grown  # as it is, not as it might have become
+                if not self.bound < RANGE:
+                    return False
+            if len(self.blocks) == 1:  # no other margin asks for the cube: its table is enough
+                self.tables[0] *= factors
+                self.waiting = factors if self.waiting is None else self.waiting * factors
+            else:
+                self._fold(block, factors, (i + 1) % len(self.blocks), block.kind)
+        return True
+
+    def _largest_sum(self) -> float:
+        """A bound on the size of any sum of cells."""
+        self._settle()
+        return largest(self.cube.reshape(-1)) * self.cube.size
+
+    def _settle(self) -> None:
+        if self.waiting is not None:
+            self._fold(self.blocks[0], self.waiting, 0, self.blocks[0].kind)
+            self.waiting = None
+
+    def empty(self) -> NDArray[np.bool_]:
+        """Which cells of the margins have only zeros to add up."""
+        none: NDArray[np.bool_] = self.sums == 0
+        if none.any():
+            negative = np.signbit(self.cube)
+            np.abs(self.cube, out=self.cube)
+            self.add_up()
+            none = self.sums == 0
+            np.negative(self.cube, out=self.cube, where=negative)
+            self.add_up()
+        return none
+
+    def _fold(self, by: Block, factors: Floats, i: int, how: int) -> None:
+        """Scale the cube by one block's factors, and add up the table of another."""
+        to, table = self.blocks[i], self.tables[i]
+        table[:] = 0.0
+        scale = factors.reshape(-1, by.width)
+        fold(self.cube, scale, by.rows, by.steps, how, table.reshape(-1, to.width), to.rows, to.steps, to.kind)

@@ -1,0 +1,320 @@
+"""Calibration of a perturbed cube by generalised least squares. Proof: regression.md.
+
+The cube is x̃ = x + noise of variance σ² in every cell; control j has totals t_j = M_j x + noise of variance v_j, 0 if
+exact or public. The best linear unbiased cube minimises ‖y − x̃‖²/σ² + Σ_j ‖M_j y − t_j‖²/v_j, with M_j y = t_j if
+v_j = 0. It is y = x̃ + σ² M'λ with (σ² M M' + V) λ = t − M x̃, M being all controls stacked: as many unknowns as
+there are totals. Raking (002, §3.3) meets noisy totals as if they were exact, and may not converge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import ParameterError
+from discreet.methods.hypercube.control_feasibility import check, disagreements
+from discreet.noise.jit import compiled
+from discreet.post.cubes.margins import Floats, Margin, Problem
+from discreet.post.cubes.overlap import Overlap, arranged, by_place, counts, multiplied, others
+from discreet.post.cubes.variance import Known, Perturbation, by_effects
+
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+MET = 1e-10  # relative to the largest total: the gap up to which nothing more is done about a hard control
+AGREED = 1e-6  # relative to the largest total: public totals that differ by less do not contradict each other
+EPSILON = float(np.finfo(np.float64).eps)
+CLOSE = 1e-14  # relative residual at which the iteration stops
+SOLVED = 1e-10  # relative residual of the normal equations up to which they are solved
+RESTARTS = 4  # each from the true residual, which takes away what rounding has left
+STEPS = 2000  # of one start; a stop that only controls by groups with noise of very different sizes reach
+CLOSED = 2**26  # sums, at most, that the closed form may take
+ROW = 512  # cells of the cube, at least, that are worked on at once
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A calibrated cube: as many values, in the same order, as went in; and what was added to its cells.
+
+    `steps` has a table for each control: every cell of the cube moves by the sum of the numbers of the totals that it
+    is part of. A sparse cube has moved everywhere, so its `values` are those that went in, and the steps come on top.
+    """
+
+    values: Floats
+    steps: tuple[Floats, ...]
+    largest_gap: float  # over the hard controls
+    converged: bool  # the equations are solved and the hard controls are met
+    problems: tuple[Problem, ...]  # why not
+
+
+def fit(
+    values: Floats,
+    margins: Sequence[Margin],
+    targets: Sequence[Floats],
+    variances: Sequence[float],
+    *,
+    variance: float,
+    cells: Ints | None = None,
+) -> Fitted:
+    """The cube y nearest to the perturbed one and to its controls, each weighed by its noise variance.
+
+    `variance` is σ², that of every cell of the cube. With `cells` the values are of these, and 0 in all others.
+    """
+    _check(values, margins, targets, variances, variance, cells)
+    if not margins:
+        return Fitted(np.array(values, np.float64, order="C"), (), 0.0, True, ())
+    space, totals = _Space(margins), np.concatenate(targets)
+    noise = np.repeat(np.array(variances, np.float64), [margin.cells for margin in margins])
+    missing = totals - space.add_up(values, cells)
+    steps, solved = _steps(space, variances, variance, missing)
+    hard, scale = noise == 0, max(1.0, float(np.abs(totals[noise == 0]).max(initial=0.0)))
+    rounding = 4 * EPSILON * float(np.abs(values).sum())
+    left = missing - space.product(steps)
+    if hard.any() and not hard.all() and np.abs(left[hard]).max() > MET * scale + rounding:
+        # Noise of very different sizes: whatever rounding has left, exact totals come last.
+        exact = [margin for margin, v in zip(margins, variances, strict=True) if v == 0]
+        more, met = _steps(_Space(exact), [0.0] * len(exact), variance, left[hard])
+        steps[hard] += more
+        solved &= met
+    fitted = values if cells is not None else space.spread(values, steps)
+    left = missing - space.product(steps) if cells is not None else totals - space.add_up(fitted, None)
+    gaps = np.where(hard, np.abs(left), 0.0)
+    missed = np.where(gaps > AGREED * scale + rounding, gaps, 0.0)
+    problems = _problems(margins, targets, missed, missed * (space.diagonal() == 0), solved) if missed.any() else []
+    parts = tuple(np.split(steps, space.splits))
+    return Fitted(fitted, parts, float(gaps.max(initial=0.0)), solved and not missed.any(), tuple(problems))
+
+
+def _steps(space: _Space, variances: Sequence[float], variance: float, missing: Floats) -> tuple[Floats, bool]:
+    """σ²λ from t − M x̃, in closed form where there is one; and whether the equations are solved."""
+    known = _known(space.margins, variances, variance)
+    if known is not None:
+        return by_effects(known, missing), True
+    noise = np.repeat(np.array(variances, np.float64), [margin.cells for margin in space.margins])
+    multipliers, solved = _solve(space, variance, noise, missing)
+    return variance * multipliers, solved
+
+
+def _known(margins: Sequence[Margin], variances: Sequence[float], variance: float) -> Perturbation | None:
+    """The controls, if all are by whole axes and not of too many: then there is a closed form."""
+    if any(not np.array_equal(axis.groups, np.arange(axis.size)) for margin in margins for axis in margin.axes):
+        return None
+    places = [tuple(axis.place for axis in margin.axes) for margin in margins]
+    sums = sum(2 ** len(p) * (margin.cells + 2**10) for p, margin in zip(places, margins, strict=True))
+    if sums > CLOSED or any(len(set(p)) < len(p) for p in places):
+        return None
+    return Perturbation(margins[0].shape, variance, tuple(map(Known, places, variances)))
+
+
+def _problems(
+    margins: Sequence[Margin], targets: Sequence[Floats], missed: Floats, unreachable: Floats, solved: bool
+) -> list[Problem]:
+    """Totals of no cells, and pairs of hard controls that contradict each other; else every one that is missed."""
+    nothing = _worst(margins, unreachable, "no cells", "no cell of the cube is in it")
+    pairs = disagreements(margins, targets, AGREED)
+    if nothing or pairs:
+        return nothing + pairs
+    if not solved:
+        return _worst(margins, missed, "not met", "the iteration has ended before")
+    return _worst(margins, missed, "contradiction", "it cannot be met together with the others")
+
+
+def _worst(margins: Sequence[Margin], missed: Floats, kind: str, why: str) -> list[Problem]:
+    """The total of each margin that is missed by most, if any is."""
+    parts = np.split(missed, np.cumsum([margin.cells for margin in margins])[:-1])
+    return [
+        Problem(kind, margin.name, int(np.argmax(part)), f"missed by {part.max():.6g}: {why}")
+        for margin, part in zip(margins, parts, strict=True)
+        if part.any()
+    ]
+
+
+def _solve(space: _Space, variance: float, noise: Floats, right: Floats) -> tuple[Floats, bool]:
+    """λ with (σ² M M' + V) λ = right, in the sense of least squares where hard controls contradict each other.
+
+    Conjugate residuals (Stiefel 1955) on the system scaled to a diagonal of ones. Redundant controls make it singular.
+    A residual that the matrix maps to 0 changes no step, and M' maps what it adds to λ to 0 (regression.md).
+    """
+    diagonal = variance * space.diagonal() + noise
+    scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
+
+    def product(vector: Floats) -> Floats:
+        unscaled = scale * vector
+        result: Floats = scale * (variance * space.product(unscaled) + noise * unscaled)
+        return result
+
+    target = scale * right
+    solution = np.zeros_like(target)
+    start = float(np.linalg.norm(product(target)))
+    left = start
+    for _ in range(RESTARTS):
+        step = _conjugate_residuals(product, target - product(solution), CLOSE * float(np.linalg.norm(target)))
+        new = float(np.linalg.norm(product(target - product(solution + step))))
+        if not new < left:
+            break
+        solution, left = solution + step, new
+    return scale * solution, left <= SOLVED * start
+
+
+def _conjugate_residuals(product: Callable[[Floats], Floats], right: Floats, enough: float) -> Floats:
+    """x with A x = right, or as near as can be, for a symmetric A without negative eigenvalues."""
+    solution = np.zeros_like(right)
+    residual, mapped = right, product(right)
+    direction, image = residual, mapped
+    energy = float(residual @ mapped)
+    for _ in range(STEPS):
+        size = float(np.linalg.norm(residual))
+        if energy <= 0 or size <= enough or float(np.linalg.norm(mapped)) <= CLOSE * size:
+            break
+        along = energy / float(image @ image)
+        solution = solution + along * direction
+        residual = residual - along * image
+        mapped = product(residual)
+        before, energy = energy, float(residual @ mapped)
+        direction = residual + energy / before * direction
+        image = mapped + energy / before * image
+    return solution
+
+
+class _Space:
+    """A cube as its controls see it. M_i M_j' is a Kronecker product over the cube's axes of small matrices: how many
+    codes lie in group g of i and in group h of j. So a product costs no more than the controls have cells."""
+
+    def __init__(self, margins: Sequence[Margin]) -> None:
+        self.margins = margins
+        self._axes = [by_place(margin) for margin in margins]
+        self._shape = margins[0].shape
+        sizes = [margin.cells for margin in margins]
+        self._starts = np.cumsum([0, *sizes[:-1]])
+        numbers = [
+            start + arranged(margin, np.arange(margin.cells, dtype=np.float64)).reshape(-1)
+            for margin, start in zip(margins, self._starts, strict=True)
+        ]
+        self._order = np.concatenate(numbers).astype(np.int64)  # of the totals, if axes are in the cube's order
+        self.splits = self._starts[1:]
+        self._cells = sum(sizes)
+
+    @cached_property
+    def _rows(self) -> _Rows:
+        return _Rows.of(self.margins, self._starts)
+
+    @cached_property
+    def _overlaps(self) -> list[list[Overlap]]:
+        return [[Overlap.of(self._shape, a, b) for b in self._axes] for a in self._axes]
+
+    def add_up(self, values: Floats, cells: Ints | None) -> Floats:
+        """M x: all margins, one after the other."""
+        if cells is not None:
+            return np.concatenate([margin.add_up(values, cells) for margin in self.margins])
+        sums = np.zeros(self._cells)
+        _add_rows(values.reshape(-1), self._rows.heads, self._rows.tails, self._rows.flat, sums)
+        return sums
+
+    def product(self, steps: Floats) -> Floats:
+        """M M' s."""
+        parts = np.split(steps[self._order], self.splits)
+        tables = [part.reshape([axis.size for axis in axes]) for part, axes in zip(parts, self._axes, strict=True)]
+        left: dict[tuple[int, tuple[int, ...]], Floats] = {}  # what each table is, added up to the axes that it shares
+        found = [np.zeros_like(table) for table in tables]
+        for i, row in enumerate(self._overlaps):
+            for j, overlap in enumerate(row):
+                if (j, overlap.shared) not in left:
+                    left[j, overlap.shared] = overlap.added_up(tables[j])
+                found[i] += overlap.spread(left[j, overlap.shared])
+        result = np.empty_like(steps)
+        result[self._order] = np.concatenate([table.reshape(-1) for table in found])
+        return result
+
+    def diagonal(self) -> Floats:
+        """How many cells of the cube each total adds up."""
+        result = np.empty(self._cells)
+        own = [multiplied([counts(axis) for axis in axes]) * others(self._shape, axes) for axes in self._axes]
+        result[self._order] = np.concatenate([table.reshape(-1) for table in own])
+        return result
+
+    def spread(self, values: Floats, steps: Floats) -> Floats:
+        """x + M' s."""
+        found = np.array(values, np.float64, order="C")
+        _spread_rows(found.reshape(-1), self._rows.heads, self._rows.tails, self._rows.flat, steps)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The cube as rows of its last axes: cell (row, column) is added to total heads[j, row] + tails[j, column] of j."""
+
+    heads: Ints
+    tails: Ints
+    flat: Flags  # whether a margin has one total for all of a row
+
+    @classmethod
+    def of(cls, margins: Sequence[Margin], starts: Ints) -> _Rows:
+        shape, width = list(margins[0].shape), 1
+        while shape and width < ROW:
+            width *= shape.pop()
+        rows, columns = np.arange(prod(shape)) * width, np.arange(width)
+        heads = np.array([start + margin.parents(rows) for margin, start in zip(margins, starts, strict=True)])
+        tails = np.array([margin.parents(columns) - margin.parents(columns[:1]) for margin in margins])
+        return cls(heads, tails, np.logical_not(tails.any(axis=1)))
+
+
+@compiled
+def _add_rows(values: Floats, heads: Ints, tails: Ints, flat: Flags, sums: Floats) -> None:
+    """All margins in one pass."""
+    width = tails.shape[1]
+    for row in range(heads.shape[1]):
+        part = values[row * width : (row + 1) * width]
+        whole = 0.0
+        for value in part:
+            whole += value
+        for j in range(len(flat)):
+            if flat[j]:
+                sums[heads[j, row]] += whole
+                continue
+            for column in range(width):
+                sums[heads[j, row] + tails[j, column]] += part[column]
+
+
+@compiled
+def _spread_rows(values: Floats, heads: Ints, tails: Ints, flat: Flags, steps: Floats) -> None:
+    """Add to every cell the steps of the totals that it is part of, in place."""
+    width = tails.shape[1]
+    for row in range(heads.shape[1]):
+        part = values[row * width : (row + 1) * width]
+        whole = 0.0
+        for j in range(len(flat)):
+            if flat[j]:
+                whole += steps[heads[j, row]]
+                continue
+            for column in range(width):
+                part[column] += steps[heads[j, row] + tails[j, column]]
+        for column in range(width):
+            part[column] += whole
+
+
+def _check(
+    values: Floats,
+    margins: Sequence[Margin],
+    targets: Sequence[Floats],
+    variances: Sequence[float],
+    variance: float,
+    cells: Ints | None,
+) -> None:
+    check(margins, targets)
+    if len(variances) != len(margins) or not all(0 <= v < inf for v in variances) or not 0 < variance < inf:
+        raise ParameterError("not one noise variance a control and one of the cube", where="variances", do="0 is exact")
+    if not np.isfinite(values).all():
+        raise ParameterError("a cell of the cube is not finite", where="values", do="give protected counts")
+    if cells is not None and (values.shape != cells.shape or (np.diff(cells) <= 0).any()):
+        raise ParameterError("not one value a cell, or cells not ascending", where="cells", do="sort them")
+    for margin in margins[:1]:
+        size = prod(margin.shape)
+        if cells is None and values.size != size:
+            raise ParameterError("not one value a cell", where="values", do="give the whole cube, or its cells")
+        if cells is not None and cells.size and not 0 <= cells[0] <= cells[-1] < size:
+            raise ParameterError("a cell outside the cube", where="cells", do="number them, first axis first")

@@ -1,0 +1,1 @@
+"""Controlled rounding: whole numbers that keep their margins."""

@@ -1,0 +1,161 @@
+"""Which tables of a cube can be whole at once: their groupings, what they share, and the tree they hang on.
+Proof: integers.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.domain import Numbers
+from discreet.errors import ParameterError
+from discreet.post.cubes.margins import Axis, Margin, Problem
+from discreet.post.cubes.overlap import by_place
+
+Int64s = NDArray[np.int64]
+Levels = tuple[int, ...]  # of each of the cube's axes: 0 its codes together, 1 its coarsest groups, … its codes
+
+
+def decomposable(margins: Sequence[Margin]) -> Problem | None:
+    """Why these margins cannot be promised to be whole all at once, from the declaration alone; None if they can.
+
+    Refused: groups of an axis that overlap without being nested, and margins that lie around a cycle.
+    """
+    if not margins:
+        return None
+    ladder = Ladder.of(margins)
+    if isinstance(ladder, Problem):
+        return ladder
+    for inner in family_of(ladder).values():
+        _, cycle = ears(inner)
+        if cycle:
+            names = [ladder.name(inner[i]) for i in cycle]
+            detail = f"{'; '.join(names)} lie around a cycle: there may be no whole cube with the margins of this one"
+            return Problem("cycle", names[0], 0, detail)
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Ladder:
+    """The groupings of every axis that margins use, each within the one before, and the tables made of them."""
+
+    shape: tuple[int, ...]
+    rungs: tuple[tuple[Numbers, ...], ...]
+    names: dict[Levels, str]  # of the margins
+
+    @classmethod
+    def of(cls, margins: Sequence[Margin], shape: Sequence[int] = ()) -> Ladder | Problem:
+        shape = margins[0].shape if margins else tuple(shape)
+        if any(margin.shape != shape for margin in margins):
+            raise ParameterError("margins of several cubes", where="margins", do="give those of one")
+        if 0 in shape:
+            raise ParameterError("a cube without cells", where="margins", do="declare at least one code an axis")
+        found = [{bytes(8 * n): np.zeros(n, np.int64), np.arange(n).tobytes(): np.arange(n)} for n in shape]
+        for margin in margins:
+            for axis in by_place(margin):
+                groups = _relabelled(axis.groups)
+                found[axis.place][groups.tobytes()] = groups
+        rungs = tuple(tuple(sorted(rung.values(), key=lambda groups: int(groups.max(initial=0)))) for rung in found)
+        for place, rung in enumerate(rungs):
+            for coarse, fine in pairwise(rung):
+                if not (_parents(fine, coarse)[fine] == coarse).all():
+                    names = [m.name for m in margins if any(a.place == place and not a.whole for a in m.axes)]
+                    detail = f"groups of axis {place} overlap without being nested: {'; '.join(names)}"
+                    return Problem("groups", names[0], 0, detail)
+        bare = cls(shape, rungs, {})
+        return cls(shape, rungs, {bare.levels(margin): margin.name for margin in reversed(margins)})
+
+    @property
+    def top(self) -> Levels:
+        return tuple(len(rung) - 1 for rung in self.rungs)
+
+    def levels(self, margin: Margin) -> Levels:
+        """Which rung of each axis a margin stands on."""
+        found = [0] * len(self.shape)
+        for axis in by_place(margin):
+            groups = _relabelled(axis.groups).tobytes()
+            found[axis.place] = next(i for i, g in enumerate(self.rungs[axis.place]) if g.tobytes() == groups)
+        return tuple(found)
+
+    def name(self, table: Levels) -> str:
+        """A margin's name; of what margins share, two of them."""
+        wider = [name for levels, name in self.names.items() if shared(levels, table) == table]
+        return self.names.get(table) or f"what {' and '.join(wider[:2])} share"
+
+    def sizes(self, table: Levels) -> list[int]:
+        return [int(rung[level].max(initial=0)) + 1 for rung, level in zip(self.rungs, table, strict=True)]
+
+    def coarser(self, place: int, fine: int, coarse: int) -> Numbers:
+        """The coarse group of each fine one."""
+        return _parents(self.rungs[place][fine], self.rungs[place][coarse])
+
+    def margin(self, table: Levels, inner: Levels) -> Margin:
+        """A table within another, as a margin of it."""
+        axes = []
+        for place, (fine, coarse) in enumerate(zip(table, inner, strict=True)):
+            if coarse:
+                groups = self.coarser(place, fine, coarse)
+                axes.append(Axis(place, groups, int(groups.max()) + 1))
+        return Margin("", tuple(self.sizes(table)), tuple(axes))
+
+    def numbers(self, margin: Margin, cells: Numbers) -> Numbers:
+        """The margin's own numbers of cells of its table."""
+        table = self.levels(margin)
+        axes = []
+        for axis in margin.axes:
+            _, some = np.unique(self.rungs[axis.place][table[axis.place]], return_index=True)
+            axes.append(Axis(axis.place, axis.groups[some], axis.size))
+        return Margin("", tuple(self.sizes(table)), tuple(axes)).parents(cells)
+
+
+def _parents(fine: Numbers, coarse: Numbers) -> Numbers:
+    """The coarse group of (the last code of) each fine one."""
+    groups: Numbers = np.zeros(int(fine.max(initial=0)) + 1, np.int64)
+    groups[fine] = coarse
+    return groups
+
+
+def _relabelled(groups: Numbers) -> Numbers:
+    """The same groups, numbered as they first occur."""
+    _, some, which = np.unique(groups, return_index=True, return_inverse=True)
+    found: Numbers = np.argsort(np.argsort(some))[which].astype(np.int64)
+    return found
+
+
+def shared(a: Levels, b: Levels) -> Levels:
+    return tuple(map(min, a, b))
+
+
+def family_of(ladder: Ladder) -> dict[Levels, list[Levels]]:
+    """Margins, what any of them share, the total and the cube, coarse first; with each the largest within it."""
+    found = {*ladder.names, (0,) * len(ladder.shape)}
+    while more := {shared(a, b) for a, b in combinations(found, 2)} - found:
+        found |= more
+    family: dict[Levels, list[Levels]] = {}
+    for table in sorted({*found, ladder.top}, key=lambda levels: (sum(levels), levels)):
+        within = [other for other in found if other != table and shared(other, table) == other]
+        family[table] = sorted(a for a in within if not any(a != b and shared(a, b) == a for b in within))
+    return family
+
+
+def ears(tables: Sequence[Levels]) -> tuple[list[tuple[int, int]], list[int]]:
+    """A junction tree, as pairs (table, its neighbour nearer to the root), the root first with itself; and the tables
+    that have none (Graham 1979; Yu & Ozsoyoglu 1979). A table whose shares with all others lie in one is an ear."""
+    left = list(range(len(tables)))
+    tree: list[tuple[int, int]] = []
+    while len(left) > 1:
+        ear = next(((i, j) for i in left for j in left if i != j and _is_ear(tables, left, i, j)), None)
+        if ear is None:
+            return [], left
+        left.remove(ear[0])
+        tree.append(ear)
+    return [(i, i) for i in left] + tree[::-1], []
+
+
+def _is_ear(tables: Sequence[Levels], left: Iterable[int], ear: int, neighbour: int) -> bool:
+    others = tuple(map(max, *(tables[k] for k in left if k != ear), (0,) * len(tables[ear])))
+    common = shared(tables[ear], others)
+    return shared(common, tables[neighbour]) == common

@@ -1,0 +1,196 @@
+"""The published tables of a cube, made from protected numbers alone: nothing here costs anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+import pyarrow as pa
+
+from discreet.domain import Domain, Numbers
+from discreet.methods.cells import Int64s
+from discreet.methods.hypercube.calibration import Calibrated, Drawn, Raked, Raking, calibrate, raked_variances
+from discreet.methods.hypercube.design import Design, Known
+from discreet.methods.hypercube.kernel import shown_schema, worth
+from discreet.methods.hypercube.measured import Read
+from discreet.methods.hypercube.model import cube_model, fitted
+from discreet.methods.hypercube.rounding.controlled_rounding import LARGEST_TOTAL, Whole, whole
+from discreet.methods.hypercube.spec import Rake
+from discreet.noise.key import public_stream
+from discreet.noise.stream import Stream
+from discreet.post.cubes.margins import Floats, Margin, Problem
+from discreet.post.cubes.model import SamplingModel
+from discreet.post.cubes.overlap import carried
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.reservation import Grant
+from discreet.publish.place import Place
+from discreet.publish.tables import stem, write_table
+
+ROWS = 1 << 18  # written at a time
+RUNS, FEWEST = 30, 4  # of a simulation, where none are declared
+SIMULATED = 1 << 26  # cells in all of them, about
+WORDS = 1 << 16  # of public randomness, for rounding
+LARGEST = 2.0**62  # whole number
+Columns = Mapping[str, Floats | Int64s]
+
+
+@dataclass(frozen=True)
+class CubeTables:
+    """What becomes of the measured cube."""
+
+    read: Read
+    grant: Grant
+    place: Place
+
+    @property
+    def design(self) -> Design:
+        return self.read.design
+
+    def make(self, parts: int) -> dict[str, str]:
+        """Calibrate, and write everything."""
+        design, held = self.design, self.read.held
+        numbers: dict[str, Floats | Int64s] = {
+            name: worth(column, design.step) if name == "total" else column for name, column in held.columns.items()
+        }
+        best = worth(held.columns[design.spec.measure], design.step)
+        found = self._calibrate(best) if design.controls else None
+        if found is not None:
+            best = found.values
+        if design.adjusted:
+            numbers["calibrated"] = best
+        rounded = self._whole(best) if design.spec.whole else None
+        if rounded is not None:
+            numbers["whole"] = rounded.values.reshape(-1)
+        files = self._write_cube(numbers, held.cells, parts)
+        for place, control in enumerate(design.controls):
+            files |= self._write_control(control, found.steps[place] if found and held.cells is not None else None)
+        return files | self.beside(found, None if rounded is None else rounded.problems, best)
+
+    def beside(
+        self,
+        found: Calibrated | None = None,
+        unkept: Sequence[Problem] | None = None,
+        cube: Floats | None = None,
+    ) -> dict[str, str]:
+        """Deviations of replicates, and the model."""
+        files, sampling = dict[str, str](), None
+        varied = self.design.spec.varied
+        if varied is not None and varied.tables and cube is not None:
+            sampling = fitted(self.read, lambda margin: self._sums(margin, cube, found))
+        elif self.design.spec.replicates is not None:
+            files, sampling = self._write_deviations(float(self.design.spec.replicates.factor))
+        raked = self._raked_variances(found) if found is not None and found.raked else ()
+        text = cube_model(self.read, self.grant.simulated, found, raked, unkept, sampling).model_dump_json(indent=1)
+        name = f"{stem(self.design.name, self.grant.simulated)}.model.json"
+        with self.place.create(name) as file:
+            file.write(self.grant.protect(text, self.design.guarantee).value.encode())
+        return {**files, name: file.sha256()}
+
+    def _sums(self, margin: Margin, cube: Floats, found: Calibrated | None) -> Floats:
+        """A table of the calibrated cube."""
+        sums = margin.add_up(cube, self.read.held.cells)
+        if found is not None and self.read.held.cells is not None:
+            for control, steps in zip(self.design.controls, found.steps, strict=True):
+                sums = sums + carried(steps, control.margin, margin)
+        return sums
+
+    def _whole(self, best: Floats) -> Whole:
+        if np.abs(best).sum() > LARGEST_TOTAL:  # no record may stop a release
+            rounded = np.rint(np.clip(best, 0, LARGEST)).astype(np.int64)
+            return Whole(rounded, None, [], 0, (Problem("beyond", self.design.name, 0, "rounded cell by cell"),))
+        words = next(self._stream("whole").words(0, WORDS)).reshape(-1)
+        margins = [control.margin for control in self.design.controls]
+        return whole(best.reshape(self.design.domain.shape), margins, words=words)
+
+    # --- calibration ------------------------------------------------------------------------------------------------
+
+    @property
+    def _raking(self) -> Raking | None:
+        asked = self.design.spec.calibration
+        return Raking(float(asked.tolerance), asked.cycles) if isinstance(asked, Rake) else None
+
+    def _calibrate(self, measure: Floats) -> Calibrated:
+        controls = list(self.read.controls.values())
+        return calibrate(measure, controls, self.read.variance, self._raking, self.read.held.cells)
+
+    def _raked_variances(self, found: Calibrated) -> tuple[Raked, ...]:
+        """What noise is left in tables of a raked cube, by simulation."""
+        asked, raking = self.design.spec.calibration, self._raking
+        if raking is None or not isinstance(asked, Rake):
+            return ()
+        runs = asked.runs or min(RUNS, max(SIMULATED // max(len(found.values), 1), FEWEST))
+        controls = list(self.read.controls.values())
+        return raked_variances(found.values, controls, self.read.variance, raking, self._draws(), runs)
+
+    def _draws(self) -> Iterator[Drawn]:
+        """Noise like that of the release, from streams that anybody can make: it protects nothing."""
+        law, size = self.design.law, self.design.domain.cells
+        for run in count():
+            noise = law.draw(self._stream(f"cube {run}"), 0, size)
+            totals = [self._noise_of(control, run) for control in self.design.controls]
+            yield noise.astype(np.float64) * self.read.largest_worth, totals
+
+    def _noise_of(self, control: Known, run: int) -> Floats:
+        size = control.cells.coarse.cells
+        if control.law is None:
+            return np.zeros(size)
+        return control.law.draw(self._stream(f"{control.name} {run}"), 0, size).astype(np.float64) * self.read.worth
+
+    def _stream(self, purpose: str) -> Stream:
+        return public_stream("hypercube", self.grant.release, self.design.name, purpose)
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def _write_cube(self, numbers: Columns, cells: Numbers | None, parts: int) -> dict[str, str]:
+        design = self.design
+        size = len(next(iter(numbers.values())))
+        rows = max(-(-size // parts), 1)
+        files = dict[str, str]()
+        for part in range(parts):
+            first, end = min(part * rows, size), min((part + 1) * rows, size)
+            batches = self._rows(design.domain, numbers, cells, first, end)
+            files |= self._table(design.name, design.columns, design.domain, batches, part if parts > 1 else None)
+        return files
+
+    def _rows(
+        self, domain: Domain, numbers: Columns, cells: Numbers | None, first: int, end: int
+    ) -> Iterator[list[pa.Array]]:
+        for start in range(first, max(end, first + 1), ROWS):
+            stop = min(start + ROWS, end)
+            codes = domain.describe(np.arange(start, stop) if cells is None else cells[start:stop])
+            yield [*codes, *(pa.array(column[start:stop]) for column in numbers.values())]
+
+    def _table(
+        self,
+        name: str,
+        columns: tuple[str, ...],
+        domain: Domain,
+        rows: Iterator[list[pa.Array]],
+        part: int | None = None,
+        guarantee: Guarantee | None = None,
+    ) -> dict[str, str]:
+        schema, promise = shown_schema(domain, columns), guarantee or self.design.guarantee
+        batches = (self.grant.protect(pa.RecordBatch.from_arrays(arrays, schema=schema), promise) for arrays in rows)
+        kinds = self.design.kinds
+        return write_table(self.place, name, schema, batches, self.grant.simulated, part, kinds).files
+
+    def _write_control(self, control: Known, steps: Floats | None) -> dict[str, str]:
+        """The totals that the cube was calibrated to, as they were measured; and what a sparse cube's cells move by,
+        which takes all that was measured to know."""
+        domain, numbers = control.cells.coarse, {"total": self.read.controls[control.name].totals}
+        if steps is not None:
+            numbers["step"] = steps
+        rows = self._rows(domain, numbers, None, 0, domain.cells)
+        return self._table(control.name, tuple(numbers), domain, rows, None, self.design.shown_with(control))
+
+    def _write_deviations(self, factor: float) -> tuple[dict[str, str], SamplingModel]:
+        design, (deviations,) = self.design, self.read.deviations
+        columns = tuple(f"d{i}" for i in range(1, design.replicates + 1))
+        named = dict(zip(columns, deviations.T, strict=True))
+        rows = self._rows(design.domain, named, None, 0, len(deviations))
+        name, noise = f"{design.name}_replicates", self.read.deviation_noise[0]
+        files = self._table(name, columns, design.domain, rows, None, design.of_deviations)
+        model = SamplingModel(kind="replicates", replicates=design.replicates, factor=factor, noise=noise, table=name)
+        return files, model

@@ -1,0 +1,211 @@
+"""Where the finest codes of an old classification go in a new one, as a public file tells it.
+
+Every field is text. Codes may be wrapped as spreadsheets wrap them, ="01.00", to keep their zeros.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from discreet.domain import Key
+from discreet.domain.codelists import read_columns
+from discreet.errors import DomainError
+
+Shares = tuple[tuple[str, Fraction], ...]  # new codes in order, and the share of each: positive, in all 1
+Code = TypeVar("Code", str, Key)
+_NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40}|/[0-9]{1,40})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How many finest codes a crosswalk treats how."""
+
+    unchanged: int
+    moved: int  # to one other code
+    split: int  # among several
+    deleted: int
+    new: int
+
+
+@dataclass(frozen=True)
+class Crosswalk:
+    """Old code → new codes with their shares; old codes without a destination; new codes that no old one leads to."""
+
+    shares: Mapping[str, Shares] = field(repr=False)
+    deleted: frozenset[str] = field(default=frozenset(), repr=False)
+    new: frozenset[str] = field(default=frozenset(), repr=False)
+    provenance: str = ""  # the file's name, for messages
+
+    def __post_init__(self) -> None:
+        for old, shares in self.shares.items():
+            if not shares or min(share for _, share in shares) <= 0 or sum(share for _, share in shares) != 1:
+                raise DomainError(
+                    f"the shares of {old!r} are not positive or do not add up to 1",
+                    where=self.provenance,
+                    do="give positive shares that add up to 1 exactly",
+                )
+
+    def facts(self) -> Facts:
+        single = [old == shares[0][0] for old, shares in self.shares.items() if len(shares) == 1]
+        unchanged = sum(single)
+        split = len(self.shares) - len(single)
+        return Facts(unchanged, len(single) - unchanged, split, len(self.deleted), len(self.new))
+
+    def knows(self, new: str) -> bool:
+        """Whether the new classification has this code."""
+        return new in self._new_codes
+
+    def overridden(self, shares: Mapping[str, Shares]) -> Crosswalk:
+        """The same with other destinations for some finest codes, deleted and unknown ones among them."""
+        merged = {**self.shares, **shares}
+        reached = {new for given in shares.values() for new, _ in given}
+        return replace(self, shares=merged, deleted=self.deleted - shares.keys(), new=self.new - reached)
+
+    @cached_property
+    def _new_codes(self) -> frozenset[str]:
+        return self.new | {new for shares in self.shares.values() for new, _ in shares}
+
+
+def read_crosswalk(
+    path: Path,
+    old: str,
+    new: str,
+    *,
+    weight: str | None = None,
+    action: str | None = None,
+    deleted: Collection[str] = (),
+    length: int | None = None,
+) -> Crosswalk:
+    """A crosswalk from a CSV file, one line a pair of codes; only codes of `length` characters, if that is given.
+
+    A line without an old code names a new one; a line without a new code, or whose action is one of `deleted`, an old
+    code that goes nowhere (NCES writes the old code itself as its new one there). The shares of an old code are
+    proportional to its weights, or equal if there is no such column.
+    """
+    place = f"crosswalk, file {path.name}"
+    names = [old, new, *([weight] if weight else []), *([action] if action else [])]
+    weights: dict[str, dict[str, Fraction]] = {}
+    gone: dict[str, None] = {}
+    fresh: dict[str, None] = {}
+    actions: dict[str, None] = {}
+    for row in read_columns(path, names, "crosswalk"):
+        source, target = unwrapped(row[0]), unwrapped(row[1])
+        actions[row[-1].strip()] = None
+        if not _counts(source, target, length, place):
+            continue
+        if not source:
+            fresh[target] = None
+        elif not target or (action is not None and row[-1].strip() in deleted):
+            gone[source] = None
+        elif weight is None:
+            weights.setdefault(source, {})[target] = Fraction(1)  # the same line twice changes nothing
+        else:
+            pairs = weights.setdefault(source, {})
+            pairs[target] = pairs.get(target, Fraction(0)) + number(row[2], f"{place}, {source!r}")
+    if torn := sorted(gone.keys() & weights.keys()):
+        raise DomainError(f"{named(torn)} both deleted and moved", where=place, do="say one of the two")
+    if not weights:
+        raise DomainError("no old code has a new one", where=place, do="check the columns and the length of the codes")
+    if strange := next((word for word in deleted if action is None or word not in actions), None):
+        seen = f"it has: {', '.join(list(actions)[:8])}" if action else "name its column with `action`"
+        raise DomainError(f"no line has the action {strange!r}", where=place, do=seen)
+    shares = {source: proportional(pairs) for source, pairs in sorted(weights.items())}
+    reached = {target for pairs in weights.values() for target in pairs}
+    return Crosswalk(shares, frozenset(gone), frozenset(fresh.keys() - reached), path.name)
+
+
+def read_overrides(
+    path: Path, old: Collection[str] = ("from",), new: Collection[str] = ("to",), share: str | None = None
+) -> dict[Key, tuple[tuple[Key, Fraction], ...]]:
+    """Destinations set by hand: a line a pair of codes, each in one column or several, and the share, if given.
+
+    The shares of a code add up to 1 exactly; they are equal if there is no such column.
+    """
+    place = f"overrides, file {path.name}"
+    found: dict[Key, dict[Key, Fraction]] = {}
+    for row in read_columns(path, [*old, *new, *([share] if share else [])], "overrides"):
+        codes = tuple(unwrapped(value) for value in row[: len(old) + len(new)])
+        source, target = codes[: len(old)], codes[len(old) :]
+        if not all(codes):
+            raise DomainError(
+                f"a line with an empty code ({shown(codes)})", where=place, do="name both codes on every line"
+            )
+        if target in found.setdefault(source, {}):
+            raise DomainError(f"{shown(source)} → {shown(target)} is there twice", where=place, do="list it once")
+        found[source][target] = number(row[-1], f"{place}, {shown(source)}") if share else Fraction(1)
+    for source, pairs in found.items():
+        if share and (total := sum(pairs.values())) != 1:
+            raise DomainError(
+                f"the shares of {shown(source)} add up to {total}",
+                where=place,
+                do="make them add up to 1 exactly; ratios such as 1/3 are exact",
+            )
+    return {source: proportional(pairs) for source, pairs in found.items()}
+
+
+def finest(overrides: Mapping[Key, tuple[tuple[Key, Fraction], ...]]) -> dict[str, Shares]:
+    """Overrides of finest codes, each in one column, as a crosswalk takes them."""
+    return {old[0]: tuple((new[0], share) for new, share in shares) for old, shares in overrides.items()}
+
+
+def proportional(weights: Mapping[Code, Fraction]) -> tuple[tuple[Code, Fraction], ...]:
+    """Weights as shares, in the order of the codes."""
+    total = sum(weights.values(), Fraction(0))
+    return tuple((code, weight / total) for code, weight in sorted(weights.items()))
+
+
+def unwrapped(text: str) -> str:
+    """A code without blanks around it and without a spreadsheet's wrapping.
+
+    >>> unwrapped('="01.00"'), unwrapped(" 311 "), unwrapped('=""')
+    ('01.00', '311', '')
+    """
+    text = text.strip()
+    return text[2:-1].strip() if len(text) > 2 and text.startswith('="') and text.endswith('"') else text
+
+
+def number(text: str, where: str) -> Fraction:
+    """A positive decimal or ratio, exactly."""
+    try:
+        value = Fraction(text) if _NUMBER.fullmatch(text := text.strip()) else Fraction(0)
+    except ZeroDivisionError:
+        value = Fraction(0)
+    if value > 0:
+        return value
+    raise DomainError(
+        f"{text[:40]!r} is no positive number", where=where, do="write a decimal or a ratio, or leave the line out"
+    )
+
+
+def named(codes: Iterable[str], most: int = 5) -> str:
+    """Some codes with their verb: 'a' is, 'a' and 'b' are."""
+    listed = list(codes)
+    texts = [repr(code) for code in listed[:most]]
+    if len(listed) > most:
+        texts.append(f"{len(listed) - most:,} more")
+    return f"{', '.join(texts[:-1])} and {texts[-1]} are" if len(texts) > 1 else f"{texts[0]} is"
+
+
+def shown(code: Key) -> str:
+    """A published code as messages write it."""
+    return repr("/".join(code))
+
+
+def _counts(source: str, target: str, length: int | None, place: str) -> bool:
+    """Whether a line is about finest codes."""
+    lengths = {len(code) for code in (source, target) if code}
+    if not lengths:
+        return False
+    if length is None:
+        return True
+    if length in lengths and len(lengths) > 1:
+        raise DomainError(
+            f"{source!r} → {target!r} leads from one level to another", where=place, do="give codes of one length"
+        )
+    return length in lengths

@@ -1,0 +1,1 @@
+"""Statistics of small cells, with noise scaled to the maximum observed sensitivity (004)."""

@@ -1,0 +1,76 @@
+"""A look at estimates on the confidential side: which cells scale the noise, which have no finite sensitivity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from discreet.domain import Domain
+from discreet.engine import Engine
+from discreet.engine.audit import EstimateAudit, ScaleAudit
+from discreet.engine.observations import Observations
+from discreet.engine.spans import CELL
+from discreet.methods.cells import Int64s
+from discreet.methods.sensitivity.kernel import LARGEST, LOCAL
+from discreet.methods.sensitivity.method import SensitivityMethod
+from discreet.methods.sensitivity.statistics import Floats
+
+SHOWN = 20  # cells that a report names
+
+
+@dataclass(frozen=True)
+class Looked:
+    """Every occupied cell: how many records, and how far one of them moves the statistic. Confidential."""
+
+    cells: Int64s = field(repr=False)
+    n: Int64s = field(repr=False)
+    sensitivity: Floats = field(repr=False)
+
+
+def look(engine: Engine, table: SensitivityMethod, rows: Observations) -> Looked:
+    """The local sensitivities, brought here."""
+    local = table.local(engine, rows)
+    wanted = local.select(CELL, "n", "sensitivity").order_by(CELL)
+    batches = list(engine.batches(wanted))
+    kinds = [LOCAL.field(name).type.to_pandas_dtype() for name in (CELL, "n", "sensitivity")]
+    columns = [
+        np.concatenate([np.empty(0, kind), *(b.column(i).to_numpy(zero_copy_only=False) for b in batches)])
+        for i, kind in enumerate(kinds)
+    ]
+    return Looked(*columns)
+
+
+def audit(engine: Engine, table: SensitivityMethod, rows: Observations) -> EstimateAudit:
+    """What will scale the noise of a table, and where nothing does."""
+    design, found = table.design, look(engine, table, rows)
+    heard = found.n >= design.least
+    scaled = found.n.astype(np.float64) ** float(design.spec.decay) * found.sensitivity
+    finite = scaled * design.steps <= LARGEST
+    without = found.cells[heard & ~finite]
+    groups = design.groups.parents(found.cells)
+    scales = []
+    for group in np.unique(groups[heard & finite]).tolist():
+        mine = np.flatnonzero((groups == group) & heard & finite)
+        worst = mine[np.argmax(scaled[mine])]
+        place, name = named(design.groups.coarse, group), named(design.domain, int(found.cells[worst]))
+        scales.append(ScaleAudit(place, float(scaled[worst]), name, int(found.n[worst])))
+    return EstimateAudit(
+        table=table.name,
+        cells=int(found.cells.size),
+        small=int((~heard).sum()),
+        infinite=int(without.size),
+        examples=tuple(named(design.domain, int(cell)) for cell in without[:SHOWN]),
+        scales=tuple(sorted(scales, key=lambda scale: -scale.chi)[:SHOWN]),
+    )
+
+
+def named(domain: Domain, cell: int) -> str:
+    """A cell by its codes."""
+    codes = domain.codes(cell)
+    pairs = [
+        (c, v)
+        for a, i in zip(domain.attributes, codes, strict=True)
+        for c, v in zip(a.columns, a.published[i], strict=True)
+    ]
+    return ", ".join(f"{column} {value}" for column, value in pairs) or "all records"

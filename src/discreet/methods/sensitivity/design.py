@@ -1,0 +1,230 @@
+"""What a table of estimates declares, worked out: its statistic, grid, noise, cost, and who is published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from discreet.domain import Coarsening, Domain, coarsening
+from discreet.errors import DomainError, GuaranteeError, SpecError
+from discreet.methods.cells import Int64s
+from discreet.methods.sensitivity import wording
+from discreet.methods.sensitivity.kernel import EstimateKernel, stepped
+from discreet.methods.sensitivity.noise import EstimateNoise
+from discreet.methods.sensitivity.sizes import public_sizes
+from discreet.methods.sensitivity.spec import PublicSizes, Sensitivity
+from discreet.methods.sensitivity.statistic import search, statistic
+from discreet.methods.sensitivity.statistics import Search, Statistic
+from discreet.methods.sensitivity.statistics.winsorised import WinsorisedLine
+from discreet.privacy.gaussian import true_epsilon
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Unit
+from discreet.publish.stata import LONGEST_TEXT
+from discreet.publish.tables import Kinds
+from discreet.spec import Release
+
+MOST_CELLS = 1 << 30
+FINENESS = 6  # digits of the default grid below the statistic's natural size
+FARTHEST = 2**34  # grid steps of the natural size: χ may be 2^16 times as much
+SMALLEST = Fraction(1, 2**40)  # epsilon
+MOST_POINTS = 10**6  # of a grid, a cell
+
+
+@dataclass(frozen=True)
+class Design:
+    """A declared table of estimates; refused if it does not hold together."""
+
+    spec: Sensitivity
+    domain: Domain
+    groups: Coarsening
+    unit: Unit
+    base: Path
+
+    @classmethod
+    def of(cls, release: Release, table: Sensitivity) -> Design:
+        domain = table.cells(release)
+        coarse = coarsening(domain, table.grouped(release))
+        if coarse is None:
+            raise SpecError(
+                "a cell must lie in one group",
+                where=f"tables.{table.name}.groups",
+                do="name attributes of `by`, or coarser levels of them",
+            )
+        return cls(table, domain, coarse, release.unit, release.base)
+
+    def __post_init__(self) -> None:
+        if self.unit.entity is not None and getattr(self.unit, "max_records", None) != 1:
+            raise GuaranteeError(
+                "sensitivities are those of one record: a unit with several is not covered",
+                where=f"table {self.name}",
+                do="state max_records: 1 (one record of each unit is used), or `unit: record`",
+            )
+        if self.domain.cells > MOST_CELLS:
+            raise GuaranteeError(
+                f"{self.domain.cells:,} cells are too many to visit one by one",
+                where=f"table {self.name}",
+                do="publish fewer",
+            )
+        if taken := set(self.columns) & set(self.domain.columns):
+            raise DomainError(
+                f"a published column is called {taken.pop()!r} already",
+                where=f"table {self.name}",
+                do="name the attribute differently and point it to the data with `column:`",
+            )
+        if "dta" in self.spec.formats and _longest(self.domain) > LONGEST_TEXT:
+            raise DomainError("a code is too long for Stata", where=f"table {self.name}", do="leave out `dta`")
+        self._check_size()
+        _ = self.search, self.sizes, self.chosen, self.guarantee
+
+    def _check_size(self) -> None:
+        """What the declaration alone shows to be too fine, too large or too much."""
+        where = f"table {self.name}"
+        if self.spec.epsilon < SMALLEST:
+            raise GuaranteeError("epsilon is below 2^-40", where=where, do="give a usable epsilon")
+        if self.statistic.scale * self.steps > FARTHEST:
+            raise DomainError(
+                f"a {self.statistic.name} of these bounds has more than 2^34 steps of the grid",
+                where=where,
+                do="declare a coarser `grid`, or variables in larger units, such as thousands",
+            )
+        tried = 2 if self.search.kind == "corners" else self.search.points if self.search.kind == "grid" else 1
+        if tried ** len(self.statistic.variables) > MOST_POINTS:
+            raise SpecError(
+                "the grid has more than a million points a cell", where=f"tables.{self.name}.search", do="take fewer"
+            )
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def kinds(self) -> Kinds:
+        """The files of a table."""
+        return tuple(self.spec.formats)
+
+    @cached_property
+    def statistic(self) -> Statistic:
+        return statistic(self.spec, self.base)
+
+    @cached_property
+    def search(self) -> Search:
+        return search(self.spec, self.statistic)
+
+    @cached_property
+    def steps(self) -> int:
+        """Grid steps a unit: declared, or 10⁻⁶ of the statistic's natural size."""
+        if self.spec.grid is not None:
+            return self.spec.grid.denominator
+        digits = max(FINENESS - int(np.floor(np.log10(self.statistic.scale))), 0)
+        return int(10**digits)
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        """What is drawn of each cell, each at ε."""
+        if self.spec.numbers is None:
+            return ("estimate", *(["error"] if self.statistic.has_error else []), "count")
+        if "error" in self.spec.numbers and not self.statistic.has_error:
+            raise SpecError(
+                f"a {self.statistic.name} has no standard error here",
+                where=f"tables.{self.name}.numbers",
+                do="leave it out",
+            )
+        return tuple(self.spec.numbers)
+
+    @property
+    def errors(self) -> bool:
+        return "error" in self.numbers
+
+    @cached_property
+    def noise(self) -> EstimateNoise:
+        size = "public" if isinstance(self.spec.size, PublicSizes) else self.spec.size
+        return EstimateNoise(self.spec.noise, self.spec.epsilon, self.spec.decay, size, self.part("bound"))
+
+    def part(self, claim: str) -> Fraction | None:
+        """The part of δ for one of the claims on it."""
+        claims = self.spec.claims
+        return None if self.spec.delta is None or claim not in claims else self.spec.delta / len(claims)
+
+    @cached_property
+    def sizes(self) -> Int64s | None:
+        """Public numbers of records, by cell."""
+        return public_sizes(self.spec.size, self.domain, self.base) if isinstance(self.spec.size, PublicSizes) else None
+
+    @cached_property
+    def chosen(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """The attributes that say which cells are published, and their codes."""
+        found = []
+        for name, codes in self.spec.only.items():
+            where = f"tables.{self.name}.only.{name}"
+            place = next((i for i, a in enumerate(self.domain.attributes) if a.name == name), None)
+            if place is None:
+                raise SpecError(f"{name!r} is not in `by`", where=where, do=f"name one of {', '.join(self.spec.by)}")
+            attribute = self.domain.attributes[place]
+            known = {key[0]: i for i, key in enumerate(attribute.published)} if len(attribute.columns) == 1 else {}
+            if strange := next((code for code in codes if code not in known), None):
+                raise SpecError(f"{strange!r} is no category of {name!r}", where=where, do="name declared categories")
+            found.append((place, tuple(known[code] for code in codes)))
+        return tuple(found)
+
+    @cached_property
+    def charged(self) -> Fraction:
+        """The ε of a cell's numbers together."""
+        if self.spec.noise == "laplace":
+            return self.spec.epsilon * len(self.numbers)
+        return true_epsilon([self.spec.epsilon] * len(self.numbers), self.part("normal") or Fraction(0))
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What all of a cell's numbers promise together, and what they do not."""
+        said = [wording.CHI, wording.ROUNDED, wording.UNDEFINED if self.spec.infinite == "exclude" else wording.REFUSED]
+        said += [] if self.search.kind == "exact" else [wording.searched(self.search, self.statistic)]
+        said += [wording.WINSORISED] if self.errors and isinstance(self.statistic, WinsorisedLine) else []
+        said += {"bound": [], "true": [wording.TRUE_SIZE], "public": [wording.PUBLIC_SIZE]}[self.noise.size]
+        said += [wording.TRUE_MINIMUM] if self.spec.minimum is not None and self.spec.minimum.on == "true" else []
+        delta = self.spec.delta or Fraction(0)
+        return Guarantee(unit=self.unit, epsilon=self.charged, delta=delta, caveats=tuple(said))
+
+    @property
+    def least(self) -> int:
+        """Records that a cell needs to have a say in χ: with fewer it is not published, or with a probability that δ
+        pays for."""
+        if self.spec.minimum is None:
+            return 1
+        if self.spec.minimum.on == "true":
+            return self.spec.minimum.count
+        rare = self.part("small")
+        return 1 if rare is None else max(self.spec.minimum.count - self.noise.counting.margin(1 - 2 * rare), 1)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The published numbers of a cell."""
+        nothing = np.zeros(0, np.int64)
+        return self.kernel(nothing, nothing).columns
+
+    def kernel(self, chi: Int64s, chi_error: Int64s) -> EstimateKernel:
+        """What draws the noise, once its scales are known."""
+        return EstimateKernel(
+            table=self.name,
+            domain=self.domain,
+            groups=self.groups,
+            noise=self.noise,
+            numbers=self.numbers,
+            steps=self.steps,
+            empty=int(stepped(np.array([self.statistic.empty]), self.steps)[0]),
+            parameters=self.statistic.parameters,
+            chi=chi,
+            chi_error=chi_error,
+            minimum=None if self.spec.minimum is None else self.spec.minimum.count,
+            true_minimum=self.spec.minimum is not None and self.spec.minimum.on == "true",
+            sizes=self.sizes,
+            chosen=self.chosen,
+        )
+
+
+def _longest(domain: Domain) -> int:
+    """Bytes of the longest published code."""
+    return max((len(code.encode()) for a in domain.attributes for key in a.published for code in key), default=0)

@@ -1,0 +1,83 @@
+"""Noise in proportion to χ/N^r (004, Step 4), in whole grid steps: exactly rounded Laplace or Normal.
+
+An estimate is first rounded to the grid, so its neighbours may lie one step further apart than the statistic's: the
+scale is (χ/N^r + 1 step)/ε, rounded up to a whole number of steps over ε.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import sqrt
+from typing import Literal
+
+import numpy as np
+
+from discreet.methods.sensitivity.statistics import Floats, Int64s
+from discreet.noise.interval_arithmetic import ball, rounded_up
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.noise.samplers.grid_noise import GridNoise
+from discreet.noise.samplers.laplace import Laplace
+from discreet.noise.samplers.normal import Normal
+from discreet.noise.stream import Stream
+
+BOUND = Fraction(2**51)  # grid steps: beyond it noise is cut
+CUT = 1 << 50  # where what is published is
+
+
+@dataclass(frozen=True)
+class EstimateNoise:
+    """The noise of a table of estimates: its law, ε of each number, and what it is divided by."""
+
+    law: Literal["laplace", "normal"]
+    epsilon: Fraction
+    decay: Fraction
+    size: Literal["bound", "true", "public"]
+    failure: Fraction | None  # probability with which the bound on a count may fail
+
+    @cached_property
+    def unit(self) -> GridNoise:
+        """The noise of sensitivity one: Laplace(1/ε), or Normal with its variance, (√2/ε)²."""
+        if self.law == "laplace":
+            return Laplace(1 / self.epsilon, Fraction(1), BOUND)
+        return Normal(rounded_up(lambda: ball(2).sqrt() / ball(self.epsilon)), Fraction(1), BOUND)
+
+    @cached_property
+    def counting(self) -> DiscreteLaplace | GridNoise:
+        """Of counts: two-sided geometric, or Normal rounded to whole numbers."""
+        return DiscreteLaplace(self.epsilon) if self.law == "laplace" else self.unit
+
+    @cached_property
+    def margin(self) -> int:
+        """m with P(noise of a count > m) ≤ the probability of failure: count − m is a lower bound. 0 without one."""
+        return 0 if self.failure is None else self.counting.margin(1 - 2 * self.failure)
+
+    @property
+    def deviation_of_count(self) -> float:
+        """The standard deviation of a count's noise."""
+        if isinstance(self.counting, DiscreteLaplace):
+            return sqrt(self.counting.variance())
+        return float(self.counting.scale)
+
+    def count(self, true: Int64s, stream: Stream, first: int) -> Int64s:
+        """Protected counts of cells first, first + 1, …: the sum is cut well before its noise is (ADR 0031)."""
+        drawn: Int64s = np.clip(true + self.counting.draw(stream, first, true.size), -CUT, CUT)
+        return drawn
+
+    def multiples(self, chi: Int64s, size: Int64s) -> Int64s:
+        """⌈χ/N^r⌉ + 1, in grid steps: the sensitivity of a rounded estimate."""
+        scaled = chi / np.maximum(size, 1).astype(np.float64) ** float(self.decay)
+        return np.ceil(scaled * (1 + 2.0**-40)).astype(np.int64) + 1
+
+    def draw(self, multiples: Int64s, stream: Stream, first: int) -> Int64s:
+        """The noise of estimates whose sensitivity is so many grid steps."""
+        return self.unit.draw(stream, first, multiples.size, multiples)
+
+    def deviation(self, multiples: Int64s) -> Floats:
+        """Its standard deviation, in grid steps: √2·sensitivity/ε for both laws."""
+        return multiples.astype(np.float64) * (sqrt(2) / float(self.epsilon))
+
+    def scale(self, deviation: Floats) -> Floats:
+        """The parameter of the law with this standard deviation: b of Laplace, σ of the Normal."""
+        return deviation / sqrt(2) if self.law == "laplace" else deviation

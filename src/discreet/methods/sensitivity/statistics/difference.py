@@ -1,0 +1,149 @@
+"""The difference of two arms' means (004, Step 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.errors import ParameterError, SourceError
+from discreet.methods.sensitivity.statistics import EXACT, Floats, Int64s, Local, Search, Variable, Worst, known
+from discreet.noise.jit import compiled
+
+ILL = 2.0**-10  # a sum of squares that falls below this part of itself is summed anew
+Arms = tuple[tuple[int, int], tuple[float, float], tuple[float, float]]  # n, ȳ, Σ(y − ȳ)² of arm 0 and of arm 1
+
+
+@dataclass(frozen=True)
+class Difference:
+    """ȳ₁ − ȳ₀, 0 where an arm is empty; `arm` is 0 or 1. Error √(s₁²/n₁ + s₀²/n₀), 0 where an arm has fewer than two.
+
+    An added observation joins either arm g. The mean moves by (y − ȳ_g)/(n_g + 1), linear in y: the bounds are worst.
+    The squared error gains from Σ(y − ȳ)² + (y − ȳ_g)²·n_g/(n_g + 1), convex in y: the bounds, or the least at y = ȳ_g.
+    Every removal is tried. So both sensitivities are exact.
+    """
+
+    y: Variable
+    arm: Variable
+
+    def __post_init__(self) -> None:
+        if (self.arm.low, self.arm.high) != (0, 1):
+            raise ParameterError("an arm is 0 or 1", where=f"variable {self.arm.name}", do="declare bounds 0 and 1")
+
+    @property
+    def name(self) -> str:
+        return "difference"
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return self.y, self.arm
+
+    @property
+    def scale(self) -> float:
+        return self.y.width
+
+    @property
+    def has_error(self) -> bool:
+        return True
+
+    @property
+    def empty(self) -> float:
+        return 0.0
+
+    @property
+    def parameters(self) -> int:
+        return 2
+
+    def searches(self) -> tuple[str, ...]:
+        return "exact", "corners", "grid", "removals"
+
+    def local(self, columns: Sequence[Floats], starts: Int64s, search: Search = EXACT, *, errors: bool = True) -> Local:
+        out, _ = self._run(columns, starts, search)
+        both = (out[2], out[3]) if errors else (None, None)
+        return Local(np.diff(starts), out[0], out[1], *both)
+
+    def worst(self, columns: Sequence[Floats], search: Search = EXACT) -> Worst:
+        _, worst = self._run(columns, np.array([0, columns[0].size], np.int64), search)
+        added, y, arm, change = worst[0].tolist()
+        return Worst(bool(added), (y, arm), change)
+
+    def _run(self, columns: Sequence[Floats], starts: Int64s, search: Search) -> tuple[Floats, Floats]:
+        known(self, search)
+        y, arm = (np.ascontiguousarray(column, np.float64) for column in columns)
+        if not ((arm == 0) | (arm == 1)).all():
+            raise SourceError("an arm that is neither 0 nor 1", where=f"column {self.arm.name}", do="recode it")
+        tried = np.empty(0) if search.kind == "removals" else search.values(self.y)
+        out, worst = np.zeros((4, starts.size - 1)), np.empty((starts.size - 1, 4))
+        _differences(y, arm, starts, tried, search.kind == "exact", out, worst)
+        return out, worst
+
+
+@compiled
+def _arms(y: Floats, arm: Floats, without: int) -> Arms:
+    """n, ȳ and Σ(y − ȳ)² of each arm, without one row."""
+    n, total, square = [0, 0], [0.0, 0.0], [0.0, 0.0]
+    for i in range(len(y)):
+        if i != without:
+            g = int(arm[i])
+            n[g] += 1
+            total[g] += y[i]
+    mean = total[0] / max(n[0], 1), total[1] / max(n[1], 1)
+    for i in range(len(y)):
+        if i != without:
+            g = int(arm[i])
+            square[g] += (y[i] - mean[g]) ** 2
+    return (n[0], n[1]), mean, (square[0], square[1])
+
+
+@compiled
+def _theta(n: int, mean: float, m: int, other: float, g: int) -> float:
+    """The difference where arm g has n observations and the other arm m."""
+    if n == 0 or m == 0:
+        return 0.0
+    return mean - other if g == 1 else other - mean
+
+
+@compiled
+def _error(n: int, square: float, m: int, other: float) -> float:
+    if n < 2 or m < 2:
+        return 0.0
+    return float(np.sqrt(square / ((n - 1.0) * n) + other / ((m - 1.0) * m)))
+
+
+@compiled
+def _differences(
+    y: Floats, arm: Floats, starts: Int64s, tried: Floats, exact: bool, out: Floats, worst: Floats
+) -> None:
+    """`out`: θ, its sensitivity, the error, its sensitivity. `worst`: added, y, arm, change."""
+    for j in range(len(starts) - 1):
+        cy, ca = y[starts[j] : starts[j + 1]], arm[starts[j] : starts[j + 1]]
+        n, mean, square = _arms(cy, ca, -1)
+        theta = _theta(n[1], mean[1], n[0], mean[0], 1)
+        error = _error(n[1], square[1], n[0], square[0])
+        out[0, j], out[2, j] = theta, error
+        for i in range(len(cy)):
+            g = int(ca[i])
+            left, far = n[g] - 1, cy[i] - mean[g]
+            new_mean = mean[g] - far / max(left, 1)
+            new_square = square[g] - far * far * n[g] / max(left, 1)
+            if new_square < ILL * square[g]:
+                new_square = _arms(cy, ca, i)[2][g]
+            change = _theta(left, new_mean, n[1 - g], mean[1 - g], g) - theta
+            if i == 0 or abs(change) > out[1, j]:
+                out[1, j] = abs(change)
+                worst[j] = (0.0, cy[i], ca[i], change)
+            moved = _error(left, new_square, n[1 - g], square[1 - g])
+            out[3, j] = max(out[3, j], abs(moved - error))
+        for g in range(2):
+            for i in range(len(tried) + (1 if exact and n[g] else 0)):
+                value = tried[i] if i < len(tried) else mean[g]
+                far = value - mean[g] if n[g] else 0.0
+                new_mean = mean[g] + far / (n[g] + 1) if n[g] else value
+                change = _theta(n[g] + 1, new_mean, n[1 - g], mean[1 - g], g) - theta
+                if abs(change) > out[1, j]:
+                    out[1, j] = abs(change)
+                    worst[j] = (1.0, value, float(g), change)
+                new_square = square[g] + far * far * n[g] / (n[g] + 1)
+                moved = _error(n[g] + 1, new_square, n[1 - g], square[1 - g])
+                out[3, j] = max(out[3, j], abs(moved - error))

@@ -1,0 +1,337 @@
+"""Any Python function of a cell as a statistic (004, Step 1): removals, corners or a grid, in several processes.
+
+Nothing that the function says leaves: an exception, a warning or a print may quote an observation. Where it raises, or
+gives no finite number, the statistic has its stated fallback, so that one cell's data never stop a release.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from functools import cache
+from multiprocessing import get_context
+from os import cpu_count
+from pathlib import Path
+from types import ModuleType
+from typing import TypeGuard
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.methods.sensitivity.statistics import Floats, Int64s, Local, Search, Variable, Worst, tried_points
+
+Cell = Sequence[Floats]
+OfCell = Callable[[Cell], float]
+Progress = Callable[[int, int], None]
+
+DEFAULT = Search("corners")
+SMALL = 2_000  # calls: less is done here before other processes have heard of it
+PARTS = 32  # of the work, about: what one process takes at a time, and what progress is told by
+INVENTED = 24  # observations of a rehearsal
+
+
+@dataclass(frozen=True)
+class FromFile:
+    """A function that a Python file defines. Its text goes to every process that calls it: a worker need not have the
+    file, and none reads another one."""
+
+    file: str
+    text: str = field(repr=False)
+    name: str
+
+    def __call__(self, columns: Cell) -> float:
+        return self.load()(columns)
+
+    def load(self) -> OfCell:
+        function: OfCell | None = getattr(_module(self.file, self.text), self.name, None)
+        if not callable(function):
+            raise ParameterError(f"defines no function {self.name!r}", where=self.file, do="name one that it defines")
+        return function
+
+
+@cache
+def _module(file: str, text: str) -> ModuleType:
+    name = f"discreet_function_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    module = sys.modules[name] = ModuleType(name)  # dataclasses look their module up there
+    try:
+        exec(compile(text, file, "exec"), module.__dict__)  # noqa: S102 - the operator's own code, named in the declaration
+    except (Exception, SystemExit) as failed:  # no observation has been near it
+        raise ParameterError(f"cannot be loaded: {failed}", where=file, do="run it on its own first") from failed
+    return module
+
+
+@dataclass(frozen=True)
+class Function:
+    """θ = function(columns), one array a variable; `empty` for no observations, and wherever the function fails.
+
+    `error` gives its standard error in the same way, 0 where that fails. Both get copies that they may change, and must
+    depend on nothing else: equal cells, equal values. With `processes` (None: one a core), results are the same to the
+    bit. A function that processes cannot import (a lambda, one of the main program) runs in this one.
+
+    A function that fails for every cell would have the sensitivity 0: `rehearse` it, as `from_file` does. `of_file`
+    runs nothing of the file.
+    """
+
+    name: str
+    variables: tuple[Variable, ...]
+    function: OfCell
+    scale: float
+    empty: float
+    error: OfCell | None = None
+    parameters: int = 0
+    processes: int | None = None
+
+    def __post_init__(self) -> None:
+        if not self.variables or not np.isfinite(self.empty) or not 0 < self.scale < np.inf:
+            raise ParameterError(
+                "needs a variable, a finite value for no observations and a positive scale",
+                where=f"function {self.name}",
+                do="declare them",
+            )
+
+    @classmethod
+    def from_file(
+        cls,
+        path: str | Path,
+        name: str,
+        variables: tuple[Variable, ...],
+        scale: float,
+        empty: float,
+        error: str | None = None,
+        parameters: int = 0,
+        processes: int | None = None,
+    ) -> Function:
+        """The function `name` of a Python file, and the one called `error` for its standard error. Runs the file."""
+        found = cls.of_file(path, name, variables, scale, empty, error, parameters, processes)
+        found.rehearse()
+        return found
+
+    @classmethod
+    def of_file(
+        cls,
+        path: str | Path,
+        name: str,
+        variables: tuple[Variable, ...],
+        scale: float,
+        empty: float,
+        error: str | None = None,
+        parameters: int = 0,
+        processes: int | None = None,
+    ) -> Function:
+        """The same, the file read as text alone: rehearse it before it is called."""
+        file = Path(path)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, ValueError):  # no text, no path
+            raise ParameterError("is no Python file", where=file.name, do="give the path of a .py file") from None
+        spread = FromFile(file.name, text, error) if error is not None else None
+        return cls(name, variables, FromFile(file.name, text, name), scale, empty, spread, parameters, processes)
+
+    @property
+    def has_error(self) -> bool:
+        return self.error is not None
+
+    def searches(self) -> tuple[str, ...]:
+        return "corners", "grid", "removals"
+
+    def rehearse(self) -> None:
+        """Call it with invented observations, spread over the bounds: there its own message may be shown."""
+        steps = [np.arange(INVENTED) * (2 * j + 7) % INVENTED / (INVENTED - 1) for j in range(len(self.variables))]
+        cell = [v.low + v.width * step for v, step in zip(self.variables, steps, strict=True)]
+        for function in (self.function, self.error):
+            if isinstance(function, FromFile):
+                function.load()
+            try:
+                found, again = (function([column.copy() for column in cell]) if function else 0.0 for _ in range(2))
+            except KeyboardInterrupt:
+                raise
+            except BaseException as failed:
+                raise ParameterError(
+                    f"fails with invented observations: {type(failed).__name__}: {failed}",
+                    where=f"function {self.name}",
+                    do="try it with a list of arrays, one a variable",
+                ) from failed
+            if not _is_number(found):
+                raise ParameterError("does not give a number", where=f"function {self.name}", do="return a float")
+            if found != again:
+                raise ParameterError(
+                    "gives two values for one cell", where=f"function {self.name}", do="let it depend on nothing else"
+                )
+
+    def local(
+        self,
+        columns: Cell,
+        starts: Int64s,
+        search: Search = DEFAULT,
+        *,
+        errors: bool = True,
+        progress: Progress | None = None,
+    ) -> Local:
+        """As the Protocol says; `progress` is told how many of all cells are done."""
+        grid, spread = self._added(search), self.error if errors else None
+        task = Task(self.function, spread, self.empty, grid)
+        calls = int(columns[0].size) + len(grid) * (starts.size - 1)
+        workers = self._workers(calls)
+        parts = [
+            Part(a, [column[starts[a] : starts[b]] for column in columns], starts[a : b + 1] - starts[a])
+            for a, b in _spans(starts, len(grid), calls // PARTS)
+        ]
+        out, done = np.empty((starts.size - 1, 4)), 0
+        for first, rows in _results(task, parts, workers):
+            out[first : first + len(rows)] = rows
+            done += len(rows)
+            if progress is not None:
+                progress(done, starts.size - 1)
+        both = (out[:, 2], out[:, 3]) if spread else (None, None)
+        return Local(np.diff(starts), out[:, 0], out[:, 1], *both)
+
+    def worst(self, columns: Cell, search: Search = DEFAULT) -> Worst:
+        task = Task(self.function, None, self.empty, self._added(search))
+        with _quiet():
+            here = task.value(columns)
+            changes = [(value - here, added, point) for value, added, point in task.neighbours(columns)]
+        change, added, point = max(changes, key=lambda found: abs(found[0]))
+        return Worst(added, point, change)
+
+    def _added(self, search: Search) -> list[tuple[float, ...]]:
+        return [tuple(point) for point in tried_points(self, search).tolist()]
+
+    def _workers(self, calls: int) -> int:
+        shared = all(_importable(f) for f in (self.function, self.error) if f is not None)
+        if calls <= SMALL or not shared or _in_task():
+            return 1
+        return max(1, self.processes if self.processes is not None else cpu_count() or 1)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is computed in each cell: by any process, in the same way."""
+
+    function: OfCell
+    error: OfCell | None
+    empty: float
+    grid: list[tuple[float, ...]]
+
+    def value(self, columns: Cell) -> float:
+        return _value(self.function, columns, self.empty)
+
+    def neighbours(self, columns: Cell) -> Iterator[tuple[float, bool, tuple[float, ...]]]:
+        """θ without each observation and with each point of the grid; whether added; the point."""
+        for cell, added, point in self._cells(columns):
+            yield self.value(cell), added, point
+
+    def cell(self, columns: Cell) -> tuple[float, float, float, float]:
+        """θ, its sensitivity, its error, and that one's sensitivity."""
+        here, most = self.value(columns), 0.0
+        spread, widest = _value(self.error, columns, 0.0) if self.error else 0.0, 0.0
+        for cell, _, _ in self._cells(columns):
+            most = max(most, abs(self.value(cell) - here))
+            if self.error:
+                widest = max(widest, abs(_value(self.error, cell, 0.0) - spread))
+        return here, most, spread, widest
+
+    def _cells(self, columns: Cell) -> Iterator[tuple[Cell, bool, tuple[float, ...]]]:
+        for i in range(columns[0].size):
+            yield [np.delete(column, i) for column in columns], False, tuple(float(column[i]) for column in columns)
+        for point in self.grid:
+            yield [np.append(column, value) for column, value in zip(columns, point, strict=True)], True, point
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some cells side by side."""
+
+    first: int
+    columns: Cell
+    starts: Int64s
+
+    def run(self, task: Task) -> tuple[int, Floats]:
+        rows = np.empty((self.starts.size - 1, 4))
+        for j in range(len(rows)):
+            with _quiet():
+                rows[j] = task.cell([column[self.starts[j] : self.starts[j + 1]] for column in self.columns])
+        return self.first, rows
+
+
+def _results(task: Task, parts: Sequence[Part], workers: int) -> Iterator[tuple[int, Floats]]:
+    """Of all parts, as they come. Processes start afresh: a copy of this one would copy its threads' locks."""
+    if workers == 1 or len(parts) == 1:
+        yield from (part.run(task) for part in parts)
+        return
+    try:
+        for future in as_completed([_pool(workers).submit(part.run, task) for part in parts]):
+            yield future.result()
+    except BrokenExecutor:
+        _pool.cache_clear()
+        raise ParameterError("a function ended its process", where="function", do="give it more memory") from None
+
+
+@cache
+def _pool(workers: int) -> ProcessPoolExecutor:
+    """Processes that stay until the program ends: one call after another asks for them."""
+    return ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
+
+
+def _in_task() -> bool:
+    """Whether this is a worker of a cluster: there the tasks themselves run side by side."""
+    return str(getattr(sys.modules["__main__"].__spec__, "name", "")).startswith("pyspark")
+
+
+def _spans(starts: Int64s, points: int, calls: int) -> Iterator[tuple[int, int]]:
+    """Cells a … b − 1 that take at least so many calls together."""
+    a, taken, cells = 0, 0, starts.size - 1
+    for b in range(1, cells + 1):
+        taken += int(starts[b] - starts[b - 1]) + points
+        if taken >= calls or b == cells:
+            yield a, b
+            a, taken = b, 0
+
+
+def _value(function: OfCell, columns: Cell, fallback: float) -> float:
+    """What the function makes of a copy of these observations; the fallback of none, of a failure, of no number."""
+    if not columns[0].size:
+        return fallback
+    with _Unsaid():
+        found = function([np.array(column) for column in columns])
+        if _is_number(found):
+            return float(found)
+    return fallback
+
+
+class _Unsaid:
+    """Whatever is raised inside is the function's, and its message may quote observations: it counts as no value. Only
+    the operator's Ctrl-C goes on."""
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
+        return kind is not None and not issubclass(kind, KeyboardInterrupt)
+
+
+def _is_number(found: object) -> TypeGuard[float]:
+    """A finite one; True is none."""
+    if isinstance(found, bool) or not isinstance(found, int | float | np.integer | np.floating):
+        return False
+    return bool(np.isfinite(found))
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing printed, nothing warned."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _importable(function: OfCell) -> bool:
+    """Whether another process finds it: from a file, or by the name of a module and its own."""
+    module = getattr(function, "__module__", "__main__")
+    named = getattr(sys.modules.get(module), getattr(function, "__qualname__", ""), None)
+    return isinstance(function, FromFile) or (module != "__main__" and named is function)

@@ -1,0 +1,58 @@
+"""Percentile ranks in [0, 1]: a transformation that bounds a variable (004, footnote on bounded variables)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.methods.sensitivity.statistics import Floats
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Ranks among public thresholds, such as a published national distribution: ascending, ties allowed.
+
+    Of m thresholds, L below a value and E equal to it: (L + E/2)/m. A function of the record alone, so that one record
+    changes no other's rank, and sensitivities of statistics of ranks mean what they say.
+    """
+
+    thresholds: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        found = np.asarray(self.thresholds, np.float64)
+        if not found.size or not np.isfinite(found).all() or (np.diff(found) < 0).any():
+            raise ParameterError(
+                "thresholds are not finite and ascending", where="ranks", do="give public thresholds in order"
+            )
+
+    def of(self, values: Floats) -> Floats:
+        """The rank of each value; NaN of NaN."""
+        points = np.asarray(self.thresholds, np.float64)
+        return _mid(points, np.asarray(values, np.float64))
+
+
+def by_thresholds(values: Floats, thresholds: Sequence[float]) -> Floats:
+    """The rank of each value among public thresholds: `Ranks`."""
+    return Ranks(tuple(thresholds)).of(values)
+
+
+def percentile_ranks(values: Floats) -> Floats:
+    """Mid-ranks among the values themselves: (L + E/2)/n, ties sharing their mean rank.
+
+    Every record's rank then depends on all others: adding one moves them all, in every cell. Local sensitivities take
+    other records as they are, and do not cover this. Rank by public thresholds where that matters.
+    """
+    found = np.asarray(values, np.float64)
+    if np.isnan(found).any():
+        raise ParameterError("a missing value has no rank", where="ranks", do="drop missing values first")
+    return _mid(np.sort(found), found) if found.size else found.copy()
+
+
+def _mid(points: Floats, values: Floats) -> Floats:
+    below, to = np.searchsorted(points, values, "left"), np.searchsorted(points, values, "right")
+    ranks: Floats = (below + to) / (2.0 * points.size)
+    ranks[np.isnan(values)] = np.nan
+    return ranks

@@ -1,0 +1,268 @@
+"""A coefficient of a regression on several variables (004, Step 1): removals by the hat matrix, additions on a grid.
+
+With X the regressors less their means, X = QR, and θ = w·ȳ + (t − w·x̄)′β (the intercept: w = 1, t = 0; coefficient j:
+w = 0, t = e_j), let g = R⁻ᵀ(t − w·x̄) and, of an observation, q = R⁻ᵀ(x − x̄), h = 1/n + q′q, k = w/n + g′q, e its
+residual. Removing it moves θ by −k·e/(1 − h), adding it by k·e/(1 + h) (Sherman–Morrison). The squared error is
+SSE/(n − p − 1)·V, V = w²/n + g′g; a removal makes SSE − e²/(1 − h) and V + k²/(1 − h), an addition SSE + e²/(1 + h)
+and V − k²/(1 + h).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.methods.sensitivity.statistics import Floats, Int64s, Local, Search, Variable, Worst, tried_points
+from discreet.noise.jit import compiled
+
+RANK = 2.0**-30  # a regressor this near to the span of those before it, in parts of its length, depends on them
+ILL = 2.0**-20  # where 1 − h or what is left of SSE is smaller, the regression is fitted again
+DEFAULT = Search("corners")
+Fit = tuple[bool, float, float, float]  # of full rank; θ, SSE and V
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Coefficient j of y on `regressors` with an intercept, which is coefficient 0. The classical
+    standard error, 0 where n = p + 1.
+
+    Where a regressor is constant or depends on others (it lies within 2⁻³⁰ of its length of their span), or there are
+    not more observations than regressors, θ = 0 and its sensitivity is infinite, whatever is searched. Additions are
+    those of the grid, or none: the sensitivity is a lower bound of the exact one, and a release must say so.
+    """
+
+    y: Variable
+    regressors: tuple[Variable, ...]
+    coefficient: int
+
+    def __post_init__(self) -> None:
+        if not self.regressors or not 0 <= self.coefficient <= len(self.regressors):
+            raise ParameterError(
+                "no such coefficient", where="regression", do="0 is the intercept, 1 the first of the regressors"
+            )
+
+    @property
+    def name(self) -> str:
+        return f"coefficient_{self.regressors[self.coefficient - 1].name if self.coefficient else 'intercept'}"
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return (*self.regressors, self.y)
+
+    @property
+    def scale(self) -> float:
+        return self.y.width / self.regressors[self.coefficient - 1].width if self.coefficient else self.y.width
+
+    @property
+    def has_error(self) -> bool:
+        return True
+
+    @property
+    def empty(self) -> float:
+        return 0.0
+
+    @property
+    def parameters(self) -> int:
+        return len(self.regressors) + 1
+
+    def searches(self) -> tuple[str, ...]:
+        return "corners", "grid", "removals"
+
+    def local(
+        self, columns: Sequence[Floats], starts: Int64s, search: Search = DEFAULT, *, errors: bool = True
+    ) -> Local:
+        out, _ = self._run(columns, starts, search)
+        both = (out[2], out[3]) if errors else (None, None)
+        return Local(np.diff(starts), out[0], out[1], *both)
+
+    def worst(self, columns: Sequence[Floats], search: Search = DEFAULT) -> Worst:
+        """The observation behind the sensitivity; where that is infinite, the cell's first, which means nothing."""
+        out, worst = self._run(columns, np.array([0, columns[0].size], np.int64), search)
+        added, change, *point = worst[0].tolist()
+        return Worst(bool(added), tuple(point), np.inf if np.isinf(out[1, 0]) else change)
+
+    def _run(self, columns: Sequence[Floats], starts: Int64s, search: Search) -> tuple[Floats, Floats]:
+        grid = tried_points(self, search)
+        *xs, y = (np.asarray(column, np.float64) for column in columns)
+        out = np.zeros((4, starts.size - 1))
+        worst = np.zeros((starts.size - 1, len(columns) + 2))
+        _regressions(np.column_stack(xs), np.ascontiguousarray(y), starts, self.coefficient, grid, out, worst)
+        return out, worst
+
+
+@compiled
+def _orthogonal(basis: Floats, upper: Floats, j: int) -> float:
+    """Column j less its part along those before it; its length then."""
+    upper[:, j] = 0.0
+    for _ in range(2):  # the second pass removes what rounding left of the first
+        for m in range(j):
+            along = 0.0
+            for i in range(len(basis)):
+                along += basis[i, m] * basis[i, j]
+            upper[m, j] += along
+            for i in range(len(basis)):
+                basis[i, j] -= along * basis[i, m]
+    left = 0.0
+    for i in range(len(basis)):
+        left += basis[i, j] ** 2
+    upper[j, j] = np.sqrt(left)
+    return float(upper[j, j])
+
+
+@compiled
+def _fit(
+    xs: Floats,
+    y: Floats,
+    without: int,
+    coefficient: int,
+    basis: Floats,
+    upper: Floats,
+    g: Floats,
+    means: Floats,
+    beta: Floats,
+) -> Fit:
+    """The regression without one row (−1: with all): Gram–Schmidt, twice, on columns less their means, in their order.
+    Fills Q (`basis`), R (`upper`), g, the means (y's last) and β."""
+    rows, p = xs.shape
+    n = rows - (1 if without >= 0 else 0)
+    if n < p + 1:
+        return False, 0.0, 0.0, 0.0
+    for j in range(p + 1):
+        total = 0.0
+        for i in range(rows):
+            total += 0.0 if i == without else (xs[i, j] if j < p else y[i])
+        means[j] = total / n
+    for j in range(p):
+        length, least, most = 0.0, np.inf, -np.inf
+        for i in range(rows):
+            basis[i, j] = 0.0 if i == without else xs[i, j] - means[j]
+            length += basis[i, j] ** 2
+            if i != without:
+                least, most = min(least, xs[i, j]), max(most, xs[i, j])
+        left = _orthogonal(basis, upper, j)
+        if least == most or left <= RANK * np.sqrt(length):
+            return False, 0.0, 0.0, 0.0
+        for i in range(rows):
+            basis[i, j] /= left
+    return _solve(xs, y, without, coefficient, basis, upper, g, means, beta)
+
+
+@compiled
+def _solve(
+    xs: Floats,
+    y: Floats,
+    without: int,
+    coefficient: int,
+    basis: Floats,
+    upper: Floats,
+    g: Floats,
+    means: Floats,
+    beta: Floats,
+) -> Fit:
+    """β = R⁻¹Q′y and g = R⁻ᵀ(t − w·x̄), then θ, SSE from residuals, and V (`factor`)."""
+    rows, p = xs.shape
+    weight = 1.0 if coefficient == 0 else 0.0
+    for j in range(p - 1, -1, -1):
+        along = 0.0
+        for i in range(rows):
+            along += basis[i, j] * (y[i] - means[p])
+        for m in range(j + 1, p):
+            along -= upper[j, m] * beta[m]
+        beta[j] = along / upper[j, j]
+    theta, factor = weight * float(means[p]), weight / (rows - (1 if without >= 0 else 0))
+    for j in range(p):
+        goal = (1.0 if j == coefficient - 1 else 0.0) - weight * means[j]
+        theta += goal * beta[j]
+        for m in range(j):
+            goal -= upper[m, j] * g[m]
+        g[j] = goal / upper[j, j]
+        factor += g[j] ** 2
+    sse = 0.0
+    for i in range(rows):
+        if i != without:
+            sse += _residual(xs[i], y[i], means, beta) ** 2
+    return True, theta, sse, factor
+
+
+@compiled
+def _residual(x: Floats, y: float, means: Floats, beta: Floats) -> float:
+    e = y - means[-1]
+    for j in range(len(beta)):
+        e -= (x[j] - means[j]) * beta[j]
+    return float(e)
+
+
+@compiled
+def _error(sse: float, factor: float, freedom: int) -> float:
+    return float(np.sqrt(max(sse * factor, 0.0) / freedom)) if freedom > 0 else 0.0
+
+
+@compiled
+def _moved(
+    x: Floats, y: float, n: int, weight: float, upper: Floats, g: Floats, means: Floats, beta: Floats, q: Floats
+) -> tuple[float, float, float]:
+    """h, k and e of an observation."""
+    h, k = 1.0 / n, weight / n
+    for j in range(len(beta)):
+        q[j] = x[j] - means[j]
+        for m in range(j):
+            q[j] -= upper[m, j] * q[m]
+        q[j] /= upper[j, j]
+        h += q[j] ** 2
+        k += g[j] * q[j]
+    return h, k, _residual(x, y, means, beta)
+
+
+@compiled
+def _regressions(
+    xs: Floats, y: Floats, starts: Int64s, coefficient: int, grid: Floats, out: Floats, worst: Floats
+) -> None:
+    """`out`: θ, its sensitivity, the error, its sensitivity. `worst`: added, change, and the point."""
+    p = xs.shape[1]
+    weight = 1.0 if coefficient == 0 else 0.0
+    longest = 0
+    for j in range(len(starts) - 1):
+        longest = max(longest, starts[j + 1] - starts[j])
+    space, again = np.empty((longest, p)), np.empty((longest, p))
+    upper, upper2, g, g2, beta, beta2 = (
+        np.empty((p, p)),
+        np.empty((p, p)),
+        np.empty(p),
+        np.empty(p),
+        np.empty(p),
+        np.empty(p),
+    )
+    means, means2, q = np.empty(p + 1), np.empty(p + 1), np.empty(p)
+    for j in range(len(starts) - 1):
+        cx, cy = xs[starts[j] : starts[j + 1]], y[starts[j] : starts[j + 1]]
+        n = len(cy)
+        full, theta, sse, factor = _fit(cx, cy, -1, coefficient, space[:n], upper, g, means, beta)
+        worst[j, 2:-1], worst[j, -1] = cx[0], cy[0]
+        if not full:
+            out[1, j], out[3, j] = np.inf, np.inf
+            continue
+        error = _error(sse, factor, n - p - 1)
+        out[0, j], out[2, j] = theta, error
+        for i in range(n):
+            h, k, e = _moved(cx[i], cy[i], n, weight, upper, g, means, beta, q)
+            kept = sse - e * e / (1.0 - h) if h < 1.0 else -1.0
+            if 1.0 - h > ILL and kept >= ILL * sse:
+                change, moved = -k * e / (1.0 - h), _error(kept, factor + k * k / (1.0 - h), n - p - 2)
+            else:
+                _, theta2, sse2, factor2 = _fit(cx, cy, i, coefficient, again[:n], upper2, g2, means2, beta2)
+                change, moved = theta2 - theta, _error(sse2, factor2, n - p - 2)
+            out[3, j] = max(out[3, j], abs(moved - error))
+            if abs(change) > out[1, j]:
+                out[1, j] = abs(change)
+                worst[j, 0], worst[j, 1], worst[j, 2:-1], worst[j, -1] = 0.0, change, cx[i], cy[i]
+        for i in range(len(grid)):
+            h, k, e = _moved(grid[i, :p], grid[i, p], n, weight, upper, g, means, beta, q)
+            change = k * e / (1.0 + h)
+            moved = _error(sse + e * e / (1.0 + h), factor - k * k / (1.0 + h), n - p)
+            out[3, j] = max(out[3, j], abs(moved - error))
+            if abs(change) > out[1, j]:
+                out[1, j] = abs(change)
+                worst[j, 0], worst[j, 1], worst[j, 2:] = 1.0, change, grid[i]

@@ -1,0 +1,1 @@
+"""What the noise costs: the choice of epsilon, trade-offs, the envelope of observed sensitivities."""

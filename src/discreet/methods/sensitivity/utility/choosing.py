@@ -1,0 +1,280 @@
+"""`discreet tradeoff`: how wrong estimates will be at each ε, and the ε that meets a stated accuracy (004, Step 3).
+
+ε must not be chosen by looking at what it is to protect: the input is invented, public, or an earlier release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pcsv
+from numpy.typing import NDArray
+
+from discreet.errors import ParameterError, PublishError, SourceError
+from discreet.methods.sensitivity.statistics import Variable
+from discreet.methods.sensitivity.statistics.line import Line
+from discreet.methods.sensitivity.utility.tradeoff import Law, Point, epsilon_for, tradeoff
+from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
+from discreet.privacy.exact import written
+from discreet.privacy.gaussian import true_epsilon
+from discreet.publish import manifest
+from discreet.publish.cubes import verified
+from discreet.publish.intact import intact
+from discreet.publish.parquet import table_of
+from discreet.publish.place import place_at
+from discreet.report.blocks import as_csv
+from discreet.synth.atlas import atlas
+
+Floats = NDArray[np.float64]
+DELTA = Fraction(1, 10**6)  # at which the cost of normal noise is told
+CHILDREN, TRACTS, SMALL = 400_000, 4_000, 20
+AT = 0.25
+
+
+@dataclass(frozen=True)
+class Known:
+    """Cells that anybody may look at: estimates, numbers of records, scales of their noise, areas to compare within."""
+
+    estimate: Floats
+    count: Floats
+    chi: Floats
+    area: tuple[str, ...] | None
+    about: str
+    areas: str = "area"  # what they are called
+
+
+def invented(seed: int) -> Known:
+    """An invented atlas: the prediction at the 25th percentile in every tract with 20 children or more."""
+    made = atlas(CHILDREN, TRACTS, seed, lean=True)
+    rank = Variable("parent_rank", 0.0, 1.0)
+    sizes = made.tracts.size
+    order = np.lexsort((made.kid_rank, made.parent_rank, made.tract))
+    starts = np.append(0, np.cumsum(sizes[sizes > 0]))
+    found = Line(rank, Variable("kid_rank", 0.0, 1.0), "prediction", AT).local(
+        [made.parent_rank[order], made.kid_rank[order]], starts, errors=False
+    )
+    kept = (found.n >= SMALL) & np.isfinite(found.sensitivity)
+    chi = float((found.n[kept] * found.sensitivity[kept]).max())
+    county = np.array(made.tracts.county)[sizes > 0][kept]
+    about = f"{int(kept.sum()):,} invented tracts (seed {seed}), prediction at {AT:g}, χ = {chi:.4g}"
+    scales = np.full(int(kept.sum()), chi)
+    return Known(found.statistic[kept], found.n[kept].astype(float), scales, tuple(county), about, "county")
+
+
+def listed(path: Path, chi: str | None, area: str | None, provenance: str) -> Known:
+    """A public file of cells: columns `estimate` and `count`, and perhaps an area."""
+    table = _read(path)
+    for column in ("estimate", "count", *([area] if area else [])):
+        if column not in table.column_names:
+            raise SourceError(
+                f"has no column {column!r}", where=str(path), do=f"it has {', '.join(table.column_names)}"
+            )
+    if chi is None:
+        raise ParameterError(
+            "how far one record moves an estimate is not known", where="--chi", do="give a public guess of χ"
+        )
+    table = table.filter(pc.is_valid(table["estimate"]))
+    about = f"{table.num_rows:,} cells of {path.name} ({provenance}), χ = {chi}"
+    areas = None if area is None else tuple(str(code) for code in table[area].to_pylist())
+    return Known(
+        _floats(table, "estimate"),
+        _floats(table, "count"),
+        np.full(table.num_rows, _number(chi)),
+        areas,
+        about,
+        area or "",
+    )
+
+
+def _number(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = np.nan
+    if not 0 < found < np.inf:
+        raise ParameterError(f"{text!r} is no positive number", where="--chi", do="give, say, 13.02")
+    return found
+
+
+def released(folder: Path, name: str | None, area: str | None) -> Known:
+    """An earlier release of estimates: its published numbers stand for the true ones."""
+    made = manifest.read(folder)
+    with intact(str(folder)):
+        return _released(made, folder, name, area)
+
+
+def _released(made: manifest.Manifest, folder: Path, name: str | None, area: str | None) -> Known:
+    tables = {table.name: table for table in made.tables if table.method == "sensitivity"}
+    offered = [name for name in tables if f"{name}_chi" in tables]
+    wanted = name or next(iter(offered), "")
+    if wanted not in offered:
+        raise PublishError(
+            f"has no table {wanted!r} of estimates",
+            where=str(folder),
+            do=f"choose with --table: {', '.join(offered) or 'none'}",
+        )
+    estimates, scales = (_published(made, folder, tables[t].files) for t in (wanted, f"{wanted}_chi"))
+    if "count" not in estimates.column_names and "size" not in estimates.column_names:
+        raise PublishError("publishes no numbers of records", where=str(folder), do="name another release")
+    size = "size" if "size" in estimates.column_names else "count"
+    chi = _scales_of(estimates, scales)
+    shown = estimates["estimate"].is_valid().to_numpy() & (_floats(estimates, size) >= 1)
+    if area is not None and area not in estimates.column_names:
+        raise PublishError(f"has no column {area!r}", where=str(folder), do="name one of its codes with --area")
+    codes = None if area is None else np.array([str(code) for code in estimates[area].to_pylist()])[shown]
+    about = (
+        f"{int(shown.sum()):,} cells of {made.release}; their published numbers, with noise, stand for the true ones"
+    )
+    areas = None if codes is None else tuple(codes.tolist())
+    return Known(
+        _floats(estimates, "estimate")[shown], _floats(estimates, size)[shown], chi[shown], areas, about, area or ""
+    )
+
+
+def _scales_of(estimates: pa.Table, scales: pa.Table) -> Floats:
+    """χ of each cell, by the codes that both tables have; the largest where its group cannot be told."""
+    largest = float(np.max(_floats(scales, "chi")))
+    codes = [name for name in scales.column_names if name not in ("chi", "chi_error")]
+    if not codes or not all(name in estimates.column_names for name in codes):
+        return np.full(estimates.num_rows, largest)
+    known = dict(zip(zip(*(scales[c].to_pylist() for c in codes), strict=True), _floats(scales, "chi"), strict=True))
+    return np.array([known[key] for key in zip(*(estimates[c].to_pylist() for c in codes), strict=True)])
+
+
+def _published(made: manifest.Manifest, folder: Path, files: Sequence[str]) -> pa.Table:
+    contents = (verified(made, place_at(str(folder)), name) for name in files if name.endswith(".parquet"))
+    return pa.concat_tables([table_of(content) for content in contents]).unify_dictionaries()
+
+
+def _read(path: Path) -> pa.Table:
+    try:
+        return pcsv.read_csv(path, pcsv.ReadOptions(use_threads=False)) if path.suffix == ".csv" else table_of(path)
+    except (OSError, pa.ArrowException):
+        raise SourceError("is not readable as CSV or Parquet", where=str(path), do="check the path") from None
+
+
+def _floats(table: pa.Table, column: str) -> Floats:
+    found: Floats = table[column].cast(pa.float64()).fill_null(np.nan).to_numpy()
+    return found
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What each ε gives, and the ε that was asked for, if one was."""
+
+    known: Known
+    law: Law
+    share: Fraction
+    points: list[Point]
+    chosen: Fraction | None
+
+    def lines(self) -> list[str]:
+        """As a small table."""
+        part = f"{written(100 * self.share)}%"
+        within = f" of its {self.known.areas}" if self.known.area is not None else ""
+        out = [
+            self.known.about,
+            f"{self.law.capitalize()} noise. Wrongly top: of the cells shown in the top {part}{within}, the share that "
+            "is not there by its true value.",
+            f"{'ε':>8} {'root MSE':>10} {'wrongly top':>12} {'wrongly bottom':>15}",
+        ]
+        out += [
+            f"{written(p.epsilon):>8} {p.mse_exact**0.5:10.4g} {p.false_top:12.1%} {p.false_bottom:15.1%}"
+            for p in self.points
+        ]
+        out.append(
+            "ε is that of each number: an estimate with its standard error and a count costs three times as much."
+        )
+        if self.chosen is None:
+            return out
+        out.append(f"The accuracy asked for needs ε = {written(self.chosen)} a number.")
+        if self.law == "normal":
+            cost = true_epsilon([self.chosen], DELTA)
+            out.append(f"Normal noise of that ε costs {written(cost)} a number at δ = {written(DELTA)}: it is weaker.")
+        return out
+
+    def write(self, folder: Path) -> list[Path]:
+        """The table and its picture, into a folder without them."""
+        files = [folder / "tradeoff.csv", folder / "tradeoff.svg"]
+        if any(file.exists() for file in files):
+            raise PublishError("has a trade-off already", where=str(folder), do="name another folder")
+        names = ("epsilon", "mse_exact", "mse_simulated", "false_top", "false_bottom")
+        rows = [(written(p.epsilon), p.mse_exact, p.mse, p.false_top, p.false_bottom) for p in self.points]
+        folder.mkdir(parents=True, exist_ok=True)
+        files[0].write_text(as_csv(names, rows), encoding="utf-8")
+        title = f"Accuracy against ε of each number, {self.law} noise: {self.known.about}"
+        area = "" if self.known.area is None else self.known.areas
+        tradeoff_plot(self.points, title, self.share, area, self.chosen).save(str(files[1]))
+        return files
+
+
+def chosen_input(
+    synthetic: bool,
+    seed: int,
+    public: Path | None,
+    provenance: str | None,
+    chi: str | None,
+    release: Path | None,
+    table: str | None,
+    area: str | None,
+) -> Known:
+    """The one input that was named."""
+    if sum((synthetic, public is not None, release is not None)) != 1:
+        raise ParameterError(
+            "needs one input that is not confidential",
+            where="tradeoff",
+            do="name --synthetic, --public FILE or --release FOLDER",
+        )
+    if public is not None:
+        if not provenance:
+            raise ParameterError(
+                "does not say why the file is public", where="--provenance", do="say where it comes from"
+            )
+        return listed(public, chi, area, provenance)
+    return released(release, table, area) if release is not None else invented(seed)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which ε to look at, and the accuracy to find one for."""
+
+    epsilons: tuple[Fraction, ...]
+    law: Law
+    share: Fraction
+    mse: float | None = None
+    misclassified: float | None = None
+
+    def __post_init__(self) -> None:
+        for name, wrong, do in (
+            ("--epsilons", not self.epsilons or min(self.epsilons) <= 0, "give positive numbers, with commas"),
+            ("--law", self.law not in ("laplace", "normal"), "write laplace or normal"),
+            ("--share", not 0 < self.share <= Fraction(1, 2), 'give a share up to a half, such as "0.1"'),
+            ("--target-mse", self.mse is not None and self.misclassified is not None, "give one target, not two"),
+            ("--target-mse", self.mse is not None and not 0 < self.mse < np.inf, "give a positive number"),
+            (
+                "--target-misclassification",
+                self.misclassified is not None and not 0 < self.misclassified < 1,
+                "give a share between 0 and 1",
+            ),
+        ):
+            if wrong:
+                raise ParameterError("cannot be used", where=name, do=do)
+
+
+def curve(known: Known, wanted: Wanted) -> Curve:
+    """Errors at each ε; and the smallest ε, to a hundredth, that meets a target."""
+    arrays = known.estimate, known.count, known.chi
+    if not known.estimate.size:
+        raise SourceError("has no cell with an estimate", where=known.about, do="name another input")
+    law, share, area, chosen = wanted.law, wanted.share, known.area, None
+    if wanted.mse is not None or wanted.misclassified is not None:
+        mse, wrong = wanted.mse, wanted.misclassified
+        chosen = epsilon_for(*arrays, target_mse=mse, target_misclassification=wrong, law=law, areas=area, share=share)
+    tried = sorted({*wanted.epsilons, *([chosen] if chosen is not None else [])})
+    return Curve(known, law, share, tradeoff(*arrays, tried, law, area, share), chosen)

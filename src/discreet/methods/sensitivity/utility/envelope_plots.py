@@ -1,0 +1,212 @@
+"""Pictures of sensitivity: cells under their envelope, one cell's worst point, why no global bound exists.
+
+The first two show confidential cells, and say so in their titles unless the data is synthetic.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import ParameterError
+from discreet.methods.sensitivity.statistics import Worst
+from discreet.methods.sensitivity.utility.suppression import Fit, fitted
+from discreet.report.plots import COLOURS, decades, ends
+
+Floats = NDArray[np.float64]
+
+MARK = "CONFIDENTIAL. "
+MOST_DOTS, NEAREST = 3_000, 500  # dots in a picture; of those the nearest to the line, all shown
+BEFORE, AFTER = "fitted line", "after the worst change"
+SPREADS = (0.1, 0.03, 0.01)  # half-widths of x in the picture without data
+
+
+def heading(title: str, *, synthetic: bool) -> str:
+    """A title that says what its picture must not be used for."""
+    return title if synthetic else MARK + title
+
+
+def envelope_plot(
+    n: ArrayLike, sensitivity: ArrayLike, chi: float, title: str, rate: float = 1.0, *, synthetic: bool = False
+) -> Any:
+    """Local sensitivities against cell size, log scales, below the line χ/N^r (004, Figure 2).
+
+    Cells with infinite sensitivity lie outside and are counted in the subtitle; of very many, some are shown.
+    """
+    size, local = np.asarray(n, np.float64), np.asarray(sensitivity, np.float64)
+    finite = np.isfinite(local) & (local > 0)
+    if not finite.any():
+        raise ParameterError("no cell has a finite sensitivity", where="sensitivity", do="look at the cells first")
+    shown = _thinned(np.flatnonzero(finite), (local * size**rate))
+    dots = [{"n": float(size[i]), "local": float(local[i])} for i in shown]
+    sizes = ends(size[finite].tolist())
+    line = [{"n": x, "local": chi / x**rate} for x in np.geomspace(*sizes, 20).tolist()]
+    power = "N" if rate == 1 else f"N^{rate:g}"
+    low, high = ends([row["local"] for row in (*dots, *line)])
+    x, y = _log(alt.X, "n", "observations in the cell", *sizes), _log(alt.Y, "local", "local sensitivity", low, high)
+    points = (
+        alt.Chart(alt.InlineData(values=dots))
+        .mark_point(size=14, filled=True, opacity=0.45, color=COLOURS[0])
+        .encode(x=x, y=y)
+    )
+    bound = alt.Chart(alt.InlineData(values=line)).mark_line(strokeWidth=2.2, color=COLOURS[1]).encode(x=x, y=y)
+    label = line[12] | {"text": f"χ/{power}, χ = {chi:.4g}"}
+    name = (
+        alt.Chart(alt.InlineData(values=[label]))
+        .mark_text(align="left", baseline="bottom", fontSize=13, color=COLOURS[1], dx=8, dy=-6)
+        .encode(x=x, y=y, text="text:N")
+    )
+    return _finished(alt.layer(points, bound, name), heading(title, synthetic=synthetic), _outside(finite, shown))
+
+
+def _log(channel: Any, field: str, name: str, low: float, high: float) -> Any:
+    return channel(
+        f"{field}:Q",
+        scale=alt.Scale(type="log", domain=[low, high], nice=False, padding=8),
+        axis=alt.Axis(format="~g", values=decades(low, high), grid=False),
+        title=f"{name} (log scale)",
+    )
+
+
+def _thinned(cells: NDArray[np.int64], reach: Floats) -> list[int]:
+    """All cells, or the nearest to the envelope and every k-th of the rest in the order of nearness."""
+    order = cells[np.argsort(-reach[cells], kind="stable")]
+    if len(order) <= MOST_DOTS:
+        return [int(cell) for cell in order]
+    rest = order[NEAREST:][:: -(-(len(order) - NEAREST) // (MOST_DOTS - NEAREST))]
+    return [int(cell) for cell in np.concatenate([order[:NEAREST], rest])]
+
+
+def _outside(finite: NDArray[np.bool_], shown: list[int]) -> list[str]:
+    lines = ["Each dot: how far one observation, added or removed, can move a cell's statistic."]
+    if len(shown) < int(finite.sum()):
+        lines.append(
+            f"Shown are {len(shown):,} of {int(finite.sum()):,}: the {NEAREST} nearest to the line, and others."
+        )
+    if not finite.all():
+        lines.append(f"{int((~finite).sum()):,} cells without a finite, positive sensitivity are not shown.")
+    return lines
+
+
+def cell_plot(
+    x: ArrayLike,
+    y: ArrayLike,
+    worst: Worst,
+    at: float,
+    title: str,
+    names: tuple[str, str] = ("x", "y"),
+    bounds: tuple[tuple[float, float], tuple[float, float]] = ((0.0, 1.0), (0.0, 1.0)),
+    *,
+    synthetic: bool = False,
+) -> Any:
+    """One cell, its line, the point that moves its height at `at` most (hollow), and the line after (004, Figure 1)."""
+    across, up = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    before, after = fitted(across, up), _changed(across, up, worst)
+    moved = after.at(at) - before.at(at)
+    verb = "Adding" if worst.added else "Removing"
+    subtitle = [
+        f"At {at:g} the line is at {before.at(at):.3f}. {verb} the hollow point moves it to {after.at(at):.3f}:",
+        f"the local sensitivity of this cell of {across.size} is {abs(moved):.3f}.",
+    ]
+    axes = _axis("x", names[0], bounds[0]), _axis("y", names[1], bounds[1])
+    chart = alt.layer(
+        _dots(across, up, *axes),
+        *_lines(((BEFORE, before), (AFTER, after)), bounds[0], *axes),
+        _arrow(at, before.at(at), after.at(at), *axes),
+        _hollow(worst, *axes),
+    )
+    return _finished(chart, heading(title, synthetic=synthetic), subtitle)
+
+
+def _changed(x: Floats, y: Floats, worst: Worst) -> Fit:
+    """The line after the worst change; `point` is (x, y)."""
+    if worst.added:
+        return fitted(np.append(x, worst.point[0]), np.append(y, worst.point[1]))
+    gone = int(np.argmin(np.abs(x - worst.point[0]) + np.abs(y - worst.point[1])))
+    return fitted(np.delete(x, gone), np.delete(y, gone))
+
+
+def global_plot(
+    title: str = "Why no global bound exists: the less x varies, the further one point moves the line",
+) -> Any:
+    """Three invented cells of 20 points, x ever closer, and the line after (0, 1) is added (004, Appendix Figure 1)."""
+    panels = []
+    axes = _axis("x", "x", (0.0, 1.0)), _axis("y", "y", (-1.0, 2.0))
+    for spread in SPREADS:
+        x, y = _tight(spread)
+        worst = Worst(added=True, point=(0.0, 1.0), change=0.0)
+        before, after = fitted(x, y), _changed(x, y, worst)
+        chart = alt.layer(
+            _dots(x, y, *axes),
+            *_lines(((BEFORE, before), ("after adding (0, 1)", after)), (0.0, 1.0), *axes),
+            _arrow(0.25, before.at(0.25), after.at(0.25), *axes),
+            _hollow(worst, *axes),
+        )
+        moved = abs(after.at(0.25) - before.at(0.25))
+        text = f"x within ±{spread:g}: at 0.25 the line moves by {moved:.2f}"
+        panels.append(chart.properties(width=260, height=260, title=alt.TitleParams(text, fontSize=12)))
+    return (
+        alt.hconcat(*panels, spacing=14)
+        .properties(title=alt.TitleParams(title, subtitle=["Invented points."], anchor="start", offset=10))
+        .configure_view(stroke="#cccccc")
+        .configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
+    )
+
+
+def _tight(spread: float) -> tuple[Floats, Floats]:
+    """Twenty points about a steep line through (.5, .5), by a fixed pattern: no data, no chance."""
+    place = np.linspace(-1, 1, 20)
+    wiggle = np.array([1, -1, -1, 1] * 5)
+    return 0.5 + spread * place, 0.5 + 0.2 * place + 0.05 * wiggle
+
+
+def _axis(which: str, name: str, bounds: tuple[float, float]) -> Any:
+    kind = alt.X if which == "x" else alt.Y
+    return kind(
+        f"{which}:Q",
+        scale=alt.Scale(domain=list(bounds), nice=False, padding=6),
+        axis=alt.Axis(grid=False, tickCount=6, format="~g"),
+        title=name,
+    )
+
+
+def _dots(x: Floats, y: Floats, *axes: Any) -> Any:
+    values = [{"x": a, "y": b} for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    points = alt.Chart(alt.InlineData(values=values)).mark_point(size=38, filled=True, color=COLOURS[0], opacity=0.85)
+    return points.encode(x=axes[0], y=axes[1])
+
+
+def _lines(lines: tuple[tuple[str, Fit], ...], ends: tuple[float, float], *axes: Any) -> list[Any]:
+    """The fitted lines from bound to bound, the second one dashed."""
+    names = [name for name, _ in lines]
+    colour = alt.Color("which:N", scale=alt.Scale(domain=names, range=["#000000", COLOURS[1]]), sort=None, title=None)
+    dash = alt.StrokeDash("which:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 3]]), sort=None, title=None)
+    rows = [{"which": name, "x": end, "y": fit.at(end)} for name, fit in lines for end in ends]
+    base = alt.Chart(alt.InlineData(values=rows)).mark_line(strokeWidth=2, clip=True)
+    return [base.encode(x=axes[0], y=axes[1], color=colour, strokeDash=dash)]
+
+
+def _arrow(at: float, low: float, high: float, *axes: Any) -> Any:
+    """How far the statistic moves."""
+    base = alt.Chart(alt.InlineData(values=[{"x": at, "y": low, "to": high}]))
+    return base.mark_rule(strokeWidth=3, color=COLOURS[2], clip=True).encode(x=axes[0], y=axes[1], y2="to:Q")
+
+
+def _hollow(worst: Worst, *axes: Any) -> Any:
+    base = alt.Chart(alt.InlineData(values=[{"x": worst.point[0], "y": worst.point[1]}]))
+    return base.mark_point(size=90, filled=False, strokeWidth=2, color=COLOURS[1], fill="white", opacity=1).encode(
+        x=axes[0], y=axes[1]
+    )
+
+
+def _finished(chart: Any, title: str, subtitle: list[str]) -> Any:
+    return (
+        chart.properties(
+            width=480, height=360, title=alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=10)
+        )
+        .configure_view(stroke="#cccccc")
+        .configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
+    )

@@ -1,0 +1,128 @@
+"""What tables of estimates say about themselves."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from discreet.formatting import plural
+from discreet.methods.sensitivity.noise import EstimateNoise
+from discreet.methods.sensitivity.spec import (
+    CoefficientSpec,
+    DifferenceSpec,
+    FunctionSpec,
+    InterceptSpec,
+    MeanSpec,
+    PredictionSpec,
+    QuantileSpec,
+    Sensitivity,
+    ShareSpec,
+    SlopeSpec,
+    VarianceSpec,
+)
+from discreet.methods.sensitivity.statistics import Search, Statistic
+from discreet.privacy.exact import written
+from discreet.privacy.guarantee import INFORMAL
+
+CHI = INFORMAL + (
+    "the scale of the noise, χ, is the largest sensitivity observed in these data and is "
+    "published as it is. The stated epsilon holds as if χ were known beforehand and no neighbouring data were more "
+    "sensitive; what χ itself tells about one record is not bounded."
+)
+ROUNDED = (
+    "Estimates and sensitivities are computed in floating point; χ is rounded up and one step of the grid is added for "
+    "it, but the error of this arithmetic is not proved."
+)
+TRUE_SIZE = (
+    "Noise is scaled by the true number of records of a cell, as printed in 004: how widely estimates scatter tells "
+    "about that number, and the loss is not bounded by the stated epsilon even if χ were public."
+)
+PUBLIC_SIZE = (
+    "Noise is scaled by a public number of records of each cell: the stated epsilon holds where that is not above the "
+    "true number. Replacing one record's values costs twice as much."
+)
+TRUE_MINIMUM = (
+    "Cells with too few records are left out by their true number of records: that a cell is missing, or is not, is an "
+    "exact statement about it."
+)
+UNDEFINED = (
+    "Cells in which the statistic is not defined, or which one record can move beyond all bounds (or more than 2^16 "
+    "times its natural size over N), have no say in χ; where they are published, it is with a stated value in place "
+    "of a statistic that is not defined, and noise that does not cover them."
+)
+REFUSED = (
+    "Run with `infinite: refuse`: that this release exists tells that no cell large enough to be published could be "
+    "moved beyond all bounds by one record."
+)
+REMOVALS = "Sensitivities were searched among removals only: an added record may move an estimate further."
+
+
+WINSORISED = (
+    "Sensitivities of the standard errors of winsorised lines are exact for removed records; added ones were tried on "
+    "a grid, which can miss a little."
+)
+
+
+def statistic(table: Sensitivity) -> str:
+    """What is estimated, in words."""
+    spec = table.statistic
+    match spec:
+        case MeanSpec() | VarianceSpec():
+            text = f"the {spec.name} of {spec.of}"
+        case ShareSpec():
+            text = f"the share of records with {spec.of}"
+        case QuantileSpec():
+            text = f"the {written(spec.p)} quantile of {spec.of}"
+        case DifferenceSpec():
+            text = f"the mean of {spec.of} where {spec.arm} is 1, less that where it is 0"
+        case PredictionSpec():
+            text = f"{spec.y} predicted at {spec.x} = {written(spec.at)}, by the least-squares line of {spec.y} on it"
+        case SlopeSpec() | InterceptSpec():
+            text = f"the {spec.name} of the least-squares line of {spec.y} on {spec.x}"
+        case CoefficientSpec():
+            text = f"the coefficient of {spec.of} when {spec.y} is regressed on {', '.join(spec.on)} and a constant"
+        case FunctionSpec():
+            text = f"the function {spec.function} of {spec.file} of {', '.join(spec.of)}"
+    if (share := getattr(spec, "winsorise", None)) is not None:
+        text += f", both winsorised within the cell at {written(100 * share)}% at each end"
+    return text
+
+
+def searched(search: Search, statistic: Statistic) -> str:
+    """What a search that is not exact leaves open."""
+    if search.kind == "removals":
+        return REMOVALS
+    where = (
+        "at the corners of the bounds"
+        if search.kind == "corners"
+        else f"on a grid of {search.points} values a variable"
+    )
+    return (
+        f"Added records were tried {where} only: another one may move a {statistic.name} further, for corners are not "
+        "always worst."
+    )
+
+
+def normal(epsilon: Fraction, numbers: int, charged: Fraction, delta: Fraction) -> str:
+    """What normal noise really costs."""
+    return (
+        f"normal noise scaled for ε = {written(epsilon)} as in 004 is weaker than Laplace noise of that ε: "
+        f"{plural(numbers, 'number')} together cost ε = {written(charged)} at δ = {written(delta)}"
+    )
+
+
+def noise(law: EstimateNoise, decay: Fraction) -> str:
+    """The mechanism, in words and symbols."""
+    epsilon = written(law.epsilon)
+    power = "N" if decay == 1 else f"N^{written(decay)}"
+    n = {
+        "bound": f"N a lower bound: the released count − {law.margin}, at least 1",
+        "true": "N the true number of records",
+        "public": "N a public number of records",
+    }[law.size]
+    kind = "Laplace" if law.law == "laplace" else "Normal"
+    geometric = f"two-sided geometric, P(k) ∝ exp(−{epsilon}·|k|)"
+    counts = geometric if law.law == "laplace" else f"Normal, √2/{epsilon}"
+    return (
+        f"{kind} with standard deviation √2·(χ/{power} + 1 grid step)/{epsilon}, {n}; of counts {counts}; each "
+        "is drawn independently"
+    )

@@ -1,0 +1,34 @@
+"""Normal noise on a grid: density e^(−z²/2)/√(2π). Proof: normal.md, rounded.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flint import arb
+
+from discreet.noise.interval_arithmetic import inverse_series, over
+from discreet.noise.samplers.grid_noise import GridNoise
+
+
+@dataclass(frozen=True)
+class NormalQuantile:
+    """G(u) = √2·erfc⁻¹(u)."""
+
+    def at(self, u: arb) -> arb:
+        """√2·erfc⁻¹(u)."""
+        return arb(2).sqrt() * u.erfcinv()
+
+    def series(self, u: arb, n: int) -> list[arb]:
+        """From the density of |Z|, √(2/π)·e^(−z²/2)."""
+        factor = (2 / arb.pi()).sqrt()
+        return inverse_series(over(u, self.at), lambda z: (z * z / -2).exp() * factor, n)
+
+
+@dataclass(frozen=True)
+class Normal(GridNoise):
+    """scale·Z, Z standard normal, rounded to the grid. Much weaker than Laplace at the same ε (004)."""
+
+    @property
+    def law(self) -> NormalQuantile:
+        """G(u) = √2·erfc⁻¹(u)."""
+        return NormalQuantile()

@@ -1,0 +1,157 @@
+"""Exactly rounded functions of a uniform: min(floor(multiple·scale·G(U) + offset), limit). See rounded.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+from flint import arb, ctx
+from numpy.typing import NDArray
+
+from discreet.noise import kernels
+from discreet.noise.interval_arithmetic import ball, upper_float
+from discreet.noise.samplers.exact import Uniform, resolve
+
+DEGREE = 6
+BITS = 128  # of the balls from which tables are made
+ULP = 2.0**-53
+LARGEST_LIMIT = 1 << 52  # results are exact as float64
+
+
+class Quantile(Protocol):
+    """A monotone G on (0, 1), evaluated rigorously at the working precision."""
+
+    def at(self, u: arb) -> arb:
+        """G(u)."""
+
+    def series(self, u: arb, n: int) -> list[arb]:
+        """Balls of the first n Taylor coefficients of G at every point of u; not finite if unknown."""
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How a draw becomes an integer. The sign bit chooses between two laws, mirrors, or is not used."""
+
+    laws: tuple[Quantile, ...]
+    scale: Fraction
+    offset: Fraction
+    limit: int
+    mirror: bool
+
+    def value(self, word: int, multiple: int) -> Callable[[arb], arb]:
+        """U ↦ multiple·scale·G(U) + offset for the law that the word's sign bit chooses."""
+        law = self.laws[(word >> 63) % len(self.laws)]
+        return lambda u: law.at(u) * ball(self.scale * multiple) + ball(self.offset)
+
+    def resolve(self, word: int, more: Iterator[int], multiple: int) -> int:
+        """One word's draw by ball arithmetic alone: the reference of the compiled path, and its fallback."""
+        k = resolve(self.value(word, multiple), Uniform(word, more), self.limit)
+        return -k if self.mirror and word >> 63 else k
+
+    def draw(self, words: NDArray[np.uint64], multiples: NDArray[np.int64], out: NDArray[np.int64]) -> int:
+        """The compiled path over words (n, 1 or 2); its flags. Open draws hold NOT_DRAWN."""
+        rows = rows_of(self.laws)
+        return int(
+            kernels.rounded(
+                words,
+                rows,
+                kernels.ROUNDED_BUCKETS if len(self.laws) == 2 else 0,
+                self.mirror,
+                multiples,
+                float(self.scale),
+                float(self.offset),
+                float(self.limit),
+                out,
+            )
+        )
+
+
+@lru_cache(maxsize=64)
+def rows_of(laws: tuple[Quantile, ...]) -> NDArray[np.float64]:
+    """The kernel's rows of one law or of two in sequence, each row one cache line."""
+    rows = np.concatenate([_law_rows(law) for law in laws])
+    space = np.zeros(rows.size + 8)
+    start = (-space.ctypes.data // 8) % 8
+    aligned = space[start : start + rows.size].reshape(rows.shape)
+    aligned[:] = rows
+    return aligned
+
+
+def _law_rows(law: Quantile) -> NDArray[np.float64]:
+    rows = np.zeros((kernels.ROUNDED_BUCKETS, DEGREE + 2))
+    rows[:, -1] = np.inf
+    with ctx.workprec(BITS):
+        for row in range(1, kernels.ROUNDED_BUCKETS - 1):
+            low, high = bucket_ends(row)
+            rows[row] = _polynomial(law, low, high)
+    return rows
+
+
+def bucket_ends(row: int) -> tuple[Fraction, Fraction]:
+    """The interval of U that a row serves."""
+    octave, mantissa = divmod(row + kernels.ROUNDED_ORIGIN, kernels.PER_OCTAVE)
+    width = Fraction(2) ** (octave - 1023 - kernels.MANTISSA - 63)
+    low = (kernels.PER_OCTAVE + mantissa) * width
+    return low, low + width
+
+
+def _polynomial(law: Quantile, low: Fraction, high: Fraction) -> list[float]:
+    """Coefficients in t (U = centre + half·t) and a bound of the whole error of the kernel's polynomial."""
+    half = (high - low) / 2
+    # A prefix stands for an interval of U and its conversion rounds: U may be this far off, but not above 1.
+    unread = Fraction(1, 2**64) + high / 2**52
+    whole = ball(max(low - unread, Fraction(0))).union(ball(min(high + unread, Fraction(1))))
+    inside = law.series(whole, DEGREE + 2)
+    step = ball(half)
+    coefficients = [c * step**i for i, c in enumerate(law.series(ball(low + half), DEGREE + 1))]
+    remainder = upper_float(inside[DEGREE + 1] * step ** (DEGREE + 1))
+    slope = upper_float(inside[1])
+    if not all(c.is_finite() for c in coefficients) or not remainder < 2.0**-30 * upper_float(coefficients[0]):
+        coefficients, remainder, slope = _chord(law, low, high, whole)
+    if not all(c.is_finite() for c in coefficients) or not math.isfinite(slope):
+        return [0.0] * (DEGREE + 1) + [math.inf]
+    rounded = [float(c.mid()) for c in coefficients]
+    stored = sum(upper_float(c - arb(r)) for c, r in zip(coefficients, rounded, strict=True))
+    error = remainder + stored + _horner_error(rounded) + slope * float(unread) * (1 + 2.0**-20)
+    return [*rounded, error * (1 + 2.0**-20)]
+
+
+def _chord(law: Quantile, low: Fraction, high: Fraction, whole: arb) -> tuple[list[arb], float, float]:
+    """Where G is convex or concave but not smooth: the chord, off by ≤ width·|G'(high) − G'(low)|/4."""
+    half = ball((high - low) / 2)
+    ends = [law.at(ball(u)) for u in (low, high)]
+    slopes = [law.series(ball(u), 2)[1] for u in (low, high)]
+    line = [(ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2] + [arb(0)] * (DEGREE - 1)
+    slope = max(upper_float(law.series(whole, 2)[1]), *(upper_float(s) for s in slopes))
+    return line, upper_float(half * (slopes[1] - slopes[0]) / 2), slope
+
+
+def _horner_error(coefficients: list[float]) -> float:
+    """Running error bound of Horner's rule for |t| ≤ 1, t exact (Higham 2002, §5.1)."""
+    size, error = abs(coefficients[-1]), 0.0
+    for c in reversed(coefficients[:-1]):
+        total = (size + abs(c)) * (1 + 4 * ULP)
+        error += ULP * (size + total) * (1 + 8 * ULP)
+        size = total + error
+    return error
+
+
+ONE = np.ones(1, dtype=np.int64)
+
+
+def settle(
+    rounding: Rounding,
+    words: NDArray[np.uint64],
+    more: Callable[[int], Iterable[int]],
+    multiples: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> None:
+    """Decide the draws the compiled path left open; `more(i)` gives draw i's words after the first."""
+    for i in np.flatnonzero(out == kernels.NOT_DRAWN).tolist():
+        multiple = int(multiples[i if multiples.size > 1 else 0])
+        out[i] = rounding.resolve(int(words[i, 0]), iter(more(i)), multiple)

@@ -1,0 +1,171 @@
+"""The exact sparse form: only the cells whose discrete Laplace noise is not zero. Proof: sparse.md.
+
+Cells are cut into fixed blocks of 2^b. In block B draw j reads counter (B, j): word 0 is the gap to the
+next cell with noise, word 1 that noise. b depends on the law alone, so a range gives the same noise
+however it is split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, sqrt
+
+import numpy as np
+from flint import arb, arb_series
+from numpy.typing import NDArray
+
+from discreet.errors import ParameterError
+from discreet.noise import kernels
+from discreet.noise.interval_arithmetic import exact_floor
+from discreet.noise.jit import compiled
+from discreet.noise.samplers.magnitude import Magnitude
+from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Rounding, settle
+from discreet.noise.samplers.signed import Signed
+from discreet.noise.stream import CHUNK, Stream, check_range
+
+SMALLEST_BLOCK, LARGEST_BLOCK = 12, 44
+MOST_NONZERO = 2**31
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Cells without noise before the next one with: floor(ln U / ln(1 − p)), p = P(K ≠ 0)."""
+
+    law: Magnitude
+
+    def _rate(self) -> arb:
+        return -(-self.law.tail(1)).log1p()
+
+    def at(self, u: arb) -> arb:
+        """ln u / ln(1 − p)."""
+        return -u.log() / self._rate()
+
+    def series(self, u: arb, n: int) -> list[arb]:
+        """Taylor coefficients of `at` around every point of the ball u."""
+        series = arb_series([u, 1], prec=n).log() * (-1 / self._rate())
+        return [series[i] for i in range(n)]
+
+
+@lru_cache(maxsize=64)
+def block_bits(law: Magnitude) -> int:
+    """b, the smallest with 2^b·p ≥ 16, kept within 12 … 44: part of the stream's definition."""
+    exact = exact_floor(lambda: (16 / law.tail(1)).log() / arb(2).log()) + 1
+    return min(max(exact, SMALLEST_BLOCK), LARGEST_BLOCK)
+
+
+@compiled
+def _walk(
+    gaps: NDArray[np.int64],
+    values: NDArray[np.int64],
+    position: NDArray[np.int64],
+    size: int,
+    cells: NDArray[np.int64],
+    noise: NDArray[np.int64],
+) -> int:
+    """Advance each block (a row of gaps) from its position; write row·size + offset, and the noise."""
+    count = 0
+    for row in range(gaps.shape[0]):
+        at = position[row]
+        for j in range(gaps.shape[1]):
+            at += gaps[row, j] + 1
+            if at >= size:
+                break
+            cells[count] = row * size + at
+            noise[count] = values[row, j]
+            count += 1
+        position[row] = at
+    return count
+
+
+def nonzero_noise(law: Magnitude, stream: Stream, first: int, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Cells of first … first+n−1 with non-zero noise, ascending, and that noise."""
+    check_range(first, n)
+    share = float(law.tail(1))
+    if n * share > MOST_NONZERO:
+        raise ParameterError(
+            "more than 2^31 cells would carry noise",
+            where="sparse noise",
+            do="use the dense form, or smaller ranges",
+        )
+    found = [_empty()] + [_clip(part, first, n) for part in _parts(law, stream, first, n, share)]
+    cells, noise = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
+    return cells, noise
+
+
+def _empty() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+
+
+def _clip(
+    part: tuple[NDArray[np.int64], NDArray[np.int64]], first: int, n: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    cells, noise = part
+    low, high = np.searchsorted(cells, [first, first + n - 1 if n else first], side="left")
+    high += int(n > 0 and high < cells.size and cells[high] == first + n - 1)
+    return cells[low:high], noise[low:high]
+
+
+def _parts(
+    law: Magnitude, stream: Stream, first: int, n: int, share: float
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """The noise of all blocks that meet the range, some blocks at a time."""
+    bits = block_bits(law)
+    mean = share * 2.0**bits
+    draws = min(ceil(mean + 4 * sqrt(mean)) + 4, CHUNK)  # how many at once: a matter of speed only
+    last = (first + n - 1) >> bits if n else -1
+    group = max(CHUNK // draws, 1)
+    for block in range(first >> bits, last + 1, group):
+        blocks = np.arange(block, min(block + group, last + 1), dtype=np.int64)
+        yield _blocks(law, stream, blocks, bits, draws)
+
+
+def _blocks(
+    law: Magnitude, stream: Stream, blocks: NDArray[np.int64], bits: int, draws: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All noise of the given blocks: rounds of draws for the blocks that are not yet full."""
+    position = np.full(blocks.size, -1, dtype=np.int64)
+    open_rows = np.arange(blocks.size)
+    rounds: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    done = 0
+    while open_rows.size:
+        gaps, values = _draw_round(law, stream, blocks[open_rows], done, draws)
+        cells, noise = np.empty(gaps.size, dtype=np.int64), np.empty(gaps.size, dtype=np.int64)
+        at = position[open_rows]
+        count = _walk(gaps, values, at, 1 << bits, cells, noise)
+        rows, offsets = cells[:count] >> bits, cells[:count] & ((1 << bits) - 1)
+        rounds.append(((blocks[open_rows][rows] << bits) + offsets, noise[:count]))
+        position[open_rows] = at
+        open_rows = open_rows[at < 1 << bits]
+        done += draws
+    if len(rounds) == 1:
+        return rounds[0]
+    cells, noise = (np.concatenate(arrays) for arrays in zip(*rounds, strict=True))
+    order = np.argsort(cells)
+    return cells[order], noise[order]
+
+
+def _draw_round(
+    law: Magnitude, stream: Stream, blocks: NDArray[np.int64], start: int, draws: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Gaps and non-zero noise (blocks × draws) of draws start, start+1, … in each block."""
+    counters = np.empty((blocks.size * draws, 2), dtype=np.uint64)
+    counters[:, 0] = np.repeat(blocks, draws)
+    counters[:, 1] = np.tile(np.arange(start, start + draws), blocks.size)
+    words = stream.sparse_words(counters)
+
+    def more(i: int) -> Iterator[int]:
+        return stream.extension("sparse", int(counters[i, 0]), 2 * int(counters[i, 1]))
+
+    gaps = np.empty(len(words), dtype=np.int64)
+    rounding = Rounding((Gap(law),), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=False)
+    if rounding.draw(words, ONE, gaps) & kernels.UNDECIDED:
+        settle(rounding, words, more, ONE, gaps)
+    values = np.empty(len(words), dtype=np.int64)
+    magnitude = Magnitude(law.rate, law.cap, nonzero=True)
+    signed = Signed.of(magnitude, "sparse")
+    column = np.ascontiguousarray(words[:, 1:])
+    signed.run(stream, column, lambda i: (int(counters[i, 0]), 2 * int(counters[i, 1]) + 1), values, add=False)
+    return gaps.reshape(-1, draws), values.reshape(-1, draws)

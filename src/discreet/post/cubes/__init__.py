@@ -1,0 +1,1 @@
+"""Queries on a published cube, and their standard errors: public numbers alone."""

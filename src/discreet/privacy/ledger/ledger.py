@@ -1,0 +1,281 @@
+"""The ledger: what has been spent on which asset, append-only and hash-chained. It fails closed.
+
+Every writing step is one exclusive transaction that first checks the whole chain, and that nothing is missing which the
+key store remembers: reserve → commit, or abandon.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+from typing import TypeVar
+
+from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
+from discreet.noise.key import nonce as fresh_nonce
+from discreet.noise.keystore import KeyStore, default_keys
+from discreet.privacy.ledger.events import (
+    Abandon,
+    Budget,
+    Commit,
+    Derived,
+    Entry,
+    Event,
+    Genesis,
+    LedgerKind,
+    Lost,
+    Recorded,
+    Reserve,
+    Restored,
+    link,
+)
+from discreet.privacy.ledger.memory import Memory, rolled_back
+from discreet.privacy.ledger.state import Chain
+from discreet.privacy.ledger.store import Store, Writer
+
+Clock = Callable[[], dt.datetime]
+Dated = TypeVar("Dated", Budget, Reserve, Abandon, Recorded, Derived, Restored)
+TOLERANCE = dt.timedelta(minutes=1)
+
+
+def now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC).replace(microsecond=0)
+
+
+class Ledger:
+    """The front door to a store of entries. What a key store (by default the user's own) remembers of it tells a ledger
+    that was rolled back."""
+
+    def __init__(self, store: Store, clock: Clock = now, keys: KeyStore | None = None) -> None:
+        self.store, self.clock, self.keys = store, clock, keys or default_keys()
+
+    def remembered_by(self, keys: KeyStore) -> Ledger:
+        """The same ledger, held against another key store's memory."""
+        return Ledger(self.store, self.clock, keys)
+
+    def create(self, kind: LedgerKind, *, exist_ok: bool = False, nonce: str | None = None) -> None:
+        """Begin a ledger. It stays of this kind: a real one takes no simulation, a simulation no release."""
+        genesis = Genesis(ledger=kind, nonce=nonce or fresh_nonce(), time=self.clock())
+        if not self.store.create(link(1, "", genesis), private=kind == "simulation") and not exist_ok:
+            raise LedgerError("exists already", where=f"ledger {self.store.place}", do="use it, or name another")
+
+    def chain(self) -> Chain:
+        """The entries as they are, for whoever looks at them."""
+        return Chain(self.store.entries())
+
+    def lost(self) -> tuple[Entry, ...]:
+        """Entries that the key store has seen and the ledger lacks."""
+        memory = self._memory()
+        return memory.lost(self.chain()) and memory.lost(self.chain())  # somebody may have written between two looks
+
+    def remember(self) -> Chain:
+        """The entries, before anything is done that they allow: none is missing, and the key store notes them all."""
+        with (memory := self._memory()).alone():
+            memory.refuse_rollback(chain := self.chain(), self.store.place)
+            memory.note(chain)
+        return chain
+
+    def _memory(self) -> Memory:
+        return Memory(self.keys, self.chain().nonce)
+
+    def verify(self, head: str | None = None) -> Chain:
+        """Check every link; `head` (from a manifest) must be one of them, or the ledger was rolled back."""
+        chain = self.chain()
+        chain.releases()  # every commit and abandon must end something that was reserved
+        chain.derived()  # everything derived is of something kept
+        if lost := self.lost():
+            raise rolled_back(lost, self.store.place)
+        if head is not None and head not in {entry.hash for entry in chain.entries}:
+            raise LedgerError(
+                f"does not contain the head {head[:16]}…: it was rolled back, replaced, or is another ledger",
+                where=f"ledger {self.store.place}",
+                do="restore the copy that the manifest was written from",
+            )
+        return chain
+
+    def who(self) -> str:
+        """Who is spending: the store's word for it."""
+        return self.store.who()
+
+    def set_budget(self, budget: Budget) -> Entry:
+        """Replace an asset's budget. What was spent must be chargeable to it, or nothing could be spent any more."""
+
+        def check(chain: Chain, budget: Budget) -> None:
+            for spent in chain.spending(budget.asset):
+                spent.guarantee.for_budget(budget.unit, budget.neighbours)
+
+        return self._append(budget, check)
+
+    def record(self, recorded: Recorded) -> Entry:
+        """Enter a release made earlier or elsewhere. It is a fact: it may exceed the budget; then nothing is left."""
+
+        def check(chain: Chain, recorded: Recorded) -> None:
+            chain.refuse_used(recorded.release)
+            balance = chain.balance(recorded.asset, recorded.time.date())
+            recorded.guarantee.for_budget(balance.budget.unit, balance.budget.neighbours)
+
+        return self._append(recorded, check)
+
+    def reserve(self, reserve: Reserve, *, simulated: bool) -> Entry:
+        """Spend: one transaction against the budget. From here on only commit or abandon ends it."""
+
+        def check(chain: Chain, reserve: Reserve) -> None:
+            self.fits(chain, simulated=simulated)
+            chain.refuse_used(reserve.release)
+            chain.balance(reserve.asset, reserve.time.date()).charge(reserve.guarantee)
+
+        return self._append(reserve, check)
+
+    def derive(self, derived: Derived, *, simulated: bool) -> Entry:
+        """Record post-processing: nothing is spent. Recording the same bytes again is no new entry."""
+
+        def decide(writer: Writer, chain: Chain) -> Entry:
+            self.fits(chain, simulated=simulated)
+            if derived.release in (known := chain.derived()):
+                before, entry = known[derived.release]
+                if before.model_copy(update={"time": derived.time}) != derived:
+                    raise LedgerError(
+                        f"release {derived.release!r} was derived with other bytes", do="do not publish these"
+                    )
+                return entry
+            dated = _in_order(derived, chain.latest())
+            chain.refuse_used(dated.release)
+            if dated.time.date() != derived.time.date():
+                raise LedgerError("the day has changed meanwhile, and files have its date", do="run it again")
+            if not chain.kept(dated.of):
+                raise LedgerError(
+                    f"release {dated.of!r} has kept no measurements", do="only what was kept can be derived from"
+                )
+            return _add(writer, chain, dated)
+
+        return self._write(decide)
+
+    def commit(self, release: str, files: dict[str, str], manifest: str, kept: dict[str, str] | None = None) -> Entry:
+        """Fix the bytes of a reserved release and the digest of its manifest. The same again is no new entry."""
+        made = Commit(release=release, files=files, manifest=manifest, kept=kept or {})
+
+        def decide(writer: Writer, chain: Chain) -> Entry:
+            state = chain.open_release(release)
+            if state.commit is not None and state.committed_at is not None:
+                if state.commit != made:
+                    raise LedgerError(f"release {release!r} was committed with other bytes", do="do not publish these")
+                return state.committed_at
+            return _add(writer, chain, made)
+
+        return self._write(decide)
+
+    def abandon(self, release: str, reason: str) -> Entry:
+        def check(chain: Chain, _: Abandon) -> None:
+            if chain.open_release(release).commit is not None:
+                raise LedgerError(
+                    f"release {release!r} is committed: its bytes are fixed and may have been seen",
+                    do="if its folder has no manifest, complete it with `discreet resume`",
+                )
+
+        return self._append(Abandon(release=release, reason=reason, who=self.who(), time=self.clock()), check)
+
+    def restore(self, reason: str) -> tuple[Restored, tuple[Entry, ...]]:
+        """Go on from an older copy: what it lacks is entered again as it was; or, if it has other entries instead, what
+        they cost stays spent. Returns what was recorded, and the entries that are gone."""
+        gone: tuple[Entry, ...] = ()
+
+        def decide(writer: Writer, chain: Chain) -> Entry:
+            nonlocal gone
+            lost = self._memory().lost(chain)
+            if not lost:
+                raise LedgerError(
+                    "lacks nothing that this key store has seen",
+                    where=f"ledger {self.store.place}",
+                    do="go on as usual; what only others have seen is entered with `discreet ledger record`",
+                )
+            again = lost[0].previous == chain.head and all(
+                getattr(entry.event, "who", self.who()) == self.who() for entry in lost
+            )  # a shared ledger takes no entry in another's name
+            for entry in lost if again else ():
+                writer.append(entry)
+            gone = () if again else lost
+            restored = Restored(
+                again=len(lost) if again else 0,
+                lost=tuple(spent for entry in gone for spent in _spent(entry.event)),
+                reason=reason,
+                who=self.who(),
+                time=self.clock(),
+            )
+            chain = Chain(writer.entries())
+            return _add(writer, chain, _in_order(restored, chain.latest()))
+
+        event = self._write(decide, restoring=True).event
+        if not isinstance(event, Restored):
+            raise LedgerError("was restored without an entry", where=f"ledger {self.store.place}")
+        return event, gone
+
+    def fits(self, chain: Chain, *, simulated: bool) -> None:
+        """A simulation belongs into a simulation ledger, a release into a real one."""
+        if simulated != (chain.kind == "simulation"):
+            one, other = ("simulation", "real releases") if simulated else ("real release", "simulations")
+            raise LedgerError(
+                f"is a ledger for {other} and takes no {one}",
+                where=f"ledger {self.store.place}",
+                do="name a ledger of the right kind",
+            )
+
+    def _append(self, event: Dated, check: Callable[[Chain, Dated], None]) -> Entry:
+        def decide(writer: Writer, chain: Chain) -> Entry:
+            dated = _in_order(event, chain.latest())
+            check(chain, dated)
+            return _add(writer, chain, dated)
+
+        return self._write(decide)
+
+    def _write(self, decide: Callable[[Writer, Chain], Entry], *, restoring: bool = False) -> Entry:
+        """One transaction, and the key store's note of it. If the store broke off in its last instant, the next
+        transaction tells what became of it."""
+        entry: Entry | None = None
+        with (memory := self._memory()).alone():
+            try:
+                with self.store.transaction() as writer:
+                    chain = Chain(writer.entries())
+                    if not restoring:
+                        memory.refuse_rollback(chain, self.store.place)
+                    entry = decide(writer, chain)
+                    chain = Chain(writer.entries())
+            except LedgerUncertain as error:
+                try:
+                    with self.store.transaction() as writer:  # whoever was writing has ended, one way or the other
+                        chain = Chain(writer.entries())
+                except LedgerError:
+                    raise error from None
+                if entry not in chain.entries:
+                    raise LedgerUnavailable(
+                        "broke off; nothing was written", where=f"ledger {self.store.place}", do="try again"
+                    ) from None
+            memory.note(chain)
+        if entry is None:
+            raise LedgerError("a transaction ended without an entry", where=f"ledger {self.store.place}")
+        return entry
+
+
+def _spent(event: Event) -> tuple[Lost, ...]:
+    """What an entry has spent."""
+    if isinstance(event, Restored):
+        return event.lost
+    if not isinstance(event, Reserve | Recorded):
+        return ()
+    fields = {name: getattr(event, name) for name in Lost.model_fields}
+    return (Lost(**fields),)
+
+
+def _in_order(event: Dated, latest: dt.datetime) -> Dated:
+    """Machines' clocks differ a little, and a writer may have waited for another one: a small step back is none."""
+    return event.model_copy(update={"time": latest}) if latest - TOLERANCE <= event.time < latest else event
+
+
+def _add(writer: Writer, chain: Chain, event: Event) -> Entry:
+    entry = link(len(chain.entries) + 1, chain.head, event)
+    _ = entry.event  # what could not be read again must not be written
+    if (time := getattr(event, "time", None)) is not None and time < chain.latest():
+        raise LedgerError(
+            f"the clock ({time}) is behind the ledger's last entry ({chain.latest()})",
+            do="set the clock right: periods are told apart by it",
+        )
+    writer.append(entry)
+    return entry

@@ -1,0 +1,332 @@
+"""A ledger in PostgreSQL, for teams: one table of one schema, guarded by a trigger, written under one lock.
+
+The server says who writes (`session_user`); a member of the team spends, only the table's owner sets budgets. Keys
+never come here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from discreet import postgres_url
+from discreet.errors import LedgerError
+from discreet.privacy.ledger import postgres_errors
+from discreet.privacy.ledger.events import Entry
+from discreet.privacy.ledger.postgres_errors import APPEND_ONLY, FORGED, NOT_LINKED, NOT_OWNER
+from discreet.privacy.ledger.store import WAIT_SECONDS, Writer, locked, missing, uncertain
+
+TABLE, GUARD = "discreet_entries", "discreet_guard"
+COLUMNS = "number bigint, previous text, body text, hash text, written_by text"
+
+_SCHEMA = (
+    "CREATE TABLE {table} (number bigint PRIMARY KEY, previous text NOT NULL UNIQUE, body text NOT NULL, "
+    "hash text NOT NULL UNIQUE, written_by text NOT NULL DEFAULT session_user)",
+    # With the rights of whoever writes. A name in the body must be the writer's; a body that says a thing twice is
+    # none of ours; only the end of the chain can be written.
+    f"""
+CREATE FUNCTION {{guard}}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $guard$
+DECLARE
+  event jsonb;
+  kind text;
+  last record;
+  named record;
+BEGIN
+  IF TG_OP <> 'INSERT' THEN
+    RAISE EXCEPTION 'the ledger is append-only' USING ERRCODE = '{APPEND_ONLY}';
+  END IF;
+  event := NEW.body::jsonb;
+  kind := event ->> 'kind';
+  NEW.written_by := session_user;
+  IF (kind IS NULL OR kind NOT IN ('genesis', 'commit')) AND event ->> 'who' IS DISTINCT FROM session_user::text
+    OR (SELECT count(*) FROM json_object_keys(NEW.body::json)) <> (SELECT count(*) FROM jsonb_object_keys(event)) THEN
+    RAISE EXCEPTION 'an entry names its writer' USING ERRCODE = '{FORGED}';
+  END IF;
+  IF kind IS NULL
+    OR kind NOT IN ('genesis', 'budget', 'reserve', 'commit', 'abandon', 'record', 'derive', 'restore') THEN
+    RAISE EXCEPTION 'no such kind of entry' USING ERRCODE = '{NOT_LINKED}';
+  END IF;
+  IF kind IN ('reserve', 'record', 'derive', 'commit') THEN
+    EXECUTE format('SELECT count(*) FILTER (WHERE event ->> ''kind'' = ''commit'') AS commits,
+        count(*) FILTER (WHERE event ->> ''kind'' <> ''commit'') AS others,
+        max(written_by) FILTER (WHERE event ->> ''kind'' = ''reserve'') AS reserver
+      FROM (SELECT body::jsonb AS event, written_by FROM %s) entries
+      WHERE event ->> ''kind'' IN (''reserve'', ''record'', ''derive'', ''commit'') AND event ->> ''release'' = $1',
+      TG_RELID::regclass) INTO named USING event ->> 'release';
+    IF kind = 'commit' AND (named.commits > 0 OR named.reserver IS DISTINCT FROM session_user::text)
+      OR kind <> 'commit' AND named.others > 0 THEN
+      RAISE EXCEPTION 'a release is reserved once, and committed by who reserved it' USING ERRCODE = '{FORGED}';
+    END IF;
+  END IF;
+  IF kind = 'derive' THEN
+    EXECUTE format('SELECT count(*) AS sources FROM (SELECT body::jsonb AS event FROM %s) entries
+      WHERE event ->> ''kind'' IN (''commit'', ''derive'') AND event ->> ''release'' = $1
+        AND event -> ''kept'' <> ''{{{{}}}}''::jsonb', TG_RELID::regclass) INTO named USING event ->> 'of';
+    IF named.sources = 0 THEN
+      RAISE EXCEPTION 'only what was kept is derived from' USING ERRCODE = '{FORGED}';
+    END IF;
+  END IF;
+  IF kind IN ('genesis', 'budget', 'restore') AND NOT pg_has_role(
+      session_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'MEMBER') THEN
+    RAISE EXCEPTION 'budgets are set, and ledgers restored, by the owner of the ledger' USING ERRCODE = '{NOT_OWNER}';
+  END IF;
+  EXECUTE format('SELECT number, hash FROM %s ORDER BY number DESC LIMIT 1', TG_RELID::regclass) INTO last;
+  IF NEW.number IS DISTINCT FROM coalesce(last.number, 0) + 1
+    OR NEW.previous IS DISTINCT FROM coalesce(last.hash, '')
+    OR NEW.hash IS DISTINCT FROM encode(sha256(convert_to(
+      NEW.number || chr(10) || NEW.previous || chr(10) || NEW.body, 'UTF8')), 'hex') THEN
+    RAISE EXCEPTION 'an entry continues the chain' USING ERRCODE = '{NOT_LINKED}';
+  END IF;
+  RETURN NEW;
+END $guard$
+""",  # noqa: S608 - constants
+    f"CREATE TRIGGER {GUARD}_rows BEFORE INSERT ON {{table}} FOR EACH ROW EXECUTE FUNCTION {{guard}}()",
+    f"CREATE TRIGGER {GUARD}_table BEFORE UPDATE OR DELETE OR TRUNCATE ON {{table}} "
+    "FOR EACH STATEMENT EXECUTE FUNCTION {guard}()",
+)
+_FIND = f"""
+SELECT n.nspname::text, c.relkind = 'r' AND '{COLUMNS}' = (
+    SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) FROM pg_attribute
+    WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped),
+  2 = (SELECT count(*) FROM pg_trigger
+    WHERE tgrelid = c.oid AND tgname IN ('{GUARD}_rows', '{GUARD}_table') AND tgenabled IN ('O', 'A') AND tgfoid = (
+      SELECT p.oid FROM pg_proc p WHERE p.proname = '{GUARD}' AND p.pronamespace = c.relnamespace AND p.pronargs = 0))
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = '{TABLE}'
+"""  # noqa: S608 - constants
+# A transaction that hangs must not hold the others up; a server or client that is gone must be noticed within a minute.
+_IDLE_IN_TRANSACTION = "60s"
+_URL = {"keepalives_idle": "20", "keepalives_interval": "10", "keepalives_count": "3", "tcp_user_timeout": "50000"}
+_SESSION = {"tcp_keepalives_idle": "20", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3"}
+
+
+class _Found(NamedTuple):
+    """The table of entries, as this user sees it."""
+
+    schema: str
+    is_ledger: bool
+    guarded: bool
+
+
+class _Session:
+    """One connection, and how to ask on it. Results are fetched whole: the driver reports errors only then."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.schemas: list[str] = []
+
+    def settle(self) -> None:
+        """From here on names mean what the server means by them: others may own functions and operators in the path."""
+        ((schemas,),) = self.ask("SELECT pg_catalog.to_json(pg_catalog.current_schemas(false))::pg_catalog.text")
+        self.schemas = json.loads(schemas)
+        self.do("SET search_path = pg_catalog, pg_temp")
+
+    def ask(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql, values or None)
+            return list(cursor.fetchall())
+
+    def do(self, sql: str, *values: Any) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql, values or None)
+
+    def settings(self, values: dict[str, str], *, local: bool) -> None:
+        """For this transaction or session; one that this version of the server does not have is left out."""
+        pairs = ", ".join(f"('{name}', '{value}')" for name, value in values.items())
+        self.ask(
+            f"SELECT set_config(name, value, {local}) FROM (VALUES {pairs}) AS wanted (name, value) "  # noqa: S608
+            "WHERE name IN (SELECT name FROM pg_settings)"
+        )
+
+    def find(self) -> _Found | None:
+        """The ledger in the first schema of the path that has one."""
+        tables = {row[0]: _Found(*row) for row in self.ask(_FIND)}
+        return next((tables[schema] for schema in self.schemas if schema in tables), None)
+
+
+class _Rows:
+    def __init__(self, session: _Session, schema: str) -> None:
+        self._session, self._table = session, f"{_quoted(schema)}.{TABLE}"
+
+    def entries(self) -> list[Entry]:
+        columns = "number, previous, body, hash, written_by"
+        return [_entry(*row) for row in self._session.ask(f"SELECT {columns} FROM {self._table} ORDER BY number")]  # noqa: S608
+
+    def append(self, entry: Entry) -> None:
+        self._session.do(
+            f"INSERT INTO {self._table} (number, previous, body, hash) VALUES ($1, $2, $3, $4)",  # noqa: S608
+            entry.number, entry.previous, entry.body, entry.hash,
+        )  # fmt: skip
+
+
+class PostgresStore:
+    """One schema of a database; every transaction takes the lock before it reads and is on disk before it returns."""
+
+    def __init__(self, url: str, wait: float = WAIT_SECONDS) -> None:
+        if postgres_url.holds_password(url):
+            raise LedgerError("its address " + postgres_url.PASSWORD, where="ledger")
+        self.url, self.wait = url, wait
+
+    @property
+    def place(self) -> str:
+        return self.url
+
+    def who(self) -> str:
+        """The server's word for who is spending."""
+        return self._who
+
+    @cached_property
+    def _who(self) -> str:
+        with self._transaction() as session:
+            return str(session.ask("SELECT session_user::text")[0][0])
+
+    def exists(self) -> bool:
+        with self._transaction() as session:
+            return session.find() is not None
+
+    def create(self, first: Entry, *, private: bool) -> bool:  # noqa: ARG002 - the database's owner says who may read
+        """Begin with this entry, in one transaction; whether it did, or somebody had begun before."""
+        with self._transaction("READ WRITE") as session:
+            ((encoding,),) = session.ask("SELECT current_setting('server_encoding')")
+            schema = session.schemas[0] if session.schemas else None
+            if encoding != "UTF8":
+                raise LedgerError(
+                    f"its database is in {encoding}", where=self._where, do="create one WITH ENCODING 'UTF8'"
+                )
+            if schema is None:
+                raise LedgerError("its schema does not exist", where=self._where, do="let its owner CREATE SCHEMA")
+            self._lock(session, schema)
+            if session.find() is not None:
+                return False
+            names = {"table": f"{_quoted(schema)}.{TABLE}", "guard": f"{_quoted(schema)}.{GUARD}"}
+            for statement in _SCHEMA:
+                session.do(statement.format(**names))
+            _Rows(session, schema).append(first)
+            self._commit(session)
+        return True
+
+    def entries(self) -> list[Entry]:
+        with self._transaction() as session:
+            return _Rows(session, self._ledger(session).schema).entries()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Writer]:
+        with self._transaction("READ WRITE") as session:
+            found = self._ledger(session)
+            if not found.guarded:
+                raise LedgerError(
+                    "its guard is switched off: anybody could write anything",
+                    where=self._where,
+                    do=f"have its owner ask why, verify it, and ALTER TABLE {TABLE} ENABLE TRIGGER ALL",
+                )
+            self._lock(session, found.schema)
+            yield _Rows(session, found.schema)
+            self._commit(session)
+
+    @contextmanager
+    def alone(self, name: str) -> Iterator[bool]:
+        """Hold a name on a connection of its own: it is free again when we end, however we end."""
+        with self._connection(autocommit=True) as session:
+            session.settle()
+            session.settings({**_SESSION, "idle_session_timeout": "0"}, local=False)
+            ((free,),) = session.ask("SELECT pg_try_advisory_lock($1)", _key("release", name))
+            yield bool(free)
+
+    @property
+    def _where(self) -> str:
+        return f"ledger {self.place}"
+
+    def _ledger(self, session: _Session) -> _Found:
+        found = session.find()
+        if found is None:
+            raise missing(self.place)
+        if not found.is_ledger:
+            raise LedgerError(
+                f"is no ledger: its table {TABLE} is another one", where=self._where, do="name another schema"
+            )
+        return found
+
+    def _lock(self, session: _Session, schema: str) -> None:
+        """Wait for the ledger's lock. The statements after this one see all that was written before."""
+        session.ask("SELECT pg_advisory_xact_lock($1) IS NULL", _key("ledger", schema))
+
+    def _commit(self, session: _Session) -> None:
+        try:
+            session.connection.commit()
+        except self._driver.Error:
+            raise uncertain(self.place, "the connection was lost") from None
+
+    @contextmanager
+    def _transaction(self, access: str = "READ ONLY") -> Iterator[_Session]:
+        """A transaction that ends without a trace unless it is committed."""
+        with self._connection(autocommit=False) as session:
+            session.do(f"SET TRANSACTION ISOLATION LEVEL READ COMMITTED {access}")
+            session.settle()
+            settings = {
+                "lock_timeout": f"{max(1, math.ceil(self.wait * 1000))}ms",
+                "synchronous_commit": "on",
+                "idle_in_transaction_session_timeout": _IDLE_IN_TRANSACTION,
+            }
+            session.settings({**settings, **_SESSION}, local=True)
+            yield session
+
+    @contextmanager
+    def _connection(self, *, autocommit: bool) -> Iterator[_Session]:
+        driver, connection = self._driver, None
+        defaults = _URL if "PGCONNECT_TIMEOUT" in os.environ else {"connect_timeout": self._patience, **_URL}
+        try:
+            connection = driver.connect(postgres_url.with_defaults(self.url, defaults), autocommit=autocommit)
+            yield _Session(connection)
+        except driver.Error as error:
+            if connection is None:
+                raise postgres_errors.unreachable(str(error), self._where) from None
+            if error.sqlstate == postgres_errors.LOCKED:
+                raise locked(self.place, self.wait) from None
+            raise postgres_errors.refused(error.sqlstate, self._where) from None
+        finally:
+            if connection is not None:
+                with suppress(driver.Error):
+                    connection.close()
+
+    @property
+    def _patience(self) -> str:
+        return str(max(2, math.ceil(self.wait)))  # libpq takes whole seconds, at least two
+
+    @cached_property
+    def _driver(self) -> Any:
+        try:
+            from adbc_driver_postgresql import dbapi
+        except ImportError:
+            raise LedgerError(
+                "needs the PostgreSQL driver", where=self._where, do="pip install 'discreet[postgres]'"
+            ) from None
+        return dbapi
+
+
+def _entry(number: int, previous: str, body: str, digest: str, written_by: str) -> Entry:
+    """An entry whose body names somebody else than the server did was not written through the guard."""
+    try:
+        who = json.loads(body).get("who", written_by)
+    except (ValueError, AttributeError, RecursionError):
+        who = written_by  # no event at all: the chain will say so
+    if who != written_by:
+        raise LedgerError(
+            f"names {who!r}, but was written by {written_by!r}",
+            where=f"ledger entry {number}",
+            do="restore the ledger from a copy; spend nothing until then",
+        )
+    return Entry(number=number, previous=previous, body=body, hash=digest)
+
+
+def _key(kind: str, name: str) -> int:
+    """A name as PostgreSQL's locks want it: 64 bits."""
+    return int.from_bytes(hashlib.sha256(f"discreet {kind}\n{name}".encode()).digest()[:8], "big", signed=True)
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

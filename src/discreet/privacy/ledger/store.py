@@ -1,0 +1,232 @@
+"""Where a ledger's entries lie: an append-only list with one writer at a time. SQLite, or PostgreSQL for teams."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from discreet import filelock, postgres_url
+from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
+from discreet.privacy.ledger.events import Entry
+
+WAIT_SECONDS = 10.0
+
+_SCHEMA = (
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, previous TEXT NOT NULL UNIQUE, body TEXT NOT NULL, "
+    "hash TEXT NOT NULL UNIQUE)",
+    *(
+        f"CREATE TRIGGER no_{verb} BEFORE {verb} ON entries BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+        for verb in ("update", "delete")
+    ),
+    # Before anything is replaced: SQLite deletes for INSERT OR REPLACE without asking the triggers above.
+    "CREATE TRIGGER no_other_insert BEFORE INSERT ON entries "
+    "WHEN NEW.number IS NOT (SELECT coalesce(max(number), 0) + 1 FROM entries) "
+    "OR NEW.previous IS NOT (SELECT coalesce(max(hash), '') FROM entries WHERE number = NEW.number - 1) "
+    "OR EXISTS (SELECT 1 FROM entries WHERE hash = NEW.hash) "
+    "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END",
+)
+
+
+class Writer(Protocol):
+    """What a transaction can do: see everything, add at the end."""
+
+    def entries(self) -> list[Entry]: ...
+    def append(self, entry: Entry) -> None: ...
+
+
+class Store(Protocol):
+    """A durable list of entries. `transaction` is exclusive: nobody else reserves meanwhile."""
+
+    @property
+    def place(self) -> str: ...
+    def who(self) -> str: ...
+    def exists(self) -> bool: ...
+    def create(self, first: Entry, *, private: bool) -> bool: ...
+    def entries(self) -> list[Entry]: ...
+    @contextmanager
+    def transaction(self) -> Iterator[Writer]: ...
+    def alone(self, name: str) -> AbstractContextManager[bool]:
+        """Hold a name against everybody who uses this store; whether it was free."""
+
+
+def open_store(place: str | Path, base: Path = Path()) -> Store:
+    """The store at a place: `postgresql://…` is a database, anything else a file, relative to `base`."""
+    text = str(place)
+    if postgres_url.is_url(text):
+        from discreet.privacy.ledger.postgres import PostgresStore
+
+        return PostgresStore(text)
+    if "://" in text or re.match(r"(?i)postgres(ql)?:", text):  # a Path has only one slash left
+        raise LedgerError(
+            "is neither a file nor a PostgreSQL database",
+            where=f"ledger {text}" if not postgres_url.holds_password(text) else "ledger",
+            do="name a file, or write postgresql://USER@HOST/DATABASE as text",
+        )
+    return SQLiteStore(base / place)
+
+
+def whoami() -> str:
+    """The operating system's word for who is spending."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user id without a name, as containers have
+        return "unknown"
+
+
+def missing(place: str) -> LedgerError:
+    return LedgerError(
+        "does not exist",
+        where=f"ledger {place}",
+        do="begin it by setting a budget: `discreet ledger budget ASSET --epsilon … --unit …`",
+    )
+
+
+def locked(place: str, wait: float) -> LedgerUnavailable:
+    return LedgerUnavailable(
+        f"locked by another process for more than {wait:g} seconds",
+        where=f"ledger {place}",
+        do="wait for it to finish and try again",
+    )
+
+
+def uncertain(place: str, why: str) -> LedgerUncertain:
+    return LedgerUncertain(
+        f"{why} while an entry was written: it may be there or not",
+        where=f"ledger {place}",
+        do="`discreet ledger show` tells; a release that is reserved is completed by `discreet resume`",
+    )
+
+
+class _Rows:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def entries(self) -> list[Entry]:
+        rows = self._connection.execute("SELECT number, previous, body, hash FROM entries ORDER BY number")
+        return [_entry(place, row) for place, row in enumerate(rows, start=1)]
+
+    def append(self, entry: Entry) -> None:
+        there = {sql for (sql,) in self._connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")}
+        if not there.issuperset(_SCHEMA):
+            raise LedgerError(
+                "its guard was taken away: anybody could write anything",
+                where="ledger",
+                do="find out by whom, and verify it against every published manifest",
+            )
+        self._connection.execute(
+            "INSERT INTO entries VALUES (?, ?, ?, ?)", (entry.number, entry.previous, entry.body, entry.hash)
+        )
+
+
+def _entry(place: int, row: tuple[Any, ...]) -> Entry:
+    """SQLite stores any type in any column: a field of another one was not written by us."""
+    if [type(field) for field in row] != [int, str, str, str]:
+        raise LedgerError(
+            "was changed after it was written: a field is of another type",
+            where=f"ledger entry {place}",
+            do="restore the ledger from a copy; spend nothing until then",
+        )
+    number, previous, body, digest = row
+    return Entry(number=number, previous=previous, body=body, hash=digest)
+
+
+class SQLiteStore:
+    """One file; every transaction takes the write lock before it reads and is on disk before it returns."""
+
+    def __init__(self, path: Path, wait: float = WAIT_SECONDS) -> None:
+        self.path, self.wait = path, wait
+
+    @property
+    def place(self) -> str:
+        return str(self.path)
+
+    def who(self) -> str:
+        return whoami()
+
+    def exists(self) -> bool:
+        return self.path.exists() and self.path.stat().st_size > 0  # an interrupted beginning leaves an empty file
+
+    def create(self, first: Entry, *, private: bool) -> bool:
+        """Begin with this entry, in one transaction; whether it did, or somebody had begun before. SQLite gives what it
+        writes beside the file the file's own permissions."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        if private and not self.exists():
+            handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600)
+            os.fchmod(handle, 0o600)
+            os.close(handle)
+        with self._connect("rwc") as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            begun = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone() is not None
+            if not begun:
+                for statement in _SCHEMA:
+                    connection.execute(statement)
+                _Rows(connection).append(first)
+            connection.execute("COMMIT")
+        return not begun
+
+    def entries(self) -> list[Entry]:
+        if not self.exists():
+            raise missing(self.place)
+        # Not mode=ro: after a power cut even a reader must be able to roll the journal back.
+        with self._connect("rw") as connection:
+            connection.execute("PRAGMA query_only = ON")
+            return _Rows(connection).entries()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Writer]:
+        with self._connect("rw") as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield _Rows(connection)
+            except BaseException:
+                if connection.in_transaction:  # a full disk has ended it already
+                    connection.execute("ROLLBACK")
+                raise
+            try:
+                connection.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                if _is_lock(error):
+                    raise
+                # The last steps remove the journal and sync the folder: the entry may be there in spite of the error.
+                raise uncertain(self.place, f"the disk failed ({error})") from None
+
+    def alone(self, name: str) -> AbstractContextManager[bool]:
+        """A lock beside the file: for that is what all who use it have in common."""
+        path = Path(os.path.realpath(self.path))
+        tag = hashlib.sha256(name.encode()).hexdigest()[:32]
+        return filelock.held(path.with_name(f".discreet-{tag}.lock"))
+
+    @contextmanager
+    def _connect(self, mode: str) -> Iterator[sqlite3.Connection]:
+        try:
+            uri = f"{self.path.absolute().as_uri()}?mode={mode}"
+            with closing(sqlite3.connect(uri, uri=True, timeout=self.wait, isolation_level=None)) as connection:
+                connection.execute("PRAGMA synchronous = EXTRA")  # syncs the folder too
+                yield connection
+        except sqlite3.OperationalError as error:
+            if _is_lock(error):
+                raise locked(self.place, self.wait) from None
+            if "full" in str(error):
+                raise LedgerUnavailable(
+                    "its disk is full", where=f"ledger {self.place}", do="make room and try again"
+                ) from None
+            raise LedgerError(
+                f"cannot be used ({error})", where=f"ledger {self.place}", do="check that it is a ledger and readable"
+            ) from None
+        except sqlite3.DatabaseError as error:
+            raise LedgerError(
+                f"is damaged or no ledger ({error})",
+                where=f"ledger {self.place}",
+                do="restore it from a copy",
+            ) from None
+
+
+def _is_lock(error: sqlite3.Error) -> bool:
+    return "locked" in str(error) or "busy" in str(error)

@@ -1,0 +1,1 @@
+"""Reports for people: their building blocks as Markdown and HTML."""

@@ -1,0 +1,1 @@
+"""What stands between the query tool and the network: limits, checks, connections, error messages."""

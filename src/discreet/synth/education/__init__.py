@@ -1,0 +1,1 @@
+"""Graduates, their programmes and their earnings, like PSEO's input."""

@@ -1,0 +1,141 @@
+"""The public side: invented institutions and the programmes they offer, including some that nobody takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from discreet.synth.draws import Array, Stream, generator
+from discreet.synth.education.economy import Economy, economy
+from discreet.synth.education.fields import FIELDS, LEVELS
+from discreet.synth.states import STATES, population
+
+FEWEST, MOST = 24, 300  # institutions
+ZIPF = 0.9  # the r-th largest institution has a size in proportion to r^-0.9
+NOBODY_TAKES = 0.08  # share of listed programmes without a single graduate
+RESOLUTION = 1 << 40  # programme weights are integers, so that a draw can never fall on an empty programme
+
+# fmt: off
+FIRST = (
+    "Alder", "Amber", "Bracken", "Brindle", "Cinder", "Copper", "Dapple", "Ember", "Fallow", "Gorse",
+    "Heron", "Juniper", "Larch", "Marrow", "Nettle", "Otter", "Quill", "Russet", "Sorrel", "Tarn",
+)
+LAST = (
+    "beck", "bourne", "combe", "dale", "fell", "garth", "ham", "hollow",
+    "holt", "mere", "moor", "rigg", "stead", "thwaite", "wath", "wick",
+)
+# fmt: on
+
+
+class Kind(NamedTuple):
+    """A kind of institution: how it is named and which degree levels it awards."""
+
+    name: str
+    levels: tuple[str, ...]
+
+
+RESEARCH = Kind("University of {}", ("05", "06", "07", "08", "17", "18"))
+STATE = Kind("{} State University", ("05", "06", "07", "17"))
+COLLEGE = Kind("{} College", ("03", "05", "06", "07"))
+COMMUNITY = Kind("{} Community College", ("01", "02", "03"))
+TECHNICAL = Kind("{} Technical Institute", ("01", "02", "03", "04"))
+ROTATION = (RESEARCH, COMMUNITY, STATE, COLLEGE, COMMUNITY, STATE, TECHNICAL)
+
+
+@dataclass(frozen=True)
+class Institution:
+    """One invented institution; `state` is an index into `STATES`."""
+
+    code: str
+    label: str
+    kind: Kind
+    state: int
+    size: float
+
+
+@dataclass(frozen=True)
+class Programmes:
+    """The public list of programmes, one row each: positions in the institution, level and field lists.
+
+    `upto` is the cumulative popularity; a programme with no width is one that nobody takes.
+    """
+
+    institution: Array
+    level: Array
+    field: Array
+    upto: Array
+    shift: Array
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Everything that would be known without the data, and the hidden popularity, pay and work behind it."""
+
+    institutions: tuple[Institution, ...]
+    programmes: Programmes
+    economy: Economy
+
+
+def catalogue(rows: int, seed: int) -> Catalogue:
+    """Invent the institutions and programmes of an agency with that many records."""
+    rng = generator(seed, Stream.CATALOGUE)
+    found = _institutions(institution_count(rows), rng)
+    return Catalogue(found, _programmes(found, rng), economy(seed))
+
+
+def institution_count(rows: int) -> int:
+    """A few dozen institutions for ten thousand records, growing slowly to three hundred."""
+    return int(np.clip(round(FEWEST * (rows / 10_000) ** 0.3), FEWEST, MOST))
+
+
+def _institutions(count: int, rng: np.random.Generator) -> tuple[Institution, ...]:
+    """Institutions in order of size. Codes start at 09…, above every OPEID in use, so none is anybody's."""
+    places = rng.permutation([first + last for first in FIRST for last in LAST])[:count]
+    states = rng.choice(len(STATES), count, p=population())
+    found = []
+    for rank, (place, state) in enumerate(zip(places, states, strict=True)):
+        kind = ROTATION[rank % len(ROTATION)]
+        label, size = kind.name.format(place), float((rank + 1) ** -ZIPF)
+        found.append(Institution(f"09{rank + 1:04d}00", label, kind, int(state), size))
+    return tuple(found)
+
+
+def _programmes(institutions: tuple[Institution, ...], rng: np.random.Generator) -> Programmes:
+    """Larger institutions offer more; popularity varies by field, level and chance."""
+    institution, level, field = (
+        np.array(column, dtype=np.int32) for column in zip(*_offers(institutions, rng), strict=True)
+    )
+    size = np.array([school.size for school in institutions])[institution]
+    popularity = _column(LEVELS, "weight")[level] * _column(FIELDS, "weight")[field]
+    popularity *= rng.lognormal(0.0, 0.8, len(field))
+    # popularity is relative within an institution: its total is the institution's size
+    share = popularity / np.bincount(institution, popularity)[institution]
+    nobody = rng.random(len(field)) < NOBODY_TAKES
+    nobody[np.unique(institution, return_index=True)[1]] = False  # every institution has some graduates
+    weight = np.where(nobody, 0, np.maximum(1, size * share / size[0] * RESOLUTION)).astype(np.int64)
+    prestige = rng.normal(0.0, 0.10, len(institutions))[institution]
+    shift = _column(LEVELS, "shift")[level] + _column(FIELDS, "shift")[field] + prestige
+    return Programmes(institution, level, field, np.cumsum(weight), shift.astype(np.float32))
+
+
+def _offers(institutions: tuple[Institution, ...], rng: np.random.Generator) -> list[tuple[int, int, int]]:
+    """Institution, level and field of every programme on offer, in the order of the public list."""
+    offers = []
+    for number, school in enumerate(institutions):
+        possible = [
+            (number, level, field)
+            for level, degree in enumerate(LEVELS)
+            for field, subject in enumerate(FIELDS)
+            if degree.code in school.kind.levels and degree.code in subject.levels
+        ]
+        breadth = 0.25 + 0.6 * school.size**0.5
+        taught = rng.random(len(possible)) < breadth
+        taught[rng.integers(len(possible))] = True  # nobody runs a school without a programme
+        offers += [offer for offer, kept in zip(possible, taught, strict=True) if kept]
+    return offers
+
+
+def _column(rows: tuple[NamedTuple, ...], name: str) -> Array:
+    return np.array([getattr(row, name) for row in rows], dtype=np.float64)

@@ -1,0 +1,104 @@
+"""Flows of graduates for a whole country, as counts: for benchmarks that need many groups and no records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.synth.draws import BITS, Array, Stream, draw_quantiles, generator
+from discreet.synth.education.economy import Economy, economy
+from discreet.synth.education.fields import FAMILIES
+from discreet.synth.education.records import COHORTS, LAST_YEAR, YEARS_AFTER
+from discreet.synth.limits import MOST_SEED, refuse_unless_within
+from discreet.synth.sectors import SECTORS
+from discreet.synth.states import STATES, destinations, population
+
+LEVELS = ("03", "05", "07", "17")  # taught in every family, so that the list of groups is a plain product
+MOMENTS = tuple(
+    (cohort, years)
+    for cohort in range(len(COHORTS))
+    for years in range(len(YEARS_AFTER))
+    if int(COHORTS[cohort]) + 2 + int(YEARS_AFTER[years]) <= LAST_YEAR
+)
+SCHOOL = len(LEVELS) * len(FAMILIES) * len(MOMENTS)  # groups of one institution
+CELLS = len(SECTORS) * len(STATES) + 1  # sector by sector, a cell for each state; the last one: marginal or no work
+
+BLOCK = 256  # groups per random stream: part of what a seed means, so never a tuning knob
+MEDIAN, SPREAD, LARGEST = 60.0, 1.1, 3_000  # graduates of a group: lognormal, cut
+EMPTY = 0.03  # groups that are listed and have nobody
+MARGINAL = 0.15
+MOST_GROUPS = 10**8
+
+
+@dataclass(frozen=True)
+class National:
+    """A public list of groups with its controls, and the true flows behind it.
+
+    `codes` are the values of each key column; `keys` has a row for each group: positions in them.
+    """
+
+    seed: int
+    codes: dict[str, tuple[str, ...]]
+    keys: Array  # group x (institution, degree level, family, cohort, years after)
+    home: Array  # institution -> state
+    economy: Economy
+
+    @property
+    def jobs(self) -> Array:
+        """Hires from each home state to each state; `home` gives an institution's row."""
+        return self.economy.hires
+
+    @property
+    def employment(self) -> Array:
+        """Employment of each sector in each state."""
+        return self.economy.employment
+
+    def counts(self, first: int, n: int) -> Array:
+        """True flows of groups `first` … `first + n - 1`: n x 1,021, the same however they are asked for."""
+        if not 0 <= first <= first + n <= len(self.keys):
+            raise ParameterError(
+                f"groups {first} to {first + n} were asked for",
+                where="synth national",
+                do=f"stay within 0 to {len(self.keys)}",
+            )
+        flows = np.empty((n, CELLS), dtype=np.int64)
+        for number in range(first // BLOCK, -(-(first + n) // BLOCK)):
+            start = number * BLOCK
+            low, high = max(first, start), min(first + n, start + BLOCK)
+            flows[low - first : high - first] = self._block(number)[low - start : high - start]
+        return flows
+
+    def _block(self, number: int) -> Array:
+        """All groups of a block: totals, then for each graduate a state, a sector, or neither."""
+        school, _, family, _, _ = self.keys[number * BLOCK : (number + 1) * BLOCK].T
+        rng = np.random.Generator(np.random.Philox(key=np.array([self.seed, number], dtype=np.uint64)))
+        totals = np.minimum(MEDIAN * rng.lognormal(0.0, SPREAD, len(school)), LARGEST).astype(np.int64)
+        totals[rng.random(len(school)) < EMPTY] = 0
+        group = np.repeat(np.arange(len(school)), totals)
+        state = destinations()[self.home[school][group], draw_quantiles(rng, len(group))]
+        sector = self.economy.work[family[group], state, draw_quantiles(rng, len(group))]
+        cell = sector.astype(np.int64) * len(STATES) + state
+        cell[draw_quantiles(rng, len(group)) < MARGINAL * (1 << BITS)] = CELLS - 1
+        return np.bincount(group * CELLS + cell, minlength=len(school) * CELLS).reshape(-1, CELLS)
+
+
+def national(groups: int, seed: int) -> National:
+    """A country with that many groups: institution x degree level x family x cohort x years after, in this order."""
+    refuse_unless_within("synth national", "groups", groups, 1, MOST_GROUPS)
+    refuse_unless_within("synth national", "seed", seed, 0, MOST_SEED)
+    schools = -(-groups // SCHOOL)
+    school, level, family, moment = np.unravel_index(
+        np.arange(groups), (schools, len(LEVELS), len(FAMILIES), len(MOMENTS))
+    )
+    codes = {
+        "institution": tuple(f"09{number:06d}" for number in range(schools)),
+        "degree_level": LEVELS,
+        "cip2": FAMILIES,
+        "grad_cohort": COHORTS,
+        "years_after": YEARS_AFTER,
+    }
+    keys = np.stack([school, level, family, *np.array(MOMENTS)[moment].T], axis=1).astype(np.int32)
+    home = generator(seed, Stream.NATIONAL).choice(len(STATES), schools, p=population())
+    return National(seed, codes, keys, home, economy(seed))

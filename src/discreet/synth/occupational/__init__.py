@@ -1,0 +1,1 @@
+"""A sample of jobs and what they ask for, like the ORS."""

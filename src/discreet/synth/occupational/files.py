@@ -1,0 +1,82 @@
+"""The invented requirements survey, written as its confidential file and the public lists beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from discreet.synth.arrow import CODE, coded
+from discreet.synth.occupational.occupations import BLOCK, Design, replicated, sample
+from discreet.synth.occupational.requirements import GROUPS, ORS, Requirement
+from discreet.synth.writing import Progress, public_folder, write_csv
+
+
+@dataclass(frozen=True)
+class OccupationFiles:
+    """Where everything was written: the confidential sample; the public hierarchy, and a list for each requirement."""
+
+    survey: Path
+    occupations: Path
+    major_groups: Path
+    requirements: Path  # which there are
+    lists: tuple[Path, ...]  # of the codes of each
+
+
+def write_occupations(
+    folder: Path,
+    rows: int,
+    seed: int = 7,
+    progress: Progress | None = None,
+    *,
+    draw: int = 0,
+    requirements: tuple[Requirement, ...] = ORS,
+    replicates: int = 20,
+    occupations: int = 600,
+) -> OccupationFiles:
+    """Write `occupations(rows, seed, …)` into `folder`, some quotes at a time."""
+    design = Design(rows, seed, requirements, replicates, occupations)
+    public = public_folder(folder)
+    paths = OccupationFiles(
+        folder / "survey.parquet",
+        public / "occupations.csv",
+        public / "major_groups.csv",
+        public / "requirements.csv",
+        tuple(public / f"{one.name}.csv" for one in requirements),
+    )
+    listed = design.listed
+    of = ((code, GROUPS[group].code, label) for code, group, label in zip(*listed.public, strict=True))
+    write_csv(paths.occupations, ("occupation", "major_group", "label"), of)
+    write_csv(paths.major_groups, ("major_group", "label"), (group[:2] for group in GROUPS))
+    write_csv(paths.requirements, ("requirement", "label"), ((one.name, one.label) for one in requirements))
+    for one, path in zip(requirements, paths.lists, strict=True):
+        write_csv(path, (one.name, "label"), zip(one.codes, one.labels, strict=True))
+    unfinished, done = paths.survey.with_suffix(".parquet.part"), 0  # a killed run leaves nothing that looks whole
+    codes = (listed.codes, *(one.codes for one in requirements))
+    # The Arrow schema is left out, so codes read back as plain strings.
+    with pq.ParquetWriter(
+        unfinished, _schema(design), compression="snappy", use_dictionary=list(design.names), store_schema=False
+    ) as writer:
+        for block in sample(design, draw):
+            quote = np.arange(done, done + len(block.weight))
+            columns = [pa.array(block.establishment), pa.array(quote)]
+            columns += [coded(found, of) for found, of in zip(block.codes, codes, strict=True)]
+            columns += [pa.array(weight) for weight in (block.weight, *replicated(design, block))]
+            writer.write_table(pa.Table.from_arrays(columns, schema=writer.schema), row_group_size=BLOCK)
+            done += len(quote)
+            if progress:
+                progress(done, rows)
+    unfinished.replace(paths.survey)
+    return paths
+
+
+def _schema(design: Design) -> pa.Schema:
+    weights = ("weight", *(f"rep_{number}" for number in range(1, design.replicates + 1)))
+    return pa.schema(
+        [(name, pa.int64()) for name in ("establishment", "quote")]
+        + [(name, CODE) for name in design.names]
+        + [(name, pa.float64()) for name in weights]
+    )

@@ -1,0 +1,332 @@
+"""An invented Occupational Requirements Survey: establishments, quotes in them, what the work asks for (002, §1).
+
+Two stages: establishments in strata (sector × size), systematically and by their size in the frame; then quotes, jobs
+in the establishment, systematically and by their workers now. What a job is follows from its number by a hash, so the
+population behind every sample is known and need not be stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import ParameterError
+from discreet.synth.draws import Array
+from discreet.synth.limits import MOST_SEED, refuse_unless_within
+from discreet.synth.occupational.requirements import (
+    GROUPS,
+    ORS,
+    Listed,
+    Requirement,
+    hadamard,
+    hashed,
+    normal,
+    occupation_list,
+    uniform,
+)
+from discreet.synth.sectors import SECTORS
+
+Floats = NDArray[np.float64]
+
+# Size classes by workers in the frame: smallest, one past the largest, share of establishments, share of quotes, quotes
+# of an establishment.
+CLASSES = ((4, 50, 0.84, 0.50, 4), (50, 250, 0.13, 0.35, 6), (250, 4_000, 0.03, 0.15, 8))
+STRATA = len(SECTORS) * len(CLASSES)
+MOST_ROWS, MOST_DRAW, MOST_OCCUPATIONS = 10**8, 10**6, 2_000
+A_QUOTE = 4  # establishments of the frame for each quote of the sample
+TAIL = 1.1  # of sizes within a class: P(size > s) falls like s^−1.1
+STALE = 0.45  # spread of log (workers now / workers in the frame): what makes weights uneven
+JOBS, JOBS_POWER, NEXT_JOB = 1.5, 0.45, 0.8  # an establishment has 1.5·size^0.45 jobs, each 0.8 of the one before
+GRID = 100  # weights are whole hundredths
+BLOCK = 1 << 18  # quotes held at a time; no number depends on it
+FIRST = 10**7  # id of establishment 0
+TAKEN = {"establishment", "quote", "occupation", "major_group", "weight", "occupations", "major_groups", "requirements"}
+FACTOR = 2**-1.5  # of a replicate: 1 + 2^(−3/2)(h_a − h_b)
+
+
+class Part(IntEnum):
+    """What a stream is for."""
+
+    SIZES = 1
+    SAMPLE = 2
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Establishments of a sector and a size class: how many there are, and how many quotes are taken from them."""
+
+    number: int
+    first: int  # number of its first establishment
+    establishments: int
+    rows: int
+
+    @property
+    def sector(self) -> int:
+        return self.number % len(SECTORS)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        return CLASSES[self.number // len(SECTORS)][:2]
+
+    @property
+    def selections(self) -> int:
+        """How many establishments are selected; one that is larger than the sampling interval several times."""
+        return -(-self.rows // CLASSES[self.number // len(SECTORS)][4])
+
+    def quotes(self) -> Array:
+        """Of each selection: equal but for one."""
+        even, more = divmod(self.rows, self.selections)
+        return np.where(np.arange(self.selections) < more, even + 1, even)
+
+
+@dataclass(frozen=True)
+class Design:
+    """The population and the way it is sampled. The same population for the same numbers; samples differ by draw."""
+
+    rows: int
+    seed: int = 7
+    requirements: tuple[Requirement, ...] = ORS
+    replicates: int = 20
+    occupations: int = 600
+
+    def __post_init__(self) -> None:
+        for name, value, least, most in (
+            ("rows", self.rows, STRATA, MOST_ROWS),
+            ("seed", self.seed, 0, MOST_SEED),
+            ("occupations", self.occupations, len(GROUPS), MOST_OCCUPATIONS),
+        ):
+            refuse_unless_within("synth occupations", name, value, least, most)
+        names = {one.name for one in self.requirements}
+        if len(names) < len(self.requirements) or names & TAKEN:
+            raise ParameterError("a requirement's name is taken", where="synth occupations", do="rename it")
+        hadamard(self.replicates)  # refuses what is no order
+
+    @cached_property
+    def listed(self) -> Listed:
+        """The public list of occupations, and what is known of each to nobody."""
+        return occupation_list(self.occupations, self.seed)
+
+    @cached_property
+    def strata(self) -> tuple[Stratum, ...]:
+        """By size, then sector, as large as the sector; at least one establishment and one quote in each."""
+        sector = np.array([one.jobs for one in SECTORS])
+        shares, quotes = (np.outer([one[place] for one in CLASSES], sector).ravel() for place in (2, 3))
+        sizes = 1 + _apportioned(A_QUOTE * self.rows - STRATA, shares)
+        rows = 1 + _apportioned(self.rows - STRATA, quotes)
+        first = np.cumsum(sizes) - sizes
+        return tuple(Stratum(h, *map(int, of)) for h, of in enumerate(zip(first, sizes, rows, strict=True)))
+
+    @cached_property
+    def next_selection(self) -> NDArray[np.int64]:
+        """For each selected establishment, counted through the strata, the one it is compared with for variances: the
+        next of its stratum, and the first for the last. A stratum with a single one joins its neighbour."""
+        ends = np.cumsum([stratum.selections for stratum in self.strata])
+        after, first = np.arange(1, ends[-1] + 1), 0
+        for end in ends:
+            if end == ends[-1] or (end - first > 1 and end + 1 < ends[-1]):
+                after[end - 1], first = first, end
+        return after
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a table can be by, besides the major group."""
+        return ("occupation", *(one.name for one in self.requirements))
+
+    def shape(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Of a table by these names, "major_group" among them."""
+        sizes = {one.name: one.levels for one in self.requirements}
+        sizes |= {"occupation": self.occupations, "major_group": len(GROUPS)}
+        if unknown := next((name for name in names if name not in sizes), None):
+            raise ParameterError(f"there is no {unknown!r}", where="synth occupations", do=f"choose of {sorted(sizes)}")
+        return tuple(sizes[name] for name in names)
+
+    def population(self, names: Sequence[str]) -> Floats:
+        """Workers by these names in the whole frame: what samples estimate. Goes over every job of every employer."""
+        found = np.zeros(prod(self.shape(names)))
+        for stratum in self.strata:
+            size = _sizes(self, stratum)
+            step = max(1, BLOCK // _job_count(np.array([stratum.bounds[1]]))[0])
+            for start in range(0, len(size), step):
+                part = size[start : start + step]
+                jobs = _job_count(part)
+                row = np.repeat(np.arange(len(part)), jobs)
+                job = np.arange(len(row)) - np.repeat(np.cumsum(jobs) - jobs, jobs)
+                number = stratum.first + start + np.arange(len(part))
+                workers = (part * _growth(self, number))[row] * NEXT_JOB**job * _first_share(jobs)[row]
+                codes = _jobs(self, stratum.sector, number[row], job)
+                found += np.bincount(_cells(self, names, codes), workers, len(found))
+        return found.reshape(self.shape(names))
+
+
+@dataclass(frozen=True)
+class Survey:
+    """A sample, quote by quote. `codes` has the position of the occupation, then of each requirement's category."""
+
+    design: Design
+    establishment: NDArray[np.int64]
+    codes: NDArray[np.int16]  # column × quote
+    weight: Floats
+    replicates: Floats  # replicate × quote
+
+    def __len__(self) -> int:
+        return len(self.weight)
+
+    def table(self, names: Sequence[str], weight: Floats | None = None) -> Floats:
+        """The sum of weights by these names; other weights are a replicate's, or ones for counts."""
+        (found,) = self._tables(names, [self.weight if weight is None else weight])
+        return found
+
+    def variances(self, names: Sequence[str]) -> Floats:
+        """Successive differences: (4/R) Σ (θ_r − θ)² (Fay & Train 1995; 002, §3.4). Confidential, as the sample is."""
+        estimate, *replicates = self._tables(names, [self.weight, *self.replicates])
+        return np.asarray(4 * np.mean((np.array(replicates) - estimate) ** 2, axis=0))
+
+    def _tables(self, names: Sequence[str], weights: Iterable[Floats]) -> Iterator[Floats]:
+        shape, cells = self.design.shape(names), _cells(self.design, names, self.codes)
+        for weight in weights:
+            yield np.bincount(cells, weight, prod(shape)).astype(np.float64, copy=False).reshape(shape)
+
+
+def occupations(
+    rows: int,
+    seed: int = 7,
+    *,
+    draw: int = 0,
+    requirements: tuple[Requirement, ...] = ORS,
+    replicates: int = 20,
+    occupations: int = 600,
+) -> Survey:
+    """Invent a survey of exactly so many quotes: the same for the same numbers; each draw is another sample."""
+    design = Design(rows, seed, requirements, replicates, occupations)
+    blocks = list(sample(design, draw))
+    return Survey(
+        design,
+        np.concatenate([block.establishment for block in blocks]),
+        np.concatenate([block.codes for block in blocks], axis=1),
+        np.concatenate([block.weight for block in blocks]),
+        np.concatenate([replicated(design, block) for block in blocks], axis=1),
+    )
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some quotes; `selection` counts the selected establishments through all strata."""
+
+    establishment: NDArray[np.int64]
+    codes: NDArray[np.int16]
+    weight: Floats
+    selection: NDArray[np.int64]
+
+
+def sample(design: Design, draw: int) -> Iterator[Block]:
+    """The sample, stratum by stratum. A quote's weight is (S/(m·s))·(e/q): S the stratum's size in the frame, m its
+    selections, s and e the establishment's size in the frame and now, q its quotes."""
+    refuse_unless_within("synth occupations", "draw", draw, 0, MOST_DRAW)
+    before = 0
+    for stratum in design.strata:
+        rng = _stream(design, Part.SAMPLE, stratum, draw)
+        size = _sizes(design, stratum)
+        upto, m = np.cumsum(size), stratum.selections
+        points = (np.arange(m) + rng.random()) * (upto[-1] / m)
+        chosen = np.minimum(np.searchsorted(upto, points, side="right"), len(size) - 1)
+        start, quotes = rng.random(m), stratum.quotes()
+        step = max(1, BLOCK // quotes.max())
+        for first in range(0, m, step):
+            part = slice(first, first + step)
+            q, mine = quotes[part], chosen[part]
+            number = stratum.first + mine
+            row = np.repeat(np.arange(len(mine)), q)
+            hit = np.arange(len(row)) - np.repeat(np.cumsum(q) - q, q)
+            place = (hit + start[part][row]) / q[row]  # among the establishment's workers, in 0 … 1
+            job = _job_at(place, _job_count(size[mine])[row])
+            weight = (upto[-1] / m * _growth(design, number) / q)[row]
+            codes = _jobs(design, stratum.sector, number[row], job)
+            yield Block(FIRST + number[row], codes, _rounded(weight), before + first + row)
+        before += m
+
+
+def replicated(design: Design, block: Block) -> Floats:
+    """w(1 + 2^(−3/2)(h_a − h_b)): a is the row of a Hadamard matrix, not that of ones, which the selection takes in its
+    turn, b that of the selection it is compared with (Fay & Train 1995)."""
+    signs = hadamard(design.replicates)[1:].astype(np.float64)
+    after = design.next_selection[block.selection]
+    shaken = 1 + FACTOR * (signs[block.selection % len(signs)] - signs[after % len(signs)])
+    return _rounded(block.weight * shaken.T)
+
+
+def _rounded(weight: Floats) -> Floats:
+    return np.maximum(np.rint(weight * GRID), 1) / GRID
+
+
+def _stream(design: Design, part: Part, stratum: Stratum, draw: int = 0) -> np.random.Generator:
+    numbers = [design.seed, 0x0C, int(part), stratum.number, draw]
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(numbers)))
+
+
+def _apportioned(total: int, shares: Array) -> Array:
+    """Whole numbers about in proportion to the shares, with this total."""
+    ends = np.rint(np.cumsum(shares) / np.sum(shares) * total).astype(np.int64)
+    return np.diff(ends, prepend=0)
+
+
+def _sizes(design: Design, stratum: Stratum) -> Floats:
+    """Workers in the frame, Pareto between the bounds of the class; a list in no order."""
+    low, high = stratum.bounds
+    u = _stream(design, Part.SIZES, stratum).random(stratum.establishments)
+    size: Floats = np.floor(low * (1 - u * (1 - (low / high) ** TAIL)) ** (-1 / TAIL))
+    return size
+
+
+def _growth(design: Design, establishment: Array) -> Floats:
+    """Workers now beside those in the frame."""
+    factor: Floats = np.exp(STALE * normal(hashed(design.seed, establishment, np.int64(-1))))
+    return factor
+
+
+def _job_count(size: Array) -> Array:
+    return np.rint(JOBS * size**JOBS_POWER).astype(np.int64)
+
+
+def _first_share(jobs: Array) -> Floats:
+    """Of an establishment's workers: (1 − a)/(1 − a^J)."""
+    share: Floats = (1 - NEXT_JOB) / (1 - NEXT_JOB**jobs)
+    return share
+
+
+def _job_at(place: Array, jobs: Array) -> Array:
+    """The job of the worker at this place among all: job j ends at (1 − a^(j+1))/(1 − a^J)."""
+    found = np.floor(np.log1p(-place * (1 - NEXT_JOB**jobs)) / np.log(NEXT_JOB))
+    number: Array = np.minimum(found.astype(np.int64), jobs - 1)
+    return number
+
+
+def _jobs(design: Design, sector: int, establishment: Array, job: Array) -> NDArray[np.int16]:
+    """What these jobs are: the occupation by the sector, the requirements by the occupation's skill and strain, the
+    job's own, and chance. Column × job."""
+    key = hashed(design.seed, establishment, job)
+    listed = design.listed
+    occupation = np.searchsorted(listed.ends[sector], uniform(hashed(1, key)), side="right")
+    skill = listed.skill[occupation] + 0.4 * normal(hashed(2, key))
+    strain = listed.strain[occupation] + 0.4 * normal(hashed(3, key))
+    codes = np.empty((1 + len(design.requirements), len(job)), np.int16)
+    codes[0] = occupation
+    for place, one in enumerate(design.requirements, 1):
+        latent = one.skill * skill + one.strain * strain + one.chance * normal(hashed(3 + place, key))
+        codes[place] = np.searchsorted(one.thresholds, latent)
+    return codes
+
+
+def _cells(design: Design, names: Sequence[str], codes: NDArray[np.int16]) -> Array:
+    """Cell numbers of a table by these names, the first most significant."""
+    cells = np.zeros(codes.shape[1], np.int64)
+    for name, size in zip(names, design.shape(names), strict=True):
+        group = name == "major_group"
+        code = design.listed.group[codes[0]] if group else codes[design.names.index(name)]
+        cells = cells * size + code
+    return cells

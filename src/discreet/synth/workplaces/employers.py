@@ -1,0 +1,194 @@
+"""Synthetic establishments: where they are, what they do, who owns them, how many work there (003, §3 and §10).
+
+The sizes are confidential, everything else about an establishment is public. Invented, with the shape of a real frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import ParameterError
+from discreet.synth.draws import Array
+from discreet.synth.industries import INDUSTRIES, OWNERSHIP, Kind
+from discreet.synth.limits import MOST_SEED, refuse_unless_within
+from discreet.synth.sectors import SECTORS
+from discreet.synth.workplaces.places import REFERENCE_JOBS, Place, places, working
+from discreet.synth.workplaces.workforce import CELLS, composition
+
+REFERENCE_ESTABLISHMENTS = 527_000
+MOST_JOBS = 10**9
+LARGEST, LARGEST_SHARE = 14_000, 0.02  # sizes are cut at these (jobs; share of all jobs), before they are scaled
+ROOM = 2  # an establishment needs a place of at least twice as many people
+SPECIAL = 0.6  # spread of log jobs of a sector in a place about the place's jobs
+SERVES = 0.55  # public establishments by the place's jobs to this power: small places have a school and a town hall
+
+BLOCK = 4_096  # establishments per random stream: part of what a seed means, so never a tuning knob
+
+
+class Purpose(IntEnum):
+    """What a stream is for."""
+
+    FRAME = 1
+    WORKFORCE = 2
+    JOBS = 3
+    DIRT = 4
+    FRAME_DIRT = 5
+    MIXES = 6
+
+
+def stream(seed: int, purpose: Purpose, block: int = 0) -> np.random.Generator:
+    """The generator of one block; SFC64 is numpy's fastest, and a national file draws a billion numbers."""
+    return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, 0xE3, int(purpose), block])))
+
+
+@dataclass(frozen=True)
+class Employers:
+    """The public frame of establishments, and their sizes. Columns are positions in the public lists."""
+
+    seed: int
+    places: tuple[Place, ...]
+    place: NDArray[np.int32]
+    sector: NDArray[np.int8]
+    ownership: NDArray[np.int8]
+    size: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    @property
+    def jobs(self) -> int:
+        """Of all establishments."""
+        return int(self.size.sum(dtype=np.int64))
+
+    @property
+    def cells(self) -> int:
+        """Of place x sector x ownership, empty ones included."""
+        return len(self.places) * len(SECTORS) * len(OWNERSHIP)
+
+    @cached_property
+    def cell(self) -> NDArray[np.int64]:
+        """Of each establishment: (place · 20 + sector) · 3 + ownership."""
+        place = self.place.astype(np.int64)
+        return (place * len(SECTORS) + self.sector) * len(OWNERSHIP) + self.ownership
+
+    @cached_property
+    def stratum(self) -> NDArray[np.int8]:
+        """Of each place: position in `STRATA`."""
+        return np.array([place.stratum for place in self.places], dtype=np.int8)
+
+    def workers(self, first: int, n: int) -> NDArray[np.int32]:
+        """Jobs of establishments `first` … by sex x education (sex · 4 + education): rows sum to the sizes."""
+        if not 0 <= first <= first + n <= len(self):
+            raise ParameterError(
+                f"establishments {first} to {first + n} were asked for",
+                where="synth employers",
+                do=f"stay within 0 to {len(self)}",
+            )
+        counts = np.empty((n, CELLS), dtype=np.int32)
+        for number in range(first // BLOCK, -(-(first + n) // BLOCK)):
+            start = number * BLOCK
+            low, high = max(first, start), min(first + n, start + BLOCK)
+            counts[low - first : high - first] = self.block(number)[low - start : high - start]
+        return counts
+
+    def block(self, number: int) -> NDArray[np.int32]:
+        """Jobs by sex x education of all establishments of a block."""
+        rows = slice(number * BLOCK, (number + 1) * BLOCK)
+        return composition(self.sector[rows], self.size[rows], stream(self.seed, Purpose.WORKFORCE, number))
+
+
+def employers(jobs: int, seed: int = 7) -> Employers:
+    """Invent the establishments of an economy with exactly that many jobs."""
+    refuse_unless_within("synth employers", "jobs", jobs, 1, MOST_JOBS)
+    refuse_unless_within("synth employers", "seed", seed, 0, MOST_SEED)
+    rng = stream(seed, Purpose.FRAME)
+    found = places(jobs, rng)
+    sector, ownership, beyond = _sized(jobs, rng)
+    size = _exactly(jobs, beyond)
+    place = _placed(found, sector, ownership, size, rng)
+    order = rng.permutation(len(size))
+    return Employers(seed, found, place[order], sector[order], ownership[order], size[order])
+
+
+def establishment_count(jobs: int) -> int:
+    """In proportion to the jobs: 527,000 at the reference scale, 6.3 million for a nation."""
+    return max(1, round(jobs * REFERENCE_ESTABLISHMENTS / REFERENCE_JOBS))
+
+
+def _sized(jobs: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Sector, ownership and wished jobs beyond the first: Lomax, P(Y > y) = (1 + y/s)^−a, cut.
+
+    One draw from each quantile of each kind: the tail has the same weight for every seed.
+    """
+    most = max(1.0, min(LARGEST, LARGEST_SHARE * jobs))
+    counts = _apportioned(
+        establishment_count(jobs), np.array([kind.jobs / (1 + _mean_below(most, kind)) for kind in INDUSTRIES])
+    )
+    beyond = []
+    for kind, count in zip(INDUSTRIES, counts, strict=True):
+        cut = (1 + most / kind.scale) ** -kind.tail
+        above = 1 - (1 - cut) * (np.arange(count) + rng.random(count)) / max(count, 1)
+        beyond.append(kind.scale * (above ** (-1 / kind.tail) - 1))
+    sector, ownership = (
+        np.repeat(np.array([getattr(kind, name) for kind in INDUSTRIES], dtype=np.int8), counts)
+        for name in ("sector", "ownership")
+    )
+    return sector, ownership, np.concatenate(beyond)
+
+
+def _mean_below(most: float, kind: Kind) -> float:
+    """E[Y | Y < m] = (∫₀ᵐ P(Y > y) dy − m·P(Y > m)) / P(Y < m)."""
+    reach = 1 + most / kind.scale
+    cut = reach**-kind.tail
+    mean: float = (kind.scale / (kind.tail - 1) * (1 - reach ** (1 - kind.tail)) - most * cut) / (1 - cut)
+    return mean
+
+
+def _apportioned(total: int, weights: Array) -> Array:
+    """Whole numbers in proportion to the weights, with this total: largest remainders."""
+    exact = total * weights / weights.sum()
+    counts: Array = np.floor(exact).astype(np.int64)
+    counts[np.argsort(counts - exact, kind="stable")[: total - counts.sum()]] += 1
+    return counts
+
+
+def _exactly(jobs: int, beyond: Array) -> NDArray[np.int32]:
+    """Whole sizes, 1 + ⌊c·y⌋, with the largest c that gives no more than this total; the largest take the rest."""
+    low, high = 0.0, 1.0
+    while _total(high, beyond) <= jobs:
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _total(middle, beyond) <= jobs else (low, middle)
+    size = 1 + (low * beyond).astype(np.int32)
+    short = jobs - int(size.sum(dtype=np.int64))
+    size[np.argsort(-beyond, kind="stable")[:short]] += 1
+    return size
+
+
+def _total(factor: float, beyond: Array) -> int:
+    return len(beyond) + int((factor * beyond).astype(np.int32).sum(dtype=np.int64))
+
+
+def _placed(
+    found: tuple[Place, ...], sector: Array, ownership: Array, size: Array, rng: np.random.Generator
+) -> NDArray[np.int32]:
+    """A place for each establishment, by the jobs there, among those with room for it; sectors favour some places."""
+    people = np.array([place.population for place in found])
+    order = np.argsort(people, kind="stable")
+    room = np.minimum(np.searchsorted(people[order], ROOM * size), len(order) - 1)  # the largest takes anything
+    jobs = working(found, rng)[order]
+    place = np.empty(len(size), dtype=np.int32)
+    for kind in INDUSTRIES:
+        rows = np.flatnonzero((sector == kind.sector) & (ownership == kind.ownership))
+        weight = jobs ** (SERVES if kind.ownership else 1) * rng.lognormal(0.0, SPECIAL, len(jobs))
+        upto = np.concatenate([[0.0], np.cumsum(weight)])
+        low = upto[room[rows]]
+        drawn = np.searchsorted(upto, low + (upto[-1] - low) * rng.random(len(rows)), side="right") - 1
+        place[rows] = order[np.clip(drawn, room[rows], len(order) - 1)]
+    return place

@@ -1,0 +1,73 @@
+"""Jobs and who holds them, a fixed block of establishments at a time: most workers have one job, a few have two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discreet.synth.draws import Array, draw_quantiles
+from discreet.synth.workplaces.employers import BLOCK, Employers, Purpose, stream
+from discreet.synth.workplaces.workforce import CELLS, EDUCATIONS, ETHNICITIES, MIXES, RACES
+
+SECOND = 0.05  # of jobs are marked as somebody's second; where it fits nobody, it is a first one after all
+ATTRIBUTES = ("sex", "education", "age", "race", "ethnicity")
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Some jobs, mixed within the block. A worker's attributes stand where the worker's first job does.
+
+    `holder` is the position of the first job of each job's worker: its own, unless it is a second job.
+    """
+
+    first: int  # jobs of the blocks before
+    workplace: Array  # number of the establishment; negative for one that is not in the frame
+    holder: Array
+    sex: Array
+    education: Array
+    age: Array
+    race: Array
+    ethnicity: Array
+    listed: Array  # is the worker who holds this first job in the list of workers?
+
+    def __len__(self) -> int:
+        return len(self.workplace)
+
+
+def block_count(frame: Employers) -> int:
+    """Blocks of jobs, which are those of the establishments."""
+    return -(-len(frame) // BLOCK)
+
+
+def block(frame: Employers, number: int, first: int, mixes: Array) -> Jobs:
+    """The jobs of block `number`; `mixes` are those of `workforce.mixes`."""
+    counts = frame.block(number)
+    rng = stream(frame.seed, Purpose.JOBS, number)
+    kind = np.repeat(np.arange(counts.size, dtype=np.int32), counts.ravel())
+    rng.shuffle(kind)
+    own, cell = np.divmod(kind, CELLS)
+    holder = _holders(own, cell.astype(np.int8), rng)
+    mix = rng.integers(0, MIXES, len(counts), dtype=np.int8)
+    sector = frame.sector[number * BLOCK : (number + 1) * BLOCK]
+    others = mixes[sector[own], mix[own], draw_quantiles(rng, len(own))]
+    age_race, ethnicity = np.divmod(others, np.int8(len(ETHNICITIES)))
+    age, race = np.divmod(age_race, np.int8(len(RACES)))
+    sex, education = np.divmod(cell.astype(np.int8), np.int8(len(EDUCATIONS)))
+    workplace = own.astype(np.int64) + number * BLOCK
+    return Jobs(first, workplace, holder, sex, education, age, race, ethnicity, holder == np.arange(len(holder)))
+
+
+def _holders(own: Array, cell: Array, rng: np.random.Generator) -> Array:
+    """Whose job each is. A second job goes to the next worker of the same sex and education, if employed elsewhere:
+
+    the counts of an establishment's jobs are then those of its workers, second jobs included.
+    """
+    order = np.argsort(cell, kind="stable").astype(np.int32)
+    second = rng.random(len(order), dtype=np.float32) < SECOND
+    second[:1] = False
+    second[1:] &= ~second[:-1] & (cell[order[1:]] == cell[order[:-1]]) & (own[order[1:]] != own[order[:-1]])
+    holder = np.arange(len(order), dtype=np.int32)
+    later = np.flatnonzero(second)
+    holder[order[later]] = order[later - 1]
+    return holder

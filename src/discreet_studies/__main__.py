@@ -1,0 +1,5 @@
+"""`python -m discreet_studies`."""
+
+from discreet_studies.cli import main
+
+main()

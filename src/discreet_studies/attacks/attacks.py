@@ -1,0 +1,219 @@
+"""The attacks of 003, §5.2, and two more, on what is published and on stated background knowledge alone.
+
+Every rate of success stands beside that of a guess by somebody who has the same background knowledge but has seen no
+publication. Targets are establishments alone in their cell of the table, which is public.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import ParameterError
+from discreet.noise.key import ReleaseKey
+from discreet_studies.attacks.proportions import Rate
+from discreet_studies.attacks.releases import Floats, Int64s, Method
+
+Bools = NDArray[np.bool_]
+
+POINTS = 0.005  # shares are found if each is within half a percentage point
+NEAR = 0.01  # a size is found if within 1%
+
+
+@dataclass(frozen=True)
+class Attack:
+    """How often an attack on a method succeeded, and how often guessing did."""
+
+    attack: str
+    success: str
+    method: str
+    rate: Rate
+    baseline: Rate
+    ceiling: float | None = None  # the most that the claimed guarantee allows, from the baseline as prior
+
+    @property
+    def gains(self) -> bool:
+        """Whether the publication helped, beyond chance."""
+        return self.rate.low > self.baseline.high
+
+
+@dataclass(frozen=True)
+class Averaged:
+    """Sizes estimated from k publications, and what k of them would have cost."""
+
+    method: str
+    publications: int
+    relative_error: float  # the median over the targets
+    near: Rate  # within 1%
+    epsilon: Fraction | None  # of k publications; None if nothing is claimed
+
+
+def alone(cell: Int64s) -> Int64s:
+    """Establishments that have their cell for themselves."""
+    _, where, seen = np.unique(cell, return_inverse=True, return_counts=True)
+    return np.flatnonzero(seen[where] == 1)
+
+
+def clear(workers: Int64s, limit: Fraction) -> Bools:
+    """Establishments none of whose counts is replaced: all above the limit. For these §5.2 says `exactly`."""
+    return np.asarray((workers * limit.denominator > limit.numerator).all(axis=1))
+
+
+def shape(method: Method, workers: Int64s, key: ReleaseKey) -> Attack:
+    """Published counts over their sum, as shares of the workforce. The guess: everybody's shares."""
+    return _shape_from("shape", method, workers, _published(method, workers, key, "shape"))
+
+
+def size(method: Method, workers: Int64s, key: ReleaseKey, near: float = NEAR) -> Attack:
+    """The attacker knows the largest group exactly. By ratio: f̂ = published/known, size = Σ published/f̂; by sum:
+    known + the published rest. The guess: known over that group's share everywhere, or the commonest size."""
+    return _size_from("size", method, workers, _published(method, workers, key, "size"), near)
+
+
+def reidentification(method: Method, workers: Int64s, columns: Sequence[int], key: ReleaseKey) -> Attack:
+    """The attacker knows that exactly one worker is in these groups (graduates), and takes the group with the largest
+    published count. The guess: the commonest of the groups among such workers."""
+    groups = workers[:, list(columns)]
+    if not len(groups) or not (groups.sum(axis=1) == 1).all():
+        raise ParameterError("a target without exactly one such worker", where="workers", do="choose those with one")
+    truth = groups.argmax(axis=1)
+    commonest = int(np.bincount(truth, minlength=len(columns)).argmax())
+    seen = _published(method, workers, key, "reidentification")[:, list(columns)]
+    tied = seen[np.arange(len(seen)), commonest] == seen.max(axis=1)
+    found = np.where(tied, commonest, seen.argmax(axis=1))
+    baseline = _rate(truth == commonest)
+    return Attack(
+        attack="re-identification",
+        success="the right group",
+        method=method.name,
+        rate=_rate(found == truth),
+        baseline=baseline,
+        ceiling=_ceiling(method, baseline.share),
+    )
+
+
+def differencing(
+    method: Method, workers: Int64s, cell: Int64s, target: Bools, key: ReleaseKey
+) -> tuple[Attack, Attack]:
+    """Two tables, of which the second lacks one establishment in each cell: the difference, read by shape and by size.
+
+    So it is with a table by place and one by place and ownership, where all but one are of one ownership.
+    """
+    cells = int(cell.max()) + 1
+    order = np.argsort(cell[target], kind="stable")
+    if not np.array_equal(cell[target][order], np.arange(cells)):
+        raise ParameterError("not one target in each cell", where="target", do="choose cells that differ by one")
+    # Nobody is renumbered: the second table has the same establishments, without the targets' workers.
+    rest = np.where(target[:, None], 0, workers)
+    seen = method.publish(workers, cell, cells, key, "all") - method.publish(rest, cell, cells, key, "others")
+    theirs = workers[target][order]
+    return (
+        _shape_from("differencing, shape", method, theirs, seen),
+        _size_from("differencing, size", method, theirs, seen, NEAR),
+    )
+
+
+def averaging(method: Method, workers: Int64s, publications: Sequence[int], key: ReleaseKey) -> list[Averaged]:
+    """Sizes by the median of k publications of each count: heavy tails spoil the mean. Infusion repeats its factors, as
+    it does over years."""
+    truth, cell = workers.sum(axis=1), np.arange(len(workers))
+    names = (f"publication {k}" for k in range(max(publications)))
+    seen = np.stack([method.publish(workers, cell, len(workers), key, name) for name in names])
+    found = []
+    for k in publications:
+        error = np.abs(np.median(seen[:k], axis=0).sum(axis=1) - truth) / truth
+        spent = None if method.cost is None else k * method.cost
+        found.append(Averaged(method.name, k, float(np.median(error)), _rate(error <= NEAR), spent))
+    return found
+
+
+def growth(method: Method, before: Int64s, after: Int64s, key: ReleaseKey) -> Attack:
+    """The ratio of two years' totals, as growth. The guess: everybody's growth."""
+    cell, (first, second) = np.arange(len(before)), (before.sum(axis=1), after.sum(axis=1))
+    years = enumerate((before, after))
+    seen = [method.publish(year, cell, len(before), key, f"year {i}").sum(axis=1) for i, year in years]
+    truth = second / first
+    found = np.divide(seen[1], seen[0], out=np.full(len(truth), np.nan), where=seen[0] > 0)
+    common = second.sum() / first.sum()
+    return Attack(
+        attack="growth",
+        success="within 0.1%",
+        method=method.name,
+        rate=_rate(_close(found, truth, NEAR / 10)),
+        baseline=_rate(_close(np.full(len(truth), common), truth, NEAR / 10)),
+    )
+
+
+def _shape_from(attack: str, method: Method, workers: Int64s, seen: Floats) -> Attack:
+    _refuse_empty(workers)
+    truth = workers / workers.sum(axis=1, keepdims=True)
+    common = workers.sum(axis=0) / workers.sum()
+    return Attack(
+        attack=attack,
+        success="every share within half a percentage point",
+        method=method.name,
+        rate=_rate(_same_shares(_shares(seen), truth)),
+        baseline=_rate(_same_shares(np.broadcast_to(common, truth.shape), truth)),
+    )
+
+
+def _size_from(attack: str, method: Method, workers: Int64s, seen: Floats, near: float) -> Attack:
+    _refuse_empty(workers)
+    rows, which, truth = np.arange(len(workers)), workers.argmax(axis=1), workers.sum(axis=1)
+    known, shown, total = workers[rows, which], seen[rows, which], seen.sum(axis=1)
+    if method.reading == "ratio":
+        found = np.divide(total * known, shown, out=known.astype(np.float64), where=shown > 0)
+    else:
+        found = np.maximum(known + total - shown, known)
+    parts, wholes = (np.bincount(which, numbers, workers.shape[1]) for numbers in (known, truth))
+    guesses = (known * (wholes / np.maximum(parts, 1))[which], np.full(len(truth), np.bincount(truth).argmax()))
+    return Attack(
+        attack=attack,
+        success="exact" if near == 0 else f"within {near:.0%}",
+        method=method.name,
+        rate=_rate(_close(np.rint(found), truth, near)),
+        baseline=max((_rate(_close(np.rint(guess), truth, near)) for guess in guesses), key=lambda rate: rate.hits),
+    )
+
+
+def _published(method: Method, workers: Int64s, key: ReleaseKey, table: str) -> Floats:
+    return method.publish(workers, np.arange(len(workers)), len(workers), key, table)
+
+
+def _shares(seen: Floats) -> Floats:
+    """Negative counts are none; nothing published at all is taken for equal shares."""
+    kept = np.maximum(seen, 0)
+    total = kept.sum(axis=1, keepdims=True)
+    equal: Floats = np.full(kept.shape, 1 / kept.shape[1])
+    np.divide(kept, total, out=equal, where=total > 0)
+    return equal
+
+
+def _same_shares(found: Floats, truth: Floats) -> Bools:
+    return np.asarray((np.abs(found - truth) <= POINTS).all(axis=1))
+
+
+def _close(found: Floats | Int64s, truth: Floats | Int64s, near: float) -> Bools:
+    return np.asarray(np.abs(found - truth) <= near * truth)
+
+
+def _rate(success: Bools) -> Rate:
+    return Rate(int(success.sum()), len(success))
+
+
+def _ceiling(method: Method, prior: float) -> float | None:
+    """p·e^L/(p·e^L + 1 − p), L = 2ε: a worker's group changes by one job less here and one more there."""
+    if method.job_loss is None or method.delta > 0:
+        return None
+    odds = prior / (1 - prior) * exp(2 * method.job_loss) if prior < 1 else np.inf
+    return float(odds / (1 + odds)) if np.isfinite(odds) else 1.0
+
+
+def _refuse_empty(workers: Int64s) -> None:
+    if not len(workers) or not (workers.sum(axis=1) > 0).all():
+        raise ParameterError("no targets, or an empty one", where="workers", do="choose establishments with workers")

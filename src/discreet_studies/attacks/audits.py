@@ -1,0 +1,242 @@
+"""How much a release can be seen to lose: a lower bound of ε from draws alone. Why it is valid: audits.md.
+
+Nothing is known of the mechanism but its draws on two neighbouring inputs. An audit refutes a claim or fails to: it
+proves none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from math import inf, log
+from statistics import NormalDist
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import KeyRefused, ParameterError
+from discreet.noise.key import ReleaseKey
+from discreet.noise.stream import Stream
+from discreet_studies.attacks.proportions import Rate, lower, upper
+
+Int64s = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Draw = Callable[[Int64s, Int64s, Stream, int], Int64s]
+
+LEVEL = 1 - Fraction(1, 10**6)
+FEWEST = 1000
+ATOMS = 512  # distinct values up to which each is its own bin
+BINS = 256
+TINY = 1e-300
+CUTS = 400  # thresholds tried for each score
+MOST = 8  # cells looked at one by one
+SAMPLES = 200_000
+
+
+class Score(Protocol):
+    """A number for each publication: events are that it reaches a threshold."""
+
+    @property
+    def name(self) -> str: ...
+    def __call__(self, y: Int64s) -> Floats: ...
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Cells that are published together: their counts, and what the noise is scaled by."""
+
+    counts: tuple[int, ...]
+    largest: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.counts) != len(self.largest) or not self.counts:
+            raise ParameterError("cells without a largest establishment each", where="audit", do="give both")
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A loss of at least `epsilon_at_least`, at the level of confidence, apart from probability `delta`."""
+
+    epsilon_at_least: float
+    event: str
+    claimed: Fraction | None
+    delta: Fraction
+    likelier: Rate  # the event where it is likelier
+    rarer: Rate  # and where it is rarer
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is wrong, at the level of confidence."""
+        return self.claimed is not None and self.epsilon_at_least > self.claimed
+
+
+def audit(
+    draw: Draw,
+    one: Cells,
+    other: Cells,
+    key: ReleaseKey,
+    samples: int = SAMPLES,
+    level: Fraction = LEVEL,
+    delta: Fraction = Fraction(0),
+    claimed: Fraction | None = None,
+) -> Audited:
+    """A lower bound of the loss between two neighbours, by drawing both."""
+    if len(one.counts) != len(other.counts):
+        raise ParameterError("neighbours with different cells", where="audit", do="give both the same cells")
+    return audit_draws(
+        sample(draw, one, key, "one", samples), sample(draw, other, key, "other", samples), level, delta, claimed
+    )
+
+
+def audit_draws(
+    one: Int64s,
+    other: Int64s,
+    level: Fraction = LEVEL,
+    delta: Fraction = Fraction(0),
+    claimed: Fraction | None = None,
+) -> Audited:
+    """ln((P(E | one) − δ)/P(E | other)), or with the two exchanged, from below for an event E, from (samples, cells).
+
+    E is chosen on one half of the draws and measured on the other, so that the limits hold however it was chosen.
+    """
+    samples = len(one)
+    if samples < FEWEST or one.shape != other.shape or not 0 < level < 1 or not 0 <= delta < 1:
+        raise ParameterError(f"fewer than {FEWEST} samples, or no probability", where="audit", do="draw more")
+    drawn, quarter, half = (one, other), samples // 4, samples // 2
+    choosing = [part[quarter:half] for part in drawn]
+    z = NormalDist().inv_cdf(1 - float((1 - level) / 2))
+    found = (_best(score, choosing, z, float(delta)) for score in _scores(one[:quarter], other[:quarter]))
+    event = max(found, key=lambda candidate: candidate.bound)
+    measured = [event.hits(part[half:]) for part in (drawn[event.swapped], drawn[not event.swapped])]
+    left, doubt = samples - half, (1 - level) / 2
+    low, high = lower(measured[0], left, doubt) - float(delta), upper(measured[1], left, doubt)
+    return Audited(
+        epsilon_at_least=max(log(low / high), 0.0) if low > 0 else 0.0,
+        event=str(event),
+        claimed=claimed,
+        delta=delta,
+        likelier=Rate(measured[0], left, level),
+        rarer=Rate(measured[1], left, level),
+    )
+
+
+def sample(draw: Draw, cells: Cells, key: ReleaseKey, label: str, samples: int) -> Int64s:
+    """Independent publications (samples, cells) of the same truth."""
+    if not key.simulated:
+        raise KeyRefused("an audit draws what is never published", where="key", do="use ReleaseKey.simulation")
+    counts, largest = (np.tile(np.array(v, np.int64), samples) for v in (cells.counts, cells.largest))
+    stream = key.stream("evaluate", label, b"audit", "cells")
+    return draw(counts, largest, stream, 0).reshape(samples, len(cells.counts))
+
+
+def reachable(samples: int, level: Fraction = LEVEL) -> float:
+    """The largest bound that so many samples can give: an event that always happens here and never there."""
+    left, doubt = samples - samples // 2, (1 - level) / 2
+    return log(lower(left, left, doubt) / upper(0, left, doubt))
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """A whole-number combination of cells."""
+
+    name: str
+    weights: Int64s
+
+    def __call__(self, y: Int64s) -> Floats:
+        return (y @ self.weights).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class _Ratios:
+    """The sum of fitted logarithms of ratios of frequencies, each of one combination of cells."""
+
+    name: str
+    parts: tuple[tuple[_Linear, Floats, Floats], ...]  # a combination, the edges of its bins, ln ratio in each
+
+    def __call__(self, y: Int64s) -> Floats:
+        return np.asarray(sum(table[np.searchsorted(edges, of(y), side="right")] for of, edges, table in self.parts))
+
+
+@dataclass(frozen=True)
+class _Event:
+    """That a score reaches a threshold from above or below; `bound` is what it gave where it was chosen."""
+
+    score: Score
+    cut: float
+    above: bool
+    swapped: bool
+    bound: float
+
+    def hits(self, y: Int64s) -> int:
+        values = self.score(y)
+        return int(((values >= self.cut) if self.above else (values <= self.cut)).sum())
+
+    def __str__(self) -> str:
+        sign, where = "≥" if self.above else "≤", "second" if self.swapped else "first"
+        return f"{self.score.name} {sign} {self.cut:.6g}, likelier under the {where}"
+
+
+def _scores(one: Int64s, other: Int64s) -> list[Score]:
+    """Cells, their sum, differences of pairs: each by size and by its ratio of frequencies; and all ratios together."""
+    d, unit = one.shape[1], np.eye(one.shape[1], dtype=np.int64)
+    cells = [_Linear(f"cell {j}", unit[j]) for j in range(d)]
+    # The cells that move most are looked at one by one, and against the first of them.
+    spread = [np.percentile(np.concatenate([one[:, j], other[:, j]]), [25, 75]) for j in range(d)]
+    shift = [
+        abs(float(np.median(one[:, j]) - np.median(other[:, j]))) / (high - low + 1)
+        for j, (low, high) in enumerate(spread)
+    ]
+    moved = sorted(range(d), key=lambda j: -shift[j])[:MOST]
+    linear = [cells[j] for j in moved]
+    if d > 1:
+        linear += [_Linear(f"cell {moved[0]} − cell {j}", unit[moved[0]] - unit[j]) for j in moved[1:]]
+        linear.append(_Linear("sum", unit.sum(axis=0)))
+    scores: list[Score] = [*linear, *(_Ratios(f"ln ratio of {of.name}", (_fitted(of, one, other),)) for of in linear)]
+    if d > 1:
+        scores.append(_Ratios("ln ratio of all cells", tuple(_fitted(of, one, other) for of in cells)))
+    return scores
+
+
+def _fitted(of: _Linear, one: Int64s, other: Int64s) -> tuple[_Linear, Floats, Floats]:
+    """Bins are single values where there are few, quantiles and the tails otherwise."""
+    values = of(one), of(other)
+    pooled = np.concatenate(values)
+    edges = np.unique(pooled)
+    if edges.size > ATOMS:
+        edges = _quantiles(pooled, BINS, 12, 10)
+    bins = (np.searchsorted(edges, part, side="right") for part in values)
+    seen = [np.bincount(part, minlength=edges.size + 1) + 0.5 for part in bins]
+    return of, edges, np.log(seen[0] / seen[1])
+
+
+def _best(score: Score, choosing: list[Int64s], z: float, delta: float) -> _Event:
+    """The threshold, side and direction with the largest bound by Wilson's limits, which are quick."""
+    values = [np.sort(score(part)) for part in choosing]
+    cuts, n = _quantiles(np.concatenate(values), CUTS, 40, 1), len(values[0])
+    found = []
+    for above in (True, False):
+        if above:
+            hits = [n - np.searchsorted(part, cuts, side="left") for part in values]
+        else:
+            hits = [np.searchsorted(part, cuts, side="right") for part in values]
+        for swapped in (False, True):
+            low, high = _wilson(hits[swapped], n, -z) - delta, _wilson(hits[not swapped], n, z)
+            bounds = np.where(low > 0, np.log(np.maximum(low, TINY) / high), -inf)
+            i = int(np.argmax(bounds))
+            found.append(_Event(score, float(cuts[i]), above, swapped, float(bounds[i])))
+    return max(found, key=lambda candidate: candidate.bound)
+
+
+def _quantiles(values: Floats, parts: int, tails: int, least: int) -> Floats:
+    """Values at equal shares, and towards both ends, down to `least` values, at geometric ones."""
+    tail = np.geomspace(least / values.size, 1 / parts, tails)
+    shares = np.concatenate([np.linspace(0, 1, parts), tail, 1 - tail])
+    return np.unique(np.sort(values)[(shares * (values.size - 1)).astype(np.int64)])
+
+
+def _wilson(hits: NDArray[np.intp], n: int, z: float) -> Floats:
+    share = hits / n
+    width = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return np.asarray((share + z * z / (2 * n) + width) / (1 + z * z / n))

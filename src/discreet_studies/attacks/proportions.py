@@ -1,0 +1,95 @@
+"""Shares of successes with exact limits (Clopper & Pearson 1934), rounded outwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from flint import arb, ctx
+
+from discreet.errors import ParameterError
+from discreet.noise.interval_arithmetic import ball
+
+CLOSE = 2.0**-22  # relative width at which a search ends; what it leaves is given away
+SMALLEST = 2.0**-60
+BITS = 64
+MOST_BITS = 4096
+NINETEEN_IN_TWENTY = Fraction(19, 20)
+
+
+@dataclass(frozen=True)
+class Rate:
+    """`hits` of `trials`, with two-sided limits of a level."""
+
+    hits: int
+    trials: int
+    level: Fraction = NINETEEN_IN_TWENTY
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.hits <= self.trials or self.trials < 1:
+            raise ParameterError("no share of trials", where="rate", do="give 0 ≤ hits ≤ trials, and trials")
+
+    @property
+    def share(self) -> float:
+        """hits/trials."""
+        return self.hits / self.trials
+
+    @property
+    def low(self) -> float:
+        """The lower limit."""
+        return lower(self.hits, self.trials, (1 - self.level) / 2)
+
+    @property
+    def high(self) -> float:
+        """The upper limit."""
+        return upper(self.hits, self.trials, (1 - self.level) / 2)
+
+    def __str__(self) -> str:
+        return f"{self.share:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+@lru_cache(maxsize=4096)
+def lower(hits: int, trials: int, doubt: Fraction) -> float:
+    """The largest p found with P(X ≥ hits | p) ≤ doubt; 0 for no hits. P(X ≥ k) = I_p(k, n − k + 1)."""
+    if hits == 0:
+        return 0.0
+    return _last(lambda p: _at_least(hits, trials, p) <= ball(doubt))
+
+
+@lru_cache(maxsize=4096)
+def upper(hits: int, trials: int, doubt: Fraction) -> float:
+    """The smallest p found with P(X ≤ hits | p) ≤ doubt; 1 if all are hits. It is 1 − lower for the misses, but
+    without the cancellation."""
+    if hits == trials:
+        return 1.0
+    return _first(lambda p: 1 - _at_least(hits + 1, trials, p) <= ball(doubt))
+
+
+def _at_least(k: int, n: int, p: float) -> arb:
+    bits = BITS
+    while True:
+        with ctx.workprec(bits):
+            found = arb(p).beta_lower(arb(k), arb(n - k + 1), regularized=True)
+        if found.rad() < arb((1, -44)) or bits >= MOST_BITS:
+            return found
+        bits *= 2
+
+
+def _last(holds: Callable[[float], bool]) -> float:
+    """A p at which it holds, close to where it ends; it holds near 0. A ball that cannot tell counts as no."""
+    return _between(holds)[0]
+
+
+def _first(holds: Callable[[float], bool]) -> float:
+    """A p at which it holds, close to where it begins; it holds near 1."""
+    return _between(lambda p: not holds(p))[1]
+
+
+def _between(before: Callable[[float], bool]) -> tuple[float, float]:
+    low, high = 0.0, 1.0
+    while high - low > CLOSE * max(high, SMALLEST):
+        middle = (low + high) / 2
+        low, high = (middle, high) if before(middle) else (low, middle)
+    return low, high

@@ -1,0 +1,165 @@
+"""One table of jobs, published by any method: what attackers see, and audits draw. Nothing is charged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import KeyRefused, ParameterError
+from discreet.methods.employer.mechanisms import Mechanism
+from discreet.noise.key import ReleaseKey
+from discreet_studies.employer.comparators.infusion import Infusion, sums
+
+Int64s = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Scope = Literal["cell", "establishment"]
+Reading = Literal["ratio", "sum"]
+
+
+class Method(Protocol):
+    """A way to publish the counts (cells, worker cells) of establishments with their workers and cells."""
+
+    @property
+    def name(self) -> str:
+        """As tables of results call it."""
+
+    @property
+    def reading(self) -> Reading:
+        """How an attacker who knows the method scales counts: by a common factor, or not at all."""
+
+    @property
+    def job_loss(self) -> Fraction | None:
+        """What is claimed for one job more or less; None if nothing is."""
+
+    @property
+    def cost(self) -> Fraction | None:
+        """What a ledger would charge for the whole table."""
+
+    @property
+    def delta(self) -> Fraction:
+        """The probability that the claim does not cover."""
+
+    def publish(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Floats:
+        """What is published: whole numbers, unless the method has it otherwise."""
+
+    def repeat(self, workers: Int64s, times: int, key: ReleaseKey, table: str) -> Int64s:
+        """One cell of a table with these establishments, published `times` times independently."""
+
+
+@dataclass(frozen=True)
+class Infusing:
+    """Noise infusion, whole numbers or as the paper has it. `beside` are the small counts of the rest of the table."""
+
+    infusion: Infusion
+    rounded: bool = False
+    beside: tuple[int, ...] = (2000, 1000)
+
+    @property
+    def name(self) -> str:
+        return "infusion, rounded" if self.rounded else "infusion"
+
+    @property
+    def reading(self) -> Reading:
+        return "ratio"
+
+    @property
+    def job_loss(self) -> Fraction | None:
+        return None
+
+    @property
+    def cost(self) -> Fraction | None:
+        return None
+
+    @property
+    def delta(self) -> Fraction:
+        return Fraction(0)
+
+    def publish(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Floats:
+        """Σ f_w·h(w, c), small counts replaced."""
+        made = self.infusion.publish(workers, cell, cells, key, table, self.beside)
+        return made.rounded().astype(np.float64) if self.rounded else made.values
+
+    def repeat(self, workers: Int64s, times: int, key: ReleaseKey, table: str) -> Int64s:
+        """With other factors each time: the same establishments in `times` agencies."""
+        many = np.tile(workers, (times, 1))
+        beside = tuple(times * number for number in self.beside)
+        cell = np.repeat(np.arange(times), len(workers))
+        return self.infusion.publish(many, cell, times, key, table, beside).rounded()
+
+
+@dataclass(frozen=True)
+class Protecting:
+    """A mechanism. `scope` is what `largest` measures: a cell's largest count of one establishment (weak privacy), or
+    the largest total of an establishment with workers anywhere in the row (strong). From `below` on, they are left out.
+    `times` is how many worker cells are paid for one by one.
+    """
+
+    name: str
+    mechanism: Mechanism
+    scope: Scope
+    below: int | None = None
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        theta = getattr(self.mechanism, "theta", None)
+        if theta != self.below:
+            raise ParameterError("establishments of theta or more are left out", where="below", do="give theta")
+
+    @property
+    def reading(self) -> Reading:
+        return "sum"
+
+    @property
+    def job_loss(self) -> Fraction | None:
+        """One job is in one cell; the mechanism's ε is of that cell, or of all."""
+        return self.mechanism.epsilon
+
+    @property
+    def cost(self) -> Fraction | None:
+        return self.times * self.mechanism.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        return self.mechanism.delta
+
+    def publish(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Floats:
+        """Integers of the mechanism."""
+        return self._drawn(workers, cell, cells, key, table).astype(np.float64)
+
+    def repeat(self, workers: Int64s, times: int, key: ReleaseKey, table: str) -> Int64s:
+        """Fresh noise each time."""
+        counts, largest = self.cells_of(workers, np.zeros(len(workers), np.int64), 1)
+        return self._noised(np.tile(counts, (times, 1)), np.tile(largest, (times, 1)), key, table)
+
+    def cells_of(self, workers: Int64s, cell: Int64s, cells: int) -> tuple[Int64s, Int64s]:
+        """Counts and `largest` (cells, worker cells)."""
+        if self.below is not None:
+            kept = workers.sum(axis=1) < self.below
+            workers, cell = workers[kept], cell[kept]
+        size = workers if self.scope == "cell" else np.broadcast_to(workers.sum(axis=1)[:, None], workers.shape)
+        largest = np.zeros((cells, workers.shape[1]), np.int64)
+        np.maximum.at(largest, cell, size)
+        return sums(workers, cell, cells), largest
+
+    def _drawn(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Int64s:
+        return self._noised(*self.cells_of(workers, cell, cells), key, table)
+
+    def _noised(self, counts: Int64s, largest: Int64s, key: ReleaseKey, table: str) -> Int64s:
+        if not key.simulated:
+            raise KeyRefused("an attack has no ledger", where="key", do="use ReleaseKey.simulation")
+        stream = key.stream("evaluate", table, self.name.encode(), "cells")
+        return self.mechanism.draw(counts.reshape(-1), largest.reshape(-1), stream, 0).reshape(counts.shape)
+
+
+def weak(mechanism: Mechanism, d: int) -> Protecting:
+    """A release of d worker cells in which each costs ε: d·ε in all, and S is of the cell (003, Def. 7.3)."""
+    return Protecting(f"weak, {mechanism.name} in each of {d} cells", mechanism, "cell", times=d)
+
+
+def strong(mechanism: Mechanism) -> Protecting:
+    """A release whose S is of the establishment's total size; the mechanism must know how many cells there are."""
+    return Protecting(f"strong, {mechanism.name}", mechanism, "establishment")

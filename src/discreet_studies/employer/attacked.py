@@ -1,0 +1,96 @@
+"""Every attack on every mechanism (003, §5.2, and two more): what noise infusion loses and the others keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
+from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
+from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
+from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
+from discreet_studies.attacks import attacks
+from discreet_studies.attacks.attacks import Attack, Averaged, Bools
+from discreet_studies.attacks.releases import Infusing, Method, Protecting, strong, weak
+from discreet_studies.attacks.runs import targets
+from discreet_studies.employer.contenders import ALPHA, DELTA
+from discreet_studies.employer.workloads import GRADUATES, WORKER_CELLS, Int64s, World
+
+EPSILON = Fraction(4)  # the smallest of the grid at which every mechanism is admissible in eight cells
+THETA = 1000
+TIMES = (1, 16)  # publications of the same table
+MOST = 200  # cells that a difference is taken of
+GROWTH = (-5, 25)  # percent from one year to the next
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """One method under every attack."""
+
+    method: str
+    cost: Fraction | None
+    attacks: tuple[Attack, ...]  # one worker's attribute, size, shape; the same by differencing; growth
+    averaged: tuple[Averaged, ...]
+
+
+def methods(world: World) -> tuple[Method, ...]:
+    """Noise infusion, and all mechanisms at α = .1, ε = 4 for all worker cells together."""
+    each, delta = EPSILON / WORKER_CELLS, DELTA / WORKER_CELLS
+    return (
+        Infusing(world.infusion),
+        Infusing(world.infusion, rounded=True),
+        Protecting("one job: geometric", Geometric(EPSILON), "cell"),
+        Protecting("whole establishments: truncated", Truncated(EPSILON, THETA), "cell", THETA),
+        strong(LaplacePareto(ALPHA, EPSILON, cells=WORKER_CELLS)),
+        strong(SmoothGamma(ALPHA, EPSILON, cells=WORKER_CELLS)),
+        strong(SmoothLaplace(ALPHA, EPSILON, DELTA, cells=WORKER_CELLS)),
+        weak(LaplacePareto(ALPHA, each), WORKER_CELLS),
+        weak(SmoothGamma(ALPHA, each), WORKER_CELLS),
+        weak(SmoothLaplace(ALPHA, each, delta), WORKER_CELLS),
+        weak(LogLaplace(ALPHA, each), WORKER_CELLS),
+    )
+
+
+def attacked(world: World) -> tuple[Attacked, ...]:
+    """All of them; nothing if no establishment can be a target."""
+    aimed = targets(world.workers, world.frame.cell, GRADUATES, world.infusion.limit)
+    rows, cell, target = _differing(world)
+    if not len(aimed.clear) or not len(aimed.with_one) or not target.any():
+        return ()
+    later = _grown(aimed.clear)
+    return tuple(
+        Attacked(
+            method=method.name,
+            cost=method.cost,
+            attacks=(
+                attacks.reidentification(method, aimed.with_one, aimed.columns, world.key),
+                attacks.size(method, aimed.clear, world.key),
+                attacks.shape(method, aimed.clear, world.key),
+                *reversed(attacks.differencing(method, rows, cell, target, world.key)),
+                attacks.growth(method, aimed.clear, later, world.key),
+            ),
+            averaged=tuple(attacks.averaging(method, aimed.clear, TIMES, world.key)),
+        )
+        for method in methods(world)
+    )
+
+
+def _differing(world: World) -> tuple[Int64s, Int64s, Bools]:
+    """Cells that have a target and others: their establishments, renumbered cells, and one target in each."""
+    seen = np.bincount(world.frame.cell, minlength=world.frame.cells)
+    able = attacks.clear(world.workers, world.infusion.limit) & (seen[world.frame.cell] > 1)
+    chosen, first = np.unique(world.frame.cell[able], return_index=True)
+    chosen, first = chosen[:MOST], np.flatnonzero(able)[first[:MOST]]
+    mine = np.flatnonzero(np.isin(world.frame.cell, chosen))
+    return world.workers[mine], np.searchsorted(chosen, world.frame.cell[mine]), np.isin(mine, first)
+
+
+def _grown(workers: Int64s) -> Int64s:
+    """The same establishments a year later, each grown by a rate of its own."""
+    low, high = GROWTH
+    rates = low + np.arange(len(workers)) * 7 % (high - low + 1)
+    grown: Int64s = workers + workers * rates[:, None] // 100
+    return grown

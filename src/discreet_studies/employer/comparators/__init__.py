@@ -1,0 +1,1 @@
+"""What is compared with and has no guarantee, or another one: noise infusion, zCDP for records."""

@@ -1,0 +1,149 @@
+"""Input noise infusion, today's protection of such tables (003, §5.1): a comparator, and the target of attacks.
+
+Every establishment has a permanent secret factor f_w, bounded away from 1; h*(w, c) = f_w·h(w, c) is summed. Small
+true counts are replaced by a draw, zeros stay. The shape of the factors' law follows Abowd, Stephens & Vilhuber (2006).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import KeyRefused, ParameterError
+from discreet.noise.interval_arithmetic import positive_fraction
+from discreet.noise.key import ReleaseKey
+from discreet.noise.stream import Stream
+
+Int64s = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Shape = Literal["ramp", "uniform"]
+
+LIMIT = Fraction(5, 2)  # 003, §5.1
+UNIT = 2.0**-53  # a word's upper 53 bits, as a fraction of 1
+NO_GUARANTEE: Final = (
+    "Noise infusion limits no inference. It has no epsilon and no formal guarantee: ratios of published counts are "
+    "ratios of true ones, zeros are true zeros, and one known count reveals an establishment's factor."
+)
+
+
+@dataclass(frozen=True)
+class Infused:
+    """Infused counts (cells, worker cells), as the paper has them: not rounded. `small` marks those replaced."""
+
+    values: Floats
+    truth: Int64s
+    small: NDArray[np.bool_]
+
+    def rounded(self) -> Int64s:
+        """Whole numbers, as a table shows them."""
+        return np.floor(self.values + 0.5).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Infusion:
+    """Factors in [1−t, 1−s] ∪ [1+s, 1+t]; true counts in (0, limit) become draws on 1 … ⌊limit⌋.
+
+    An agency keeps its s and t secret, so there is no default. With z = |f − 1| the density of z is 2(t−z)/(t−s)²
+    for the ramp, 1/(t−s) for the uniform; up and down are equally likely.
+    """
+
+    s: Fraction
+    t: Fraction
+    limit: Fraction = LIMIT
+    shape: Shape = "ramp"
+
+    def __post_init__(self) -> None:
+        for name in ("s", "t", "limit"):
+            positive_fraction(name, getattr(self, name))
+        if not self.s < self.t < 1:
+            raise ParameterError("s and t out of order, or a factor of 0", where="s, t", do="give 0 < s < t < 1")
+        if self.limit < 1:
+            raise ParameterError("no integer from 1 to the limit", where="limit", do="the paper has 2.5")
+        if self.shape not in get_args(Shape):
+            raise ParameterError("not a shape of factors", where="shape", do="give ramp or uniform")
+
+    @property
+    def no_guarantee(self) -> str:
+        """What this does not promise."""
+        return NO_GUARANTEE
+
+    def mean_distortion(self) -> Fraction:
+        """E|f − 1|: s + (t−s)/3 for the ramp, (s+t)/2 for the uniform."""
+        return self.s + (self.t - self.s) / (3 if self.shape == "ramp" else 2)
+
+    def factors(self, key: ReleaseKey, first: int, n: int) -> Floats:
+        """f_w of establishments first … first+n−1: of their numbers and the key alone, in every table and year."""
+        u, up = _uniforms(_stream(key, "every table", "factors"), first, n)
+        s, t = float(self.s), float(self.t)
+        # P(z > v) = ((t−v)/(t−s))² for the ramp.
+        z = np.clip(t - (t - s) * (np.sqrt(u) if self.shape == "ramp" else u), s, t)
+        return np.asarray(np.where(up, 1 + z, 1 - z))
+
+    def publish(
+        self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str, beside: tuple[int, ...] = ()
+    ) -> Infused:
+        """The table of establishments 0, 1, … with `workers` (n, worker cells) in `cell`. `beside` are numbers of small
+        counts 1, 2, … in the rest of the table, if this is a part of one."""
+        _check(workers, cell, cells)
+        factors = self.factors(key, 0, len(workers))
+        truth = sums(workers, cell, cells)
+        values: Floats = np.stack([np.bincount(cell, factors * column, cells) for column in workers.T], axis=1)
+        small = (truth > 0) & (truth * self.limit.denominator < self.limit.numerator)
+        values[truth == 0] = 0
+        values[small] = self._predictive(truth, small, beside, _stream(key, table, "small counts"))
+        return Infused(values, truth, small)
+
+    def _predictive(self, truth: Int64s, small: NDArray[np.bool_], beside: tuple[int, ...], stream: Stream) -> Floats:
+        """Draws with P(k) = (n_k + 1)/(n + L), k = 1 … L: the posterior predictive of a multinomial law of small counts
+        under a uniform prior, n_k the table's true counts of k. So the draws' law is itself made of the data."""
+        highest = int(self.limit)
+        seen = np.bincount(truth[small], minlength=highest + 1)[1 : highest + 1] + 1
+        seen[: len(beside)] += np.array(beside[:highest], np.int64)
+        u, _ = _uniforms(stream, 0, truth.size)
+        cuts = np.cumsum(seen) / seen.sum()
+        drawn = np.searchsorted(cuts[:-1], u.reshape(truth.shape)[small], side="right") + 1
+        return drawn.astype(np.float64)
+
+
+def mean_abs(method: Infusion, workers: Int64s, cell: Int64s, cells: int, keys: list[ReleaseKey], table: str) -> Floats:
+    """E|published − true| of every cell, by simulation: the mean over the keys."""
+    if not keys:
+        raise ParameterError("no keys", where="keys", do="give simulation keys")
+    total = np.zeros((cells, workers.shape[1]))
+    for key in keys:
+        made = method.publish(workers, cell, cells, key, table)
+        total += np.abs(made.values - made.truth)
+    return total / len(keys)
+
+
+def sums(workers: Int64s, cell: Int64s, cells: int) -> Int64s:
+    """True counts (cells, worker cells), exact below 2⁵³."""
+    return np.stack([np.bincount(cell, column, cells) for column in workers.T], axis=1).astype(np.int64)
+
+
+def _uniforms(stream: Stream, first: int, n: int) -> tuple[Floats, NDArray[np.bool_]]:
+    """A number in (0, 1) and a fair coin for each of n cells."""
+    u, coin, start = np.empty(n), np.empty(n, np.bool_), 0
+    for words in stream.words(first, n):
+        part = slice(start, start + len(words))
+        u[part] = ((words[:, 0] >> np.uint64(11)).astype(np.float64) + 0.5) * UNIT
+        coin[part] = words[:, 1] >> np.uint64(63) == 1
+        start += len(words)
+    return u, coin
+
+
+def _stream(key: ReleaseKey, table: str, purpose: str) -> Stream:
+    if not key.simulated:
+        raise KeyRefused("a comparison has no ledger", where="key", do="use ReleaseKey.simulation")
+    return key.stream("evaluate", table, b"infusion", purpose)
+
+
+def _check(workers: Int64s, cell: Int64s, cells: int) -> None:
+    if workers.dtype != np.int64 or workers.ndim != 2 or cell.dtype != np.int64 or cell.shape != workers.shape[:1]:
+        raise ParameterError("no int64 counts with a cell each", where="workers", do="give (n, worker cells) and (n,)")
+    if workers.size and (int(workers.min()) < 0 or int(cell.min()) < 0 or int(cell.max()) >= cells):
+        raise ParameterError("a negative count, or a cell outside the table", where="workers", do="number cells from 0")

@@ -1,0 +1,78 @@
+"""Infused counts as files that nobody can take for a release: the name of each says so, and the manifest refuses."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv as pcsv
+import pyarrow.parquet as pq
+
+from discreet.errors import PublishError
+from discreet.formats import COMPARATOR
+from discreet.privacy.exact import written
+from discreet.publish.manifest import FILE
+from discreet.spreadsheet import guarded_table
+from discreet_studies.employer.comparators.infusion import Infused, Infusion
+
+SUFFIX = "NOT-PROTECTED"
+NOTICE = (
+    "COMPARATOR, NOT PROTECTED: it must not be published. It imitates noise infusion in order to measure errors and "
+    "to be attacked. The parameters are ours; those of an agency are secret and may differ."
+)
+
+
+def write_comparator(
+    folder: Path,
+    table: str,
+    labels: Mapping[str, pa.Array],
+    measures: tuple[str, ...],
+    infused: Infused,
+    method: Infusion,
+) -> list[Path]:
+    """`labels` (one value a cell each) and the infused counts of `measures`, as CSV and Parquet in a new folder."""
+    rows, columns = infused.values.shape
+    if len(measures) != columns or any(len(values) != rows for values in labels.values()):
+        raise PublishError("labels and counts differ in length", where=f"table {table}", do="give one label a cell")
+    if set(labels) & set(measures) or not table.isprintable() or "/" in table:
+        raise PublishError("names that no file can have", where=f"table {table}", do="choose distinct plain names")
+    if folder.exists():
+        raise PublishError("exists already", where=str(folder), do="name a folder that does not exist yet")
+    counts = infused.rounded()
+    data = pa.table({**labels, **{name: pa.array(counts[:, i]) for i, name in enumerate(measures)}})
+    data = data.replace_schema_metadata({"discreet": f"{NOTICE} {method.no_guarantee}"})
+    parts = {f"{table}.{SUFFIX}.csv": io.BytesIO(), f"{table}.{SUFFIX}.parquet": io.BytesIO()}
+    as_csv, as_parquet = parts.values()
+    pcsv.write_csv(guarded_table(data), as_csv)
+    pq.write_table(data, as_parquet)
+    files = {name: file.getvalue() for name, file in parts.items()}
+    files[FILE] = _manifest(table, method, {name: hashlib.sha256(data).hexdigest() for name, data in files.items()})
+    folder.mkdir(parents=True, mode=0o700)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return [folder / name for name in files]
+
+
+def _manifest(table: str, method: Infusion, files: dict[str, str]) -> bytes:
+    said = {
+        "format": COMPARATOR,
+        "notice": NOTICE,
+        "guarantee": None,
+        "guarantee_in_words": method.no_guarantee,
+        "table": table,
+        "method": "input noise infusion (003, section 5.1)",
+        "parameters": {
+            "s": written(method.s),
+            "t": written(method.t),
+            "limit": written(method.limit),
+            "shape": method.shape,
+            "small_counts": "drawn with P(k) = (n_k + 1)/(n + L), n_k the table's own true counts of k",
+        },
+        "simulation": True,
+        "files": files,
+    }
+    return (json.dumps(said, indent=2, ensure_ascii=False) + "\n").encode()

@@ -1,0 +1,86 @@
+"""Per-record zCDP with unit splitting (Seeman, Sexton, Pujol & Machanavajjhala 2023): a comparator. Beyond 003.
+
+There a public policy function of a record's value bounds that record's loss, instead of one ε for all. What is built
+here is our reading: an establishment of x jobs counts as ⌈x/T⌉ records of at most T jobs, a cell gets N(0, T²/(2ρ)),
+and the establishment's presence loses at most ρ·⌈x/T⌉² by group privacy. Large establishments are promised less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import pi, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import KeyRefused, ParameterError
+from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
+from discreet.noise.key import ReleaseKey
+from discreet.noise.samplers.normal import Normal
+from discreet.privacy.gaussian import as_rho
+
+Int64s = NDArray[np.int64]
+
+BOUND = Fraction(2**50)
+
+
+@dataclass(frozen=True)
+class UnitSplitting:
+    """count + N(0, T²/(2ρ)), rounded to an integer."""
+
+    threshold: int
+    rho: Fraction
+
+    def __post_init__(self) -> None:
+        positive_fraction("rho", self.rho)
+        if type(self.threshold) is not int or self.threshold < 1:
+            raise ParameterError("a part has at least one job", where="threshold", do="give a positive integer")
+
+    @cached_property
+    def noise(self) -> Normal:
+        """σ = T/√(2ρ), rounded up."""
+        return Normal(rounded_up(lambda: self.threshold / ball(2 * self.rho).sqrt()), Fraction(1), BOUND)
+
+    def parts(self, size: int) -> int:
+        """⌈x/T⌉."""
+        return -(-size // self.threshold)
+
+    def policy(self, size: int) -> Fraction:
+        """ρ·⌈x/T⌉²: the most that the presence of an establishment of x jobs loses. Public as a function."""
+        return self.rho * self.parts(size) ** 2
+
+    def change(self, size: int, other: int) -> Fraction:
+        """(x − y)²/(2σ²) = ρ·((x − y)/T)²: what a change of size loses, exactly; noise is the same for both."""
+        return self.rho * Fraction(size - other, self.threshold) ** 2
+
+    def growth(self, size: int, alpha: Fraction) -> Fraction:
+        """The loss of growth from x to (1+α)·x, or by one job if that is more."""
+        return self.rho * (max(alpha * size, Fraction(1)) / self.threshold) ** 2
+
+    def mean_abs(self) -> float:
+        """σ·√(2/π), the same for every cell, before rounding."""
+        return float(self.noise.scale) * sqrt(2 / pi)
+
+    def draw(self, counts: Int64s, key: ReleaseKey, table: str) -> Int64s:
+        """Published integers. For simulations: nothing is charged."""
+        if not key.simulated:
+            raise KeyRefused("a comparison has no ledger", where="key", do="use ReleaseKey.simulation")
+        stream = key.stream("evaluate", table, b"per-record zcdp", "cells")
+        return counts + self.noise.draw(stream, 0, counts.size).reshape(counts.shape)
+
+    def in_words(self) -> str:
+        return (
+            f"count + normal noise of standard deviation {float(self.noise.scale):.4g}; an establishment of x jobs is "
+            f"promised {float(self.rho):.4g}·⌈x/{self.threshold}⌉² (zCDP), so the larger the less"
+        )
+
+
+def fair(alpha: Fraction, epsilon: Fraction, delta: Fraction, reference: int) -> UnitSplitting:
+    """The comparator that promises an establishment of the reference size what (α, ε)-privacy promises every one, but
+    for δ: T = max(1, ⌊α·reference⌋), and ρ such that its growth by 1+α loses (ε, δ) exactly. Smaller establishments
+    lose less, larger ones more. Only T/√ρ moves the errors."""
+    threshold = max(1, int(positive_fraction("alpha", alpha) * reference))
+    step = max(alpha * reference, Fraction(1)) / threshold
+    return UnitSplitting(threshold, as_rho(epsilon, delta) / step**2)

@@ -1,0 +1,149 @@
+"""The mechanisms that are compared: the paper's as printed, and ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+from discreet.errors import ParameterError
+from discreet.methods.employer.mechanisms import Mechanism
+from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
+from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
+from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
+
+ALPHA, EPSILON, DELTA = Fraction(1, 10), Fraction(2), Fraction(1, 20)  # the baseline; δ as in the paper's figures
+GEOMETRIC, TRUNCATED = "geometric", "truncated"  # they have no α
+STRONG = "laplace-pareto-strong"  # worker cells against a strong adversary: sizes of whole establishments
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A mechanism for each (α, ε, δ) of one cell, or a refusal; and the smallest ε of one cell."""
+
+    name: str
+    label: str
+    make: Callable[[Fraction, Fraction, Fraction], Mechanism]
+    least: Callable[[Fraction, Fraction], Fraction]
+    ours: bool
+
+    def of(self, alpha: Fraction, epsilon: Fraction, cells: int = 1) -> Mechanism | None:
+        """For one of `cells` cells that share ε and δ evenly; None where the pair is inadmissible."""
+        return _made(self, alpha, epsilon, cells)
+
+    def smallest(self, alpha: Fraction, cells: int = 1) -> Fraction:
+        """The smallest ε of all cells together."""
+        return cells * self.least(alpha, DELTA / cells)
+
+
+@cache  # their constants take a while, and every workload needs them
+def _made(contender: Contender, alpha: Fraction, epsilon: Fraction, cells: int) -> Mechanism | None:
+    try:
+        return contender.make(alpha, epsilon / cells, DELTA / cells)
+    except ParameterError:
+        return None
+
+
+CONTENDERS = (
+    Contender(
+        "log-laplace-printed",
+        "Log-Laplace, printed",
+        lambda a, e, _: LogLaplace(a, e, "printed", unbiased=False),
+        lambda a, _: LogLaplace.least_epsilon(a, scale="printed"),
+        ours=False,
+    ),
+    Contender(
+        "smooth-gamma-printed",
+        "Smooth gamma, printed",
+        lambda a, e, _: SmoothGamma(a, e, "printed"),
+        lambda a, _: SmoothGamma.least_epsilon(a, constants="printed"),
+        ours=False,
+    ),
+    Contender(
+        "smooth-laplace-printed",
+        "Smooth Laplace, printed",
+        lambda a, e, d: SmoothLaplace(a, e, d, "printed"),
+        lambda a, d: SmoothLaplace.least_epsilon(a, d, constants="printed"),
+        ours=False,
+    ),
+    Contender(
+        "log-laplace",
+        "Log-Laplace, tight",
+        lambda a, e, _: LogLaplace(a, e),
+        lambda a, _: LogLaplace.least_epsilon(a),
+        ours=True,
+    ),
+    Contender(
+        "smooth-gamma",
+        "Smooth gamma, joint",
+        lambda a, e, _: SmoothGamma(a, e),
+        lambda a, _: SmoothGamma.least_epsilon(a),
+        ours=True,
+    ),
+    Contender(
+        "smooth-laplace",
+        "Smooth Laplace, exact",
+        SmoothLaplace,
+        SmoothLaplace.least_epsilon,
+        ours=True,
+    ),
+    Contender(
+        "laplace-pareto",
+        "Laplace–Pareto",
+        lambda a, e, _: LaplacePareto(a, e),
+        lambda a, _: LaplacePareto.least_epsilon(a),
+        ours=True,
+    ),
+)
+PRINTED = tuple(contender.name for contender in CONTENDERS if not contender.ours)
+LABELS = {contender.name: contender.label for contender in CONTENDERS} | {
+    STRONG: "Laplace–Pareto, strong",
+    GEOMETRIC: "Geometric, one job",
+    TRUNCATED: "Truncated, printed",
+}
+
+
+@dataclass(frozen=True)
+class Inadmissible:
+    """A pair that a mechanism cannot serve in a workload, and the smallest ε that it can."""
+
+    mechanism: str
+    workload: int
+    alpha: Fraction
+    epsilon: Fraction
+    smallest: Fraction
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The parameters that are tried (003, §10)."""
+
+    alphas: tuple[Fraction, ...] = tuple(Fraction(percent, 100) for percent in (1, 5, 10, 15, 20))
+    epsilons: tuple[Fraction, ...] = tuple(Fraction(text) for text in ("0.25", "0.5", "0.67", "1", "2", "4"))
+    thetas: tuple[int, ...] = (2, 20, 50, 100, 200, 500)
+
+    def admissible(self, cells: int) -> Iterator[tuple[Contender, Fraction, Fraction, Mechanism]]:
+        """Every mechanism at every pair that it can serve."""
+        for contender in CONTENDERS:
+            for alpha in self.alphas:
+                for epsilon in self.epsilons:
+                    mechanism = contender.of(alpha, epsilon, cells)
+                    if mechanism is not None:
+                        yield contender, alpha, epsilon, mechanism
+
+    def strong(self, cells: int) -> Iterator[tuple[Fraction, Fraction, LaplacePareto]]:
+        """Laplace–Pareto noise for all worker cells of an establishment at once, at every pair that it can serve."""
+        for alpha in self.alphas:
+            for epsilon in self.epsilons:
+                if epsilon >= LaplacePareto.least_epsilon(alpha, cells=cells):
+                    yield alpha, epsilon, LaplacePareto(alpha, epsilon, cells=cells)
+
+    def inadmissible(self, workload: int, cells: int) -> Iterator[Inadmissible]:
+        """And the pairs that are left out."""
+        for contender in CONTENDERS:
+            for alpha in self.alphas:
+                left_out = [epsilon for epsilon in self.epsilons if contender.of(alpha, epsilon, cells) is None]
+                smallest = contender.smallest(alpha, cells) if left_out else Fraction(0)
+                yield from (Inadmissible(contender.name, workload, alpha, epsilon, smallest) for epsilon in left_out)

@@ -1,0 +1,295 @@
+"""The six findings of 003, §10: each claim a test of the study's numbers, each verdict made of its tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from typing import Literal
+
+from discreet.privacy.exact import written
+from discreet.synth.workplaces.places import STRATA
+from discreet_studies.employer.contenders import ALPHA, EPSILON, LABELS, PRINTED, STRONG, TRUNCATED
+from discreet_studies.employer.drawn import Drawn
+from discreet_studies.employer.study import Study
+from discreet_studies.employer.workloads import WORKER_CELLS
+
+Verdict = Literal["confirmed", "partly confirmed", "not confirmed", "not tested"]
+
+LOG, GAMMA, SMOOTH = PRINTED
+OURS = ("log-laplace", PARETO := "laplace-pareto")
+CLOSE = 0.95  # a correlation "close to 1"
+SAME = 1.25  # "nearly the same" error
+LARGE = STRATA[2:]  # "larger population sizes"
+NEAR = {LOG: 0.65, SMOOTH: 0.75, GAMMA: 0.29}  # 003, Finding 1: shares of counts
+NEAR_POINTS = 0.10
+FOUR = Fraction(4)
+
+
+@dataclass(frozen=True)
+class Part:
+    """One claim, and what we find; `holds` is None where nothing could be tested."""
+
+    claim: str
+    ours: str
+    holds: bool | None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding in our words, its parts, and how the mechanisms do that the paper does not have."""
+
+    number: int
+    claim: str
+    parts: tuple[Part, ...]
+    beyond: str
+
+    @property
+    def verdict(self) -> Verdict:
+        """All parts, some, or none."""
+        held = [part.holds for part in self.parts if part.holds is not None]
+        if not held:
+            return "not tested"
+        return "confirmed" if all(held) else "partly confirmed" if any(held) else "not confirmed"
+
+
+def findings(study: Study) -> tuple[Finding, ...]:
+    """All six."""
+    return tuple(make(study) for make in (_first, _second, _third, _fourth, _fifth, _sixth))
+
+
+def every(claim: str, values: Iterable[float | None], holds: Callable[[float], bool], unit: str = "") -> Part:
+    """A claim about each of several numbers; those that do not exist are left out."""
+    found = [value for value in values if value is not None]
+    if not found:
+        return Part(claim, "no admissible pair, or no such cells", None)
+    return Part(claim, spread(found) + unit, all(holds(value) for value in found))
+
+
+def spread(values: list[float]) -> str:
+    """The least and the largest."""
+    low, high = f"{min(values):.3g}", f"{max(values):.3g}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _first(study: Study) -> Finding:
+    def base(name: str) -> float | None:
+        return study.ratio(1, name, ALPHA, EPSILON)
+
+    def order(name: str, least: Fraction, strata: tuple[str, ...] = ("all",)) -> list[float | None]:
+        return _correlations(study, 1, name, [e for e in study.grid.epsilons if e >= least], strata)
+
+    parts = [
+        every("log-Laplace errs at most 3 times as much as noise infusion", [base(LOG)], lambda r: r <= 3),
+        every("smooth gamma errs at most 3 times as much", [base(GAMMA)], lambda r: r <= 3),
+        every("smooth Laplace errs less", [base(SMOOTH)], lambda r: r < 1),
+        every("ranking 1, smooth Laplace: close to 1 from ε = 2 on", order(SMOOTH, EPSILON), _close),
+        every("ranking 1, the other two: close to 1 from ε = 4 on", [*order(LOG, FOUR), *order(GAMMA, FOUR)], _close),
+        every("in large places, smooth Laplace: close to 1 at every ε", order(SMOOTH, Fraction(0), LARGE), _close),
+        every("in large places, log-Laplace: close to 1 from ε = 1 on", order(LOG, Fraction(1), LARGE), _close),
+        *(_near(study, name, share) for name, share in NEAR.items()),
+    ]
+    claim = "Marginals of establishments: errors comparable to those of noise infusion, or smaller (α = .1, ε = 2)."
+    return Finding(1, claim, tuple(parts), _also(study, 1, ALPHA, EPSILON))
+
+
+def _second(study: Study) -> Finding:
+    def base(name: str) -> float | None:
+        return study.ratio(2, name, ALPHA, EPSILON)
+
+    four = [study.ratio(2, SMOOTH, alpha, FOUR) for alpha in study.grid.alphas]
+    others = [c for name in (LOG, GAMMA) for c in _correlations(study, 2, name, [FOUR])]
+    large = [c for name in (LOG, SMOOTH) for c in _correlations(study, 2, name, study.grid.epsilons, LARGE)]
+    parts = [
+        every("log-Laplace errs at most 3 times as much", [base(LOG)], lambda r: r <= 3),
+        every("smooth Laplace errs about as much (at most 1.25 times)", [base(SMOOTH)], lambda r: r <= SAME),
+        every("at ε = 4 smooth Laplace errs less at every α", four, lambda r: r < 1),
+        every("ranking 2 at ε = 4, smooth Laplace: close to 1", _correlations(study, 2, SMOOTH, [FOUR]), _close),
+        every("and the other two: not close to 1 at every α", [_least(others)], lambda c: not _close(c)),
+        every("in large places, log-Laplace and smooth Laplace: close to 1 at every ε", large, _close),
+    ]
+    claim = "Single queries about workers (weak privacy): errors comparable to those of noise infusion, or smaller."
+    return Finding(2, claim, tuple(parts), _also(study, 2, ALPHA, EPSILON))
+
+
+def _third(study: Study) -> Finding:
+    everything = [
+        study.ratio(3, name, alpha, epsilon)
+        for name in PRINTED
+        for alpha in study.grid.alphas
+        for epsilon in study.grid.epsilons
+    ]
+    low = [alpha for alpha in study.grid.alphas if alpha <= Fraction(1, 20)]
+    served = [study.ratio(3, SMOOTH, alpha, FOUR) for alpha in study.grid.alphas]
+    refused = [written(alpha) for alpha, ratio in zip(study.grid.alphas, served, strict=True) if ratio is None]
+    # c = 2d/ε for every α: the errors are d times those of single queries.
+    ignored = [study.ratio(2, SMOOTH, alpha, FOUR) for alpha in study.grid.alphas]
+    forced = [WORKER_CELLS * ratio for ratio in ignored if ratio is not None]
+    said = f"not for α = {', '.join(refused)} (ε/8 and δ/8 in each cell)"
+    said += f"; without its condition, and without a guarantee, the ratio would be {spread(forced)}" if forced else ""
+    parts = [
+        every("the paper's three err more than noise infusion at every pair", everything, lambda r: r > 1),
+        every(
+            "log-Laplace errs at most 10 times as much for α ≤ .05 at ε = 4",
+            [study.ratio(3, LOG, alpha, FOUR) for alpha in low],
+            lambda r: r <= 10,
+        ),
+        every("smooth Laplace errs at most 10 times as much at ε = 4, where it is defined", served, lambda r: r <= 10),
+        Part("and it is defined for every α at ε = 4, δ = .05", said if refused else "it is", not refused),
+        every(
+            "smooth Laplace errs at most 3 times as much at α = .01, ε = 4",
+            [study.ratio(3, SMOOTH, Fraction(1, 100), FOUR)],
+            lambda r: r <= 3,
+        ),
+    ]
+    claim = "Marginals of workers (weak privacy, ε/8 a cell): worse; bearable for large ε and small α."
+    return Finding(3, claim, tuple(parts), f"{_also(study, 3, Fraction(1, 100), FOUR)} {_stronger(study)}".strip())
+
+
+def _stronger(study: Study) -> str:
+    """Against a strong adversary with less noise: of both forms of Laplace–Pareto, at all pairs."""
+    pairs = [(alpha, epsilon) for alpha in study.grid.alphas for epsilon in study.grid.epsilons]
+    both = [tuple(study.ratio(3, name, *pair) for name in (STRONG, PARETO)) for pair in pairs]
+    served = [(strong, weak) for strong, weak in both if strong is not None and weak is not None]
+    if not served:
+        return ""
+    gains = [weak / strong for strong, weak in served]
+    return (
+        f"The strong form promises more and errs less than the weak one at {sum(gain > 1 for gain in gains)} of "
+        f"{len(gains)} pairs, by a factor of {min(gains):.3g} to {max(gains):.3g}."
+    )
+
+
+def _fourth(study: Study) -> Finding:
+    parts = []
+    pairs = {1: (ALPHA, EPSILON), 2: (ALPHA, EPSILON), 3: (Fraction(1, 100), FOUR)}
+    for name in PRINTED:
+        falling, first = [], []
+        for workload, pair in pairs.items():
+            steps = [study.ratio(workload, name, *pair, stratum=stratum) for stratum in STRATA]
+            values = [step for step in steps if step is not None]
+            falling.append(values == sorted(values, reverse=True))
+            gains = [before - after for before, after in pairwise(values)]
+            first.append(bool(gains) and gains[0] == max(gains))
+        said = "; ".join(_by_stratum(study, workload, name, *pair) for workload, pair in pairs.items())
+        parts.append(Part(f"{LABELS[name]}: the ratio falls with the population", said, all(falling)))
+        parts.append(Part(f"{LABELS[name]}: the first step is the largest", "as above", all(first)))
+        rising, shown = [], []
+        for ranking in (1, 2):
+            steps = [study.correlation(ranking, name, ALPHA, EPSILON, stratum=stratum) for stratum in STRATA]
+            values = [step for step in steps if step is not None]
+            rising.append(values == sorted(values))
+            shown.append(f"ranking {ranking}: {', '.join(f'{value:.3f}' for value in values)}")
+        parts.append(Part(f"{LABELS[name]}: the correlation rises", "; ".join(shown), all(rising)))
+    beyond = " ".join(f"{LABELS[name]}, {_by_stratum(study, 1, name, ALPHA, EPSILON)}." for name in OURS)
+    return Finding(4, "The more people in a place, the better the paper's three do.", tuple(parts), beyond)
+
+
+def _fifth(study: Study) -> Finding:
+    def pairs(*names: str, low: Fraction = Fraction(0), high: Fraction = FOUR) -> list[list[float]]:
+        """Ratios of these mechanisms where all are admissible."""
+        rows = [
+            [study.ratio(workload, name, alpha, epsilon) for name in names]
+            for workload in (1, 2, 3)
+            for alpha in study.grid.alphas
+            for epsilon in study.grid.epsilons
+            if low <= epsilon <= high
+        ]
+        return [[r for r in row if r is not None] for row in rows if None not in row]
+
+    best = [row[0] < min(row[1:]) for other in (LOG, GAMMA) for row in pairs(SMOOTH, other)]
+    small, large = (
+        [row[0] < row[1] for row in pairs(LOG, GAMMA, **limits)] for limits in ({"high": Fraction(1)}, {"low": EPSILON})
+    )
+    both = [row[0] / row[1] for row in pairs(LOG, GAMMA, low=EPSILON)]
+    parts = (
+        Part("smooth Laplace errs least wherever it is defined", _share(best), all(best) if best else None),
+        Part("log-Laplace errs less than smooth gamma at most pairs with ε ≤ 1", _share(small), _most(small)),
+        Part("and more at most pairs with ε ≥ 2", _share([not less for less in large]), _most([not x for x in large])),
+        every("the two are within a factor of 3 of each other from ε = 2 on", both, lambda r: 1 / 3 <= r <= 3),
+    )
+    ahead = [row[0] < row[1] for row in pairs("laplace-pareto", SMOOTH)]
+    beyond = f"Laplace–Pareto, which has no δ, errs less than printed smooth Laplace at {_share(ahead)} pairs."
+    return Finding(5, "Smooth Laplace is the best of the three; the others are alike.", parts, beyond)
+
+
+def _sixth(study: Study) -> Finding:
+    def ratio(workload: int, theta: int, epsilon: Fraction | None) -> float | None:
+        return study.ratio(workload, TRUNCATED, None, epsilon, theta)
+
+    four = [ratio(1, theta, FOUR) for theta in study.grid.thetas]
+    floors = [ratio(1, theta, None) for theta in study.grid.thetas]
+    left = [b / a for a, b in zip(four, floors, strict=True) if a and b is not None]
+    ranked = [
+        study.correlation(1, TRUNCATED, None, epsilon, theta)
+        for theta in study.grid.thetas
+        for epsilon in study.grid.epsilons
+    ]
+    worse = [
+        b / a
+        for w in (1, 2)
+        for theta in study.grid.thetas
+        if (a := study.ratio(w, LOG, ALPHA, EPSILON)) and (b := ratio(w, theta, EPSILON))
+    ]
+    parts = (
+        every("at ε = 4 truncation errs at least 10 times as much, at every θ", four, lambda r: r >= 10),
+        every("without any noise at least half of that would remain", left, lambda share: share >= 0.5, " of it"),
+        every("ranking 1: a correlation of at most .7 at every θ and ε", ranked, lambda c: c <= 0.7),
+        every("it errs more than printed log-Laplace at the baseline", worse, lambda r: r > 1, " times as much"),
+    )
+    claim = "Truncation, which hides whole establishments, costs far more; a larger ε hardly helps."
+    return Finding(6, claim, parts, "")
+
+
+def _close(correlation: float) -> bool:
+    return correlation >= CLOSE
+
+
+def _correlations(
+    study: Study, ranking: int, name: str, epsilons: Iterable[Fraction], strata: tuple[str, ...] = ("all",)
+) -> list[float | None]:
+    """At every α."""
+    return [
+        study.correlation(ranking, name, alpha, epsilon, stratum=stratum)
+        for alpha in study.grid.alphas
+        for epsilon in epsilons
+        for stratum in strata
+    ]
+
+
+def _near(study: Study, name: str, share: float) -> Part:
+    row = drawn(study, name)
+    claim = f"{LABELS[name]}: relative error within 10 points of infusion's for {share:.0%} of the counts (± 10 points)"
+    if row is None:
+        return Part(claim, "inadmissible", None)
+    return Part(claim, f"{row.near:.0%}", abs(row.near - share) <= NEAR_POINTS)
+
+
+def drawn(study: Study, name: str, theta: int | None = None) -> Drawn | None:
+    """The trials of a mechanism at the baseline."""
+    return next((row for row in study.drawn if row.mechanism == name and row.theta == theta), None)
+
+
+def _least(values: Iterable[float | None]) -> float | None:
+    return min((value for value in values if value is not None), default=None)
+
+
+def _share(held: list[bool]) -> str:
+    return f"{sum(held)} of {len(held)}"
+
+
+def _most(held: list[bool]) -> bool | None:
+    return 2 * sum(held) > len(held) if held else None
+
+
+def _by_stratum(study: Study, workload: int, name: str, alpha: Fraction, epsilon: Fraction) -> str:
+    found = [study.ratio(workload, name, alpha, epsilon, stratum=stratum) for stratum in STRATA]
+    values = ", ".join("–" if value is None else f"{value:.3g}" for value in found)
+    return f"workload {workload}: {values}"
+
+
+def _also(study: Study, workload: int, alpha: Fraction, epsilon: Fraction) -> str:
+    found = [(LABELS[name], study.ratio(workload, name, alpha, epsilon)) for name in OURS]
+    said = ", ".join(f"{label} {ratio:.3g}" for label, ratio in found if ratio is not None)
+    return f"Ours at α = {written(alpha)}, ε = {written(epsilon)}: {said}." if said else ""

@@ -1,0 +1,157 @@
+"""Spearman's correlation of noisy orders with that of noise infusion, and with the true one (003, Figures 2 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.methods.employer.mechanisms import Mechanism
+from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
+from discreet_studies import Observer
+from discreet_studies.employer.contenders import GEOMETRIC, TRUNCATED, Grid
+from discreet_studies.employer.ratios import EVERY, OCCUPIED
+from discreet_studies.employer.workloads import GRADUATE_WOMAN, PARTS, Floats, Int64s, World
+
+RANKED = {1: (1, 0), 2: (2, GRADUATE_WOMAN)}  # ranking -> workload, column
+TRIALS = {OCCUPIED: 10, EVERY: 1}  # correlations of so many cells hardly vary; all cells are only shown beside
+
+
+class Setting(NamedTuple):
+    """A mechanism with its parameters."""
+
+    name: str
+    alpha: Fraction | None
+    epsilon: Fraction
+    theta: int | None
+    mechanism: Mechanism
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """Mean correlation over trials, of the cells of a stratum."""
+
+    ranking: int
+    mechanism: str
+    alpha: Fraction | None
+    epsilon: Fraction
+    theta: int | None
+    stratum: str
+    cells: str
+    number: int
+    trials: int
+    infusion: float  # with the order of noise infusion, as in the paper
+    truth: float  # with the true order, which no agency publishes
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Which of the cells are in all, and in each stratum."""
+
+    stratum: NDArray[np.int8]
+    members: tuple[NDArray[np.intp], ...]
+
+    @classmethod
+    def of(cls, stratum: NDArray[np.int8]) -> Cells:
+        """All, then stratum by stratum."""
+        some = (np.flatnonzero(stratum == position) for position in range(len(PARTS) - 1))
+        return cls(stratum, (np.arange(len(stratum)), *some))
+
+    def ranks(self, values: Floats | Int64s) -> list[Floats]:
+        """Ranks within all and within each stratum, less their mean; ties share theirs. Sorted once."""
+        order = np.argsort(values, kind="stable")
+        tied, where, by_cell = values[order], self.stratum[order], np.empty(len(order))
+        found = []
+        for position, members in enumerate(self.members):
+            mine = where == position - 1 if position else slice(None)
+            by_cell[order[mine]] = _shared(tied[mine])
+            found.append(by_cell[members])
+        return found
+
+
+def _shared(tied: Floats | Int64s) -> Floats:
+    """Ranks of sorted values, less their mean."""
+    n = len(tied)
+    first = np.flatnonzero(np.concatenate([np.ones(min(n, 1), np.bool_), tied[1:] != tied[:-1]]))
+    upto = np.append(first[1:], n)[: len(first)]
+    return np.repeat((first + upto - n) / 2, upto - first)
+
+
+def spearman(one: list[Floats], other: list[Floats]) -> Floats:
+    """Pearson's correlation of ranks less their mean; nan where all are tied or none are there."""
+
+    def dot(a: Floats, b: Floats) -> float:
+        return float(np.einsum("i,i", a, b))  # not a @ b: BLAS wakes threads for it
+
+    pairs = [(dot(a, b), dot(a, a) * dot(b, b)) for a, b in zip(one, other, strict=True)]
+    return np.array([product / scale**0.5 if scale > 0 else np.nan for product, scale in pairs])
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Cells to be ranked, with the orders of noise infusion and of the truth."""
+
+    number: int
+    cells: str
+    kept: NDArray[np.intp]
+    groups: Cells
+    counts: Int64s
+    largest: Int64s
+    references: tuple[list[Floats], list[Floats]]
+
+    @classmethod
+    def of(cls, world: World, number: int, cells: str) -> Ranking:
+        """Of all cells, or of those with establishments."""
+        workload, column = RANKED[number]
+        table = world.of(workload)
+        kept = np.flatnonzero(world.occupied if cells == OCCUPIED else np.ones_like(world.occupied))
+        groups, counts = Cells.of(world.stratum[kept]), table.counts[kept, column]
+        references = groups.ranks(table.infused.values[kept, column]), groups.ranks(counts)
+        return cls(number, cells, kept, groups, counts, table.largest[kept, column], references)
+
+    def correlations(self, world: World, setting: Setting) -> Iterator[Correlation]:
+        """Of a mechanism, mean over trials. What it leaves out, it ranks without."""
+        counts, trials = self.counts, TRIALS[self.cells]
+        if setting.theta is not None:
+            workload, column = RANKED[self.number]
+            counts = counts - world.removed(setting.theta, workload)[self.kept, column]
+        total = np.zeros((2, len(PARTS)))
+        for trial in range(trials):
+            stream = world.stream("ranking", self.number, self.cells, *setting[:4], trial)
+            noisy = self.groups.ranks(setting.mechanism.draw(counts, self.largest, stream, 0))
+            total += [spearman(noisy, reference) for reference in self.references]
+        for position, stratum in enumerate(PARTS):
+            yield Correlation(
+                self.number,
+                *setting[:4],
+                stratum,
+                self.cells,
+                len(self.groups.members[position]),
+                trials,
+                *(total[:, position] / trials).tolist(),
+            )
+
+
+def settings(grid: Grid) -> list[Setting]:
+    """Every mechanism at every pair it can serve. Ranking 2 is a single query: ε is not divided."""
+    found = [Setting(c.name, alpha, epsilon, None, made) for c, alpha, epsilon, made in grid.admissible(1)]
+    found += [Setting(GEOMETRIC, None, epsilon, None, Geometric(epsilon)) for epsilon in grid.epsilons]
+    for theta in grid.thetas:
+        found += [
+            Setting(TRUNCATED, None, epsilon, theta, Truncated(epsilon, theta, "printed")) for epsilon in grid.epsilons
+        ]
+    return found
+
+
+def correlations(world: World, grid: Grid, observe: Observer) -> Iterator[Correlation]:
+    """Of both rankings. A mechanism is used for all at once: the tables of its law are large, and few are kept."""
+    wanted = [Ranking.of(world, number, cells) for number in RANKED for cells in TRIALS]
+    chosen = settings(grid)
+    for done, setting in enumerate(chosen, 1):
+        for ranking in wanted:
+            yield from ranking.correlations(world, setting)
+        observe("rankings", done, len(chosen))

@@ -1,0 +1,94 @@
+"""L1 errors as multiples of those of noise infusion (003, Figures 1, 3 and 4), expected ones in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet_studies.employer.contenders import GEOMETRIC, STRONG, TRUNCATED, Grid
+from discreet_studies.employer.workloads import PARTS, Bools, Floats, Int64s, World
+
+OCCUPIED, EVERY = "with establishments", "all"  # cells over which errors are averaged
+INFUSION = "infusion"
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Mean |error| of a mechanism over the cells of a stratum, beside that of noise infusion."""
+
+    workload: int
+    mechanism: str
+    alpha: Fraction | None
+    epsilon: Fraction | None
+    theta: int | None
+    stratum: str
+    cells: str
+    number: int
+    error: float
+    infusion: float
+
+    @property
+    def ratio(self) -> float:
+        """error/infusion; nan where no cell has any."""
+        return self.error / self.infusion if self.infusion else float("nan")
+
+
+def by_stratum(
+    world: World,
+    workload: int,
+    error: Floats,
+    mechanism: str,
+    alpha: Fraction | None = None,
+    epsilon: Fraction | None = None,
+    theta: int | None = None,
+) -> Iterator[Ratio]:
+    """Mean errors of cells (cells, worker cells), of all and of those with establishments, in all and each stratum."""
+    beside = world.of(workload).infusion_error
+    for cells in (OCCUPIED, EVERY):
+        kept = world.occupied if cells == OCCUPIED else np.ones_like(world.occupied)
+        ours, theirs, number = (_totals(world, part, kept) for part in (error, beside, np.ones(error.shape)))
+        for position, stratum in enumerate(PARTS):
+            n = max(int(number[position]), 1)
+            means = float(ours[position]) / n, float(theirs[position]) / n
+            yield Ratio(workload, mechanism, alpha, epsilon, theta, stratum, cells, int(number[position]), *means)
+
+
+def _totals(world: World, values: Floats, kept: Bools) -> Floats:
+    """Of all, then of each stratum."""
+    strata = np.bincount(world.stratum[kept], values.sum(axis=1)[kept], len(PARTS) - 1)
+    return np.concatenate([[strata.sum()], strata])
+
+
+def ratios(world: World, workload: int, grid: Grid) -> Iterator[Ratio]:
+    """Every mechanism at every admissible pair; noise infusion itself first."""
+    table = world.of(workload)
+    counts, largest = table.counts.astype(np.float64), table.largest.astype(np.float64)
+    yield from by_stratum(world, workload, table.infusion_error, INFUSION)
+    for contender, alpha, epsilon, mechanism in grid.admissible(world.parts_of(workload)):
+        error = mechanism.mean_abs(counts, largest)
+        yield from by_stratum(world, workload, error, contender.name, alpha, epsilon)
+    if world.parts_of(workload) > 1:
+        whole = world.largest_whole.astype(np.float64)
+        for alpha, epsilon, strong in grid.strong(world.parts_of(workload)):
+            yield from by_stratum(world, workload, strong.mean_abs(counts, whole), STRONG, alpha, epsilon)
+    for epsilon in grid.epsilons:  # one job is in one cell, and ε of an establishment is for all its jobs: undivided
+        error = Geometric(epsilon).mean_abs(counts, largest)
+        yield from by_stratum(world, workload, error, GEOMETRIC, None, epsilon)
+    for theta in grid.thetas:
+        gone = world.removed(theta, workload)
+        for epsilon in grid.epsilons:
+            error = truncated_error(Truncated(epsilon, theta, "printed").law, gone)
+            yield from by_stratum(world, workload, error, TRUNCATED, None, epsilon, theta)
+        # No ε: what is left out, without any noise.
+        yield from by_stratum(world, workload, gone.astype(np.float64), TRUNCATED, None, None, theta)
+
+
+def truncated_error(law: DiscreteLaplace, gone: Int64s) -> Floats:
+    """E|K − b| = b + 2q^(b+1)/(1 − q²), q = e^−rate: b jobs are left out, K is the noise."""
+    rate = float(law.rate)
+    return np.asarray(gone + 2 * np.exp(-rate * (gone + 1)) / -np.expm1(-2 * rate))

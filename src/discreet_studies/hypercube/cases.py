@@ -1,0 +1,58 @@
+"""Cases as 002, §4 may have had them: it says how many, and in how many cells, not how they are spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from discreet.post.cubes.margins import Floats
+from discreet.synth.occupational.occupations import occupations
+from discreet.synth.occupational.requirements import PAPER, PAPER_ROWS, Requirement
+from discreet_studies.hypercube.simulation import MARGINS, Raked, rake_only
+
+MOST_RUNS = 200  # on each other set of cases
+MAIN = "levels as 1, 1/2, 1/3, …"
+SPREADS = (  # label; each level this much as common as the one before; whether the variables are independent
+    ("levels equally common", 1.0, False),
+    ("each level 1/2 as common", 0.5, False),
+    ("each level 1/4 as common", 0.25, False),
+    ("equally common, independent", 1.0, True),
+    ("each level 3/4, independent", 0.75, True),
+    ("each level 1/2, independent", 0.5, True),
+)
+
+
+def counts(seed: int, requirements: tuple[Requirement, ...] = PAPER) -> Floats:
+    """The cube of the invented survey of 182 quotes."""
+    found = occupations(PAPER_ROWS, seed, requirements=requirements)
+    return found.table([one.name for one in requirements], np.ones(len(found))).reshape(-1)
+
+
+def requirements_like(factor: float, independent: bool) -> tuple[Requirement, ...]:
+    """The ten requirements, each level this much as common as the one before."""
+    spread = [replace(one, shares=tuple(factor**level for level in range(one.levels))) for one in PAPER]
+    return tuple(replace(one, skill=0.0, strain=0.0) if independent else one for one in spread)
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """A set of cases, and its raking."""
+
+    label: str
+    seed: int
+    smallest: int  # cases in the smallest cell of the margins
+    raked: Raked
+
+
+def others(seed: int) -> list[tuple[str, int, tuple[Requirement, ...]]]:
+    """Other sets: the same law again, flatter and steeper ones, and variables that know nothing of each other."""
+    more = [(label, seed, requirements_like(factor, independent)) for label, factor, independent in SPREADS]
+    return [(MAIN, seed + 1, PAPER), *more]
+
+
+def raked_cases(label: str, seed: int, requirements: tuple[Requirement, ...], runs: int, noise: int) -> Cases:
+    """The same seed of noise for every set."""
+    cube = counts(seed, requirements)
+    smallest = int(min(margin.add_up(cube).min() for margin in MARGINS))
+    return Cases(label, seed, smallest, rake_only(cube, min(runs, MOST_RUNS), noise))

@@ -1,0 +1,75 @@
+"""Which tolerance explains 224 converged runs and their variances: 002 does not say when raking has converged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from discreet.post.cubes.margins import Floats
+from discreet_studies.hypercube.printed import CONVERGED, WITH, WITHOUT
+from discreet_studies.hypercube.simulation import TOLERANCES, Estimated, Raked
+
+FEWEST = 5  # converged runs, for averages that mean something
+BEFORE, AFTER = slice(0, 5), slice(1, 5)  # dimensions that are printed with three digits or more
+PAPER_BEFORE, PAPER_AFTER = (np.array(column, np.float64) for column in (WITHOUT, WITH))
+
+
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """One tolerance: how many runs converge, and their mean variances without and with raking."""
+
+    tolerance: float
+    converged: int
+    runs: int
+    before: Estimated
+    after: Estimated
+
+    @property
+    def share(self) -> float:
+        return self.converged / self.runs
+
+    @property
+    def distance(self) -> float | None:
+        """From the published variances: root mean square of ln(ours/theirs), dimensions 1 to 5, without and with."""
+        if self.converged < FEWEST:
+            return None
+        ours = np.concatenate([self.before.mean[BEFORE], self.after.mean[AFTER]])
+        theirs = np.concatenate([PAPER_BEFORE[BEFORE], PAPER_AFTER[AFTER]])
+        return sqrt(float(np.mean(np.log(ours / theirs) ** 2)))
+
+    @property
+    def left(self) -> float:
+        """Of the variance in two-way tables."""
+        return float(self.after.mean[1] / self.before.mean[1])
+
+
+def at(raked: Raked, tolerance: float) -> Explained:
+    """The runs that meet a tolerance."""
+    kept = raked.converged(tolerance)
+    before, after = (Estimated.of(values, kept) for values in (raked.before, raked.after))
+    return Explained(tolerance, int(kept.sum()), raked.runs, before, after)
+
+
+def explained(raked: Raked) -> tuple[Explained, ...]:
+    """At every tolerance."""
+    return tuple(at(raked, tolerance) for tolerance in TOLERANCES)
+
+
+def nearest(raked: Raked) -> Explained | None:
+    """The tolerance whose variances are nearest to the published ones."""
+    rows = [(row.distance, row) for row in explained(raked)]
+    known = [(distance, row) for distance, row in rows if distance is not None]
+    return min(known, key=lambda pair: pair[0])[1] if known else None
+
+
+def as_in_the_paper(raked: Raked) -> Explained:
+    """As large a share of runs as in the paper: those that come nearest to the margins."""
+    return at(raked, raked.reading)
+
+
+def gap_of_selection(raked: Raked, expected: Floats) -> Floats:
+    """The published variances without calibration against the mean of all runs, in standard errors of 224 runs."""
+    error: Floats = raked.before.std(axis=0, ddof=1) / sqrt(CONVERGED)
+    return (PAPER_BEFORE - expected) / error

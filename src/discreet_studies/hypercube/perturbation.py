@@ -1,0 +1,143 @@
+"""Table 2 of 002 and its δ: exact probabilities, and every output of the mechanism compared one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import product
+
+from flint import arb, ctx
+
+from discreet.noise.interval_arithmetic import ball
+from discreet.noise.samplers.discrete import BITS, DiscreteLaplace
+from discreet_studies.hypercube import printed
+
+TABLE_2 = DiscreteLaplace(Fraction(2), cap=7)
+EVALUATED = DiscreteLaplace(Fraction(7), cap=1)  # §4
+SHIFTS = (1, 2, 3)
+DIGITS = 40  # of a ball, before it is rounded: the printed digits are far from a tie
+
+
+def probability(law: DiscreteLaplace, k: int) -> arb:
+    """P(K = k), one sign alone."""
+    with ctx.workprec(BITS):
+        beyond = law.tail(abs(k) + 1) if law.cap is None or abs(k) < law.cap else arb(0)
+        return 1 - law.tail(1) if k == 0 else (law.tail(abs(k)) - beyond) / 2
+
+
+def rounded(value: arb, like: str) -> str:
+    """With as many decimals as a printed number."""
+    exact = Decimal(value.mid().str(DIGITS, radius=False))
+    return f"{exact.quantize(Decimal(like)):f}"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A row of Table 2."""
+
+    k: int
+    printed: str
+    exact: arb
+
+    @property
+    def ours(self) -> str:
+        """To the printed digits."""
+        return rounded(self.exact, self.printed)
+
+    @property
+    def right(self) -> bool:
+        return Decimal(self.ours) == Decimal(self.printed)
+
+
+def table2() -> tuple[Entry, ...]:
+    """From 0 to the cap."""
+    return tuple(Entry(k, said, probability(TABLE_2, k)) for k, said in enumerate(printed.TABLE_2))
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A change of records: the loss ε that is allowed, the least δ by going over all outputs, and a formula's δ."""
+
+    change: str
+    epsilon: Fraction
+    found: arb
+    formula: str
+    stated: arb
+
+    @property
+    def equal(self) -> bool:
+        """Whether the balls meet, each narrower than 10⁻⁵⁰."""
+        return bool(self.found.overlaps(self.stated)) and max(self.found.rad(), self.stated.rad()) < arb("1e-50")
+
+
+def losses(law: DiscreteLaplace = TABLE_2) -> tuple[Loss, ...]:
+    """A count that changes by 1, 2, 3 at ε, 2ε, 3ε; and a record that changes its cell, at 2ε."""
+    rows = [
+        Loss(
+            f"one count changes by {shift}",
+            shift * law.rate,
+            hockey_stick(law, (shift,), shift),
+            "P(K > cap − shift)",
+            law.delta(shift),
+        )
+        for shift in SHIFTS
+    ]
+    end = law.delta()
+    with ctx.workprec(BITS):
+        moved = Loss(
+            "a record moves to another cell", 2 * law.rate, hockey_stick(law, (1, -1), 2), "2p − p²", 2 * end - end**2
+        )
+    return (*rows, moved)
+
+
+def hockey_stick(law: DiscreteLaplace, shifts: tuple[int, ...], times: int) -> arb:
+    """Σ (P(o) − e^(times·rate)·Q(o))⁺ over all outputs o of cells whose counts Q has moved by these shifts.
+
+    P(o) = a^p/Z with a whole p, so signs are decided in whole numbers, and no rounding comes near them.
+    """
+    with ctx.workprec(BITS):
+        a = (-ball(law.rate)).exp()
+        norm = sum((a ** abs(k) for k in range(-_cap(law), _cap(law) + 1)), arb(0)) ** len(shifts)
+        return sum((a**p - (0 if q is None else a**q) for p, q in _pairs(law, shifts, times)), arb(0)) / norm
+
+
+def _pairs(law: DiscreteLaplace, shifts: tuple[int, ...], times: int) -> Iterator[tuple[int, int | None]]:
+    """Exponents of P and of e^(times·rate)·Q, None if it is 0, where P is the larger: a is below 1."""
+    cap = _cap(law)
+    for output in product(range(-cap, cap + 1), repeat=len(shifts)):
+        p = sum(map(abs, output))
+        others = [abs(k - shift) for k, shift in zip(output, shifts, strict=True)]
+        q = sum(others) - times if max(others) <= cap else None
+        if q is None or q > p:
+            yield p, q
+
+
+def _cap(law: DiscreteLaplace) -> int:
+    return law.cap or 0
+
+
+@dataclass(frozen=True)
+class Chance:
+    """§4 at ε = 7 and cap 1: how often a cell changes, and the variance; they are one number."""
+
+    change: arb
+    variance: float
+    delta: arb
+    cells: int
+
+    @property
+    def changed(self) -> float:
+        """Cells of the cube that change, in expectation."""
+        return self.cells * float(self.change)
+
+    @property
+    def margins_unchanged(self) -> float:
+        """That all cells of all one-way tables would stay as they are under the same noise."""
+        return float(1 - self.change) ** sum(printed.SHAPE)
+
+
+def chance(cells: int) -> Chance:
+    """E K² = P(K = ±1), since |K| ≤ 1."""
+    return Chance(EVALUATED.tail(1), EVALUATED.variance(), EVALUATED.delta(), cells)

@@ -1,0 +1,222 @@
+"""Table 4 of 002: a cube of 182 cases perturbed and calibrated again and again (002, §4).
+
+Without calibration the noise is that of the drawn cube. With it, it is the calibrated cube less the true one. Each run
+gives one sample variance a dimension; the paper averages them over the runs that converged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.methods.hypercube.calibration import Controlled, Raking, calibrate
+from discreet.methods.hypercube.raking.rake import rake
+from discreet.methods.hypercube.regression import fit
+from discreet.noise.key import ReleaseKey
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.noise.stream import Stream
+from discreet.post.cubes.margins import Floats, Margin
+from discreet.post.cubes.variance import Known, Reduction, reduction
+from discreet_studies import Observer
+from discreet_studies.hypercube.perturbation import EVALUATED
+from discreet_studies.hypercube.pooled import Pooled
+from discreet_studies.hypercube.printed import CONVERGED, CYCLES, RUNS, SHAPE
+
+Flags = NDArray[np.bool_]
+
+TOLERANCES = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 0.5)
+SHARE = CONVERGED / RUNS  # 22.4%
+CONTROL = DiscreteLaplace(Fraction(1))  # noise of each control, where controls are perturbed
+RAKING = Raking(tolerance=1e-3, cycles=CYCLES)  # to controls that were perturbed and reconciled
+PATIENCE, PATIENT_RUNS = (CYCLES, 30, 100, 300), 100  # cycles, and runs that are given so many
+POOLED = Pooled(SHAPE)
+MARGINS = tuple(Margin.over(SHAPE, [place]) for place in range(len(SHAPE)))
+CELLS = int(np.prod(SHAPE))
+
+
+def stream(purpose: str) -> Stream:
+    """Noise of the study, always the same: a simulation key."""
+    return ReleaseKey.simulation("reproduce hypercube").stream("reproduce", "hypercube", b"", purpose)
+
+
+def noises(runs: int, seed: int) -> Iterator[Floats]:
+    """The noise of all cells, run after run."""
+    source = stream(f"cube, seed {seed}")
+    for run in range(runs):
+        yield EVALUATED.draw(source, run * CELLS, CELLS).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Raked:
+    """A way of raking, run by run: variances by dimension without and with it, and how far it came in ten cycles."""
+
+    before: Floats  # run × dimension
+    after: Floats
+    gap: Floats  # largest |sum − target|/max(1, target) over the cells of all margins
+    least: Floats  # the smallest cell of the perturbed margins, where the true one is not 0
+
+    @property
+    def runs(self) -> int:
+        return len(self.gap)
+
+    def converged(self, tolerance: float) -> Flags:
+        """Which runs meet every margin to the tolerance."""
+        return np.asarray(self.gap <= tolerance)
+
+    def share(self, tolerance: float) -> float:
+        return float(np.mean(self.converged(tolerance)))
+
+    @property
+    def reading(self) -> float:
+        """The tolerance at which the share of the paper converges: the gap of the last of 224 in 1,000 runs."""
+        return float(np.sort(self.gap)[max(round(SHARE * self.runs), 1) - 1])
+
+    @property
+    def blocked(self) -> Flags:
+        """Runs with a perturbed margin of zero or less that ought to be positive."""
+        return np.asarray(self.least <= 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Estimated:
+    """Means over runs by dimension, and their standard errors."""
+
+    mean: Floats
+    error: Floats
+
+    @classmethod
+    def of(cls, values: Floats, chosen: Flags | None = None) -> Estimated:
+        """Not numbers where fewer than two runs are left."""
+        kept = values if chosen is None else values[chosen]
+        if len(kept) < 2:
+            nothing = np.full(values.shape[1], np.nan)
+            return cls(nothing, nothing)
+        return cls(kept.mean(axis=0), kept.std(axis=0, ddof=1) / np.sqrt(len(kept)))
+
+    def z(self, expected: Floats) -> Floats:
+        """Standard errors away from what was expected; 0 where neither has any noise."""
+        apart = self.mean - expected
+        return np.divide(apart, self.error, out=np.zeros_like(apart), where=self.error > 1e-12)
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """All runs on one set of cases."""
+
+    cube: Floats
+    raked: Raked  # to exact margins, negative cells kept: the paper's
+    clipped: Raked  # the same, negative cells set to 0 first
+    least_squares: Floats  # to exact margins; run × dimension
+    noisy: Floats  # least squares to margins with noise of their own
+    noisy_raked: Floats  # raked to those reconciled; least squares where that fails
+    noisy_met: Flags  # where it does not fail
+
+    @property
+    def smallest(self) -> int:
+        """Cases in the smallest cell of the true margins."""
+        return int(min(margin.add_up(self.cube).min() for margin in MARGINS))
+
+    def least_squares_where(self, tolerance: float) -> Estimated:
+        """Least squares over the runs whose raking meets a tolerance: they have less noise than others."""
+        return Estimated.of(self.least_squares, self.raked.converged(tolerance))
+
+
+def simulate(cube: Floats, runs: int, seed: int, observe: Observer) -> Simulated:
+    """All calibrations of the same noise."""
+    targets = [margin.add_up(cube) for margin in MARGINS]
+    variance = EVALUATED.variance()
+    plain, clipped = _Raker(cube, targets), _Raker(cube, targets)
+    fitted, noisy, reconciled, met = [], [], [], []
+    for run, noise in enumerate(noises(runs, seed)):
+        seen = cube + noise
+        plain.add(seen)
+        clipped.add(np.maximum(seen, 0))
+        best = fit(seen, MARGINS, targets, [0.0] * len(MARGINS), variance=variance)
+        fitted.append(POOLED.variances(best.values - cube))
+        controls = _perturbed(targets, run, seed)
+        noisy.append(POOLED.variances(calibrate(seen, controls, variance).values - cube))
+        made = calibrate(seen, controls, variance, RAKING)
+        reconciled.append(POOLED.variances(made.values - cube))
+        met.append(made.raked)
+        observe("runs", run + 1, runs)
+    return Simulated(
+        cube=cube,
+        raked=plain.done(),
+        clipped=clipped.done(),
+        least_squares=np.array(fitted),
+        noisy=np.array(noisy),
+        noisy_raked=np.array(reconciled),
+        noisy_met=np.array(met),
+    )
+
+
+def rake_only(cube: Floats, runs: int, seed: int) -> Raked:
+    """The paper's raking alone."""
+    raker = _Raker(cube, [margin.add_up(cube) for margin in MARGINS])
+    for noise in noises(runs, seed):
+        raker.add(cube + noise)
+    return raker.done()
+
+
+@dataclass(frozen=True, eq=False)
+class Longer:
+    """Raking with patience: the cycles that each run needs, 0 where the limit is not enough."""
+
+    cycles: NDArray[np.int64]
+
+    def share(self, within: int) -> float:
+        """Of the runs that converge within so many cycles."""
+        return float(np.mean((self.cycles > 0) & (self.cycles <= within)))
+
+
+def longer(cube: Floats, runs: int, seed: int) -> Longer:
+    """The first runs again, until they meet the tightest tolerance."""
+    targets = [margin.add_up(cube) for margin in MARGINS]
+    found = []
+    for noise in noises(min(runs, PATIENT_RUNS), seed):
+        done = rake(cube + noise, MARGINS, targets, tolerance=TOLERANCES[0], cycles=PATIENCE[-1])
+        found.append(done.cycles if done.converged else 0)
+    return Longer(np.array(found))
+
+
+class _Raker:
+    """Rakes cube after cube, always ten cycles: a tolerance is asked for afterwards."""
+
+    def __init__(self, cube: Floats, targets: list[Floats]) -> None:
+        self._cube, self._targets = cube, targets
+        self._before: list[Floats] = []
+        self._after: list[Floats] = []
+        self._gap: list[float] = []
+        self._least: list[float] = []
+
+    def add(self, seen: Floats) -> None:
+        done = rake(seen, MARGINS, self._targets, tolerance=0.0, cycles=CYCLES)
+        self._before.append(POOLED.variances(seen - self._cube))
+        self._after.append(POOLED.variances(done.values - self._cube))
+        self._gap.append(done.scaled_gap)
+        sums = [margin.add_up(seen)[goal > 0] for margin, goal in zip(MARGINS, self._targets, strict=True)]
+        self._least.append(float(np.concatenate(sums).min()))
+
+    def done(self) -> Raked:
+        return Raked(*map(np.array, (self._before, self._after, self._gap, self._least)))
+
+
+def _perturbed(targets: list[Floats], run: int, seed: int) -> list[Controlled]:
+    """Each margin with noise of its own."""
+    source, first = stream(f"controls, seed {seed}"), run * sum(SHAPE)
+    controls = []
+    for margin, target in zip(MARGINS, targets, strict=True):
+        noise = CONTROL.draw(source, first, margin.cells)
+        controls.append(Controlled(margin, target + noise, CONTROL.variance()))
+        first += margin.cells
+    return controls
+
+
+def expected(control: float) -> tuple[Reduction, ...]:
+    """In closed form, by dimension: one-way controls with this noise variance, 0 if exact."""
+    known = [Known((place,), control) for place in range(len(SHAPE))]
+    return tuple(reduction(SHAPE, EVALUATED.variance(), known, d) for d in range(1, len(SHAPE) + 1))

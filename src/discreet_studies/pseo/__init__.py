@@ -1,0 +1,1 @@
+"""Accuracy of percentiles and flows of PSEO on invented graduates (000, 001)."""

@@ -1,0 +1,147 @@
+"""The comparison of rules for flows as a table for programs, tables for readers, and a picture."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import astuple, fields, replace
+from fractions import Fraction
+from typing import Any
+
+import altair as alt
+
+from discreet.privacy.exact import written
+from discreet_studies.pseo.flows import CONTROLS, KINDS, RAW, SIZES, Score, Study
+
+COLOURS = {RAW: "#000000", "published": "#0072B2", "projection": "#D55E00", "quantiles": "#009E73"}
+OTHERS = ("#CC79A7", "#56B4E9", "#E69F00")
+DASHES = {RAW: [2, 2], "projection": [7, 3]}
+PANELS = ("bias", "rmse", "ratio")
+CONTROL_NAMES = {
+    "public": "as published",
+    "blurred": "jobs and employment wrong by a lognormal factor of σ = 1",
+    "none": "all 1: they say nothing",
+}
+
+
+def as_csv(study: Study) -> str:
+    """Every score, one a row."""
+    out = io.StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    rows.writerow([field.name for field in fields(Score)])
+    for score in study.scores:
+        values = astuple(replace(score, epsilon=Fraction(0)))[1:]
+        rows.writerow([written(score.epsilon), *(f"{v:.6f}" if isinstance(v, float) else v for v in values)])
+    return out.getvalue()
+
+
+def as_markdown(study: Study) -> str:
+    """For each ε and kind of controls: cells by size, then every kind of number."""
+    lines = [
+        f"Simulation: {len(study.sums)} institutions of {study.groups:,} groups. Bias · mean |error| · RMSE;",
+        "bold: the least of the corrected.",
+    ]
+    for e, epsilon in enumerate(study.epsilons):
+        lines += ["", f"## ε = {written(epsilon)}", "", _zeroed(study, e)]
+        for controls in CONTROLS:
+            mine = [s for s in study.scores if s.epsilon == epsilon and s.controls == controls]
+            cells = {size: [s for s in mine if s.kind == "cell" and s.size == size] for size in (*SIZES, "all")}
+            kinds = {kind: [s for s in mine if s.kind == kind and s.size == "all"] for kind in KINDS}
+            lines += ["", f"Controls {CONTROL_NAMES[controls]}:"]
+            lines += ["", *_table("true flow", study.rules, cells), "", *_table("number", study.rules, kinds)]
+    return "\n".join(lines) + "\n"
+
+
+def _zeroed(study: Study, e: int) -> str:
+    everyone = len(study.sums) * study.groups
+    gone, some, graduates = (int(n) for n in study.zeroed[:, e].sum(axis=0))
+    return (
+        f"{gone / everyone:.1%} of the groups have no positive total and become zero; {some / everyone:.1%} of the "
+        f"groups become zero and have graduates, {graduates / max(some, 1):.1f} on average."
+    )
+
+
+def _table(first: str, rules: tuple[str, ...], scores: dict[str, list[Score]]) -> list[str]:
+    """The rules side by side; no row where no such number occurs."""
+    head = [f"| {first} | how many | {' | '.join(rules)} |", "|---|---" + "|---" * len(rules) + "|"]
+    return head + [f"| {name} | {row[0].number:,} | {' | '.join(_row(row))} |" for name, row in scores.items() if row]
+
+
+def _row(scores: list[Score]) -> list[str]:
+    """Each rule's measures, the least of the corrected bold."""
+    shown = [[_short(score.bias, signed=True)] for score in scores]
+    for measure in ("mean_abs", "rmse"):
+        texts = [_short(getattr(score, measure)) for score in scores]
+        least = min(getattr(score, measure) for score in scores if score.rule != RAW)
+        for place, score in enumerate(scores):
+            best = score.rule != RAW and getattr(score, measure) == least
+            shown[place].append(f"**{texts[place]}**" if best else texts[place])
+    return [" · ".join(texts) for texts in shown]
+
+
+def _short(value: float, *, signed: bool = False) -> str:
+    """Three digits or so, with a proper minus."""
+    digits = 3 if abs(value) < 0.0995 else 2 if abs(value) < 9.95 else 1
+    text = f"{value:+.{digits}f}" if signed else f"{value:.{digits}f}"
+    return text.replace("-", "−")
+
+
+def flow_plot(study: Study, title: str) -> Any:
+    """Cells by the size of the true flow, a column for each ε, controls as published: bias, RMSE, and mean |error| as
+    a multiple of what `published` has."""
+    shown = [s for s in study.scores if s.kind == "cell" and s.controls == "public" and s.size in SIZES]
+    base = alt.Chart(alt.InlineData(values=[_point(score) for score in shown]))
+    spare = iter(OTHERS * len(study.rules))
+    names = list(study.rules)
+    colours = alt.Scale(domain=names, range=[COLOURS[rule] if rule in COLOURS else next(spare) for rule in names])
+    dashes = alt.Scale(domain=names, range=[DASHES.get(rule, [1, 0]) for rule in names])
+
+    def panel(epsilon: Fraction, measure: str) -> Any:
+        mine = base.transform_filter(alt.datum.epsilon == written(epsilon))
+        if measure == "ratio":
+            mine = mine.transform_filter(alt.datum.rule != RAW)
+        last = measure == PANELS[-1]
+        below = alt.Axis(labels=last, ticks=last, labelAngle=0)
+        lines = mine.mark_line(point=alt.OverlayMarkDef(size=30), strokeWidth=2).encode(
+            x=alt.X("size:O", sort=list(SIZES), axis=below, title="true flow" if last else None),
+            y=_axis(measure, labelled=epsilon == study.epsilons[0]),
+            color=alt.Color("rule:N", scale=colours, sort=None, title=None),
+            strokeDash=alt.StrokeDash("rule:N", scale=dashes, sort=None, title=None),
+        )
+        heading = f"ε = {written(epsilon)}" if measure == PANELS[0] else ""
+        return lines.properties(width=240, height=150, title=heading)
+
+    rows = [alt.hconcat(*(panel(epsilon, measure) for epsilon in study.epsilons), spacing=6) for measure in PANELS]
+    zeros = sum(s.number for s in shown if s.size == "0") / sum(s.number for s in shown)
+    subtitle = [
+        "Cells (sector × state) of a group. Raw: the protected measurements, unbiased, with negative cells.",
+        f"{zeros:.0%} of the cells are true zeros. What they gain, too little to see, is mostly what the others lose.",
+    ]
+    return (
+        alt.vconcat(*rows, spacing=4)
+        .properties(title=alt.TitleParams(title, subtitle=subtitle, anchor="start"))
+        .configure_view(stroke="#cccccc")
+        .configure_legend(orient="top", labelFontSize=12, symbolType="stroke", symbolSize=500, symbolStrokeWidth=2)
+    )
+
+
+def _point(score: Score) -> dict[str, Any]:
+    base = score.mean_abs + score.mean_abs_gain  # that of published
+    ratio = score.mean_abs / base if base > 0 else None
+    return {
+        "epsilon": written(score.epsilon),
+        "rule": score.rule,
+        "size": score.size,
+        "bias": score.bias,
+        "rmse": score.rmse,
+        "ratio": ratio,
+    }
+
+
+def _axis(measure: str, *, labelled: bool) -> alt.Y:
+    """RMSE on one logarithmic axis for every ε; the others as each needs."""
+    titles = {"bias": "bias", "rmse": "RMSE", "ratio": "mean |error|, published = 1"}
+    scale = alt.Scale(type="log", domain=[0.05, 15], clamp=True) if measure == "rmse" else alt.Scale(zero=False)
+    ticks = {"values": [0.1, 0.3, 1, 3, 10]} if measure == "rmse" else {"tickCount": 5}
+    axis = alt.Axis(minExtent=28, **ticks)
+    return alt.Y(f"{measure}:Q", scale=scale, axis=axis, title=titles[measure] if labelled else None)

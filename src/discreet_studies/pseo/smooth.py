@@ -1,0 +1,156 @@
+"""Percentiles with smooth sensitivity (Nissim, Raskhodnikova & Smith 2007): a comparator. Proof: smooth.md.
+
+Foote, Machanavajjhala & McKinney (2019) compared it with the histogram. Records may be added and removed, so that a
+cell's size, and with it the rank of a percentile, is confidential too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.errors import KeyRefused, ParameterError
+from discreet.noise.interval_arithmetic import positive_fraction
+from discreet.noise.jit import compiled
+from discreet.noise.key import ReleaseKey
+from discreet.noise.samplers.grid_noise import GridNoise
+from discreet.noise.samplers.laplace import Laplace
+from discreet.noise.samplers.power import Power
+
+Int64s = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+SLIDE = Fraction("2.279507056954778")  # just above 3^(3/4): loss of 1/(1 + z⁴) per unit of shift
+DILATION = 3  # and per unit of the logarithm of the scale
+UNIT = Fraction(1, 2**20)  # dollars in which sensitivities are rounded up
+SLACK = Fraction(1, 2**19)  # what rounding up may add to the logarithm of a ratio of two sensitivities of 1 or more
+BOUND = Fraction(2**50)  # dollars at which noise is cut, long after the result has been
+LARGEST = 2**40
+
+
+@dataclass(frozen=True)
+class SmoothPercentiles:
+    """Percentiles of one cell for ε (and δ) in all, in equal parts; cells are disjoint. Values are clamped to bounds.
+
+    `share` of a percentile's ε pays for sensitivities that differ between neighbours, the rest for the shift.
+    """
+
+    points: tuple[Fraction, ...]
+    lower: int
+    upper: int
+    epsilon: Fraction
+    share: Fraction
+    delta: Fraction | None = None
+
+    def __post_init__(self) -> None:
+        positive_fraction("epsilon", self.epsilon)
+        if not self.points or any(not 0 < point < 1 or point.denominator > 1000 for point in self.points):
+            raise ParameterError("a percentile outside 0 … 1", where="points", do="give shares such as 1/4")
+        if not -LARGEST < self.lower < self.upper < LARGEST:
+            raise ParameterError("bounds out of order, or beyond 2^40", where="bounds", do="give the lower one first")
+        if not 0 < self.share < 1 or (self.delta is not None and not 0 < self.delta < 1):
+            raise ParameterError("a share or delta outside 0 … 1", where="share", do="give a half")
+        if self.beta <= 0:
+            raise ParameterError("no epsilon left for beta", where="share", do="give a larger share or epsilon")
+
+    @property
+    def each(self) -> Fraction:
+        """ε of one percentile."""
+        return self.epsilon / len(self.points)
+
+    @property
+    def beta(self) -> Fraction:
+        """β: sensitivities of neighbours differ by at most e^β, before they are rounded up."""
+        paid = self.share * self.each
+        most = paid / DILATION if self.delta is None else _laplace_beta(paid, self.delta / len(self.points))
+        return most - SLACK
+
+    @property
+    def noise(self) -> GridNoise:
+        """The noise of a percentile of sensitivity UNIT, in whole dollars."""
+        shift = (1 - self.share) * self.each
+        if self.delta is None:
+            return Power(UNIT * SLIDE / shift, Fraction(1), BOUND, Fraction(4))
+        return Laplace(UNIT / shift, Fraction(1), BOUND)
+
+    def truth(self, values: Int64s, start: Int64s) -> Int64s:
+        """The percentiles (cells, P), x_(r) with r = ⌈y·n⌉, of ascending values start[i] … start[i+1] − 1 of each cell;
+        the lower bound in an empty cell."""
+        clamped = self._checked(values, start)
+        size, found = np.diff(start), np.full((len(start) - 1, len(self.points)), self.lower, np.int64)
+        some = size > 0
+        for p, point in enumerate(self.points):
+            rank = -(-point.numerator * size // point.denominator)
+            found[some, p] = clamped[start[:-1][some] + rank[some] - 1]
+        return found
+
+    def sensitivity(self, values: Int64s, start: Int64s) -> Floats:
+        """max(S, 1) for each cell and percentile, S the smooth bound of smooth.md. Confidential."""
+        numerators, denominators = (
+            np.array([getattr(point, part) for point in self.points], np.int64) for part in ("numerator", "denominator")
+        )
+        clamped = self._checked(values, start)
+        return _bounds(clamped, start, numerators, denominators, float(self.beta), self.lower, self.upper)
+
+    def protect(self, values: Int64s, start: Int64s, key: ReleaseKey) -> Int64s:
+        """Protected percentiles (cells, P), within the bounds and in order. For simulations: nothing is charged."""
+        if not key.simulated:
+            raise KeyRefused("a comparison has no ledger", where="key", do="use ReleaseKey.simulation")
+        scales = self.sensitivity(values, start)
+        multiples = np.ceil(scales * (1 / float(UNIT)) * (1 + 2.0**-40)).astype(np.int64)
+        stream = key.stream("evaluate", "smooth", b"", "percentiles")
+        drawn = self.noise.draw(stream, 0, multiples.size, multiples.reshape(-1)).reshape(multiples.shape)
+        noisy: Int64s = np.clip(self.truth(values, start) + drawn, self.lower, self.upper)
+        return np.sort(noisy, axis=1)  # of ascending points: the order is known, so restoring it costs nothing
+
+    def _checked(self, values: Int64s, start: Int64s) -> Int64s:
+        if values.dtype != np.int64 or start.dtype != np.int64 or not len(start) or int(start[-1]) != len(values):
+            raise ParameterError("no int64 values with their cells", where="values", do="give where each cell starts")
+        return np.clip(values, self.lower, self.upper)
+
+
+def _laplace_beta(paid: Fraction, delta: Fraction) -> Fraction:
+    """The largest β ≤ ε₂ with e^(−(ε₂ + β)/(e^β − 1)) ≤ δ, from below and less a part in 2²⁰ for float arithmetic."""
+    low, high = 0.0, float(paid)
+    for _ in range(100):
+        middle = (low + high) / 2
+        inside = middle > 0 and (float(paid) + middle) / (exp(middle) - 1) >= -log(float(delta))
+        low, high = (middle, high) if inside else (low, middle)
+    return min(Fraction(low), paid) * (1 - UNIT)
+
+
+@compiled
+def _bounds(
+    values: Int64s, start: Int64s, numerators: Int64s, denominators: Int64s, beta: float, lower: int, upper: int
+) -> Floats:
+    """max over k of e^(−βk)·G_k, ended when even the whole range would not add to it."""
+    out = np.ones((len(start) - 1, len(numerators)))
+    for cell in range(len(start) - 1):
+        x = values[start[cell] : start[cell + 1]]
+        for p in range(len(numerators)):
+            k, decay = 0, 1.0
+            while decay * (upper - lower) > out[cell, p]:
+                gap = _gap(x, numerators[p], denominators[p], k, lower, upper)
+                out[cell, p] = max(out[cell, p], decay * gap)
+                k += 1
+                decay = np.exp(-beta * k)
+    return out
+
+
+@compiled
+def _gap(x: Int64s, numerator: int, denominator: int, k: int, lower: int, upper: int) -> int:
+    """G_k: the widest x_(t+1+b) − x_(t−a), a + b = k, t one of ⌈y(N+1)⌉ − 1 and ⌈y(N−1)⌉, N = n + a − b."""
+    n, widest = len(x), 0
+    for b in range(k + 1):
+        a = k - b
+        for side in (-1, 1):
+            t = -((-numerator * (n + a - b + side)) // denominator) - (1 if side > 0 else 0)
+            top, bottom = t + 1 + b, t - a
+            high = upper if top > n else (lower if top < 1 else x[top - 1])
+            low = lower if bottom < 1 else (upper if bottom > n else x[bottom - 1])
+            widest = max(widest, high - low)
+    return widest

@@ -1,0 +1,166 @@
+"""Cells of the invented atlas: observations in order, statistics with their sensitivities, noise as 004 adds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discreet.methods.sensitivity.statistics import EXACT, Floats, Int64s, Search, Statistic, Variable
+from discreet.methods.sensitivity.statistics.line import Line
+from discreet.methods.sensitivity.statistics.winsorised import WinsorisedLine
+from discreet.methods.sensitivity.utility.tradeoff import GRID, LAWS, TO_UNIT, Law
+from discreet.noise.key import ReleaseKey
+from discreet.noise.stream import Stream
+from discreet.synth.atlas import BLOCK, GENDERS, GROUPS, Atlas, block, invented_tracts
+
+CHILDREN_A_TRACT = Fraction(20_000_000, 70_000)  # as in the paper
+LEAST = 20  # children of a cell: smaller ones are left out (004, §III)
+MANY = 50  # Table 1 takes cells with more
+AT = 0.25  # the 25th percentile of parents
+MEDIAN = 0.5
+EPSILON = Fraction(8)
+
+PARENT, CHILD = Variable("parent_rank", 0, 1), Variable("child", 0, 1)
+PLAIN = Line(PARENT, CHILD, "prediction", AT)
+WINSORISED = WinsorisedLine(PARENT, CHILD, "prediction", AT, points=2)  # its error's sensitivity is not asked for
+
+Bools = NDArray[np.bool_]
+
+
+def tracts_for(children: int) -> int:
+    """As many tracts as the paper has for so many children."""
+    return max(1, round(children / CHILDREN_A_TRACT))
+
+
+def stream(purpose: str) -> Stream:
+    """Noise of the study, always the same: a simulation key."""
+    return ReleaseKey.simulation("reproduce sensitivity").stream("reproduce", "sensitivity", b"", purpose)
+
+
+def omega(cells: int, purpose: str, law: Law = "normal") -> Floats:
+    """ω of mean 0 and variance 1 (004, Step 4)."""
+    return LAWS[law].draw(stream(purpose), 0, cells).astype(np.float64) * (float(GRID) * TO_UNIT[law])
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Children of many cells: x and y, cell by cell, in the order of x; and the tract and group of each cell."""
+
+    x: Floats
+    y: Floats
+    starts: Int64s
+    tract: Int64s
+    group: Int64s  # race · 2 + gender; 0 where groups are together
+
+    @property
+    def n(self) -> Int64s:
+        return np.diff(self.starts)
+
+    @property
+    def low(self) -> Int64s:
+        """Children of parents below the median: the weights of Table 1 and Figure 3."""
+        return np.add.reduceat((self.x < MEDIAN).astype(np.int64), self.starts[:-1])
+
+    def cell(self, number: int) -> tuple[Floats, Floats]:
+        """One cell's x and y."""
+        rows = slice(self.starts[number], self.starts[number + 1])
+        return self.x[rows], self.y[rows]
+
+    def only(self, cells: Int64s) -> Observations:
+        """These cells, in this order."""
+        sizes = self.n[cells]
+        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        rows = np.repeat(self.starts[cells] - starts[:-1], sizes) + np.arange(starts[-1])
+        return Observations(self.x[rows], self.y[rows], starts, self.tract[cells], self.group[cells])
+
+
+def observations(
+    made: Atlas, outcome: str, race: int | None = None, gender: int | None = None, *, by_group: bool, least: int = LEAST
+) -> Observations:
+    """Children of one race or gender, or all; a cell is a tract, or a group of a tract. Small cells are left out."""
+    rows = np.ones(len(made), np.bool_)
+    if race is not None:
+        rows &= made.race == race
+    if gender is not None:
+        rows &= made.gender == gender
+    label = made.tract.astype(np.int64)
+    if by_group:
+        label = label * GROUPS + made.race * len(GENDERS) + made.gender
+    counts = np.bincount(label[rows], minlength=len(made.tracts) * (GROUPS if by_group else 1))
+    rows &= (counts >= least)[label]
+    kept = np.flatnonzero(counts >= least)
+    starts = np.concatenate([[0], np.cumsum(counts[kept])]).astype(np.int64)
+    x, y = made.parent_rank[rows], getattr(made, outcome)[rows].astype(np.float64)
+    order = np.lexsort((x, np.repeat(np.arange(kept.size), counts[kept])))
+    tract, group = np.divmod(kept, GROUPS if by_group else 1)
+    return Observations(x[order], y[order], starts, tract, group)
+
+
+def one_group(children: int, seed: int, race: int, gender: int) -> Atlas:
+    """The atlas with the children of one group only; a block of tracts at a time, so that little memory is needed."""
+    tracts = tracts_for(children)
+    frame = invented_tracts(children, tracts, seed)
+    parts, places = [], []
+    for number in range(-(-tracts // BLOCK)):
+        rows = block(frame, number, seed)
+        mine = (rows["race"] == race) & (rows["gender"] == gender)
+        part = slice(number * BLOCK, (number + 1) * BLOCK)
+        sizes = frame.size[part]
+        places.append(np.repeat(np.arange(part.start, part.start + len(sizes), dtype=np.int32), sizes)[mine])
+        parts.append({name: column[mine] for name, column in rows.items()})
+    return Atlas(
+        frame, np.concatenate(places), **{name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    )
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A statistic of every cell, and what 004 needs to release it."""
+
+    tract: Int64s
+    n: Int64s
+    low: Int64s
+    theta: Floats
+    error: Floats
+    sensitivity: Floats
+    pool: Int64s  # the state, and the group where cells are of one: χ is a maximum within it
+
+    @property
+    def chi(self) -> Floats:
+        """χ = max N·LS over the pool, for each cell (004, Step 2)."""
+        return chi_of(self.n, self.sensitivity, self.pool)
+
+    @property
+    def deviation(self) -> Floats:
+        """√2·χ/(εN) at ε = 8 (004, Step 4)."""
+        spread: Floats = np.sqrt(2) * self.chi / (float(EPSILON) * self.n)
+        return spread
+
+    def noisy(self, purpose: str) -> Floats:
+        """θ̃ = θ + √2·χ/(εN)·ω, ω normal."""
+        return self.theta + self.deviation * omega(len(self.n), purpose)
+
+
+def chi_of(n: Int64s, sensitivity: Floats, pool: Int64s) -> Floats:
+    """max N·LS of each cell's pool, of its cells with a finite one."""
+    reach = np.where(np.isfinite(sensitivity), n * sensitivity, 0.0)
+    most = np.zeros(int(pool.max(initial=-1)) + 1)
+    np.maximum.at(most, pool, reach)
+    return most[pool]
+
+
+def states(made: Atlas) -> Int64s:
+    """The number of each tract's state."""
+    _, number = np.unique(np.array(made.tracts.state), return_inverse=True)
+    return number.astype(np.int64)
+
+
+def measured(found: Observations, made: Atlas, statistic: Statistic, search: Search = EXACT) -> Cells:
+    """Estimates, standard errors and exact local sensitivities (004, Steps 0 and 1)."""
+    local = statistic.local((found.x, found.y), found.starts, search)
+    error = np.zeros(len(local.n)) if local.error is None else local.error
+    pool = states(made)[found.tract] * GROUPS + found.group
+    return Cells(found.tract, local.n, found.low, local.statistic, error, local.sensitivity, pool)

@@ -1,0 +1,115 @@
+"""All methods on the same cells at the same ε: what a real guarantee costs. Confidential side: nothing is published."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.noise.key import ReleaseKey
+from discreet.privacy.exact import written
+from discreet.privacy.guarantee import Guarantee
+from discreet_studies.sensitivity.comparators import Bools, Estimates, Floats, FormalMethod, Int64s, simulation_stream
+from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
+from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.noisystats import NoisyStats
+from discreet_studies.sensitivity.comparators.private_chi import PrivateChi
+from discreet_studies.sensitivity.comparators.smooth_line import SmoothLine
+from discreet_studies.sensitivity.comparators.theil_sen import TheilSen
+
+NOT_FORMAL = "not formally private: chi, the largest sensitivity observed, is published exactly, and the noise's scale "
+NOT_FORMAL += "depends on the confidential size of the cell"
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far estimates lie from a reference, over the cells with a line."""
+
+    rmse: float
+    median: float  # of absolute errors
+
+    @classmethod
+    def of(cls, values: Floats, reference: Floats, cells: Bools) -> Errors:
+        gaps = np.abs(values - reference)[cells]
+        return cls(float(np.sqrt(np.mean(gaps**2))), float(np.median(gaps)))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method's line of the report."""
+
+    method: str
+    formal: bool  # whether its promise is differential privacy
+    promise: str
+    against_ols: Errors
+    against_truth: Errors | None
+    fallbacks: float  # share of cells without an answer
+
+
+def methods(x0: Fraction, epsilon: Fraction, delta: Fraction, size: int) -> tuple[FormalMethod, ...]:
+    """Every comparator at ε; `size` is a public guess of a cell's records, for plans alone."""
+    return (
+        NoisyStats(x0, epsilon),
+        NoisyStats(x0, epsilon, "substitution"),
+        TheilSen(x0, epsilon),
+        SmoothLine.planned(x0, epsilon, size),
+        PrivateChi(x0, epsilon, delta),
+    )
+
+
+def observed(cells: Moments, sensitivity: Floats, x0: Fraction, epsilon: Fraction, key: ReleaseKey) -> Estimates:
+    """prediction + Laplace(χ/(ε·N)), χ = max N·LS; its standard deviation is √2·χ/(ε·N) (004). Not formally private."""
+    defined = cells.defined & np.isfinite(sensitivity)
+    if not defined.any():
+        raise ParameterError("no cell has a finite sensitivity", where="sensitivity", do="give cells with spread in x")
+    chi = float(np.max((cells.n * sensitivity)[defined]))
+    stream = simulation_stream(key, "maximum observed sensitivity", "noise")
+    noisy = add_noise(cells.prediction(float(x0)), chi / np.maximum(cells.n, 1), laplace(epsilon), stream)
+    return Estimates(np.where(defined, np.clip(noisy, 0.0, 1.0), 0.5), defined)
+
+
+def compare(
+    x: Floats,
+    y: Floats,
+    starts: Int64s,
+    chosen: tuple[FormalMethod, ...],
+    key: ReleaseKey,
+    *,
+    x0: Fraction,
+    epsilon: Fraction,
+    sensitivity: Floats,
+    truth: Floats | None = None,
+) -> tuple[Row, ...]:
+    """Least squares itself, maximum observed sensitivity at ε, and the chosen methods.
+
+    `sensitivity` is the local sensitivity of the prediction in every cell (004, Step 1). Every estimate is clamped to
+    [0, 1], which is known beforehand.
+    """
+    cells = Moments.of(x, y, starts)
+    ols = cells.prediction(float(x0))
+
+    def row(name: str, formal: bool, promise: str, found: Estimates) -> Row:
+        true = None if truth is None else Errors.of(found.values, truth, cells.defined)
+        near = Errors.of(found.values, ols, cells.defined)
+        return Row(name, formal, promise, near, true, float(1 - np.mean(found.answered)))
+
+    mos = observed(cells, sensitivity, x0, epsilon, key)
+    return (
+        row("least squares", False, "none: the estimate is exact", Estimates(ols, cells.defined)),
+        row("maximum observed sensitivity", False, NOT_FORMAL, mos),
+        *(row(m.name, True, promise_of(m.guarantee), m.estimate(x, y, starts, key)) for m in chosen),
+    )
+
+
+def promise_of(guarantee: Guarantee) -> str:
+    """ε, δ and the neighbours; what is added or removed is also promised when it is replaced, at twice the ε or so."""
+    verb = "replaced" if guarantee.neighbours == "substitution" else "added or removed"
+    delta = f", delta {written(guarantee.delta)}" if guarantee.delta else ""
+    said = [f"epsilon {written(guarantee.epsilon)}{delta} when one record is {verb}"]
+    if guarantee.neighbours == "add-remove":
+        other = guarantee.as_substitution()
+        beside = f", delta {float(other.delta):.2g}" if other.delta else ""
+        said.append(f"at most epsilon {written(other.epsilon)}{beside} when one is replaced")
+    return "; ".join([*said, *guarantee.caveats])

@@ -1,0 +1,98 @@
+"""NoisyStats: noise on the sums behind the line (Alabi, McMillan, Sarathy, Smith & Vadhan 2022). Proof: formal.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.noise.interval_arithmetic import positive_fraction
+from discreet.noise.key import ReleaseKey
+from discreet.privacy.guarantee import Guarantee, Neighbours
+from discreet.privacy.unit import Record
+from discreet_studies.sensitivity.comparators import (
+    Estimates,
+    Floats,
+    Int64s,
+    check_point,
+    simulation_stream,
+    with_fallback,
+)
+from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
+from discreet_studies.sensitivity.comparators.moments import Moments
+
+ROOM = 1 + 2.0**-30
+STEEPEST = 2.0**10  # slopes beyond are cut, so that the last sum stays within its bounds
+
+
+@dataclass(frozen=True)
+class NoisyStats:
+    """slope = (Sxy + noise)/(Sxx + noise), then ½ + (Σ(y − ½ + slope·(x0 − x)) + noise)/n.
+
+    substitution: the authors' form. n is public, ε is spent in three equal parts, a sum of squares moves by 1 − 1/n.
+    add-remove: n is confidential, a fourth part buys it, a sum of squares moves by less than 1.
+    """
+
+    x0: Fraction
+    epsilon: Fraction
+    neighbours: Neighbours = "add-remove"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x0", check_point(self.x0))
+        object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
+        if self.neighbours not in ("add-remove", "substitution"):
+            raise ParameterError("no such neighbours", where="neighbours", do="choose add-remove or substitution")
+
+    @property
+    def name(self) -> str:
+        return f"noisystats {self.neighbours}"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε, all parts together."""
+        public = ("the number of records of every cell is public",) if self.neighbours == "substitution" else ()
+        return Guarantee(unit=Record(), epsilon=self.epsilon, neighbours=self.neighbours, caveats=public)
+
+    @property
+    def part(self) -> Fraction:
+        """ε of each of three or four sums."""
+        return self.epsilon / (3 if self.neighbours == "substitution" else 4)
+
+    def square_sensitivity(self, n: Int64s) -> Floats:
+        """What one record moves Sxx, and Sxy, by at most."""
+        if self.neighbours == "substitution":
+            return 1 - 1 / np.maximum(n, 1)
+        return np.ones(n.size)
+
+    def level_sensitivity(self, slope: Floats) -> Floats:
+        """What one record moves the level by: 1 + |slope| if replaced, ½ + |slope|·max(x0, 1 − x0) if added; more by
+        a little for the float64 sums that the slope multiplies."""
+        if self.neighbours == "substitution":
+            return (1 + np.abs(slope)) * ROOM
+        return (0.5 + np.abs(slope) * float(max(self.x0, 1 - self.x0))) * ROOM
+
+    def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
+        """No answer where the noisy Sxx, or the noisy n, is not positive."""
+        found = Moments.of(x, y, starts)
+        noise, squares = laplace(self.part), self.square_sensitivity(found.n)
+
+        def noisy(values: Floats, sensitivity: Floats, purpose: str) -> Floats:
+            return add_noise(values, sensitivity, noise, simulation_stream(key, self.name, purpose))
+
+        sxx, sxy = noisy(found.sxx, squares, "sxx"), noisy(found.sxy, squares, "sxy")
+        answered = sxx > 0
+        slope = np.clip(sxy / np.where(answered, sxx, 1.0), -STEEPEST, STEEPEST)
+        level = found.total_y - found.n / 2 + slope * (float(self.x0) * found.n - found.total_x)
+        level = noisy(level, self.level_sensitivity(slope), "level")
+        n = found.n.astype(np.float64)
+        if self.neighbours == "add-remove":
+            n = noisy(n, np.ones(n.size), "n")
+        answered &= n > 0
+        return with_fallback(0.5 + level / np.where(answered, n, 1.0), answered)
+
+    def in_words(self) -> str:
+        if self.neighbours == "substitution":
+            return "Laplace noise on the sums of squares and the level, a third of epsilon each; cell sizes are public"
+        return "Laplace noise on the sums of squares, the level and the cell's size, a quarter of epsilon each"

@@ -1,0 +1,178 @@
+"""Maximum observed sensitivity made private: a private χ, then propose, test, release. Ours. Proof: formal.md.
+
+Dwork & Lei 2009 for the test. One record lies in one cell, so χ̂, a quantile of the cells' numbers, is cheap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, log
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.noise.interval_arithmetic import positive_fraction
+from discreet.noise.jit import compiled
+from discreet.noise.key import ReleaseKey
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Record
+from discreet_studies.sensitivity.comparators import (
+    Estimates,
+    Floats,
+    Int64s,
+    check_point,
+    simulation_stream,
+    with_fallback,
+)
+from discreet_studies.sensitivity.comparators.choice import Choice
+from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
+from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.smooth_line import arguments, profile
+
+LADDER = 100  # candidates for χ, in equal ratios
+LIKELY = Fraction(9, 10)  # how often a cell that meets its proposal passes, and how often n is not overstated
+
+
+@dataclass(frozen=True)
+class Shares:
+    """Parts of ε: for χ̂ of all cells, and in every cell for its size, its test and its release."""
+
+    chi: Fraction = Fraction(1, 20)
+    size: Fraction = Fraction(1, 10)
+    test: Fraction = Fraction(9, 20)
+    release: Fraction = Fraction(2, 5)
+
+    def __post_init__(self) -> None:
+        parts = [positive_fraction(name, getattr(self, name)) for name in ("chi", "size", "test", "release")]
+        if sum(parts) != 1:
+            raise ParameterError("the shares of epsilon do not add up to 1", where="shares", do="divide all of it")
+
+
+SHARES = Shares()
+
+
+@dataclass(frozen=True)
+class PrivateChi:
+    """clamp(prediction) + Laplace(λ/ε_release), λ = χ̂/n_low, if the cell is far enough from one that λ does not cover.
+
+    χ̂: the candidate at which about `quantile` of the cells would pass; with few cells only a lower quantile is found.
+    n_low: n + noise, less a margin; only a guess, as the test is about λ. Distance: the first k with A_k > λ
+    (smooth_line), plus discrete Laplace noise.
+    """
+
+    x0: Fraction
+    epsilon: Fraction
+    delta: Fraction
+    quantile: Fraction = Fraction(19, 20)
+    lowest: Fraction = Fraction(1)
+    highest: Fraction = Fraction(1000)
+    shares: Shares = SHARES
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x0", check_point(self.x0))
+        object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
+        if not 0 < positive_fraction("delta", self.delta) < Fraction(1, 2):
+            raise ParameterError("delta lies strictly between 0 and 1/2", where="delta", do="give a small one")
+        if not 0 < positive_fraction("quantile", self.quantile) <= 1:
+            raise ParameterError("a quantile lies above 0, up to 1", where="quantile", do='try Fraction("0.9")')
+        if not positive_fraction("lowest", self.lowest) < positive_fraction("highest", self.highest):
+            raise ParameterError("candidates for chi out of order", where="lowest", do="give the lowest first")
+
+    @property
+    def name(self) -> str:
+        return "private chi"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """(ε, δ): the four parts add up, and only the test can fail."""
+        return Guarantee(unit=Record(), epsilon=self.epsilon, delta=self.delta)
+
+    @property
+    def test(self) -> DiscreteLaplace:
+        """The noise of the distance."""
+        return DiscreteLaplace(self.shares.test * self.epsilon)
+
+    @property
+    def size(self) -> DiscreteLaplace:
+        """The noise of n."""
+        return DiscreteLaplace(self.shares.size * self.epsilon)
+
+    @property
+    def threshold(self) -> int:
+        """The noisy distance that passes: noise alone reaches it with probability δ at most."""
+        return self.test.margin(1 - 2 * self.delta) + 1
+
+    @property
+    def reach(self) -> int:
+        """The distance from which a cell passes with probability 9/10 or more: what χ̂ aims at."""
+        return self.threshold + ceil(log(1 / float(1 - LIKELY)) / float(self.test.rate))
+
+    @property
+    def largest(self) -> Fraction:
+        """The λ whose noise, of standard deviation 0.12, tells no more than the fallback does."""
+        return self.shares.release * self.epsilon / 12
+
+    @property
+    def ladder(self) -> Floats:
+        """The candidates for χ."""
+        return np.geomspace(float(self.lowest), float(self.highest), LADDER)
+
+    def chi(self, cells: Moments, key: ReleaseKey) -> float:
+        """χ̂: the exponential mechanism on | #{cells with n·A_(reach−1) above it} − (1 − quantile)·#cells |."""
+        wanted = cells.n * bounds_at(*arguments(cells), float(self.x0), self.reach - 1)
+        over = cells.n.size - np.searchsorted(np.sort(wanted), self.ladder, side="right")
+        scores = np.abs(over - int((1 - self.quantile) * cells.n.size))
+        choice = Choice(self.shares.chi * self.epsilon, 1)
+        return float(self.ladder[choice.draw(scores[None, :], simulation_stream(key, self.name, "chi"))[0]])
+
+    def proposals(self, cells: Moments, key: ReleaseKey) -> Floats:
+        """λ = χ̂/n_low of every cell, but not beyond what is worth a release: public from here on."""
+        n = cells.n + self.size.draw(simulation_stream(key, self.name, "size"), 0, cells.n.size)
+        low: Int64s = np.maximum(n - self.size.margin(2 * LIKELY - 1), 1)
+        return np.minimum(self.chi(cells, key) / low, float(self.largest))
+
+    def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
+        """No answer where the test fails."""
+        cells = Moments.of(x, y, starts)
+        proposed = self.proposals(cells, key)
+        distance = distances(*arguments(cells), float(self.x0), proposed, 2 * self.reach)
+        passed = distance + self.test.draw(simulation_stream(key, self.name, "test"), 0, distance.size)
+        clamped = np.clip(cells.prediction(float(self.x0)), 0.0, 1.0)
+        stream = simulation_stream(key, self.name, "release")
+        noisy = add_noise(clamped, proposed, laplace(self.shares.release * self.epsilon), stream)
+        return with_fallback(noisy, passed >= self.threshold)
+
+    def in_words(self) -> str:
+        return (
+            "a private quantile of the cells' sensitivities in place of chi; Laplace noise where a noisy test finds "
+            f"the cell {self.threshold} records or more from one that it does not cover"
+        )
+
+
+@compiled
+def bounds_at(n: Int64s, tx: Floats, ty: Floats, sxx: Floats, sxy: Floats, x0: float, k: int) -> Floats:
+    """A_k of every cell."""
+    out = np.ones(n.shape[0])
+    for cell in range(n.shape[0]):
+        found = profile(n[cell], tx[cell], ty[cell], sxx[cell], sxy[cell], x0, k + 1)
+        if k < found.shape[0]:
+            out[cell] = found[k]
+    return out
+
+
+@compiled
+def distances(
+    n: Int64s, tx: Floats, ty: Floats, sxx: Floats, sxy: Floats, x0: float, limits: Floats, most: int
+) -> Int64s:
+    """The first k with A_k above the limit, but at most `most`: one record moves it by 1."""
+    out = np.full(n.shape[0], most, dtype=np.int64)
+    for cell in range(n.shape[0]):
+        if limits[cell] < 1.0:
+            found = profile(n[cell], tx[cell], ty[cell], sxx[cell], sxy[cell], x0, most)
+            for k in range(min(most, found.shape[0])):
+                if found[k] > limits[cell]:
+                    out[cell] = k
+                    break
+    return out

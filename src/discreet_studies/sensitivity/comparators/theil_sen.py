@@ -1,0 +1,133 @@
+"""Private Theil–Sen: the median prediction of random pairs (Alabi et al. 2022, k matchings). Proof: formal.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from discreet.errors import ParameterError
+from discreet.noise.interval_arithmetic import exact_fraction, positive_fraction
+from discreet.noise.jit import compiled
+from discreet.noise.key import ReleaseKey
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Record
+from discreet_studies.sensitivity.comparators import (
+    Estimates,
+    Floats,
+    Int64s,
+    check_point,
+    simulation_stream,
+    with_fallback,
+)
+from discreet_studies.sensitivity.comparators.choice import CANDIDATES, Choice
+from discreet_studies.sensitivity.comparators.moments import check_cells
+
+BLOCK = 2048  # cells whose scores are held at once
+
+
+@dataclass(frozen=True)
+class TheilSen:
+    """The exponential mechanism for the median of the predictions at x0 of the pairs of k random matchings.
+
+    A prediction is snapped to `points` candidates from 0 to 1, those outside to the ends. The score of a candidate is
+    | #below − #above |, or the least of it within `width`: the widened mechanism.
+    """
+
+    x0: Fraction
+    epsilon: Fraction
+    matchings: int = 16
+    width: Fraction = Fraction(1, 200)
+    points: int = 1001
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x0", check_point(self.x0))
+        object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
+        if type(self.matchings) is not int or not 1 <= self.matchings <= 1000:
+            raise ParameterError("matchings are 1 to 1,000", where="matchings", do="give a small integer")
+        if not 0 <= exact_fraction("width", self.width) <= 1:
+            raise ParameterError("the width lies outside 0 … 1", where="width", do="give 0 for none")
+        if type(self.points) is not int or not 2 <= self.points <= CANDIDATES:
+            raise ParameterError("points are 2 to 2^14", where="points", do="give about a thousand")
+
+    @property
+    def name(self) -> str:
+        return "theil-sen"
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """ε: one record moves one pair in each matching, whether it is added, removed, or replaced in its cell."""
+        return Guarantee(unit=Record(), epsilon=self.epsilon)
+
+    @property
+    def choice(self) -> Choice:
+        """Scores move by 2 for each matching."""
+        return Choice(self.epsilon, 2 * self.matchings)
+
+    def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
+        """An answer in every cell, if only a guess."""
+        check_cells(x, y, starts)
+        orders = np.stack([self._order(starts, key, t) for t in range(self.matchings)])
+        chosen = np.empty(starts.size - 1, dtype=np.int64)
+        for first in range(0, chosen.size, BLOCK):
+            part = starts[first : first + BLOCK + 1]
+            scores = median_scores(x, y, part, orders, float(self.x0), self.points, self._reach())
+            stream = simulation_stream(key, self.name, f"choice {first}")
+            chosen[first : first + BLOCK] = self.choice.draw(scores, stream)
+        return with_fallback(chosen / (self.points - 1), np.ones(chosen.size, dtype=np.bool_))
+
+    def _reach(self) -> int:
+        return int(self.width * (self.points - 1))
+
+    def _order(self, starts: Int64s, key: ReleaseKey, matching: int) -> Int64s:
+        """The rows of every cell in random order: neighbours in it are pairs."""
+        stream = simulation_stream(key, self.name, f"matching {matching}")
+        blocks = [block.copy() for block in stream.words(0, int(starts[-1]))]
+        words = np.concatenate([np.empty((0, 2), np.uint64), *blocks])
+        cells = np.repeat(np.arange(starts.size - 1), np.diff(starts))
+        return np.lexsort((words[:, 1], words[:, 0], cells))  # both words of a block: no two blocks are equal
+
+    def in_words(self) -> str:
+        return (
+            f"the exponential mechanism for the median of the pairs' predictions, {self.matchings} random matching(s), "
+            f"widened by {float(self.width):.3g}"
+        )
+
+
+@compiled
+def median_scores(x: Floats, y: Floats, starts: Int64s, orders: Int64s, x0: float, points: int, reach: int) -> Int64s:
+    """| #below − #above | of every candidate, the least within `reach` candidates. Pairs of equal x do not count."""
+    out = np.empty((starts.shape[0] - 1, points), dtype=np.int64)
+    for cell in range(starts.shape[0] - 1):
+        counts = np.zeros(points, dtype=np.int64)
+        for t in range(orders.shape[0]):
+            for i in range(starts[cell], starts[cell + 1] - 1, 2):
+                a, b = orders[t, i], orders[t, i + 1]
+                if x[a] != x[b]:
+                    value = y[a] + (y[b] - y[a]) / (x[b] - x[a]) * (x0 - x[a])
+                    if not np.isnan(value):  # 0 · ∞ where x are closer than a double can divide by
+                        counts[int(min(max(value, 0.0), 1.0) * (points - 1) + 0.5)] += 1
+        _balance(counts, reach, out[cell])
+    return out
+
+
+@compiled
+def _balance(counts: Int64s, reach: int, out: Int64s) -> None:
+    points = counts.shape[0]
+    below, total = 0, counts.sum()
+    balance = np.empty(points, dtype=np.int64)  # #below − #above: it never falls
+    crossing = points
+    for i in range(points):
+        balance[i] = 2 * below + counts[i] - total
+        below += counts[i]
+        if balance[i] >= 0 and crossing == points:
+            crossing = i
+    for i in range(points):
+        low, high = max(i - reach, 0), min(i + reach, points - 1)
+        if balance[low] >= 0:
+            out[i] = balance[low]
+        elif balance[high] < 0:
+            out[i] = -balance[high]
+        else:
+            out[i] = min(balance[crossing], -balance[crossing - 1])
