@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.cli import app
-from discreet.cli import cubes as cli_cubes
 from discreet.errors import DiscreetError, ParameterError, PublishError
+from discreet.methods.hypercube import commands as cli_cubes
 from discreet.methods.hypercube import wording
 from discreet.post.laplace_sum import check_level
 from discreet.publish.manifest import read

@@ -14,11 +14,11 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from discreet.cli import app
 from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms.discrete import Truncated
 from discreet.report.blocks import Heading, Paragraph, Table, as_csv, as_html, as_markdown
 from discreet_studies import reproduce
+from discreet_studies.cli import app
 from discreet_studies.employer import study as module
 from discreet_studies.employer.contenders import ALPHA, CONTENDERS, EPSILON, PRINTED, STRONG, TRUNCATED, Grid
 from discreet_studies.employer.findings import Finding, Part, findings

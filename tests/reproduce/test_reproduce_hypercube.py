@@ -14,10 +14,10 @@ import pytest
 from flint import arb
 from typer.testing import CliRunner
 
-from discreet.cli import app
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Floats
 from discreet_studies import reproduce
+from discreet_studies.cli import app
 from discreet_studies.hypercube import printed
 from discreet_studies.hypercube.cases import counts, others, requirements_like
 from discreet_studies.hypercube.explained import as_in_the_paper, at, explained, nearest
