@@ -11,7 +11,6 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Person
 from discreet.publish.codebook import as_json, as_markdown, codebooks
 from discreet.publish.description import Column, PublishedTable, ReleaseDescription
-from discreet.publish.lehd.sidecars import Sidecars
 from discreet.publish.tables import SIMULATION
 
 STATE = flat("state", ["01", "02"], ["Alabama", "Alaska"], "st", "other", "FIPS 5-2")
@@ -27,7 +26,7 @@ TABLE = PublishedTable(
     error=None,
     columns=(Column("state", "code", "state | territory"), Column("count", "integer", "a\nb")),
 )
-RELEASE = ReleaseDescription("r", "a", False, PROMISE, (TABLE,), (), {}, Sidecars(), ("t",))
+RELEASE = ReleaseDescription("r", "a", False, PROMISE, (TABLE,), (), {}, None, ("t",))
 
 
 @pytest.mark.parametrize("simulated", [False, True])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Optional
 
@@ -9,7 +10,7 @@ import typer
 
 from discreet.cli.options import LedgerPlace, Spec, open_release
 from discreet.formatting import plural
-from discreet.methods.hypercube import commands as cubes
+from discreet.methods import COMMANDS
 from discreet.screen import say
 
 
@@ -113,11 +114,20 @@ def _published(made: Any, out: str) -> None:
     say(made.guarantee_in_words)
     for caveat in made.guarantee.caveats:
         say(f"Caveat: {caveat}")
-    for line in cubes.fallbacks(made, out):
-        say(line)
+    for name in dict.fromkeys(table.method for table in made.tables):
+        for line in _told_by(name, made, out):
+            say(line)
     if made.simulation:
         say(made.notice)
     say(f"Ledger entry {made.ledger.entry}, head {made.ledger.head}")
+
+
+def _told_by(method: str, made: Any, out: str) -> list[str]:
+    """What the commands of a method have to tell of a release of it, if anything."""
+    if (module := f"discreet.methods.{method}.commands") not in COMMANDS:
+        return []
+    told: list[str] = getattr(import_module(module), "afterwards", lambda *_: [])(made, out)
+    return told
 
 
 def add(app: typer.Typer) -> None:

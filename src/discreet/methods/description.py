@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from discreet.errors import SpecError
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.publish.description import ReleaseDescription
-from discreet.publish.lehd.sidecars import joined
 
 if TYPE_CHECKING:
     from discreet.methods.protocol import Method
+    from discreet.publish.lehd.sidecars import Sidecars
     from discreet.spec import Release
 
 STRICT = (
@@ -40,7 +40,7 @@ def describe(release: Release, methods: Sequence[Method], *, simulated: bool) ->
         tables=tuple(tables),
         measurements=tuple(measured),
         layouts=dict(layouts),
-        shared=joined(shared for method in methods if (shared := method.shared_files()) is not None),
+        shared=_joined([shared for method in methods if (shared := method.shared_files()) is not None]),
         aside=tuple(
             dict.fromkeys([*(m.name for m in methods), *(t.name for t in tables), *(m.name for m in measured)])
         ),
@@ -50,6 +50,14 @@ def describe(release: Release, methods: Sequence[Method], *, simulated: bool) ->
         [*(name for t in tables for name in t.whole(simulated)), *(name for name, _ in layouts), *found.shared_files]
     )
     return found
+
+
+def _joined(shared: Sequence[Sidecars]) -> Sidecars | None:
+    if not shared:
+        return None
+    from discreet.publish.lehd.sidecars import joined
+
+    return joined(shared)
 
 
 def _refuse_doubles(names: Sequence[str]) -> None:

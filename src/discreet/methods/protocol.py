@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from discreet.errors import DomainError
+from discreet.errors import DomainError, GuaranteeError
+from discreet.privacy.unit import Establishment, Unit
 
 if TYPE_CHECKING:
     import ibis
@@ -133,4 +134,15 @@ def refuse_taken_columns(columns: Iterable[str], domain: Domain, where: str) -> 
             f"a published column is called {taken[0]!r} already",
             where=where,
             do="name the attribute differently and point it to the data with `column:`",
+        )
+
+
+def refuse_unless_records(unit: Unit, where: str) -> None:
+    """Geometric noise hides the records of a unit, however many are used; not a size within a factor."""
+    if isinstance(unit, Establishment):
+        raise GuaranteeError(
+            "geometric noise hides records, not the size of an establishment within a factor 1+α",
+            where=where,
+            do="use `method: employer`, or state the unit as record, person, job, or {establishment: COLUMN, "
+            "whole: true, max_records: N}",
         )

@@ -23,6 +23,16 @@ def methods(release: Release) -> list[Method]:
     return made
 
 
+def trusted(release: Release) -> list[Method]:
+    """The same, and code that the declaration names was tried on synthetic numbers: from here on it may be called. It
+    runs for who checks or runs a release, or says that it is trusted; a plan, which somebody may make of a file that
+    they were sent, reads it as text."""
+    made = methods(release)
+    for method in made:
+        method.try_code()
+    return made
+
+
 def _method(release: Release, table: TableSpec) -> Method:
     module = import_module(f"discreet.methods.{table.method}.method")
     method: Method = getattr(module, f"{METHODS[table.method]}Method").of(release, table)

@@ -10,9 +10,9 @@ from discreet.engine.audit import Audit, EstimateAudit
 from discreet.engine.factory import open_engine
 from discreet.errors import SpecError
 from discreet.formatting import plural
+from discreet.methods.registry import trusted
 from discreet.noise.key import ReleaseKey
 from discreet.pipeline.records import audited, read_records, reading_of
-from discreet.pipeline.trusted import trusted
 from discreet.privacy.unit import Establishment
 from discreet.spec import Release
 

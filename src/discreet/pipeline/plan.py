@@ -8,9 +8,7 @@ from discreet.errors import GuaranteeError, LedgerError, SpecError
 from discreet.formatting import plural
 from discreet.methods.description import describe
 from discreet.methods.protocol import Method
-from discreet.methods.registry import methods
-from discreet.pipeline.stored_measurements import open_source, plan_recoding, recoded_in_words, refuse_asset
-from discreet.pipeline.trusted import named, trusted
+from discreet.methods.registry import methods, trusted
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.ledger import Ledger
@@ -87,7 +85,7 @@ def plan(release: Release, ledger: Ledger | None = None, *, trust: bool = False)
         rules=(*dict.fromkeys(rule for t in tables for rule in _rules(t)), *_kept(release, description)),
         balance=balance,
         problem=problem,
-        not_run=() if trust else tuple(named(release)),
+        not_run=() if trust else tuple(dict.fromkeys(file for table in release.tables for file in table.code)),
     )
 
 
@@ -95,6 +93,8 @@ def _recoding(
     release: Release, asked: Recode, tables: list[Method], description: ReleaseDescription, ledger: Ledger | None
 ) -> Plan:
     """A recoding: what becomes of every code. It costs nothing, so there is no budget to compare with."""
+    from discreet.pipeline.stored_measurements import open_source, plan_recoding, recoded_in_words, refuse_asset
+
     if ledger is None:
         raise LedgerError("a recoding is planned with the ledger that has its measurements", do="name it")
     chain = ledger.chain()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from discreet.methods.writing import Made, Places
 from discreet.privacy.reservation import Grant
 from discreet.publish.codebook import codebooks
 from discreet.publish.description import MEASUREMENTS, Measurement, ReleaseDescription
-from discreet.publish.measurements import MeasuredAttribute, MeasuredTable, Measurements
 from discreet.publish.place import Place
+
+if TYPE_CHECKING:
+    from discreet.publish.measurements import MeasuredTable
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,9 @@ def complete(places: Places, description: ReleaseDescription, made: Sequence[Mad
     """Write what is left when every method has written its tables: all but the manifest. Measurements stay only if they
     are to be kept."""
     tables = {name: digest for output in made for name, digest in output.files.items()}
-    texts = description.shared.texts(grant.simulated, grant.time.date(), description.release)
+    texts = dict[str, str]()
+    if description.shared is not None:
+        texts |= description.shared.texts(grant.simulated, grant.time.date(), description.release)
     if description.recoded is not None:
         texts |= {description.transitions(name): text for name, text in description.recoded.tables.items()}
     kept = _kept(places.measured, description, made, keep)
@@ -39,6 +44,8 @@ def _kept(place: Place, description: ReleaseDescription, made: Sequence[Made], k
         for name in files:
             place.remove(name)
         return {}
+    from discreet.publish.measurements import Measurements
+
     about = Measurements(
         release=description.release,
         asset=description.asset,
@@ -62,6 +69,8 @@ def _written(place: Place, texts: Mapping[str, str]) -> dict[str, str]:
 
 
 def _measured(measurement: Measurement, made: Made) -> MeasuredTable:
+    from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
+
     return MeasuredTable(
         name=measurement.name,
         method=measurement.method,

@@ -31,6 +31,7 @@ from discreet.errors import (
 )
 from discreet.methods.description import describe
 from discreet.methods.registry import methods as methods_of
+from discreet.methods.registry import trusted
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import KeyStore
 from discreet.pipeline.outputs import (
@@ -41,10 +42,8 @@ from discreet.pipeline.outputs import (
     refuse_taken,
     reserved_outputs,
 )
-from discreet.pipeline.recode import recode
 from discreet.pipeline.release_files import complete
 from discreet.pipeline.tabulation import Tabulated, tabulated
-from discreet.pipeline.trusted import trusted
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import Entry, Reserve, Restored
@@ -91,7 +90,7 @@ def run(job: Job, simulation: str | None = None) -> Manifest:
                     where="--simulation",
                     do="leave it out",
                 )
-            return recode(job, complete=False)
+            return _recode(job, complete=False)
         return _run(job, simulation)
 
 
@@ -99,13 +98,19 @@ def resume(job: Job) -> Manifest:
     """Complete a reserved or committed release: same key, same data, same noise, same bytes; no further cost."""
     with _alone(job.ledger, job.release.release):
         if job.release.recode is not None and job.release.release in job.ledger.chain().derived():
-            return recode(job, complete=True)
+            return _recode(job, complete=True)
         if job.release.recode is not None:
             raise LedgerError(
                 f"release {job.release.release!r} was not derived yet",
                 do="run it: what was interrupted has cost nothing",
             )
         return _resume(job)
+
+
+def _recode(job: Job, *, complete: bool) -> Manifest:
+    from discreet.pipeline.recode import recode
+
+    return recode(job, complete=complete)
 
 
 def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:

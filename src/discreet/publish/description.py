@@ -151,7 +151,7 @@ class ReleaseDescription:
     tables: tuple[PublishedTable, ...]
     measurements: tuple[Measurement, ...]
     layouts: Mapping[str, str]  # the same numbers in somebody's layout, by file: what each is
-    shared: Sidecars  # small files that layouts share
+    shared: Sidecars | None  # small files that layouts share
     aside: tuple[str, ...]  # names under which something is written aside meanwhile
     recoding: bool = False  # whether it is made of kept measurements
     recoded: Recoded | None = None  # what that made of them, once it is known
@@ -179,7 +179,7 @@ class ReleaseDescription:
     @property
     def shared_files(self) -> dict[str, str]:
         """The small files that layouts share: what each is."""
-        return self.shared.files(self.simulated)
+        return {} if self.shared is None else self.shared.files(self.simulated)
 
     @property
     def further_files(self) -> dict[str, str]:

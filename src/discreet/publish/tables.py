@@ -16,7 +16,6 @@ from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.publish.place import Hashed, Place
-from discreet.publish.stata import StataFile
 from discreet.spreadsheet import guarded, guarded_table
 
 Kinds = tuple[Literal["parquet", "csv", "dta"], ...]
@@ -141,6 +140,8 @@ class _Stata:
     """For Stata; marked in its label."""
 
     def __init__(self, file: Hashed, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
+        from discreet.publish.stata import StataFile
+
         self._writer = StataFile(file, schema, SIMULATION if simulated else "protected; see manifest.json")
 
     def write(self, batch: pa.RecordBatch) -> None:

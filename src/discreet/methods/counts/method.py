@@ -25,8 +25,7 @@ from discreet.errors import GuaranteeError, ParameterError
 from discreet.formatting import plural
 from discreet.methods.cells import Int64s, dense, merge, ranges
 from discreet.methods.counts.spec import Counts
-from discreet.methods.protocol import Method, refuse_taken_columns
-from discreet.methods.unit_checks import refuse_unless_records
+from discreet.methods.protocol import Method, refuse_taken_columns, refuse_unless_records
 from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream

@@ -35,8 +35,7 @@ from discreet.methods.histograms import (
     histogram_spans,
 )
 from discreet.methods.noise_provenance import Origin
-from discreet.methods.protocol import Method, refuse_taken_columns
-from discreet.methods.unit_checks import refuse_unless_records
+from discreet.methods.protocol import Method, refuse_taken_columns, refuse_unless_records
 from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Confidential

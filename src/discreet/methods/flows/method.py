@@ -33,8 +33,7 @@ from discreet.methods.flows.tables import FlowTables
 from discreet.methods.flows.weights import FlowWeights
 from discreet.methods.histograms import HistogramKernel, histogram_spans
 from discreet.methods.noise_provenance import Origin
-from discreet.methods.protocol import Method, refuse_taken_columns
-from discreet.methods.unit_checks import refuse_unless_records
+from discreet.methods.protocol import Method, refuse_taken_columns, refuse_unless_records
 from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.summary import LEVEL, margins

@@ -70,7 +70,7 @@ def title(model: CubeModel, caveats: tuple[str, ...]) -> list[str]:
     ]
 
 
-def fallbacks(made: Manifest, out: str) -> list[str]:
+def afterwards(made: Manifest, out: str) -> list[str]:
     """The cubes that were to be raked and could not be, a line for each."""
     from pydantic import ValidationError
 

@@ -18,8 +18,8 @@ from discreet.errors import DomainError, GuaranteeError, ParameterError, SpecErr
 from discreet.formatting import plural
 from discreet.methods.hypercube import limits, wording
 from discreet.methods.hypercube.spec import Average, Control, Hypercube
+from discreet.methods.protocol import refuse_unless_records
 from discreet.methods.public_cells import listed
-from discreet.methods.unit_checks import refuse_unless_records
 from discreet.noise.interval_arithmetic import few_digits_above
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.margins import Margin

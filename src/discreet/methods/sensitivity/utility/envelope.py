@@ -18,6 +18,7 @@ from discreet.engine.factory import open_engine
 from discreet.engine.observations import Observations
 from discreet.engine.spans import CELL
 from discreet.errors import PublishError, SourceError, SpecError
+from discreet.methods.registry import trusted
 from discreet.methods.sensitivity.audit import Looked, look, named
 from discreet.methods.sensitivity.method import SensitivityMethod
 from discreet.methods.sensitivity.statistics.line import Line
@@ -25,7 +26,6 @@ from discreet.methods.sensitivity.utility.envelope_plots import cell_plot, envel
 from discreet.noise.key import ReleaseKey
 from discreet.pipeline.check import MARK
 from discreet.pipeline.records import read_records
-from discreet.pipeline.trusted import trusted
 from discreet.publish.manifest import FILE as MANIFEST
 from discreet.spec import Release
 
