@@ -28,15 +28,13 @@ from benchmarks._measure import Result, best_of, front, peak_rss_of
 from discreet.api import set_budget
 from discreet.engine.factory import open_engine
 from discreet.engine.fingerprint import bound
-from discreet.engine.observations import Observations
-from discreet.engine.tabulate import keep_records
 from discreet.methods.hypercube.kernel import CubeKernel, Noise
 from discreet.methods.hypercube.method import HypercubeMethod
 from discreet.methods.registry import methods
 from discreet.noise.key import ReleaseKey, public_stream
 from discreet.noise.keystore import FileKeyStore
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.pipeline.records import domains_of, read_records
+from discreet.pipeline.records import read_records, reading_of
 from discreet.spec import loader as specfile
 
 SIZES = {"occupation": 800, "a": 10, "b": 10, "c": 10, "d": 5, "e": 5, "f": 5}
@@ -96,10 +94,8 @@ def built(folder: Path, weighted: bool) -> Callable[[], object]:
         secret = ReleaseKey.simulation("benchmark").secret("records")
         with open_engine(release.engine) as engine:
             records = read_records(engine, release, [method], None, counted=not weighted)
-            rows: Any = Observations(records, release.unit, secret)
-            if not weighted:
-                rows = keep_records(engine, records.joined(engine), domains_of([method]), release.unit, secret)
-            cells = bound(engine, method.tabulate(engine, rows)[0].open_inside(), method.spans[0])
+            reading = reading_of(engine, release, [method], records, secret)
+            cells = bound(engine, method.tabulate(reading)[0].open_inside(), method.spans[0])
             noise = Noise(CELLS, method.design.count_law, method.design.total_law)
             kernel, seen = CubeKernel("cube", noise), 0
             for batch in engine.gather(cells.table, cells.spans, kernel, secret):

@@ -280,13 +280,12 @@ def test_the_choice_of_records_depends_on_the_release_key(tmp_path: Path) -> Non
 
 
 def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.engine.duckdb import DuckDBEngine
     from discreet.engine.fingerprint import Bound
     from discreet.engine.spans import Spans
     from discreet.methods.registry import methods
     from discreet.noise.key import ReleaseKey
     from discreet.pipeline import run as module
-    from discreet.pipeline.release_files import Tabulated
+    from discreet.pipeline.tabulation import Tabulated
     from discreet.privacy.confidential import Confidential
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.unit import Record
@@ -297,7 +296,7 @@ def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monke
         """The fingerprints of each table's spans, here of one byte each."""
         marks = [tuple(bytes([mark]) for mark in content) for content in contents]
         cells = [[Confidential(Bound(None, Spans(1, 1), mark))] for mark in marks]
-        found = Tabulated(DuckDBEngine.__new__(DuckDBEngine), methods(release.spec), cells)
+        found = [Tabulated(*pair) for pair in zip(methods(release.spec), cells, strict=True)]
         return module._bind(release.spec, ReleaseKey.simulation("k"), found, promise)
 
     base = bind(agency.release(), b"1", b"2")

@@ -1,37 +1,45 @@
 """The codebook: every file, column and code, for people and for programs."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from discreet.domain import Attribute
+from discreet.domain import Attribute, Domain
 from discreet.domain.codelists import flat
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Person
-from discreet.publish.codebook import FILES, TableDoc, as_json, as_markdown
+from discreet.publish.codebook import as_json, as_markdown, codebooks
+from discreet.publish.description import Column, PublishedTable, ReleaseDescription
+from discreet.publish.lehd.sidecars import Sidecars
 from discreet.publish.tables import SIMULATION
 
 STATE = flat("state", ["01", "02"], ["Alabama", "Alaska"], "st", "other", "FIPS 5-2")
 GROUP = Attribute("prog", ("inst", "cip"), ("i", "c"), (("001", "52"),), {("001", "52"): 0}, provenance="IPEDS")
-TABLE = TableDoc(
-    "t",
-    ("t.parquet", "t.csv"),
-    "two-sided geometric",
-    (("state", "code", "state | territory"), ("count", "integer", "a\nb")),
-    (STATE, GROUP),
-)
 PROMISE = Guarantee(unit=Person(column="p", max_records=2), epsilon="1.5", caveats=("weights are exact", "two"))
+TABLE = PublishedTable(
+    name="t",
+    by=("state", "prog"),
+    domain=Domain((STATE, GROUP)),
+    guarantee=PROMISE,
+    composes="",
+    noise="two-sided geometric",
+    error=None,
+    columns=(Column("state", "code", "state | territory"), Column("count", "integer", "a\nb")),
+)
+RELEASE = ReleaseDescription("r", "a", False, PROMISE, (TABLE,), (), {}, Sidecars(), ("t",))
 
 
 @pytest.mark.parametrize("simulated", [False, True])
 def test_simulations_are_marked_in_both(simulated: bool) -> None:
-    text, data = as_markdown("r", PROMISE, [TABLE], {}, simulated), json.loads(as_json("r", [TABLE], {}, simulated))
+    described = replace(RELEASE, simulated=simulated)
+    text, data = as_markdown(described), json.loads(as_json(described))
     assert (SIMULATION in text) == simulated
     assert data["notice"] == (SIMULATION if simulated else "")
 
 
 def test_the_json_has_every_code_as_published() -> None:
-    data = json.loads(as_json("r", [TABLE], {}, simulated=False))
+    data = json.loads(as_json(RELEASE))
     assert data["release"] == "r"
     assert data["tables"]["t"]["files"] == ["t.parquet", "t.csv"]
     assert [c["name"] for c in data["tables"]["t"]["columns"]] == ["state", "count"]
@@ -43,12 +51,12 @@ def test_the_json_has_every_code_as_published() -> None:
 
 
 def test_every_code_has_a_label_where_there_are_labels() -> None:
-    state = json.loads(as_json("r", [TABLE], {}, simulated=False))["attributes"]["state"]
+    state = json.loads(as_json(RELEASE))["attributes"]["state"]
     assert len(state["labels"]) == len(state["codes"])
 
 
 def test_the_text_promises_and_repeats_every_caveat() -> None:
-    text = as_markdown("r", PROMISE, [TABLE], {}, simulated=False)
+    text = as_markdown(RELEASE)
     assert PROMISE.in_words() in text
     for caveat in PROMISE.caveats:
         assert f"- Caveat: {caveat}" in text
@@ -57,18 +65,18 @@ def test_the_text_promises_and_repeats_every_caveat() -> None:
 
 
 def test_the_text_is_a_table_whatever_is_in_it() -> None:
-    lines = as_markdown("r", PROMISE, [TABLE], {}, simulated=False).splitlines()
+    lines = as_markdown(RELEASE).splitlines()
     assert "| state | code | state \\| territory |" in lines
     assert "| count | integer | a b |" in lines
 
 
 def test_no_caveats_no_list() -> None:
-    text = as_markdown("r", Guarantee(unit=PROMISE.unit, epsilon=1), [TABLE], {}, simulated=False)
+    text = as_markdown(replace(RELEASE, guarantee=Guarantee(unit=PROMISE.unit, epsilon=1)))
     assert "Caveat" not in text
     assert "\n\n\n" not in text
 
 
 def test_both_are_deterministic_and_named() -> None:
-    assert FILES == ("codebook.json", "codebook.md")
-    assert as_json("r", [TABLE], {}, True) == as_json("r", [TABLE], {}, True)
-    assert as_markdown("r", PROMISE, [TABLE], {}, True) == as_markdown("r", PROMISE, [TABLE], {}, True)
+    made = replace(RELEASE, simulated=True)
+    assert codebooks(made) == {"codebook.json": as_json(made), "codebook.md": as_markdown(made)}
+    assert codebooks(made) == codebooks(replace(made))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from discreet.errors import GuaranteeError, LedgerError, ParameterError, PublishError
-from discreet.pipeline.plan import describe
+from discreet.pipeline.plan import balance_in_words
 from discreet.privacy.exact import exact, written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import Budget, Derived, Entry, Recorded, Reserve, Restored
@@ -64,7 +64,7 @@ def ledger_lines(ledger: Ledger) -> list[str]:
         lines.append(f"ROLLED BACK: {len(missing)} of the entries that this key store has seen are missing")
     for asset in dict.fromkeys(e.asset for e in chain.events if isinstance(e, Budget)):
         try:
-            lines.append(f"asset {asset}: {describe(chain.balance(asset, ledger.clock().date()))}")
+            lines.append(f"asset {asset}: {balance_in_words(chain.balance(asset, ledger.clock().date()))}")
         except LedgerError as error:
             lines.append(cut(f"asset {asset}: {error.what}"))
         lines.append(f"  ever spent: {_lifetime(chain, asset)}")

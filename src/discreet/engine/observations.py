@@ -18,7 +18,7 @@ from discreet.engine.derived_values import Observed
 from discreet.engine.intake.derived import identifier
 from discreet.engine.lookups import Records
 from discreet.engine.spans import CELL, Progress, quiet
-from discreet.engine.tabulate import cell_number, limited, used_columns
+from discreet.engine.tabulate import Reading, cell_number, limited, used_columns
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Unit
 
@@ -53,3 +53,8 @@ class Observations:
         values = {f"discreet_value_{i}": rows[f"discreet_value_{i}"] for i in range(len(observed))}
         cells = rows.select(**{CELL: cell_number(rows, domain)}, **values)
         return engine.store(cells.filter(cells[CELL].notnull()))  # one snapshot
+
+
+def observations(reading: Reading) -> Observations:
+    """Of what a release has read."""
+    return Observations(reading.records, reading.unit, reading.secret, reading.progress)

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add, and_, or_
+from typing import TYPE_CHECKING
 
 import ibis
 from ibis import _
@@ -16,9 +17,12 @@ from discreet.engine import Engine
 from discreet.engine.derived_values import Binned, Observed, sampled
 from discreet.engine.intake.derived import Category, Cell, Derived, identifier
 from discreet.engine.intake.stream import N
-from discreet.engine.spans import CELL
+from discreet.engine.spans import CELL, Progress, quiet
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Unit
+
+if TYPE_CHECKING:
+    from discreet.engine.lookups import Records
 
 ENTITY = "discreet_entity"
 USELESS = "discreet_useless"
@@ -39,6 +43,25 @@ class Rows:
         if not columns:
             return self.table.aggregate(**{N: size.fill_null(0)})
         return self.table.group_by(list(columns)).aggregate(**{N: size})
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One reading of the confidential records: all tables of a release are tabulated from it."""
+
+    engine: Engine
+    records: Records
+    unit: Unit
+    secret: Secret  # that chooses which records of a unit are used
+    counted: tuple[Domain, ...] = ()  # by all tables that count the records that are kept
+    binned: tuple[Binned, ...] = ()
+    progress: Progress = quiet
+
+    @cached_property
+    def kept(self) -> Rows:
+        """The records that are kept of each unit."""
+        table = self.records.joined(self.engine)
+        return keep_records(self.engine, table, self.counted, self.unit, self.secret, self.binned)
 
 
 def number_of(table: ibis.Table) -> ibis.Value:

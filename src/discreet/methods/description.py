@@ -1,80 +1,69 @@
-"""What a published table is, in words and figures, before anything is drawn."""
+"""A release described, from its declaration alone: what it costs, what leaves, and under which names."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from discreet.publish.tables import KINDS, Kinds
+from discreet.errors import SpecError
+from discreet.privacy.guarantee import Guarantee, compose
+from discreet.publish.description import ReleaseDescription
+from discreet.publish.lehd.sidecars import joined
 
 if TYPE_CHECKING:
-    from discreet.domain import Attribute, Domain
-    from discreet.privacy.guarantee import Guarantee
+    from discreet.methods.protocol import Method
+    from discreet.spec import Release
+
+STRICT = (
+    "Strict mode: that this release exists tells that no record broke the declared rules. "
+    "The promise does not cover what that reveals."
+)
+LOOKED_UP = (
+    "Tables that records are looked up in ({names}) count as given: what one of their rows says of the records that it "
+    "is looked up for is not protected."
+)
 
 
-@dataclass(frozen=True)
-class Column:
-    """One published column, in words."""
-
-    name: str
-    type: str
-    meaning: str
-
-
-def code_columns(domain: Domain) -> list[Column]:
-    """The columns that say which cell a row is about."""
-    return [Column(name, "code", f"{a.name}: {a.in_words()}") for a in domain.attributes for name in a.columns]
-
-
-@dataclass(frozen=True)
-class ExpectedError:
-    """How wrong a published number will be, known before anything is drawn."""
-
-    margin90: int
-    standard_deviation: float
-    mean_absolute: float
-
-
-@dataclass(frozen=True)
-class Additive:
-    """A column with independent noise of one law in every cell: sums of it have a known error."""
-
-    column: str
-    variance: float
-    fourth: float  # cumulant
+def describe(release: Release, methods: Sequence[Method], *, simulated: bool) -> ReleaseDescription:
+    """Everything that a release publishes. Two files that would be one are refused."""
+    tables, measured = [], []
+    for method, declared in zip(methods, release.tables, strict=True):
+        tables += [replace(table, method=declared.method) for table in method.published()]
+        measured += [replace(measurement, method=declared.method) for measurement in method.measurements()]
+    layouts = [file for method in methods for file in method.layouts(simulated).items()]
+    found = ReleaseDescription(
+        release=release.release,
+        asset=release.asset,
+        simulated=simulated,
+        guarantee=total_guarantee(release, methods),
+        tables=tuple(tables),
+        measurements=tuple(measured),
+        layouts=dict(layouts),
+        shared=joined(shared for method in methods if (shared := method.shared_files()) is not None),
+        aside=tuple(
+            dict.fromkeys([*(m.name for m in methods), *(t.name for t in tables), *(m.name for m in measured)])
+        ),
+        recoding=release.recode is not None,
+    )
+    _refuse_doubles(
+        [*(name for t in tables for name in t.whole(simulated)), *(name for name, _ in layouts), *found.shared_files]
+    )
+    return found
 
 
-@dataclass(frozen=True)
-class Published:
-    """One published table, as `plan`, the codebook and the manifest describe it."""
-
-    name: str
-    by: tuple[str, ...]
-    domain: Domain
-    guarantee: Guarantee
-    composes: str  # how its cost comes about, in words
-    noise: str  # the mechanism, in words and symbols
-    error: ExpectedError | None  # of its numbers, as far as noise makes it; none if it has no counts
-    columns: tuple[Column, ...]
-    further: tuple[Attribute, ...] = ()  # that decide who is counted, though no column has them
-    about: str = ""  # what the numbers are about, beyond the names of their columns
-    form: str = "dense"
-    sum_of: str = ""  # the table whose protected numbers it adds up, at no cost
-    part_of: str = ""  # the table whose cost includes its own
-    additive: Additive | None = None  # what may be added up
-    unpaid: str = ""  # why it has no epsilon of its own, if it has none
-    parts: int = 1  # the files that it is cut into
-    kinds: Kinds = KINDS
+def _refuse_doubles(names: Sequence[str]) -> None:
+    """Two tables, or a table and a layout, that would be one file; on some systems A and a are one."""
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise SpecError(f"two files are called {name!r}", where="tables", do="rename a table or a level")
+        seen.add(name.lower())
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """What is measured and may be kept: groups, each with so many protected numbers side by side."""
-
-    name: str
-    groups: Domain
-    width: int
-    about: dict[str, Any]  # what the numbers of a group are
-    rate: Fraction  # of the noise in each
-    guarantee: Guarantee
+def total_guarantee(release: Release, methods: Sequence[Method]) -> Guarantee:
+    """Tables of one release are functions of the same records: their costs add (sequential composition)."""
+    total = compose(method.guarantee() for method in methods)
+    further = [STRICT] if release.strict else []
+    further += [LOOKED_UP.format(names=", ".join(release.join))] if release.join else []
+    return total.model_copy(update={"caveats": (*total.caveats, *further)}) if further else total

@@ -1,77 +1,120 @@
-"""What a method is to the pipeline: declare, tabulate, protect."""
+"""What a method is to the pipeline: it declares, tabulates and protects. What most methods do alike has a default."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from discreet.errors import DomainError
 
 if TYPE_CHECKING:
     import ibis
 
     from discreet.domain import Domain
     from discreet.engine import Engine
+    from discreet.engine.audit import EstimateAudit
     from discreet.engine.derived_values import Binned, Observed
     from discreet.engine.fingerprint import Bound
+    from discreet.engine.lookups import Records
     from discreet.engine.spans import Progress, Spans
-    from discreet.methods.description import Measurement, Published
+    from discreet.engine.tabulate import Reading
     from discreet.methods.writing import Made, Places
     from discreet.privacy.confidential import Confidential
     from discreet.privacy.guarantee import Guarantee
     from discreet.privacy.reservation import Reservation
+    from discreet.publish.description import Measurement, PublishedTable
     from discreet.publish.lehd.sidecars import Sidecars
 
 
-Grain = Literal["records", "establishments", "observations"]
-
-
-class Method(Protocol):
+class Method(ABC):
     """What a release declares as one table: what it costs, what it reads and what it publishes."""
 
+    # --- the declaration --------------------------------------------------------------------------------------------
+
     @property
+    @abstractmethod
     def name(self) -> str:
         """As the release calls it."""
 
     @property
-    def grain(self) -> Grain:
-        """What it is made of: numbers of records, what each establishment has, or every record's values."""
-
-    @property
+    @abstractmethod
     def domains(self) -> tuple[Domain, ...]:
         """What is counted: the cells that noise will be added to, one domain a measurement."""
 
     @property
     def binned(self) -> tuple[Binned, ...]:
         """Columns of bins that the domains use and the records do not have."""
+        return ()
 
     @property
     def observed(self) -> tuple[Observed, ...]:
         """The values that are made of each record; none if it only counts."""
+        return ()
 
     @property
+    @abstractmethod
     def spans(self) -> tuple[Spans, ...]:
         """How the cells of each tabulated table are cut into pieces of work: from the declaration alone."""
 
+    # --- the description --------------------------------------------------------------------------------------------
+
+    @abstractmethod
     def guarantee(self) -> Guarantee:
         """What all of it promises together."""
 
-    def published(self) -> list[Published]:
+    @abstractmethod
+    def published(self) -> list[PublishedTable]:
         """Every table that leaves."""
 
-    def layouts(self, simulated: bool) -> dict[str, str]:
-        """Further files that leave, the same numbers in somebody's layout: what each is."""
-
-    def sidecars(self) -> Sidecars:
-        """Small files that leave with a layout, of public codes alone. All tables of a release share them."""
-
-    def outlook(self) -> dict[str, tuple[str, ...]]:
+    def notes(self) -> dict[str, tuple[str, ...]]:
         """More about a published table that is known before anything is spent; may take a moment."""
+        return {}
 
     def measurements(self) -> list[Measurement]:
         """What can be kept, so that more can be made of it later; none if all is published as it is measured."""
+        return []
 
-    def tabulate(self, engine: Engine, rows: Any) -> list[Confidential[ibis.Table]]:
-        """The exact numbers the noise will be added to, by cell, one table for each of `spans`: of what its grain
-        says."""
+    def layouts(self, simulated: bool) -> dict[str, str]:
+        """Further files that leave, the same numbers in somebody's layout: what each is."""
+        return {}
 
+    def shared_files(self) -> Sidecars | None:
+        """Small files that leave with a layout, of public codes alone, if it has any. All tables share them."""
+        return None
+
+    # --- what is read -----------------------------------------------------------------------------------------------
+
+    @property
+    def by_record(self) -> bool:
+        """Whether it counts the records that a release keeps, which all such tables are counted from in one look."""
+        return True
+
+    def taken_in(self) -> tuple[tuple[Domain, ...], tuple[Domain, ...]]:
+        """The domains whose cell is made of each record as it is read, and those whose categories are."""
+        return (), self.domains
+
+    def refuse_sources(self, records: Records) -> None:
+        """Refuse sources whose columns cannot mean what the table declares."""
+
+    def as_recorded(self) -> Domain | None:
+        """Attributes that must be the same in all records of a unit, where nothing but the records tells them."""
+        return None
+
+    def audit(self, reading: Reading) -> EstimateAudit | None:
+        """What `check` tells of it on the confidential side, beyond its records."""
+        return None
+
+    def try_code(self) -> None:
+        """Run code that the declaration names on synthetic numbers: from here on it may be called."""
+
+    # --- the work ---------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
+        """The exact numbers the noise will be added to, by cell, one table for each of `spans`."""
+
+    @abstractmethod
     def protect(
         self,
         engine: Engine,
@@ -81,3 +124,13 @@ class Method(Protocol):
         progress: Progress,
     ) -> Made:
         """Draw the noise where the numbers are, and write everything that is published of them."""
+
+
+def refuse_taken_columns(columns: Iterable[str], domain: Domain, where: str) -> None:
+    """A published column that is called as one of the domain's codes."""
+    if taken := sorted(set(columns) & set(domain.columns)):
+        raise DomainError(
+            f"a published column is called {taken[0]!r} already",
+            where=where,
+            do="name the attribute differently and point it to the data with `column:`",
+        )

@@ -8,14 +8,10 @@ from typing import Any
 from discreet.engine import Engine
 from discreet.engine.audit import Audit, EstimateAudit
 from discreet.engine.factory import open_engine
-from discreet.engine.observations import Observations
 from discreet.errors import SpecError
 from discreet.formatting import plural
-from discreet.methods.employer.spec import Employer
-from discreet.methods.sensitivity.audit import audit
-from discreet.methods.sensitivity.method import SensitivityMethod
 from discreet.noise.key import ReleaseKey
-from discreet.pipeline.records import audited, read_records
+from discreet.pipeline.records import audited, read_records, reading_of
 from discreet.pipeline.trusted import trusted
 from discreet.privacy.unit import Establishment
 from discreet.spec import Release
@@ -32,13 +28,13 @@ def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
 
 
 def _audit(release: Release, engine: Engine, frame: Any) -> Audit:
-    tables = trusted(release)
-    records = read_records(engine, release, tables, frame, inspect=True).stored(engine)
-    estimates = [table for table in tables if isinstance(table, SensitivityMethod)]
+    methods = trusted(release)
+    records = read_records(engine, release, methods, frame, inspect=True).stored(engine)
     # Which record of a unit is used depends on a release's key: any other key chooses as well.
-    rows = Observations(records, release.unit, ReleaseKey.generate().secret("records", release.release, length=16))
-    found = audited(engine, release, tables, records)
-    return replace(found, estimates=tuple(audit(engine, table, rows) for table in estimates))
+    secret = ReleaseKey.generate().secret("records", release.release, length=16)
+    found, reading = audited(engine, release, methods, records), reading_of(engine, release, methods, records, secret)
+    told = (method.audit(reading) for method in methods)
+    return replace(found, estimates=tuple(estimates for estimates in told if estimates is not None))
 
 
 def _estimates(found: EstimateAudit) -> list[str]:
@@ -62,7 +58,7 @@ def _estimates(found: EstimateAudit) -> list[str]:
 def _left_out(found: Audit, release: Release) -> str:
     """Truncated tables leave out large establishments, others only the records that are too many."""
     chosen = f"{found.records_over:,} records of theirs are left out, chosen at random"
-    cut = [table.name for table in release.tables if isinstance(table, Employer)]
+    cut = [table.name for table in release.tables if table.all_or_none]
     if len(cut) == len(release.tables):
         return f"all {found.records_of_heavy:,} records of theirs are left out"
     return f"{chosen}; of {', '.join(cut)} all {found.records_of_heavy:,} of theirs are" if cut else chosen

@@ -6,70 +6,39 @@ from dataclasses import dataclass, replace
 
 from discreet.errors import GuaranteeError, LedgerError, SpecError
 from discreet.formatting import plural
-from discreet.methods.description import ExpectedError
+from discreet.methods.description import describe
 from discreet.methods.protocol import Method
 from discreet.methods.registry import methods
-from discreet.pipeline.stored_measurements import open_source, plan_recoding, refuse_asset
+from discreet.pipeline.stored_measurements import open_source, plan_recoding, recoded_in_words, refuse_asset
 from discreet.pipeline.trusted import named, trusted
 from discreet.privacy.exact import written
-from discreet.privacy.guarantee import Guarantee, compose
+from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Balance
+from discreet.publish.description import ExpectedError, PublishedTable, ReleaseDescription
 from discreet.screen import cut, visible
 from discreet.spec import Recode, Release
 
 NOT_RUN = "{files}: not run, for a plan may be made of what somebody sent. --trust tries it on invented numbers."
-STRICT = (
-    "Strict mode: that this release exists tells that no record broke the declared rules. "
-    "The promise does not cover what that reveals."
-)
-LOOKED_UP = (
-    "Tables that records are looked up in ({names}) count as given: what one of their rows says of the records that it "
-    "is looked up for is not protected."
-)
-
-
-@dataclass(frozen=True)
-class PlannedTable:
-    """One table before it is drawn."""
-
-    name: str
-    by: tuple[str, ...]
-    shape: tuple[int, ...]
-    cells: int
-    guarantee: Guarantee
-    composes: str
-    noise: str
-    error: ExpectedError | None
-    sum_of: str
-    part_of: str
-    unpaid: str
-    notes: tuple[str, ...]
-
-    @property
-    def cost(self) -> str:
-        """What it adds to the total, in words."""
-        if self.sum_of:
-            return f"made of {self.sum_of}, no cost"
-        if self.unpaid:
-            return self.unpaid
-        part = f", part of {self.part_of}'s" if self.part_of else ""
-        return f"epsilon {written(self.guarantee.epsilon)}{part}"
 
 
 @dataclass(frozen=True)
 class Plan:
     """A whole release before it is run. `problem` says why it would be refused, if it would."""
 
-    release: str
-    asset: str
-    tables: tuple[PlannedTable, ...]
+    description: ReleaseDescription
     rules: tuple[str, ...]
-    total: Guarantee
     balance: Balance | None
     problem: str
-    derived_from: str = ""
     not_run: tuple[str, ...] = ()  # Python files
+
+    @property
+    def tables(self) -> tuple[PublishedTable, ...]:
+        return self.description.tables
+
+    @property
+    def total(self) -> Guarantee:
+        return self.description.guarantee
 
     def __str__(self) -> str:
         return "\n".join(map(visible, self.lines))
@@ -77,20 +46,19 @@ class Plan:
     @property
     def lines(self) -> list[str]:
         """What people read."""
-        lines = [f"Release {self.release} on asset {self.asset}", ""]
+        lines = [f"Release {self.description.release} on asset {self.description.asset}", ""]
         for table in self.tables:
-            by = " × ".join(f"{n} ({s:,})" for n, s in zip(table.by, table.shape, strict=True)) or "all records"
-            cost = "recoded, no cost" if self.derived_from else table.cost
+            by = " × ".join(f"{n} ({s:,})" for n, s in zip(table.by, table.domain.shape, strict=True)) or "all records"
+            cost = "recoded, no cost" if self.description.recoding else table.cost
             said = [table.composes, f"{table.noise}{_expected(table.error)}", *table.notes]
             lines.append(f"  {table.name}: {by} = {plural(table.cells, 'cell')}, {cost}")
             lines += [f"    {text}" for text in said if text]
         lines += ["", *(f"  Rule: {rule}" for rule in self.rules)] if self.rules else []
-        measured = sum(not table.sum_of and not table.part_of for table in self.tables)
         lines += ["", f"  {NOT_RUN.format(files=', '.join(self.not_run))}"] if self.not_run else []
-        lines += ["", f"  Total: {composition(self.total, measured, self.derived_from)}"]
+        lines += ["", f"  Total: {self.description.composition}"]
         lines += [f"  {self.total.in_words()}"] + [f"  Caveat: {caveat}" for caveat in self.total.caveats]
         if self.balance is not None:
-            lines.append(f"  Budget: {describe(self.balance)}")
+            lines.append(f"  Budget: {balance_in_words(self.balance)}")
         if self.problem:
             lines.append(cut(f"  Would be refused: {self.problem}"))
         return lines
@@ -99,31 +67,33 @@ class Plan:
 def plan(release: Release, ledger: Ledger | None = None, *, trust: bool = False) -> Plan:
     """Everything that is known before anything is spent. Python files are run only if they are trusted."""
     tables = trusted(release) if trust else methods(release)
+    description = describe(release, tables, simulated=False)
     if release.recode is not None:
-        return _recoding(release, release.recode, tables, ledger)
-    total = total_guarantee(release, tables)
+        return _recoding(release, release.recode, tables, description, ledger)
+    notes = {name: lines for table in tables for name, lines in table.notes().items()}
     balance, problem = None, ""
     if ledger is not None:
         try:
             chain = ledger.chain()
             balance = chain.balance(release.asset, ledger.clock().date())
-            balance.charge(total)
+            balance.charge(description.guarantee)
             chain.refuse_used(release.release)
         except (LedgerError, GuaranteeError) as error:
             problem = str(error)
     return Plan(
-        release=release.release,
-        asset=release.asset,
-        tables=tuple(planned for t in tables for planned in _planned(t)),
-        rules=(*dict.fromkeys(rule for t in tables for rule in _rules(t)), *_kept(release, tables)),
-        total=total,
+        description=replace(
+            description, tables=tuple(replace(t, notes=notes.get(t.name, ())) for t in description.tables)
+        ),
+        rules=(*dict.fromkeys(rule for t in tables for rule in _rules(t)), *_kept(release, description)),
         balance=balance,
         problem=problem,
         not_run=() if trust else tuple(named(release)),
     )
 
 
-def _recoding(release: Release, asked: Recode, tables: list[Method], ledger: Ledger | None) -> Plan:
+def _recoding(
+    release: Release, asked: Recode, tables: list[Method], description: ReleaseDescription, ledger: Ledger | None
+) -> Plan:
     """A recoding: what becomes of every code. It costs nothing, so there is no budget to compare with."""
     if ledger is None:
         raise LedgerError("a recoding is planned with the ledger that has its measurements", do="name it")
@@ -137,44 +107,16 @@ def _recoding(release: Release, asked: Recode, tables: list[Method], ledger: Led
     except (LedgerError, SpecError) as error:
         problem = str(error)
     recodings = plan_recoding(release, asked, tables, source)
-    notes = {name: recoding.in_words() for name, recoding in recodings.items()}
+    moved = {name: recoding.in_words() for name, recoding in recodings.items()}
     planned = tuple(
-        replace(table, composes="made of kept measurements", error=None, notes=notes.get(table.name, ()))
-        for t in tables
-        for table in _planned(t)
+        replace(table, composes="made of kept measurements", error=None, notes=moved.get(table.name, ()))
+        for table in description.tables
     )
-    return Plan(
-        release=release.release,
-        asset=release.asset,
-        tables=planned,
-        rules=(),
-        total=source.about.guarantee,
-        balance=None,
-        problem=problem,
-        derived_from=source.about.release,
-    )
+    described = replace(description, tables=planned).made_of(recoded_in_words(source, recodings))
+    return Plan(described, rules=(), balance=None, problem=problem)
 
 
-def total_guarantee(release: Release, tables: list[Method]) -> Guarantee:
-    """Tables of one release are functions of the same records: their costs add."""
-    total = compose(table.guarantee() for table in tables)
-    further = [STRICT] if release.strict else []
-    further += [LOOKED_UP.format(names=", ".join(release.join))] if release.join else []
-    return total.model_copy(update={"caveats": (*total.caveats, *further)}) if further else total
-
-
-def composition(total: Guarantee, tables: int, derived_from: str = "") -> str:
-    """How the total comes about, in words."""
-    if derived_from:
-        return (
-            f"nothing is spent: made of the measurements of {derived_from}, which cost epsilon {written(total.epsilon)}"
-        )
-    how = "one table" if tables == 1 else f"{tables} tables on the same records: sequential, their costs add"
-    delta = f", delta {written(total.delta)}" if total.delta else ""
-    return f"epsilon {written(total.epsilon)}{delta} ({how})"
-
-
-def describe(balance: Balance) -> str:
+def balance_in_words(balance: Balance) -> str:
     """A budget in one line."""
     budget = balance.budget
     how = " replaced (so an add-remove cost counts double)" if budget.neighbours == "substitution" else ""
@@ -187,9 +129,9 @@ def describe(balance: Balance) -> str:
     )
 
 
-def _kept(release: Release, tables: list[Method]) -> list[str]:
+def _kept(release: Release, description: ReleaseDescription) -> list[str]:
     """What becomes of measurements, where there are any."""
-    if not any(table.measurements() for table in tables):
+    if not description.measurements:
         return []
     if release.keep is None:
         return ["measurements are removed in the end; `keep` would leave them inside, for a later recoding"]
@@ -204,24 +146,3 @@ def _rules(method: Method) -> list[str]:
 
 def _expected(error: ExpectedError | None) -> str:
     return "" if error is None else f"; 90% within ±{error.margin90:,}, mean |error| {error.mean_absolute:.3g}"
-
-
-def _planned(method: Method) -> list[PlannedTable]:
-    notes = method.outlook()
-    return [
-        PlannedTable(
-            name=table.name,
-            by=table.by,
-            shape=table.domain.shape,
-            cells=table.domain.cells,
-            guarantee=table.guarantee,
-            composes=table.composes,
-            noise=table.noise,
-            error=table.error,
-            sum_of=table.sum_of,
-            part_of=table.part_of,
-            unpaid=table.unpaid,
-            notes=notes.get(table.name, ()),
-        )
-        for table in method.published()
-    ]

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import datetime as dt
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.errors import DiscreetError, LedgerError, SpecError
-from discreet.methods.description import Measurement
+from discreet.methods.description import describe
 from discreet.methods.histograms import histogram_spans, measured
 from discreet.methods.noise_provenance import UNKNOWN
 from discreet.methods.protocol import Method
@@ -22,15 +23,16 @@ from discreet.methods.recode.recoding import Counts, Recoding
 from discreet.methods.registry import methods
 from discreet.methods.writing import Made, Parts, Places, measured_name
 from discreet.pipeline.outputs import Outputs, keep_at, refuse_other_words, refuse_private, refuse_taken
-from discreet.pipeline.release_files import Entered, Recoded, announced, manifest, stage
-from discreet.pipeline.stored_measurements import Source, open_source, plan_recoding, refuse_asset
-from discreet.privacy.ledger.events import Derived, Entry, LedgerKind
+from discreet.pipeline.release_files import complete
+from discreet.pipeline.stored_measurements import Source, open_source, plan_recoding, recoded_in_words, refuse_asset
+from discreet.privacy.ledger.events import Derived, Entry
 from discreet.privacy.ledger.ledger import TOLERANCE
 from discreet.privacy.ledger.state import Chain
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Derivation, Grant
+from discreet.publish.description import Measurement, ReleaseDescription
 from discreet.publish.folder import Owner, output_at, refuse_nested
-from discreet.publish.manifest import LedgerEntry, Manifest, Said
+from discreet.publish.manifest import LedgerEntry, Manifest, Said, said
 from discreet.publish.place import Place
 from discreet.publish.tables import write_table
 from discreet.spec import Release
@@ -38,7 +40,7 @@ from discreet.spec.recode import Recode
 from discreet.version import code_version
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from discreet.engine.spans import Progress
     from discreet.methods.noise_provenance import Origin
@@ -71,26 +73,29 @@ def recode(job: Job, *, complete: bool) -> Manifest:
         chain.refuse_used(release.release)
     refuse_asset(release, source)
     tables = methods(release)
-    outputs = _outputs(job, chain, known, announced(release, tables, source.about.simulation))
+    description = describe(release, tables, simulated=source.about.simulation)
+    outputs = _outputs(job, chain, known, description.announced)
     recodings = plan_recoding(release, asked, tables, source)
+    description = description.made_of(recoded_in_words(source, recodings))
     with outputs.alone():
         if known is None:
             outputs.refuse_existing()
-        return _recode(job, outputs, tables, source, recodings, known)
+        return _recode(job, description, outputs, tables, source, recodings, known)
 
 
 def _recode(
     job: Job,
+    description: ReleaseDescription,
     outputs: Outputs,
     tables: list[Method],
     source: Source,
     recodings: Mapping[str, Recoding],
     known: tuple[Derived, Entry] | None,
 ) -> Manifest:
+    """protect (nothing is drawn: what was protected is recoded) → write → commit → publish."""
     release, chain = job.release, job.ledger.chain()
-    said = recoded_in_words(source, recodings)
     if known is not None and outputs.hold(known[0]):
-        return _publish(job, outputs, tables, source, said, known)
+        return _publish(job, description, outputs, known)
     job.observe("read", 1, 1)
     simulated, time = source.about.simulation, _now(job, chain) if known is None else known[0].time
     job.ledger.fits(chain, simulated=simulated)
@@ -98,11 +103,13 @@ def _recode(
     grant = Derivation(release.release, time, simulated, source.digests)
     with _tidied(outputs):
         places = outputs.stage()
-
-        def protect(table: Method, progress: Callable[[int, int], None]) -> Made:
-            return _protect(cast(Recodable, table), recodings, source, grant, places, progress)
-
-        staged = stage(places, release, tables, grant, source.about.guarantee, protect, job.observe, said)
+        made = [
+            _protect(
+                cast(Recodable, table), recodings, source, grant, places, partial(job.observe, f"protect {table.name}")
+            )
+            for table in tables
+        ]
+        staged = complete(places, description, made, grant, keep=release.keep is not None)
         outputs.seal(staged)
     job.observe("write", 1, 1)
     derived = Derived(
@@ -119,12 +126,11 @@ def _recode(
         who=job.ledger.who() if known is None else known[0].who,
         time=time,
     )
-    digest = _said(job, tables, source, said, derived, chain.kind).sha256()
-    derived = derived.model_copy(update={"manifest": digest})
+    derived = derived.model_copy(update={"manifest": _said(description, derived).sha256()})
     entry = job.ledger.derive(derived, simulated=simulated)
     job.observe("commit", 1, 1)
     entered = cast(Derived, entry.event)  # its time may be a little later: that of the entry before it
-    return _publish(job, outputs, tables, source, said, (entered, entry))
+    return _publish(job, description, outputs, (entered, entry))
 
 
 def _now(job: Job, chain: Chain) -> dt.datetime:
@@ -184,47 +190,18 @@ def _written(measurement: Measurement, counts: Protected[Counts], place: Place) 
     return counts.map(lambda _: Parts(files, flat.size))
 
 
-def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> Recoded:
-    """What stands in codebook and manifest about it, and the tables of transitions."""
-    changed = {name: recoding for name, recoding in recodings.items() if recoding.place is not None}
-    files = next(iter(changed.values())).files
-    about = (
-        f"Made of the measurements of release {source.about.release}, recoded: no record was read, nothing was spent. "
-        f"{files.in_words()} Cells into which a code was divided at random have a further error that is not known, and "
-        "no margins or limits; there, counts and bins are estimates by these shares, not unbiased."
-    )
-    return Recoded(about, {name: recoding.table() for name, recoding in changed.items()})
-
-
-def _publish(
-    job: Job,
-    outputs: Outputs,
-    tables: list[Method],
-    source: Source,
-    recoded: Recoded,
-    entry: tuple[Derived, Entry],
-) -> Manifest:
-    (derived, at), kind = entry, job.ledger.chain().kind
-    said = _said(job, tables, source, recoded, derived, kind)
-    refuse_other_words(said, derived.manifest)
-    made = said.entered(LedgerEntry(kind=kind, entry=at.number, head=at.hash))
+def _publish(job: Job, description: ReleaseDescription, outputs: Outputs, entry: tuple[Derived, Entry]) -> Manifest:
+    derived, at = entry
+    words = _said(description, derived)
+    refuse_other_words(words, derived.manifest)
+    made = words.entered(LedgerEntry(kind=job.ledger.chain().kind, entry=at.number, head=at.hash))
     outputs.publish(derived.files, derived.kept, made)
     job.observe("publish", 1, 1)
     return made
 
 
-def _said(job: Job, tables: list[Method], source: Source, recoded: Recoded, derived: Derived, kind: LedgerKind) -> Said:
-    entered = Entered(
-        guarantee=source.about.guarantee,
-        day=derived.time.date(),
-        code=derived.code,
-        spec=derived.spec,
-        files=derived.files,
-        kind=kind,
-        of=derived.of,
-        recoded=recoded,
-    )
-    return manifest(job.release, entered, tables)
+def _said(description: ReleaseDescription, derived: Derived) -> Said:
+    return said(description, reserved=derived.time.date(), code=derived.code, spec=derived.spec, files=derived.files)
 
 
 def _asked(release: Release) -> Recode:

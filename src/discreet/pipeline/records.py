@@ -11,10 +11,11 @@ from discreet.engine.audit import Audit, audit, coded, inspected
 from discreet.engine.derived_values import Binned, Observed, with_bins
 from discreet.engine.intake.derived import Cell
 from discreet.engine.lookups import Records, take_in
-from discreet.engine.tabulate import derived_columns
+from discreet.engine.spans import Progress, quiet
+from discreet.engine.tabulate import Reading, derived_columns
 from discreet.errors import SourceError
-from discreet.methods.employer.method import EmployerMethod
 from discreet.methods.protocol import Method
+from discreet.noise.key import Secret
 from discreet.spec import Release
 
 if TYPE_CHECKING:
@@ -38,9 +39,18 @@ def observed_of(tables: list[Method]) -> list[Observed]:
 
 def audited(engine: Engine, release: Release, tables: list[Method], records: Records) -> Audit:
     """What the declared rules will do to these records."""
-    recorded = [t.what.by for t in tables if isinstance(t, EmployerMethod) and not t.listed and t.what.by.attributes]
+    recorded = [domain for t in tables if (domain := t.as_recorded()) is not None]
     domains, binned = domains_of(tables), binned_of(tables)
     return audit(engine, records, domains, release.unit, binned, recorded, observed_of(tables))
+
+
+def reading_of(
+    engine: Engine, release: Release, tables: list[Method], records: Records, secret: Secret, progress: Progress = quiet
+) -> Reading:
+    """What every table is tabulated from."""
+    by_record = [table for table in tables if table.by_record]
+    counted, binned = tuple(domains_of(by_record)), tuple(binned_of(by_record))
+    return Reading(engine, records, release.unit, secret, counted, binned, progress)
 
 
 def _nowhere(release: Release, name: str) -> bool:
@@ -59,10 +69,11 @@ def read_records(
     if frames and (left := next((n for n in release.source if n not in frames and _nowhere(release, n)), None)):
         raise SourceError(f"there is no frame for source {left!r}", where="frame", do="give one, or where its file is")
     domains, binned, observed = domains_of(tables), binned_of(tables), observed_of(tables)
-    by_cell = [] if inspect else [t.what for t in tables if isinstance(t, EmployerMethod)]
-    numbered = [Cell(domain) for what in by_cell for domain in (what.by, what.workers) if domain.attributes]
-    others = domains_of([t for t in tables if inspect or not isinstance(t, EmployerMethod)]) + [w.only for w in by_cell]
-    wanted = [*numbered, *derived_columns(others, binned, observed)]
+    as_cells, as_codes = [], domains
+    if not inspect:
+        as_cells = [domain for t in tables for domain in t.taken_in()[0] if domain.attributes]
+        as_codes = [domain for t in tables for domain in t.taken_in()[1]]
+    wanted = [*map(Cell, as_cells), *derived_columns(as_codes, binned, observed)]
     if inspect:
         extra = inspected(coded(domains), binned, observed)
         wanted = list({column.name: column for column in (*wanted, *extra)}.values())
@@ -73,8 +84,7 @@ def read_records(
     }
     records = take_in(engine, scans, release.join, wanted, entity, counted)
     for table in tables:
-        if isinstance(table, EmployerMethod):
-            table.inspect(records)
+        table.refuse_sources(records)
     if not binned:
         return records
     return replace(records, table=with_bins(records.joined(engine), binned), lookups=(), divided=())

@@ -11,8 +11,10 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
+from discreet.engine import Engine
 from discreet.engine.workspace import no_core_dumps, sweep
 from discreet.errors import (
     DiscreetError,
@@ -27,9 +29,8 @@ from discreet.errors import (
     PublishError,
     SpecError,
 )
-from discreet.methods.protocol import Method
-from discreet.methods.registry import methods
-from discreet.methods.writing import Made
+from discreet.methods.description import describe
+from discreet.methods.registry import methods as methods_of
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import KeyStore
 from discreet.pipeline.outputs import (
@@ -40,10 +41,9 @@ from discreet.pipeline.outputs import (
     refuse_taken,
     reserved_outputs,
 )
-from discreet.pipeline.plan import total_guarantee
 from discreet.pipeline.recode import recode
-from discreet.pipeline.release_files import Entered, Tabulated, announced, manifest, stage
-from discreet.pipeline.tabulation import tabulated
+from discreet.pipeline.release_files import complete
+from discreet.pipeline.tabulation import Tabulated, tabulated
 from discreet.pipeline.trusted import trusted
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
@@ -51,8 +51,9 @@ from discreet.privacy.ledger.events import Entry, Reserve, Restored
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Chain, ReleaseState
 from discreet.privacy.reservation import Reservation
+from discreet.publish.description import ReleaseDescription
 from discreet.publish.folder import Owner, output_at, refuse_nested
-from discreet.publish.manifest import LedgerEntry, Manifest, Said
+from discreet.publish.manifest import LedgerEntry, Manifest, Said, said
 from discreet.spec import Release
 from discreet.version import code_version
 
@@ -168,53 +169,69 @@ def _alone(ledger: Ledger, release: str) -> Iterator[None]:
 
 
 def _run(job: Job, simulation: str | None) -> Manifest:
-    release, tables, chain = job.release, trusted(job.release), job.ledger.chain()
-    names = announced(release, tables, simulation is not None)
-    owner = Owner(chain.nonce, release.release, frozenset(names))
+    """tabulate → reserve, then all that a reservation is completed by."""
+    release, methods = job.release, trusted(job.release)
+    description = describe(release, methods, simulated=simulation is not None)
+    outputs = _refuse_before_reading(job, description)
+    key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
+    with outputs.rehearsed(), tabulated(job, methods, key) as (engine, tables):
+        reservation, entry = _reserve(job, description, outputs, key, tables)
+        return _complete(job, description, outputs, reservation, entry, engine, tables)
+
+
+def _refuse_before_reading(job: Job, description: ReleaseDescription) -> Outputs:
+    """Where the release goes. All that stands in the way of it and is known before a record is read is refused."""
+    release, chain = job.release, job.ledger.chain()
+    owner = Owner(chain.nonce, release.release, frozenset(description.announced))
     outputs = Outputs(output_at(job.out, owner), keep_at(release, owner))
-    total = total_guarantee(release, tables)
-    job.ledger.fits(chain, simulated=simulation is not None)
+    job.ledger.fits(chain, simulated=description.simulated)
     chain.refuse_used(release.release)
-    chain.balance(release.asset, job.ledger.clock().date()).charge(total)
+    chain.balance(release.asset, job.ledger.clock().date()).charge(description.guarantee)
     refuse_private(job.keys, outputs)
     refuse_taken(chain, job.keys, release.release, outputs)
-    if (keep := outputs.kept) is not None:
-        refuse_nested(outputs.published, keep)
+    if outputs.kept is not None:
+        refuse_nested(outputs.published, outputs.kept)
     outputs.refuse_existing()
-    key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
-    with outputs.rehearsed(), tabulated(job, tables, key) as found:
-        out, kept = outputs.published.where, "" if keep is None else keep.where
-        binding = _bind(release, key, found, (total, out, kept, job.ledger.who()))
-        prefix = f"{chain.nonce}-{hashlib.sha256(release.release.encode()).hexdigest()[:16]}-"
-        name = prefix + key.subkey("name", length=8).hex()
-        reserve = Reserve(
-            release=release.release,
-            asset=release.asset,
-            guarantee=total,
-            binding=binding.hex(),
-            spec=release.digest(),
-            code=code_version(),
-            key=name,
-            output=out,
-            keep=kept,
-            names=names,
-            who=job.ledger.who(),
-            time=job.ledger.clock(),
-        )
-        if name not in job.keys.names():  # a simulation's key, left by a crash, has the same name: it is the same key
-            job.keys.create(name, key)
-        job.observe("key", 1, 1)
-        try:
-            entry = job.ledger.reserve(reserve, simulated=key.simulated)
-        except LedgerUncertain:
-            raise  # there may be a reservation: without its key nobody could complete it
-        except DiscreetError:
-            job.keys.destroy(name)  # nothing was reserved: the key was never used
-            raise
-        job.observe("reserve", 1, 1)
-        _forget_unused(job.keys, prefix, name)
-        reserved = cast(Reserve, entry.event)  # its time may be a little later: that of the entry before it
-        return _complete(job, outputs, Reservation(reserved, key, binding), entry, found)
+    return outputs
+
+
+def _reserve(
+    job: Job, description: ReleaseDescription, outputs: Outputs, key: ReleaseKey, tables: list[Tabulated]
+) -> tuple[Reservation, Entry]:
+    """Keep the key, then enter the cost: from here on it is spent, and the key is bound to what was tabulated."""
+    release, chain = job.release, job.ledger.chain()
+    out, keep = outputs.published.where, "" if outputs.kept is None else outputs.kept.where
+    binding = _bind(release, key, tables, (description.guarantee, out, keep, job.ledger.who()))
+    prefix = f"{chain.nonce}-{hashlib.sha256(release.release.encode()).hexdigest()[:16]}-"
+    name = prefix + key.subkey("name", length=8).hex()
+    reserve = Reserve(
+        release=release.release,
+        asset=release.asset,
+        guarantee=description.guarantee,
+        binding=binding.hex(),
+        spec=release.digest(),
+        code=code_version(),
+        key=name,
+        output=out,
+        keep=keep,
+        names=description.announced,
+        who=job.ledger.who(),
+        time=job.ledger.clock(),
+    )
+    if name not in job.keys.names():  # a simulation's key, left by a crash, has the same name: it is the same key
+        job.keys.create(name, key)
+    job.observe("key", 1, 1)
+    try:
+        entry = job.ledger.reserve(reserve, simulated=key.simulated)
+    except LedgerUncertain:
+        raise  # there may be a reservation: without its key nobody could complete it
+    except DiscreetError:
+        job.keys.destroy(name)  # nothing was reserved: the key was never used
+        raise
+    job.observe("reserve", 1, 1)
+    _forget_unused(job.keys, prefix, name)
+    reserved = cast(Reserve, entry.event)  # its time may be a little later: that of the entry before it
+    return Reservation(reserved, key, binding), entry
 
 
 def _resume(job: Job) -> Manifest:
@@ -223,32 +240,35 @@ def _resume(job: Job) -> Manifest:
     state = chain.open_release(release.release)
     _same_user(job, state)
     _same_declaration(release, state)
-    output = reserved_outputs(chain, state)
-    with output.alone():
-        return _resume_alone(job, output, state)
+    outputs = reserved_outputs(chain, state)
+    with outputs.alone():
+        return _resume_alone(job, outputs, state)
 
 
-def _resume_alone(job: Job, output: Outputs, state: ReleaseState) -> Manifest:
-    release = job.release
-    if state.commit and state.committed_at and output.hold(state.commit):
-        return _finish(job, output, state, methods(release))
+def _resume_alone(job: Job, outputs: Outputs, state: ReleaseState) -> Manifest:
+    release, chain = job.release, job.ledger.chain()
+    simulated = chain.kind == "simulation"
+    if state.commit and state.committed_at and outputs.hold(state.commit):
+        return _finish(job, describe(release, methods_of(release), simulated=simulated), outputs, state)
     if state.commit and state.reserve.key not in job.keys.names():
         raise PublishError(
             f"release {release.release!r} was published and its key destroyed; its folder is gone or was changed",
-            where=output.published.where,
+            where=outputs.published.where,
             do="restore the folder from a copy: the ledger has the digest of every file",
         )
     key = _load(job.keys, state)
-    job.ledger.fits(job.ledger.chain(), simulated=key.simulated)
-    tables = trusted(release)
-    with tabulated(job, tables, key) as found:
-        promise = (total_guarantee(release, tables), state.reserve.output, state.reserve.keep, job.ledger.who())
-        binding = _bind(release, key, found, promise)
-        reservation = Reservation(state.reserve, key, binding)
-        return _complete(job, output, reservation, state.reserved_at, found)
+    job.ledger.fits(chain, simulated=key.simulated)
+    methods = trusted(release)
+    description = describe(release, methods, simulated=simulated)
+    with tabulated(job, methods, key) as (engine, tables):
+        promise = (description.guarantee, state.reserve.output, state.reserve.keep, job.ledger.who())
+        reservation = Reservation(state.reserve, key, _bind(release, key, tables, promise))
+        return _complete(job, description, outputs, reservation, state.reserved_at, engine, tables)
 
 
-def _bind(release: Release, key: ReleaseKey, found: Tabulated, promise: tuple[Guarantee, str, str, str]) -> bytes:
+def _bind(
+    release: Release, key: ReleaseKey, tables: list[Tabulated], promise: tuple[Guarantee, str, str, str]
+) -> bytes:
     """The MAC that ties a key to what it will protect: parameters, domains, code, and every cell; and to what was
     promised, where it goes and who reserved it, so that no other entry of the ledger can stand for this one."""
     guarantee, output, keep, who = promise
@@ -260,34 +280,50 @@ def _bind(release: Release, key: ReleaseKey, found: Tabulated, promise: tuple[Gu
         yield output.encode()
         yield keep.encode()
         yield who.encode()
-        for table, counted in zip(found.tables, found.cells, strict=True):
-            yield table.name.encode()
-            for cells in counted:
+        for table in tables:
+            yield table.method.name.encode()
+            for cells in table.cells:
                 yield hashlib.sha256(b"".join(cells.open_inside().fingerprints)).digest()
 
     return key.mac(parts())
 
 
-def _complete(job: Job, output: Outputs, reservation: Reservation, entry: Entry, found: Tabulated) -> Manifest:
-    """Everything after the reservation. A failure here leaves a reservation that `resume` completes."""
-    try:
-        if job.ledger.chain().open_release(job.release.release).commit is None:
-            output.refuse_finished()
-        places = output.stage()
-        cells = dict(zip((id(table) for table in found.tables), found.cells, strict=True))
-
-        def protect(table: Method, progress: Callable[[int, int], None]) -> Made:
-            return table.protect(found.engine, cells[id(table)], reservation, places, progress)
-
-        guarantee = reservation.reserve.guarantee
-        staged = stage(places, job.release, found.tables, reservation, guarantee, protect, job.observe)
-        output.seal(staged)
+def _complete(
+    job: Job,
+    description: ReleaseDescription,
+    outputs: Outputs,
+    reservation: Reservation,
+    entry: Entry,
+    engine: Engine,
+    tables: list[Tabulated],
+) -> Manifest:
+    """protect → write → commit → publish. A failure in between leaves a reservation that `resume` completes."""
+    release = job.release
+    with _completable(job, outputs, reservation, entry):
+        if job.ledger.chain().open_release(release.release).commit is None:
+            outputs.refuse_finished()
+        places = outputs.stage()
+        made = [
+            table.method.protect(
+                engine, table.cells, reservation, places, partial(job.observe, f"protect {table.method.name}")
+            )
+            for table in tables
+        ]
+        staged = complete(places, description, made, reservation, keep=release.keep is not None)
+        outputs.seal(staged)
         job.observe("write", 1, 1)
-        said = _said(job, reservation.reserve, staged.files, found.tables)
-        job.ledger.commit(job.release.release, staged.files, said.sha256(), staged.kept)
+        words = _said(description, reservation.reserve, staged.files)
+        job.ledger.commit(release.release, staged.files, words.sha256(), staged.kept)
         job.observe("commit", 1, 1)
-        state = job.ledger.chain().open_release(job.release.release)
-        return _finish(job, output, state, found.tables)
+        return _finish(job, description, outputs, job.ledger.chain().open_release(release.release))
+
+
+@contextmanager
+def _completable(job: Job, outputs: Outputs, reservation: Reservation, entry: Entry) -> Iterator[None]:
+    """Whatever fails after the reservation says what is spent, and how the release is completed."""
+    try:
+        yield
+        return
     except LedgerUnavailable as error:
         stopped, first = f"stopped ({error.where}: {error.what})", "when the ledger can be used again, "
     except KeyboardInterrupt:
@@ -295,13 +331,13 @@ def _complete(job: Job, output: Outputs, reservation: Reservation, entry: Entry,
     except PublishError as error:
         stopped, first = f"stopped ({error.where}: {error.what})", "mend that and "
     except EngineError as error:
-        _make_room(job, output)
+        _make_room(job, outputs)
         stopped, first = f"stopped ({error.what})", "mend that and "
     except (ParameterError, DomainError, GuaranteeError, SpecError) as error:  # should have been refused before
-        _make_room(job, output)
+        _make_room(job, outputs)
         stopped, first = f"stopped ({error.where}: {error.what})", "report this, and "
     except (OSError, MemoryError) as error:
-        _make_room(job, output)
+        _make_room(job, outputs)
         reason = os.strerror(error.errno) if isinstance(error, OSError) and error.errno else type(error).__name__
         stopped, first = f"stopped ({reason})", "make room and "
     raise PublishError(
@@ -312,35 +348,27 @@ def _complete(job: Job, output: Outputs, reservation: Reservation, entry: Entry,
     )
 
 
-def _make_room(job: Job, output: Outputs) -> None:
+def _make_room(job: Job, outputs: Outputs) -> None:
     """A full disk needs the room. Committed bytes stay, and so does everything if the ledger cannot be asked."""
     with suppress(LedgerError, PublishError, OSError):
         if job.ledger.chain().open_release(job.release.release).commit is None:
-            output.clean()
+            outputs.clean()
 
 
-def _said(job: Job, reserve: Reserve, files: dict[str, str], tables: list[Method]) -> Said:
+def _said(description: ReleaseDescription, reserve: Reserve, files: dict[str, str]) -> Said:
     """What the manifest will say."""
-    entered = Entered(
-        guarantee=reserve.guarantee,
-        day=reserve.time.date(),
-        code=reserve.code,
-        spec=reserve.spec,
-        files=files,
-        kind=job.ledger.chain().kind,
-    )
-    return manifest(job.release, entered, tables)
+    return said(description, reserved=reserve.time.date(), code=reserve.code, spec=reserve.spec, files=files)
 
 
-def _finish(job: Job, output: Outputs, state: ReleaseState, tables: list[Method]) -> Manifest:
+def _finish(job: Job, description: ReleaseDescription, outputs: Outputs, state: ReleaseState) -> Manifest:
     """Publish committed bytes, manifest last, then destroy the key."""
     if state.commit is None or state.committed_at is None:
         raise PublishError("is not committed", where=f"release {state.reserve.release}")
     commit, at = state.commit, state.committed_at
-    said = _said(job, state.reserve, commit.files, tables)
-    refuse_other_words(said, commit.manifest)
-    made = said.entered(LedgerEntry(kind=job.ledger.chain().kind, entry=at.number, head=at.hash))
-    output.publish(commit.files, commit.kept, made)
+    words = _said(description, state.reserve, commit.files)
+    refuse_other_words(words, commit.manifest)
+    made = words.entered(LedgerEntry(kind=job.ledger.chain().kind, entry=at.number, head=at.hash))
+    outputs.publish(commit.files, commit.kept, made)
     job.observe("publish", 1, 1)
     job.keys.destroy(state.reserve.key)
     job.observe("destroy", 1, 1)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from discreet.errors import GuaranteeError, LedgerError, SpecError
 from discreet.formatting import is_uri
-from discreet.methods.description import Measurement
 from discreet.methods.protocol import Method
 from discreet.methods.recode.classifications import Classifications
 from discreet.methods.recode.recoding import Recoding
 from discreet.privacy.ledger.state import Chain
 from discreet.publish import measurements
+from discreet.publish.description import MEASUREMENTS, Measurement, Recoded
 from discreet.publish.measurements import MeasuredTable, Measurements
 from discreet.publish.place import Place, place_at
 from discreet.spec import Recode, Release, unknown
@@ -45,7 +46,7 @@ def open_source(release: Release, asked: Recode, chain: Chain) -> Source:
     place = place_at(where)
     about, digest = measurements.read(place, where)
     digests = chain.kept(about.release)
-    if digests.get(measurements.FILE) != digest:
+    if digests.get(MEASUREMENTS) != digest:
         raise LedgerError(
             f"the measurements of {about.release!r} are not those that were committed",
             where=where,
@@ -96,6 +97,19 @@ def plan_recoding(release: Release, asked: Recode, tables: list[Method], source:
             unknown(next(iter(asked.columns)), columns, "column"), where="recode.columns", do="name a published column"
         )
     return found
+
+
+def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> Recoded:
+    """What stands in codebook and manifest about it, and the tables of transitions."""
+    changed = {name: recoding for name, recoding in recodings.items() if recoding.place is not None}
+    files = next(iter(changed.values())).files
+    about = (
+        f"Made of the measurements of release {source.about.release}, recoded: no record was read, nothing was spent. "
+        f"{files.in_words()} Cells into which a code was divided at random have a further error that is not known, and "
+        "no margins or limits; there, counts and bins are estimates by these shares, not unbiased."
+    )
+    tables = {name: recoding.table() for name, recoding in changed.items()}
+    return Recoded(source.about.release, source.about.guarantee, about, tables)
 
 
 def _refuse_other(new: Measurement, old: MeasuredTable, table: str) -> None:

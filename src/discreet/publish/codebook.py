@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from discreet import formats
-from discreet.domain import Attribute
-from discreet.privacy.guarantee import Guarantee
+from discreet.publish.description import CODEBOOKS
 from discreet.publish.tables import SIMULATION, in_words
 
-FILES = ("codebook.json", "codebook.md")
+if TYPE_CHECKING:
+    from discreet.domain import Attribute
+    from discreet.publish.description import PublishedTable, ReleaseDescription
 
 
-@dataclass(frozen=True)
-class TableDoc:
-    """What the codebook says about one table."""
-
-    name: str
-    files: tuple[str, ...]
-    about: str
-    columns: tuple[tuple[str, str, str], ...]  # name, type, meaning
-    attributes: tuple[Attribute, ...]
-    additive: Mapping[str, object] | None = None  # the column that adds up, variance and fourth cumulant of its noise
+def codebooks(description: ReleaseDescription) -> dict[str, str]:
+    """Its files."""
+    return dict(zip(CODEBOOKS, (as_json(description), as_markdown(description)), strict=True))
 
 
-def as_json(
-    release: str, tables: list[TableDoc], layouts: Mapping[str, str], simulated: bool, recoded: str = ""
-) -> str:
+def as_json(description: ReleaseDescription) -> str:
     """Columns, their types and all their codes, with labels where the code list has them."""
+    simulated, recoded = description.simulated, description.recoded
     content = {
         "format": formats.CODEBOOK,
-        "release": release,
+        "release": description.release,
         "notice": SIMULATION if simulated else "",
-        "tables": {t.name: _table(t) for t in tables},
-        "layouts": dict(layouts),
-        **({"recoded": recoded} if recoded else {}),
-        "attributes": {a.name: _attribute(a) for t in tables for a in t.attributes},
+        "tables": {table.name: _table(table, simulated) for table in description.tables},
+        "layouts": description.further_files,
+        **({"recoded": recoded.about} if recoded is not None else {}),
+        "attributes": {name: _attribute(attribute) for name, attribute in description.attributes.items()},
     }
     return _lines(content, 3) + "\n"
 
@@ -51,10 +44,10 @@ def _lines(value: object, depth: int, margin: str = "") -> str:
     return "{\n" + ",\n".join(lines) + f"\n{margin}}}"
 
 
-def _table(table: TableDoc) -> dict[str, object]:
-    columns = [{"name": name, "type": kind, "meaning": meaning} for name, kind, meaning in table.columns]
-    found: dict[str, object] = {"files": list(table.files), "about": table.about, "columns": columns}
-    return found if table.additive is None else {**found, "additive": table.additive}
+def _table(table: PublishedTable, simulated: bool) -> dict[str, object]:
+    columns = [asdict(column) for column in table.columns]
+    found: dict[str, object] = {"files": table.files(simulated), "about": table.contents, "columns": columns}
+    return found if table.additive is None else {**found, "additive": asdict(table.additive)}
 
 
 def _attribute(attribute: Attribute) -> dict[str, object]:
@@ -69,37 +62,29 @@ def _attribute(attribute: Attribute) -> dict[str, object]:
     }
 
 
-def as_markdown(
-    release: str,
-    guarantee: Guarantee,
-    tables: list[TableDoc],
-    layouts: Mapping[str, str],
-    simulated: bool,
-    recoded: str = "",
-) -> str:
+def as_markdown(description: ReleaseDescription) -> str:
     """The same for reading."""
-    lines = [f"# {release}", ""]
+    guarantee, simulated = description.guarantee, description.simulated
+    lines = [f"# {description.release}", ""]
     lines += [f"**{SIMULATION}**", ""] if simulated else []
     lines += ["## What is promised", "", in_words(guarantee, simulated), ""]
     lines += [f"- Caveat: {caveat}" for caveat in guarantee.caveats] + [""] * bool(guarantee.caveats)
-    lines += ["## Recoded", "", recoded, ""] if recoded else []
-    for table in tables:
-        lines += [f"## {table.name}", "", table.about, "", f"Files: {_files(table.files)}", ""]
+    lines += ["## Recoded", "", description.recoded.about, ""] if description.recoded is not None else []
+    for table in description.tables:
+        lines += [f"## {table.name}", "", table.contents, "", f"Files: {_files(table.files(simulated))}", ""]
         lines += ["| column | type | meaning |", "|---|---|---|"]
-        lines += [f"| {' | '.join(_cell(text) for text in column)} |" for column in table.columns]
+        lines += [f"| {' | '.join(map(_cell, (c.name, c.type, c.meaning)))} |" for c in table.columns]
         lines += [""]
-    if layouts:
+    if further := description.further_files:
         lines += ["## Further files", "", "| file | what it is |", "|---|---|"]
-        lines += [f"| {name} | {_cell(about)} |" for name, about in layouts.items()] + [""]
+        lines += [f"| {name} | {_cell(about)} |" for name, about in further.items()] + [""]
     lines += ["All codes and labels are in codebook.json.", ""]
     return "\n".join(lines)
 
 
-def _files(names: tuple[str, ...]) -> str:
+def _files(names: list[str]) -> str:
     """The files of a table; of many parts the first and the last."""
-    return ", ".join(names if len(names) <= 4 else (names[0], "…", names[-1])) + f" ({len(names)} files)" * (
-        len(names) > 4
-    )
+    return ", ".join(names) if len(names) <= 4 else f"{names[0]}, …, {names[-1]} ({len(names)} files)"
 
 
 def _cell(text: str) -> str:

@@ -6,8 +6,8 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat, NonNegativeFloat, Valid
 
 from discreet import formats
 from discreet.errors import PublishError
-from discreet.publish.codebook import FILES
 from discreet.publish.cubes import verified
+from discreet.publish.description import CODEBOOKS
 from discreet.publish.manifest import Manifest
 from discreet.publish.place import Place
 
@@ -65,7 +65,7 @@ class Codebook(_Part):
 
 def read_codebook(manifest: Manifest, place: Place, where: str) -> Codebook:
     """The codebook, if it is one and has every table of the manifest, with the attributes that it is by."""
-    name = FILES[0]
+    name = CODEBOOKS[0]
     if name not in manifest.files:
         raise PublishError("has no codebook", where=where, do="publish it again with this version")
     place_in = f"{where}/{name}"

@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,8 +16,13 @@ from discreet.formatting import as_path, is_uri
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import canonical
 from discreet.publish.place import place_at
+from discreet.publish.tables import SIMULATION, in_words
+
+if TYPE_CHECKING:
+    from discreet.publish.description import PublishedTable, ReleaseDescription
 
 FILE = "manifest.json"
+NOTICE = "Protected statistics. What is promised, and what is not, stands under `guarantee`."
 CHECK = (
     "`files` has the SHA-256 of every file. `digest` is the SHA-256 of this manifest without `digest` and `ledger`, as "
     "JSON with sorted keys, without spaces, in UTF-8. Both show damage and careless edits; whoever edits them all "
@@ -104,6 +109,54 @@ class Manifest(Said):
     def text(self) -> str:
         data: dict[str, Any] = self.model_dump(mode="json")
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def said(description: ReleaseDescription, *, reserved: dt.date, code: str, spec: str, files: dict[str, str]) -> Said:
+    """Everything a reader needs to know about a release, all of it from the protected side."""
+    return Said(
+        release=description.release,
+        asset=description.asset,
+        simulation=description.simulated,
+        notice=SIMULATION if description.simulated else NOTICE,
+        reserved=reserved,
+        derived_from="" if description.recoded is None else description.recoded.of,
+        code=code,
+        spec=spec,
+        guarantee=description.guarantee,
+        guarantee_in_words=in_words(description.guarantee, description.simulated),
+        composition=description.composition,
+        domains=[
+            DomainEntry(
+                name=a.name,
+                columns=list(a.columns),
+                categories=a.size,
+                undeclared=a.undeclared or "dropped",
+                provenance=a.provenance,
+            )
+            for a in description.attributes.values()
+        ],
+        tables=[_entry(table, description) for table in description.tables],
+        layouts=description.further_files,
+        files=files,
+    )
+
+
+def _entry(table: PublishedTable, description: ReleaseDescription) -> TableEntry:
+    recoded = description.recoded
+    return TableEntry(
+        name=table.name,
+        method=table.method,
+        by=list(table.by),
+        cells=table.cells,
+        form=table.form,
+        about=" ".join(text for text in (table.about, "" if recoded is None else recoded.about) if text),
+        noise=table.noise,
+        margin90=None if table.error is None or recoded is not None else table.error.margin90,
+        sum_of=table.sum_of,
+        guarantee=table.guarantee,
+        guarantee_in_words=in_words(table.guarantee, description.simulated),
+        files=table.files(description.simulated),
+    )
 
 
 def read(where: str | Path) -> Manifest:

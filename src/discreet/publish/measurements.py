@@ -13,9 +13,8 @@ from discreet import formats
 from discreet.errors import PublishError
 from discreet.privacy.exact import Exact
 from discreet.privacy.guarantee import Guarantee
+from discreet.publish.description import MEASUREMENTS
 from discreet.publish.place import Place
-
-FILE = "measurements.json"
 
 
 class _Part(BaseModel):
@@ -68,7 +67,7 @@ class Measurements(_Part):
 def read(place: Place, where: str) -> tuple[Measurements, str]:
     """What a folder of measurements says about itself, and the digest of that."""
     try:
-        content = place.read(FILE)
+        content = place.read(MEASUREMENTS)
         about = Measurements.model_validate(formats.parsed(content, formats.MEASUREMENTS, where))
         return about, hashlib.sha256(content).hexdigest()
     except FileNotFoundError:

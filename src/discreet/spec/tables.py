@@ -24,11 +24,17 @@ class TableSpec(Strict):
     name: Name
     by: list[str]
     recodable: ClassVar[bool] = False  # whether its measurements can be kept and moved to another classification
+    all_or_none: ClassVar[bool] = False  # whether a unit with too many records has none that count
 
     @property
     def where(self) -> str:
         """As a refusal calls it."""
         return f"tables.{self.name}"
+
+    @property
+    def place(self) -> str:
+        """The same, of what its method refuses."""
+        return f"table {self.name}"
 
     @property
     def names(self) -> list[str]:
@@ -38,6 +44,11 @@ class TableSpec(Strict):
     @property
     def files(self) -> list[str]:
         """The public files, beyond code lists, that decide what is published."""
+        return []
+
+    @property
+    def code(self) -> list[str]:
+        """Python files that it names, which are run."""
         return []
 
     @property

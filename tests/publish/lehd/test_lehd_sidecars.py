@@ -201,4 +201,4 @@ def test_one_file_is_not_written_by_two_tables(tmp_path: Path) -> None:
 
 def test_counts_have_no_small_files(tmp_path: Path) -> None:
     (made,) = methods(declared(tmp_path, {"name": "n", "method": "counts", "by": ["grad_cohort"], "epsilon": "1"}))
-    assert made.sidecars() == Sidecars()
+    assert made.shared_files() is None

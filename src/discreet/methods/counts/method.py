@@ -11,23 +11,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.domain import Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Binned, Observed
 from discreet.engine.fingerprint import Bound
 from discreet.engine.spans import Progress, Span, Spans
-from discreet.engine.tabulate import Rows, count_cells
-from discreet.errors import DomainError, GuaranteeError, ParameterError
+from discreet.engine.tabulate import Reading, count_cells
+from discreet.errors import GuaranteeError, ParameterError
 from discreet.formatting import plural
 from discreet.methods.cells import Int64s, dense, merge, ranges
 from discreet.methods.counts.spec import Counts
-from discreet.methods.description import Additive, Column, ExpectedError, Measurement, Published, code_columns
-from discreet.methods.protocol import Grain
+from discreet.methods.protocol import Method, refuse_taken_columns
 from discreet.methods.unit_checks import refuse_unless_records
 from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
@@ -38,7 +36,7 @@ from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.reservation import Reservation
 from discreet.privacy.unit import Unit
-from discreet.publish.lehd.sidecars import Sidecars
+from discreet.publish.description import Additive, Column, ExpectedError, PublishedTable, code_columns
 from discreet.spec import Release
 
 if TYPE_CHECKING:
@@ -51,39 +49,30 @@ LEVEL = Fraction(9, 10)
 
 
 @dataclass(frozen=True)
-class CountsMethod:
+class CountsMethod(Method):
     """One table of protected counts."""
 
     spec: Counts
     domain: Domain
     unit: Unit
-    grain: ClassVar[Grain] = "records"
-    observed: ClassVar[tuple[Observed, ...]] = ()
 
     @classmethod
     def of(cls, release: Release, table: Counts) -> CountsMethod:
         return cls(table, table.cells(release), release.unit)
 
     def __post_init__(self) -> None:
-        refuse_unless_records(self.unit, f"table {self.spec.name}")
+        refuse_unless_records(self.unit, self.spec.place)
         if self.spec.form == "dense" and self.domain.cells > DENSE_LIMIT:
             raise GuaranteeError(
                 f"{self.domain.cells:,} cells are too many to visit one by one",
-                where=f"table {self.spec.name}",
+                where=self.spec.place,
                 do="write `form: sparse`: the same distribution, only non-zero rows are written",
             )
-        if taken := {c.name for c in self.columns() if c.type != "code"} & set(self.domain.columns):
-            raise DomainError(
-                f"a published column is called {taken.pop()!r} already",
-                where=f"table {self.spec.name}",
-                do="name the attribute differently and point it to the data with `column:`",
-            )
+        refuse_taken_columns((c.name for c in self.columns() if c.type != "code"), self.domain, self.spec.place)
         try:
             _ = self.law
         except ParameterError as error:
-            raise ParameterError(
-                f"epsilon / max_records: {error.what}", where=f"table {self.spec.name}", do=error.do
-            ) from None
+            raise ParameterError(f"epsilon / max_records: {error.what}", where=self.spec.place, do=error.do) from None
 
     @property
     def name(self) -> str:
@@ -93,13 +82,9 @@ class CountsMethod:
     def domains(self) -> tuple[Domain, ...]:
         return (self.domain,)
 
-    @property
-    def binned(self) -> tuple[Binned, ...]:
-        return ()
-
-    def published(self) -> list[Published]:
+    def published(self) -> list[PublishedTable]:
         return [
-            Published(
+            PublishedTable(
                 name=self.name,
                 by=tuple(self.spec.by),
                 domain=self.domain,
@@ -113,15 +98,6 @@ class CountsMethod:
                 additive=Additive("count", self.law.variance(), self.law.fourth_cumulant()),
             )
         ]
-
-    def layouts(self, simulated: bool) -> dict[str, str]:  # noqa: ARG002 - one signature for all
-        return {}
-
-    def sidecars(self) -> Sidecars:
-        return Sidecars()
-
-    def outlook(self) -> dict[str, tuple[str, ...]]:
-        return {}
 
     @cached_property
     def law(self) -> DiscreteLaplace:
@@ -169,11 +145,8 @@ class CountsMethod:
         share = float(self.law.tail(1)) if self.spec.form == "sparse" else 1.0
         return self.domain.cells or 1 if share * self.domain.cells <= rows else int(rows / share)
 
-    def measurements(self) -> list[Measurement]:
-        return []
-
-    def tabulate(self, engine: Engine, rows: Rows) -> list[Confidential[ibis.Table]]:
-        return [Confidential(count_cells(engine, rows, self.domain))]
+    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
+        return [Confidential(count_cells(reading.engine, reading.kept, self.domain))]
 
     def protect(
         self,
@@ -199,7 +172,7 @@ class CountsMethod:
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         """The kernel: noise for every cell of a span, or in the sparse form the cells where it is not zero."""
         if stream is None:
-            raise GuaranteeError("counts are never given without noise", where=f"table {self.name}")
+            raise GuaranteeError("counts are never given without noise", where=self.spec.place)
         for first, n, occupied, (counts,) in ranges(span, rows, self._cells_for(RANGE)):
             if self.spec.form == "dense":
                 numbers = np.arange(first, first + n, dtype=np.int64)

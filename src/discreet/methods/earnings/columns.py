@@ -5,11 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 from discreet.domain.bins import Bins
-from discreet.methods.description import Column, code_columns
 from discreet.methods.earnings.levels import Shape
 from discreet.methods.earnings.spec import Earnings
 from discreet.privacy.exact import written
 from discreet.privacy.unit import Unit
+from discreet.publish.description import Column, code_columns
 
 
 def earnings_columns(spec: Earnings, unit: Unit, bins: Bins, shape: Shape) -> list[Column]:

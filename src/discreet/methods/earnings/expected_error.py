@@ -81,7 +81,7 @@ class Setting:
         return np.abs(percentiles(kept, self.bins, self.points) - truth).mean(axis=0), len(kept) / REPEATS
 
 
-def outlook(method: EarningsMethod) -> dict[str, tuple[str, ...]]:
+def notes(method: EarningsMethod) -> dict[str, tuple[str, ...]]:
     """Lines for `plan`, by level."""
     return {level.name: (_nobody(level, method.bins.count), *_lines(method, level)) for level in method.levels}
 

@@ -13,19 +13,18 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.domain import Domain, coarsening
 from discreet.domain.bins import Bins
 from discreet.engine import Engine
-from discreet.engine.derived_values import Binned, Observed
+from discreet.engine.derived_values import Binned
 from discreet.engine.fingerprint import Bound
 from discreet.engine.spans import Progress, Spans
-from discreet.engine.tabulate import Rows, count_cells
+from discreet.engine.tabulate import Reading, count_cells
 from discreet.errors import DomainError, ParameterError, SpecError
-from discreet.methods.description import Column, ExpectedError, Measurement, Published
 from discreet.methods.earnings.columns import earnings_about, earnings_columns
 from discreet.methods.earnings.levels import AnyLevel, DerivedLevel, MeasuredLevel, best_sum, resolve
 from discreet.methods.earnings.spec import Earnings
@@ -36,7 +35,7 @@ from discreet.methods.histograms import (
     histogram_spans,
 )
 from discreet.methods.noise_provenance import Origin
-from discreet.methods.protocol import Grain
+from discreet.methods.protocol import Method, refuse_taken_columns
 from discreet.methods.unit_checks import refuse_unless_records
 from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
 from discreet.post.summary import margins
@@ -46,6 +45,7 @@ from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Grant, Reservation
 from discreet.privacy.unit import Unit
+from discreet.publish.description import Column, ExpectedError, Measurement, PublishedTable
 from discreet.publish.lehd.layout import check_levels
 from discreet.publish.lehd.pseoe import QUARTILES, Pseoe, lehd_level
 from discreet.publish.lehd.schema import SMALLEST
@@ -60,7 +60,7 @@ MOST_HELD = 1 << 28  # of a level that is held in memory: 2 GiB
 
 
 @dataclass(frozen=True)
-class EarningsMethod:
+class EarningsMethod(Method):
     """One table of earnings, with its levels."""
 
     spec: Earnings
@@ -68,8 +68,6 @@ class EarningsMethod:
     unit: Unit
     families: tuple[Domain, ...] = ()  # that the estimator shrunk borrows from, the widest first
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)  # of codes, for LEHD's label files
-    grain: ClassVar[Grain] = "records"
-    observed: ClassVar[tuple[Observed, ...]] = ()
 
     @classmethod
     def of(cls, release: Release, table: Earnings) -> EarningsMethod:
@@ -102,12 +100,7 @@ class EarningsMethod:
 
     def _check(self, level: AnyLevel) -> None:
         where = self._where(level)
-        if taken := {c.name for c in self.columns(level) if c.type != "code"} & set(level.domain.columns):
-            raise DomainError(
-                f"a published column is called {taken.pop()!r} already",
-                where=where,
-                do="name the attribute differently and point it to the data with `column:`",
-            )
+        refuse_taken_columns((c.name for c in self.columns(level) if c.type != "code"), level.domain, where)
         for column, codes in level.shape.withhold.items():
             if column not in level.domain.columns:
                 raise SpecError(
@@ -187,9 +180,9 @@ class EarningsMethod:
         source = level.source if isinstance(level, DerivedLevel) else level
         return Guarantee(unit=self.unit, epsilon=source.epsilon)
 
-    def published(self) -> list[Published]:
+    def published(self) -> list[PublishedTable]:
         return [
-            Published(
+            PublishedTable(
                 name=level.name,
                 by=level.shape.by,
                 domain=level.domain,
@@ -226,15 +219,15 @@ class EarningsMethod:
         margin = int(margins(level.law.rate, np.array([draws]))[0])
         return ExpectedError(margin, deviation, deviation * (2 / np.pi) ** 0.5)
 
-    def outlook(self) -> dict[str, tuple[str, ...]]:
-        from discreet.methods.earnings.expected_error import outlook
+    def notes(self) -> dict[str, tuple[str, ...]]:
+        from discreet.methods.earnings.expected_error import notes
 
-        return outlook(self)
+        return notes(self)
 
     # --- counting and noise -----------------------------------------------------------------------------------------
 
-    def tabulate(self, engine: Engine, rows: Rows) -> list[Confidential[ibis.Table]]:
-        return [Confidential(count_cells(engine, rows, domain)) for domain in self.domains]
+    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
+        return [Confidential(count_cells(reading.engine, reading.kept, domain)) for domain in self.domains]
 
     def measurements(self) -> list[Measurement]:
         about = {
@@ -337,8 +330,8 @@ class EarningsMethod:
     def layouts(self, simulated: bool) -> dict[str, str]:
         return {} if self.pseoe is None else self.pseoe.files(simulated)
 
-    def sidecars(self) -> Sidecars:
-        return Sidecars() if self.pseoe is None else self.pseoe.sidecars()
+    def shared_files(self) -> Sidecars | None:
+        return None if self.pseoe is None else self.pseoe.sidecars()
 
 
 def _source(level: AnyLevel) -> str:

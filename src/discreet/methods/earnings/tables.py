@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from discreet.domain import Domain, Numbers, coarsening
 from discreet.domain.bins import Bins
-from discreet.methods.description import Column
 from discreet.methods.earnings.levels import AnyLevel, DerivedLevel
 from discreet.methods.earnings.shrinkage import estimate
 from discreet.methods.earnings.spec import Earnings
@@ -23,6 +22,7 @@ from discreet.post.summary import Question, Summary, summarise
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Grant
+from discreet.publish.description import Column
 from discreet.publish.lehd.pseoe import QUARTILES, Pseoe
 from discreet.publish.place import Place
 from discreet.publish.tables import write_table

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from discreet.domain import Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Binned, Observed
 from discreet.engine.establishments import (
     Establishments,
     Workforce,
@@ -23,8 +22,8 @@ from discreet.engine.establishments import (
 from discreet.engine.fingerprint import Bound
 from discreet.engine.lookups import Records
 from discreet.engine.spans import Progress, Span, Spans
-from discreet.errors import DomainError, GuaranteeError, ParameterError, SourceError, SpecError
-from discreet.methods.description import Column, ExpectedError, Measurement, Published, code_columns
+from discreet.engine.tabulate import Reading
+from discreet.errors import GuaranteeError, ParameterError, SourceError, SpecError
 from discreet.methods.employer import wording
 from discreet.methods.employer.kernel import LEVEL, EmployerKernel
 from discreet.methods.employer.mechanism import made, own_share
@@ -32,7 +31,7 @@ from discreet.methods.employer.mechanisms import Mechanism
 from discreet.methods.employer.mechanisms.discrete import Truncated
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.methods.employer.spec import Employer
-from discreet.methods.protocol import Grain
+from discreet.methods.protocol import Method, refuse_taken_columns
 from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.key import public_stream
 from discreet.privacy.confidential import Confidential
@@ -40,7 +39,7 @@ from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.reservation import Reservation
 from discreet.privacy.unit import Establishment, Unit, WholeEstablishment
-from discreet.publish.lehd.sidecars import Sidecars
+from discreet.publish.description import Column, ExpectedError, PublishedTable, code_columns
 from discreet.spec import Release
 
 if TYPE_CHECKING:
@@ -52,15 +51,13 @@ SHOWN = 10  # codes that a refusal lists
 
 
 @dataclass(frozen=True)
-class EmployerMethod:
+class EmployerMethod(Method):
     """One table of jobs."""
 
     spec: Employer
     what: Workforce
     unit: Unit
     listed: bool  # workplace attributes come from a table of workplaces, one entry an establishment
-    grain: ClassVar[Grain] = "establishments"
-    observed: ClassVar[tuple[Observed, ...]] = ()
 
     @classmethod
     def of(cls, release: Release, table: Employer) -> EmployerMethod:
@@ -73,18 +70,11 @@ class EmployerMethod:
     def __post_init__(self) -> None:
         if self.domain.cells > MOST_CELLS:
             raise GuaranteeError(
-                f"{self.domain.cells:,} cells are too many to visit one by one", where=self._where, do="publish fewer"
+                f"{self.domain.cells:,} cells are too many to visit one by one",
+                where=self.spec.place,
+                do="publish fewer",
             )
-        if taken := set(self._numbers) & set(self.domain.columns):
-            raise DomainError(
-                f"a published column is called {taken.pop()!r} already",
-                where=self._where,
-                do="name the attribute differently and point it to the data with `column:`",
-            )
-
-    @property
-    def _where(self) -> str:
-        return f"table {self.spec.name}"
+        refuse_taken_columns(self._numbers, self.domain, self.spec.place)
 
     @property
     def name(self) -> str:
@@ -99,10 +89,6 @@ class EmployerMethod:
     def domains(self) -> tuple[Domain, ...]:
         # Attributes of `only` are read and audited like the others, though no cell is made of them.
         return (self.what.attributes,) if self.what.chosen else (self.domain,)
-
-    @property
-    def binned(self) -> tuple[Binned, ...]:
-        return ()
 
     @property
     def cells(self) -> int:
@@ -137,7 +123,7 @@ class EmployerMethod:
         try:
             return LogLaplace(self.unit.alpha, epsilon, unbiased=False)
         except ParameterError as error:
-            raise ParameterError(error.what, where=f"{self._where}, largest.epsilon", do=error.do) from None
+            raise ParameterError(error.what, where=f"{self.spec.place}, largest.epsilon", do=error.do) from None
 
     @cached_property
     def kernel(self) -> EmployerKernel:
@@ -188,9 +174,9 @@ class EmployerMethod:
             text += f"; bounds of largest establishments: ε = {written(self.spec.largest.epsilon)} more"
         return text
 
-    def published(self) -> list[Published]:
+    def published(self) -> list[PublishedTable]:
         return [
-            Published(
+            PublishedTable(
                 name=self.name,
                 by=(*self.spec.by, *self.spec.workers),
                 domain=self.domain,
@@ -222,23 +208,25 @@ class EmployerMethod:
             parts.append("No margin of error is published: it would tell the size of the largest establishment.")
         return " ".join(parts)
 
-    def layouts(self, simulated: bool) -> dict[str, str]:  # noqa: ARG002 - one signature for all
-        return {}
-
-    def sidecars(self) -> Sidecars:
-        return Sidecars()
-
-    def outlook(self) -> dict[str, tuple[str, ...]]:
+    def notes(self) -> dict[str, tuple[str, ...]]:
         found = self.guarantee()
         if isinstance(found.unit, Establishment):
             return {self.name: wording.promises(found.unit, found.epsilon, found.delta, self.weak, self.cells)}
         return {self.name: wording.whole_promises(found.epsilon)}
 
-    def measurements(self) -> list[Measurement]:
-        return []
+    @property
+    def by_record(self) -> bool:
+        return False  # but by establishment
 
-    def tabulate(self, engine: Engine, rows: Establishments) -> list[Confidential[ibis.Table]]:
-        self._rehearse()
+    def taken_in(self) -> tuple[tuple[Domain, ...], tuple[Domain, ...]]:
+        return (self.what.by, self.what.workers), (self.what.only,)
+
+    def as_recorded(self) -> Domain | None:
+        return None if self.listed or not self.what.by.attributes else self.what.by
+
+    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
+        self._dry_run()
+        engine, rows = reading.engine, Establishments(reading.records, self.unit.entity or "")
         if isinstance(self.unit, WholeEstablishment):
             jobs = rows.workforce(engine, self.what)
             found = counted_without_large(engine, jobs, self.cells, self.unit.records)
@@ -248,7 +236,7 @@ class EmployerMethod:
             found = rows.counted(engine, self.what)
         return [Confidential(engine.store(found))]
 
-    def inspect(self, records: Records) -> None:
+    def refuse_sources(self, records: Records) -> None:
         """Where a table of workplaces says what an establishment is, attributes in `by` must come from it: nothing else
         is the same for all its jobs. Attributes of workers must not."""
         listed = {c for lookup in records.lookups if lookup.key.column == self.unit.entity for c in lookup.source}
@@ -272,7 +260,7 @@ class EmployerMethod:
                     do=f"list it under `{'workers' if fits else 'by'}`",
                 )
 
-    def _rehearse(self) -> None:
+    def _dry_run(self) -> None:
         """Protect nothing once, with noise that anybody may know: parameters that cannot be drawn with must show before
         anything is spent."""
         nothing = Span(0, 0, min(self.cells, self.domain.cells))

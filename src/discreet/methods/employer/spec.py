@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, model_validator
 
@@ -107,6 +107,7 @@ def _one_code(data: Any) -> Any:
 class Employer(TableSpec):
     """Protected counts of jobs by attributes of the workplace, and perhaps of the worker (003)."""
 
+    all_or_none: ClassVar[bool] = True
     method: Literal["employer"] = "employer"
     workers: list[str] = []
     only: dict[Name, Annotated[str, BeforeValidator(_one_code), Field(min_length=1)]] = {}

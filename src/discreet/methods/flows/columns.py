@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from discreet.domain import Attribute, Domain
 from discreet.formatting import plural
-from discreet.methods.description import Column, code_columns
 from discreet.methods.flows.destinations import Destinations
 from discreet.methods.flows.spec import Flows
 from discreet.privacy.unit import Unit
+from discreet.publish.description import Column, code_columns
 
 FACTS = ("job_flows", "employment", "industry_flows", "groups_zeroed", "units_subtracted")
 _KEYS = tuple((fact,) for fact in FACTS)

@@ -20,13 +20,13 @@ import pyarrow as pa
 from discreet.domain import Attribute, Coarsening, Domain, Numbers
 from discreet.domain.codelists import read_published
 from discreet.errors import DomainError, SpecError
-from discreet.methods.description import Column, code_columns
 from discreet.methods.flows.destinations import Destinations
 from discreet.methods.flows.spec import Suppress
 from discreet.methods.flows.sums import Flows, SumShape
 from discreet.methods.noise_provenance import Flags, Origin
 from discreet.noise.jit import compiled
 from discreet.post.summary import PUBLISHED, SUPPRESSED, margins
+from discreet.publish.description import Column, code_columns
 
 ROWS = 1 << 17
 CHUNK = 1 << 16  # groups at a time

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from discreet.methods.flows.method import FlowsMethod
 
 
-def flows_outlook(method: FlowsMethod) -> tuple[str, ...]:
+def flows_notes(method: FlowsMethod) -> tuple[str, ...]:
     """Lines for `plan`."""
     lines = list[str]()
     for name, used, component in (

@@ -12,30 +12,28 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import pi
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.domain import Coarsening, Domain, coarsening
 from discreet.engine import Engine
-from discreet.engine.derived_values import Binned, Observed
 from discreet.engine.fingerprint import Bound
 from discreet.engine.spans import Progress, Spans
-from discreet.engine.tabulate import Rows, count_cells
+from discreet.engine.tabulate import Reading, count_cells
 from discreet.errors import DomainError, ParameterError, SpecError
-from discreet.methods.description import Column, ExpectedError, Measurement, Published
 from discreet.methods.flows.columns import REPORT, REPORT_COLUMNS, flow_columns, flows_about
 from discreet.methods.flows.destinations import Destinations
 from discreet.methods.flows.division_suppression import Coverage, coverage_of
 from discreet.methods.flows.division_suppression import columns as coverage_columns
-from discreet.methods.flows.expected_error import flows_outlook
+from discreet.methods.flows.expected_error import flows_notes
 from discreet.methods.flows.spec import Flows
 from discreet.methods.flows.sums import SumShape
 from discreet.methods.flows.tables import FlowTables
 from discreet.methods.flows.weights import FlowWeights
 from discreet.methods.histograms import HistogramKernel, histogram_spans
 from discreet.methods.noise_provenance import Origin
-from discreet.methods.protocol import Grain
+from discreet.methods.protocol import Method, refuse_taken_columns
 from discreet.methods.unit_checks import refuse_unless_records
 from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
@@ -46,6 +44,7 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Grant, Reservation
 from discreet.privacy.unit import Unit
+from discreet.publish.description import Column, ExpectedError, Measurement, PublishedTable
 from discreet.publish.lehd.pseof import Pseof, lehd_flows
 from discreet.publish.lehd.sidecars import Sidecars
 from discreet.publish.tables import KINDS, Kinds
@@ -64,7 +63,7 @@ _KEYS = {  # of the declaration, by what an attribute is for
 
 
 @dataclass(frozen=True)
-class FlowsMethod:
+class FlowsMethod(Method):
     """One table of flows, with its sums."""
 
     spec: Flows
@@ -75,8 +74,6 @@ class FlowsMethod:
     summed: Mapping[str, tuple[Domain, Domain]] = field(default_factory=dict)  # groups and destinations of levels
     base: Path = Path()
     labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    grain: ClassVar[Grain] = "records"
-    observed: ClassVar[tuple[Observed, ...]] = ()
 
     @classmethod
     def of(cls, release: Release, table: Flows) -> FlowsMethod:
@@ -117,12 +114,8 @@ class FlowsMethod:
                 do="publish fewer or coarser sums",
             )
         for table in self.published():
-            if taken := {c.name for c in table.columns if c.type != "code"} & set(table.domain.columns):
-                raise DomainError(
-                    f"a published column is called {taken.pop()!r} already",
-                    where=f"table {table.name}",
-                    do="name the attribute differently and point it to the data with `column:`",
-                )
+            numbers = (c.name for c in table.columns if c.type != "code")
+            refuse_taken_columns(numbers, table.domain, f"table {table.name}")
         _ = self.weights.home_states, self.pseof
         self.weights.check()
 
@@ -152,10 +145,6 @@ class FlowsMethod:
     @property
     def domains(self) -> tuple[Domain, ...]:
         return (self.domain,)
-
-    @property
-    def binned(self) -> tuple[Binned, ...]:
-        return ()
 
     @property
     def spans(self) -> tuple[Spans, ...]:
@@ -223,7 +212,7 @@ class FlowsMethod:
 
     # --- what leaves ------------------------------------------------------------------------------------------------
 
-    def published(self) -> list[Published]:
+    def published(self) -> list[PublishedTable]:
         tables = [
             self._published(self.name, self.spec.by, self.domain, flows_about(self.spec, self.destinations), "sparse")
         ]
@@ -253,10 +242,10 @@ class FlowsMethod:
         form: str = "dense",
         source: str = "",
         shape: SumShape | None = None,
-    ) -> Published:
+    ) -> PublishedTable:
         own: dict[str, Kinds] = {self.name: tuple(self.spec.formats), self.measured_name: ("parquet",)}
         to = f"{self.destinations.industry.name} and {self.destinations.state.name}"
-        return Published(
+        return PublishedTable(
             name=name,
             by=(*by, to) if name in own else tuple(by),
             domain=domain,
@@ -315,13 +304,13 @@ class FlowsMethod:
     def report_columns(self) -> list[Column]:
         return list(REPORT_COLUMNS)
 
-    def outlook(self) -> dict[str, tuple[str, ...]]:
-        return {self.name: flows_outlook(self)}
+    def notes(self) -> dict[str, tuple[str, ...]]:
+        return {self.name: flows_notes(self)}
 
     # --- counting, noise, tables ------------------------------------------------------------------------------------
 
-    def tabulate(self, engine: Engine, rows: Rows) -> list[Confidential[ibis.Table]]:
-        return [Confidential(count_cells(engine, rows, self.domain))]
+    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
+        return [Confidential(count_cells(reading.engine, reading.kept, self.domain))]
 
     def measurements(self) -> list[Measurement]:
         marginal = self.destinations.marginal
@@ -398,5 +387,5 @@ class FlowsMethod:
     def layouts(self, simulated: bool) -> dict[str, str]:
         return {} if self.pseof is None else self.pseof.files(simulated)
 
-    def sidecars(self) -> Sidecars:
-        return Sidecars() if self.pseof is None else self.pseof.sidecars()
+    def shared_files(self) -> Sidecars | None:
+        return None if self.pseof is None else self.pseof.sidecars()

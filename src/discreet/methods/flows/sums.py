@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from discreet.domain import Coarsening, Domain, Numbers
 from discreet.formatting import plural
-from discreet.methods.description import Column, code_columns
 from discreet.methods.noise_provenance import Flags, Origin
 from discreet.noise.jit import compiled
 from discreet.post.summary import PUBLISHED, SUPPRESSED, margins
+from discreet.publish.description import Column, code_columns
 from discreet.publish.lehd.pseof import FlowNumbers
 
 Flows = NDArray[np.int64]  # (groups, cells)

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from discreet.domain import Numbers
 from discreet.engine.spans import Progress
-from discreet.methods.description import Column
 from discreet.methods.flows.columns import REPORT
 from discreet.methods.flows.correction import RULES
 from discreet.methods.flows.correction_controls import Controls, Groups
@@ -35,6 +34,7 @@ from discreet.noise.stream import Stream
 from discreet.post.summary import margins
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Grant
+from discreet.publish.description import Column
 from discreet.publish.lehd.pseof import FlowNumbers
 from discreet.publish.place import Place
 from discreet.publish.tables import Kinds, Written, write_table

@@ -9,28 +9,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from discreet.domain import Coarsening, Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Binned, Observed
+from discreet.engine.derived_values import Observed
 from discreet.engine.fingerprint import Bound
-from discreet.engine.observations import Observations
+from discreet.engine.observations import observations
 from discreet.engine.spans import CELL, Kernel, Progress, Span, Spans, quiet
-from discreet.engine.tabulate import Rows, count_cells
+from discreet.engine.tabulate import Reading, count_cells
 from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
 from discreet.methods.bound import read_bound
 from discreet.methods.cells import Int64s
-from discreet.methods.description import Measurement, Published
 from discreet.methods.hypercube import published as described
 from discreet.methods.hypercube.design import Design, Known
 from discreet.methods.hypercube.kernel import CubeKernel, DeviationKernel, MarginKernel, Noise, ShownKernel, worth
 from discreet.methods.hypercube.measured import Measured, Read
 from discreet.methods.hypercube.spec import Hypercube
 from discreet.methods.hypercube.tables import CubeTables
-from discreet.methods.protocol import Grain
+from discreet.methods.protocol import Method
 from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
 from discreet.noise.key import public_stream
 from discreet.post.cubes.margins import Floats
@@ -38,7 +37,7 @@ from discreet.privacy.confidential import Confidential
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Reservation
-from discreet.publish.lehd.sidecars import Sidecars
+from discreet.publish.description import PublishedTable
 from discreet.publish.tables import stem
 from discreet.spec import Release
 
@@ -49,7 +48,7 @@ PART = 1 << 22  # numbers in a file
 
 
 @dataclass(frozen=True)
-class HypercubeMethod:
+class HypercubeMethod(Method):
     """One cube, its controls, and the model that says how wrong a query is."""
 
     design: Design
@@ -63,16 +62,12 @@ class HypercubeMethod:
         return self.design.name
 
     @property
-    def grain(self) -> Grain:
-        return "records" if self.design.spec.weights is None else "observations"
+    def by_record(self) -> bool:
+        return self.design.spec.weights is None  # else by each record's weights
 
     @property
     def domains(self) -> tuple[Domain, ...]:
         return (self.design.domain,)
-
-    @property
-    def binned(self) -> tuple[Binned, ...]:
-        return ()
 
     @cached_property
     def observed(self) -> tuple[Observed, ...]:
@@ -113,26 +108,20 @@ class HypercubeMethod:
     def guarantee(self) -> Guarantee:
         return self.design.guarantee
 
-    def published(self) -> list[Published]:
+    def published(self) -> list[PublishedTable]:
         return described.published(self.design, len(self.spans[0]))
 
     def layouts(self, simulated: bool) -> dict[str, str]:
         return {f"{stem(self.name, simulated)}.model.json": described.MODEL}
 
-    def sidecars(self) -> Sidecars:
-        return Sidecars()
-
-    def outlook(self) -> dict[str, tuple[str, ...]]:
-        return described.outlook(self.design)
-
-    def measurements(self) -> list[Measurement]:
-        return []
+    def notes(self) -> dict[str, tuple[str, ...]]:
+        return described.notes(self.design)
 
     # --- from records to what noise is added to ---------------------------------------------------------------------
 
-    def tabulate(self, engine: Engine, rows: Any) -> list[Confidential[ibis.Table]]:
-        self._rehearse()
-        exact = self.exact(engine, rows)
+    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
+        self._dry_run()
+        engine, exact = reading.engine, self.exact(reading)
         numbers = tuple(name for name in exact.columns if name != CELL)
         deviations = [name for name in numbers if name.startswith("d")]
         both = ["n", "w"] if self.design.average is not None else ["n" if self.design.spec.weights is None else "w"]
@@ -164,16 +153,15 @@ class HypercubeMethod:
             found.append(engine.store(added))
         return found
 
-    def exact(self, engine: Engine, rows: Rows | Observations) -> ibis.Table:
+    def exact(self, reading: Reading) -> ibis.Table:
         """The occupied cells: `cell`, `n`, and with weights `w` and the deviations of replicates."""
-        if isinstance(rows, Rows):
-            return count_cells(engine, rows, self.design.domain)
-        weights = self.design.spec.weights
-        largest = 1 if weights is None else weights.largest
-        grid = Grid(self.design.step, largest, self.design.bound, squared=self.design.spec.squares is not None)
-        return weigh_cells(engine, rows, self.design.domain, self.observed, grid)
+        if (weights := self.design.spec.weights) is None:
+            return count_cells(reading.engine, reading.kept, self.design.domain)
+        squared = self.design.spec.squares is not None
+        grid = Grid(self.design.step, weights.largest, self.design.bound, squared=squared)
+        return weigh_cells(reading.engine, observations(reading), self.design.domain, self.observed, grid)
 
-    def _rehearse(self) -> None:
+    def _dry_run(self) -> None:
         """Protect nothing once, with noise that anybody may know: what cannot be drawn must show before anything is
         spent."""
         ones = np.ones(1 if self.design.strata is None else self.design.strata.coarse.cells, np.int64)

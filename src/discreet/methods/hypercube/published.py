@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 from discreet.formatting import plural
-from discreet.methods.description import Column, ExpectedError, Published, code_columns
 from discreet.methods.hypercube import wording
 from discreet.methods.hypercube.design import Design, Known
 from discreet.methods.hypercube.spec import Rake
@@ -14,15 +13,16 @@ from discreet.post.cubes.variance import Known as KnownVariance
 from discreet.post.cubes.variance import reduction
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
+from discreet.publish.description import Column, ExpectedError, PublishedTable, code_columns
 
 MODEL = "what a query needs: axes and coarser levels, noise, controls, calibration, where sampling errors come from"
 LEVEL = Fraction(9, 10)
 SHOWN = 4  # dimensions whose errors are told beforehand
 
 
-def published(design: Design, parts: int) -> list[Published]:
+def published(design: Design, parts: int) -> list[PublishedTable]:
     """The cube, its controls, and the deviations of its replicates."""
-    cube = Published(
+    cube = PublishedTable(
         name=design.name,
         by=tuple(design.spec.by),
         domain=design.domain,
@@ -43,7 +43,7 @@ def published(design: Design, parts: int) -> list[Published]:
     return tables
 
 
-def _control(design: Design, control: Known) -> Published:
+def _control(design: Design, control: Known) -> PublishedTable:
     by = ", ".join(control.spec.by)
     what = {
         "measured": f"Control totals by {by}, measured with noise of their own.",
@@ -54,7 +54,7 @@ def _control(design: Design, control: Known) -> Published:
     column = Column("total", "number", f"{_unit(design)}; {'plus noise' if law is not None else 'without noise'}")
     about_step = "what calibration adds to every cell of the cube in this total, those without a row included"
     step = (Column("step", "number", about_step),) if "step" in design.control_columns else ()
-    return Published(
+    return PublishedTable(
         name=control.name,
         by=tuple(control.spec.by),
         domain=control.cells.coarse,
@@ -70,13 +70,13 @@ def _control(design: Design, control: Known) -> Published:
     )
 
 
-def _deviations(design: Design, promise: Guarantee) -> Published:
+def _deviations(design: Design, promise: Guarantee) -> PublishedTable:
     replicates = design.spec.replicates
     names = [] if replicates is None else replicates.names
     own = [
         Column(f"d{i}", "number", f"{name} less the weight, added up, plus noise") for i, name in enumerate(names, 1)
     ]
-    return Published(
+    return PublishedTable(
         name=f"{design.name}_replicates",
         by=tuple(design.spec.by),
         domain=design.domain,
@@ -162,7 +162,7 @@ def columns(design: Design) -> list[Column]:
     return found
 
 
-def outlook(design: Design) -> dict[str, tuple[str, ...]]:
+def notes(design: Design) -> dict[str, tuple[str, ...]]:
     """Errors of tables of the cube by their number of variables, known before anything is spent."""
     lines = []
     cost = design.of_cube

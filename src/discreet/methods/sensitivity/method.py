@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.domain import Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Binned, Observed
+from discreet.engine.derived_values import Observed
 from discreet.engine.fingerprint import Bound
-from discreet.engine.observations import Observations
+from discreet.engine.observations import Observations, observations
 from discreet.engine.spans import CELL, Progress, Span, Spans
+from discreet.engine.tabulate import Reading
 from discreet.errors import SourceError
 from discreet.methods.bound import read_bound
 from discreet.methods.cells import Int64s
-from discreet.methods.description import Measurement, Published
-from discreet.methods.protocol import Grain
+from discreet.methods.protocol import Method
 from discreet.methods.sensitivity import tables
 from discreet.methods.sensitivity.design import Design
 from discreet.methods.sensitivity.kernel import LARGEST, LOCAL, ChiKernel, LocalKernel, ScaleKernel, rounded_up, stepped
@@ -36,11 +36,13 @@ from discreet.noise.key import public_stream
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.reservation import Reservation
-from discreet.publish.lehd.sidecars import Sidecars
+from discreet.publish.description import PublishedTable
 from discreet.spec import Release
 
 if TYPE_CHECKING:
     import ibis
+
+    from discreet.engine.audit import EstimateAudit
 
 PART = 1 << 18  # rows in a file
 PIECE, CALLED = 1 << 10, 1 << 6  # cells whose observations are one piece of work; where a function is called
@@ -57,11 +59,10 @@ class Scales:
 
 
 @dataclass(frozen=True)
-class SensitivityMethod:
+class SensitivityMethod(Method):
     """One table of estimates, and the table of what scales their noise."""
 
     design: Design
-    grain: ClassVar[Grain] = "observations"
 
     @classmethod
     def of(cls, release: Release, table: Sensitivity) -> SensitivityMethod:
@@ -75,10 +76,6 @@ class SensitivityMethod:
     def domains(self) -> tuple[Domain, ...]:
         return (self.design.domain,)
 
-    @property
-    def binned(self) -> tuple[Binned, ...]:
-        return ()
-
     @cached_property
     def observed(self) -> tuple[Observed, ...]:
         return observed(self.design.spec)
@@ -90,20 +87,11 @@ class SensitivityMethod:
     def guarantee(self) -> Guarantee:
         return self.design.guarantee
 
-    def published(self) -> list[Published]:
+    def published(self) -> list[PublishedTable]:
         return tables.published(self.design, self.spans)
 
-    def layouts(self, simulated: bool) -> dict[str, str]:  # noqa: ARG002 - one signature for all
-        return {}
-
-    def sidecars(self) -> Sidecars:
-        return Sidecars()
-
-    def outlook(self) -> dict[str, tuple[str, ...]]:
-        return tables.outlook(self.design)
-
-    def measurements(self) -> list[Measurement]:
-        return []
+    def notes(self) -> dict[str, tuple[str, ...]]:
+        return tables.notes(self.design)
 
     # --- from records to what noise is added to ---------------------------------------------------------------------
 
@@ -133,9 +121,23 @@ class SensitivityMethod:
             values[:] = [min(rounded_up(int(value)), LARGEST) for value in values]
         return Scales(chi[0], chi[1], infinite)
 
-    def tabulate(self, engine: Engine, rows: Observations) -> list[Confidential[ibis.Table]]:
-        self._rehearse()
-        local = self.local(engine, rows)
+    @property
+    def by_record(self) -> bool:
+        return False  # but by each record's values
+
+    def try_code(self) -> None:
+        if isinstance(self.design.statistic, Function):
+            self.design.statistic.rehearse()
+
+    def audit(self, reading: Reading) -> EstimateAudit:
+        from discreet.methods.sensitivity.audit import audit
+
+        return audit(reading.engine, self, observations(reading))
+
+    def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
+        self._dry_run()
+        engine = reading.engine
+        local = self.local(engine, observations(reading))
         found = self.scales(engine, local)
         if found.infinite and self.design.spec.infinite == "refuse":
             raise SourceError(
@@ -148,7 +150,7 @@ class SensitivityMethod:
         kept = local.select(*LOCAL.names[:4])
         return [Confidential(kept), Confidential(scales)]
 
-    def _rehearse(self) -> None:
+    def _dry_run(self) -> None:
         """Protect nothing once, with noise that anybody may know: what cannot be drawn must show before anything is
         spent."""
         ones = np.ones(self.design.groups.coarse.cells, np.int64)

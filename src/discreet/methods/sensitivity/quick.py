@@ -17,10 +17,10 @@ import yaml
 
 from discreet import api
 from discreet.errors import PublishError, SpecError
+from discreet.methods.description import total_guarantee
 from discreet.methods.registry import methods
 from discreet.noise.keystore import default_keys
 from discreet.pipeline.check import lines
-from discreet.pipeline.plan import total_guarantee
 from discreet.privacy.exact import exact, written
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.parquet import table_of

@@ -274,6 +274,10 @@ class Sensitivity(TableSpec):
     grid: Positive | None = None
     formats: Annotated[list[Literal["parquet", "csv", "dta"]], Field(min_length=1)] = ["parquet", "csv"]
 
+    @property
+    def code(self) -> list[str]:
+        return [self.statistic.file] if isinstance(self.statistic, FunctionSpec) else []
+
     @model_validator(mode="after")
     def _coherent(self) -> Sensitivity:
         for name in self.named:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 
 from discreet.engine.spans import Spans
-from discreet.methods.description import Column, Published, code_columns
 from discreet.methods.sensitivity import wording
 from discreet.methods.sensitivity.design import Design
 from discreet.methods.sensitivity.spec import PublicSizes
 from discreet.methods.sensitivity.statistic import observed
 from discreet.privacy.exact import written
+from discreet.publish.description import Column, PublishedTable, code_columns
 
 
-def published(design: Design, spans: tuple[Spans, ...]) -> list[Published]:
+def published(design: Design, spans: tuple[Spans, ...]) -> list[PublishedTable]:
     guarantee = design.guarantee
-    estimates = Published(
+    estimates = PublishedTable(
         name=design.name,
         by=tuple(design.spec.by),
         domain=design.domain,
@@ -28,7 +28,7 @@ def published(design: Design, spans: tuple[Spans, ...]) -> list[Published]:
         parts=len(spans[0]),
         kinds=design.kinds,
     )
-    scales = Published(
+    scales = PublishedTable(
         name=f"{design.name}_chi",
         by=tuple(design.spec.groups),
         domain=design.groups.coarse,
@@ -72,7 +72,7 @@ def composes(design: Design) -> str:
     )
 
 
-def outlook(design: Design) -> dict[str, tuple[str, ...]]:
+def notes(design: Design) -> dict[str, tuple[str, ...]]:
     deviation = f"counts: standard deviation of noise {design.noise.deviation_of_count:.3g}"
     one = 2**0.5 / float(design.spec.epsilon)
     estimate = f"estimates: {one:.3g} times χ/N, which the records decide; `discreet tradeoff` makes a public guess"

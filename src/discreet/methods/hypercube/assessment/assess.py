@@ -16,9 +16,7 @@ import numpy as np
 
 from discreet.engine import Engine
 from discreet.engine.factory import open_engine
-from discreet.engine.observations import Observations
 from discreet.engine.spans import CELL
-from discreet.engine.tabulate import keep_records
 from discreet.errors import PublishError, SpecError
 from discreet.formatting import plural
 from discreet.methods.hypercube.assessment.comparison import Comparison, compare
@@ -36,7 +34,7 @@ from discreet.methods.hypercube.method import HypercubeMethod
 from discreet.methods.registry import methods
 from discreet.noise.key import ReleaseKey
 from discreet.pipeline.check import MARK
-from discreet.pipeline.records import read_records
+from discreet.pipeline.records import read_records, reading_of
 from discreet.post.cubes.cube import Cube, CubeTable
 from discreet.post.cubes.margins import Floats, Margin
 from discreet.publish.cubes import open_counts, open_cube
@@ -175,10 +173,7 @@ def _true(engine: Engine, release: Release, method: HypercubeMethod, frame: Any)
     """The exact cube. Of units with too many records others may be kept than the release kept: its key is gone."""
     records = read_records(engine, release, [method], frame).stored(engine)
     secret = ReleaseKey.generate().secret("records", release.release, length=16)
-    rows: Any = Observations(records, release.unit, secret)
-    if method.grain == "records":
-        rows = keep_records(engine, records.joined(engine), [method.design.domain], release.unit, secret)
-    exact = method.exact(engine, rows)
+    exact = method.exact(reading_of(engine, release, [method], records, secret))
     names = [name for name in exact.columns if name != CELL]
     dense = {name: np.zeros(method.design.domain.cells) for name in names}
     for batch in engine.batches(exact.select(CELL, *names)):
