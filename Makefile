@@ -27,7 +27,7 @@ test: setup system
 test-full: setup system
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 	DISCREET_TEST_SPARK=cluster $(BIN)/python -m pytest tests/engine/test_engine_suite.py \
-	  tests/engine/test_access_patterns.py tests/engine/test_spark_existing_session.py
+	  tests/engine/test_access_patterns.py tests/engine/spark/test_spark_existing_session.py
 
 bench: setup
 	$(BIN)/python -m benchmarks.noise --json

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-import hypothesis_profile  # noqa: F401 (for all tests)
-from agency import Agency
-from postgres_server import Server
-from tidiness import pytest_sessionfinish, pytest_sessionstart, pytest_terminal_summary
+from support import hypothesis_profile  # noqa: F401 (for all tests)
+from support.agency import Agency
+from support.postgres_server import Server
+from support.tidiness import pytest_sessionfinish, pytest_sessionstart, pytest_terminal_summary
 
 __all__ = ["pytest_sessionfinish", "pytest_sessionstart", "pytest_terminal_summary"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from hypothesis_profile import EVERYWHERE, NAME
+from support.hypothesis_profile import EVERYWHERE, NAME
 
 HERE = Path(__file__).parent
 FILES = sorted(path for path in HERE.rglob("*.py") if path.name != "hypothesis_profile.py")

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet
-from agency import Agency, graduates
 from discreet.cli.output import table_lines
 from discreet.screen import LAST, MOST, cut, say, visible
 from discreet.serve.http.problems import problem
+from support.agency import Agency, graduates
 
 SOURCE = Path(discreet.__file__).parent
 DANGEROUS = [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import tidiness
+from support import tidiness
 
 TIDY = "def test_tidy(tmp_path):\n    (tmp_path / 'x').write_text('x')\n"
 OFFENDERS = {

@@ -9,7 +9,6 @@ from typing import Any, get_args
 
 import pytest
 
-from agency import Agency
 from discreet import formats
 from discreet.cli import main
 from discreet.errors import DiscreetError, PublishError, SpecError
@@ -22,7 +21,9 @@ from discreet.publish.place import Folder
 from discreet.serve.catalogue import Catalogue
 from discreet.spec import Release
 from discreet.spec.loader import build, parse
-from forgers import relist
+from support.agency import Agency
+from support.forged_manifests import relist
+from support.repository import ROOT
 
 SPEC = """\
 release: r
@@ -56,7 +57,7 @@ def test_one_list_has_the_formats_of_all() -> None:
 
 
 def test_the_reference_lists_them() -> None:
-    text = (Path(__file__).parents[1] / "docs/reference.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\|.*\| `([\w/-]+)` \|[^|]*\|$", text.partition("### Formats")[2], re.MULTILINE)
     known = (formats.SPEC, formats.LEDGER, formats.MANIFEST, formats.CODEBOOK, formats.MODEL, formats.MEASUREMENTS)
     assert listed[:7] == [*map(str, known), formats.COMPARATOR]

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from chromium import Browser
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-from browsing import both, serving
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.config import Config, Served
+from support.chromium import Browser
+from support.served_cubes import both, serving
 
 MISSING = "no Chromium: run `make system` as root, or apt-get install chromium chromium-driver"
 FLAGS = [

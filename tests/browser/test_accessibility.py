@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from axe_core_python.base import AXE_SCRIPT
-from chromium import Browser
+
+from support.chromium import Browser
 
 PAGES = {
     "catalogue": "/",

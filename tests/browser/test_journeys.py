@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 
 import pytest
-from chromium import Browser
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
+
+from support.chromium import Browser
 
 WHOLE = "/tables/cube?rows=strength&columns=outdoors&totals=1"
 

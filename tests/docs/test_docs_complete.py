@@ -11,7 +11,6 @@ from typing import Any, get_args
 
 import pytest
 import typer.main
-from docs_snippets import ROOT
 from pydantic import BaseModel
 
 import discreet
@@ -21,6 +20,7 @@ from discreet.privacy.ledger import events
 from discreet.publish import manifest
 from discreet.spec import tables, units
 from discreet.synth import __main__ as synth
+from support.docs_snippets import ROOT
 
 REFERENCE = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
 SOURCES = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src/discreet").rglob("*.py")}

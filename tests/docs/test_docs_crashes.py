@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from docs_snippets import ROOT
 
 import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.errors import LedgerError
 from discreet.noise.keystore import FileKeyStore
 from discreet.publish.folder import FolderOutput, Owner
+from support.docs_snippets import ROOT
 
 WITHIN = "within `publish`"
 SPEC = """\

@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
-from docs_snippets import PAGES, ROOT, without_fences
+
+from support.docs_snippets import PAGES, ROOT, without_fences
 
 _LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 _PRIVATE = re.compile(r"(?<![\w.])/(?:home|root|work|tmp|opt|Users)/|pypi\.|pythonhosted|--index-url|://[^\s/]*mirror")

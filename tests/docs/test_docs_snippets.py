@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from docs_snippets import PAGES, ROOT, Command, Mismatch, Session, Snippet, commands, compare, snippets
+
+from support.docs_snippets import PAGES, ROOT, Command, Mismatch, Session, Snippet, commands, compare, snippets
 
 RUNNABLE = ("console", "python")
 SHOWN = ("sh", "yaml", "json", "text", "sql", "")

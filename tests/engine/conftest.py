@@ -2,7 +2,7 @@
 
 import pytest
 
-from engines import QUIET, engine, session, spark
+from support.engines import QUIET, engine, session, spark
 
 __all__ = ["engine", "session", "spark"]
 

@@ -28,7 +28,7 @@ from discreet.noise.key import Secret
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 from discreet.spec import FileSource
-from engines import read
+from support.engines import read
 
 SECRET = Secret(bytes(range(32)))
 LAW = DiscreteLaplace(Fraction(1, 2))

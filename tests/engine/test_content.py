@@ -18,7 +18,7 @@ from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.record_hash import contents, priorities
 from discreet.noise.key import Secret
 from discreet.noise.prf import siphash_text
-from engines import read
+from support.engines import read
 
 KEY = bytes(range(16))
 # Lengths, separators and marks of the encoding itself, and what text can be.

@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from arrays import loose
 from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.audit import Audit
@@ -29,8 +28,9 @@ from discreet.errors import DiscreetError, PublishError, SourceError
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Person, Record
 from discreet.spec import FileSource, ValuesDomain
-from engines import Bureau, Spark, on_cluster, stream, taken
-from method_cases import (
+from support.arrow_arrays import loose
+from support.engines import Bureau, Spark, on_cluster, stream, taken
+from support.method_cases import (
     UNITS,
     agency_bureau,
     cubes,

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from engines import Bureau, Spark
-from neighbours import Office, by_itself, moved
+from support.engines import Bureau, Spark
+from support.neighbouring_releases import Office, by_itself, moved
 
 SHOP = ("shop",)
 BOUNDS = {"low": "0", "high": "10", "outside": "drop"}

@@ -18,7 +18,7 @@ from discreet.engine.observations import Observations
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.unit import Person, Record, Unit
 from discreet.spec import FileSource
-from engines import taken
+from support.engines import taken
 
 TABLE = pa.table(
     {

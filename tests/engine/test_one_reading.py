@@ -21,9 +21,9 @@ from discreet.engine.scan import Piece, Scan
 from discreet.errors import EngineError
 from discreet.noise.key import Secret
 from discreet.spec import FileSource
-from engines import Bureau, Spark, stream
-from method_cases import CASES, CUBES, ESTIMATES, JOBS, PAID, records, spec
-from workplaces import STRONG, WEAK, WHOLE, Register
+from support.engines import Bureau, Spark, stream
+from support.method_cases import CASES, CUBES, ESTIMATES, JOBS, PAID, records, spec
+from support.workplaces import STRONG, WEAK, WHOLE, Register
 
 __all__ = ["bureau"]
 

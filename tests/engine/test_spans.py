@@ -21,7 +21,7 @@ from discreet.engine.spans import CELL, Ascending, Span, Spans, cells_of
 from discreet.errors import EngineError
 from discreet.noise.key import Secret
 from discreet.noise.stream import Stream
-from engines import read
+from support.engines import read
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 Rows = list[tuple[int, int]]

@@ -22,7 +22,7 @@ from discreet.methods.histograms import histogram_domain
 from discreet.noise.key import Secret
 from discreet.privacy.unit import Person, Record, Unit
 from discreet.spec import GroupsDomain, HierarchyDomain, ValuesDomain
-from engines import taken
+from support.engines import taken
 
 KEY = bytes(range(16))
 A = ValuesDomain(values=["x", "y"]).attributes("a", Path())[0]

@@ -26,7 +26,7 @@ from discreet.methods.hypercube.spec import Weights
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.unit import Person, Record
 from discreet.spec import FileSource
-from engines import taken
+from support.engines import taken
 
 DOMAIN = Domain((flat("cell", ["a", "b", "c"], None, "cell", None, ""),))
 NAN, INF = math.nan, math.inf

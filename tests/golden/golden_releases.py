@@ -15,15 +15,14 @@ from typing import Any
 
 import pytest
 
-import earners
-import flowers
 from discreet.cli import demo
 from discreet.synth import graduates
 from discreet.synth.atlas import write_atlas
 from discreet.synth.occupational.files import write_occupations
 from discreet.synth.workplaces.files import write_employers
-from engines import Bureau
-from method_cases import (
+from support import earnings, flows
+from support.engines import Bureau
+from support.method_cases import (
     agency_bureau,
     cubes,
     estimates,
@@ -34,7 +33,7 @@ from method_cases import (
     with_zeros,
     write_records,
 )
-from recoders import Office, contents
+from support.recoding import Office, contents
 
 DIGESTS = Path(__file__).parent / "releases.json"
 Digests = dict[str, str]
@@ -84,13 +83,13 @@ def employer(folder: Path) -> Digests:
 
 
 def earnings_in_a_layout(folder: Path) -> Digests:
-    office = earners.Registrar(folder / "office", earners.graduates(60))
-    return digests(office.published(earners.spec(earners.table(**LAID_OUT))))
+    office = earnings.Registrar(folder / "office", earnings.graduates(60))
+    return digests(office.published(earnings.spec(earnings.table(**LAID_OUT))))
 
 
 def flows_with_everything(folder: Path) -> Digests:
-    office = flowers.Careers(folder / "office", flowers.graduates(20))
-    return digests(office.published(flowers.spec()))
+    office = flows.Careers(folder / "office", flows.graduates(20))
+    return digests(office.published(flows.spec()))
 
 
 def recode(folder: Path) -> Digests:

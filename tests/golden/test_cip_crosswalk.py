@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from discreet.methods.recode.crosswalk import Crosswalk, Facts, read_crosswalk
 from discreet.methods.recode.rollup import Prefix, Published
+from support.repository import SHARED
 
-REAL = Path(__file__).parents[2].parent / "shared" / "data" / "cip" / "Crosswalk2010to2020.csv"
+REAL = SHARED / "cip" / "Crosswalk2010to2020.csv"
 pytestmark = pytest.mark.skipif(not REAL.is_file(), reason=f"the crosswalk of NCES is not at {REAL}")
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.surveyors import Survey
 
 import discreet
 from discreet.errors import DomainError
+from support.repository import SHARED
+from support.survey import Survey
 
-REAL = Path(__file__).parents[2].parent / "shared" / "data" / "ors" / "ors_wave1_2018_imputeORS.csv"
+REAL = SHARED / "ors" / "ors_wave1_2018_imputeORS.csv"
 pytestmark = pytest.mark.skipif(not REAL.exists(), reason="the public ORS estimates are not beside this clone")
 EXPERIENCE, SITTING = "Prior work experience", "Sitting vs. standing/walking at will"
 STRENGTH, SVP = "Strength", "SVP"

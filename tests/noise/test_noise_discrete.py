@@ -9,7 +9,6 @@ import pytest
 from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from noise_fakes import fixed_stream, scripted
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError, StreamError
@@ -19,6 +18,7 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.samplers.exact import Uniform, resolve
 from discreet.noise.samplers.magnitude import Magnitude, bucket_of, integer_thresholds, threshold_table
 from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Rounding
+from support.noise_fakes import fixed_stream, scripted
 
 RATES = st.fractions(Fraction(1, 50), 20, max_denominator=1000)
 CAPS = st.one_of(st.none(), st.integers(1, 40))

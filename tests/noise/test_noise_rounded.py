@@ -9,7 +9,6 @@ import pytest
 from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from noise_fakes import fixed_stream, scripted
 from numpy.typing import NDArray
 from scipy import integrate, special
 
@@ -25,6 +24,7 @@ from discreet.noise.samplers.normal import Normal, NormalQuantile
 from discreet.noise.samplers.power import Power, PowerQuantile
 from discreet.noise.samplers.rounded import ONE, Quantile, bucket_ends, rows_of
 from discreet.noise.samplers.sparse import Gap
+from support.noise_fakes import fixed_stream, scripted
 
 F = Fraction
 QUANTILES: list[Quantile] = [

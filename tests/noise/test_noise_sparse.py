@@ -8,7 +8,6 @@ import pytest
 from flint import arb, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from noise_fakes import Scripted, fixed_stream
 
 from discreet.errors import ParameterError, StreamError
 from discreet.noise.samplers.discrete import DiscreteLaplace
@@ -17,6 +16,7 @@ from discreet.noise.samplers.magnitude import Magnitude
 from discreet.noise.samplers.rounded import LARGEST_LIMIT
 from discreet.noise.samplers.sparse import Gap, block_bits
 from discreet.noise.stream import AesBlocks, BlockSource, Stream
+from support.noise_fakes import Scripted, fixed_stream
 
 F = Fraction
 

@@ -8,12 +8,12 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from hypothesis import given
 from hypothesis import strategies as st
-from noise_fakes import fixed_stream, scripted
 
 from discreet.errors import ParameterError, StreamError
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.samplers.laplace import Laplace
 from discreet.noise.stream import CHUNK, AesBlocks, CellBlocks, Stream, check_cipher
+from support.noise_fakes import fixed_stream, scripted
 
 
 def aes(key: bytes, counter: int) -> tuple[int, int]:

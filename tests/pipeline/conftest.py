@@ -1,5 +1,5 @@
 """The small world of recoding is at hand in every test here."""
 
-from recoders import measured_office, office, recoded_office
+from support.recoding import measured_office, office, recoded_office
 
 __all__ = ["measured_office", "office", "recoded_office"]

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from crash_driver import CLOCK
 
 import discreet
 import discreet.errors
-from agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
 from discreet.api import set_budget
+from support.agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
+from support.crash_driver import CLOCK
+from support.repository import SUPPORT
 
-DRIVER = Path(__file__).with_name("crash_driver.py")
+DRIVER = SUPPORT / "crash_driver.py"
 STEPS = (
     "read#1", "tabulate#1", "key#1", "reserve#1", "protect both#1", "protect states#1", "write#1",
     "commit#1", "publish#1", "destroy#1",

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet
-from agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
+from support.agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
 
 
 def command(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:

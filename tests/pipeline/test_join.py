@@ -15,7 +15,7 @@ import pytest
 
 from discreet.api import set_budget
 from discreet.errors import PublishError, SourceError
-from workplaces import STRONG, Register, jobs, joined, workers, workplaces
+from support.workplaces import STRONG, Register, jobs, joined, workers, workplaces
 
 LOUD = "1000"  # noise is then 0
 WHOLE_BUDGET = {"kind": "whole_establishment", "column": "workplace"}

@@ -19,8 +19,8 @@ from discreet.noise.keystore import FileKeyStore, default_keys
 from discreet.pipeline.run import abandon
 from discreet.publish.folder import FolderOutput
 from discreet.publish.place import sha256
-from object_store import BUCKET, Store, admitted, served
-from recoders import CLOCK, EARNINGS, FLOWS, Crash, Office, Watch, contents, read_kept, without_head
+from support.object_store import BUCKET, Store, admitted, served
+from support.recoding import CLOCK, EARNINGS, FLOWS, Crash, Office, Watch, contents, read_kept, without_head
 
 SMALL = ({**EARNINGS, "levels": EARNINGS["levels"][:1]}, {**FLOWS, "levels": []})
 STEPS = (

@@ -13,7 +13,7 @@ import pytest
 from discreet.errors import DiscreetError, LedgerError, ParameterError, PublishError
 from discreet.privacy.ledger.events import Derived
 from discreet.publish.folder import FolderOutput, Owner
-from recoders import CLOCK, EARNINGS, FLOWS, Office, contents, write_csv
+from support.recoding import CLOCK, EARNINGS, FLOWS, Office, contents, write_csv
 
 
 def unspent(office: Office, spec: dict[str, Any], out: Path, error: type[DiscreetError], match: str) -> None:

@@ -12,10 +12,10 @@ from discreet.api import OpenRelease
 from discreet.noise.keystore import FileKeyStore
 from discreet.pipeline.run import abandon
 from discreet.pipeline.verify import verify_folder
-from estimators import Atlas
-from object_store import Store, admitted, served
-from recoders import EARNINGS, FLOWS, Office
-from surveyors import CONTROLS, DEVIATIONS, WEIGHTS, Survey
+from support.object_store import Store, admitted, served
+from support.recoding import EARNINGS, FLOWS, Office
+from support.sensitivity import Atlas
+from support.survey import CONTROLS, DEVIATIONS, WEIGHTS, Survey
 
 
 class Crash(BaseException):

@@ -10,15 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-import agency
 import discreet
-import earners
-import estimators
-import flowers
-import surveyors
-import workplaces
 from discreet.errors import DiscreetError
-from mutations import Mutation, survived
+from support import agency, earnings, flows, sensitivity, survey, workplaces
+from support.mutations import Mutation, survived
 
 CHUNK = 100
 Base = tuple[Path, dict[str, Any]]
@@ -40,12 +35,12 @@ def _counts(folder: Path) -> Base:
 def _earnings(folder: Path) -> Base:
     levels = [{"name": "families", "by": ["family", "years_after"]}, {"name": "all", "by": [], "epsilon": "1"}]
     sample = [{"column": "pay", "at_least": 1}, {"column": "degree_level", "equals": ["05"]}]
-    table = earners.table(levels=levels, sample=sample, minimum=10, withhold={"degree_level": ["05"]})
-    return earners.Registrar(folder).folder, _plain(earners.spec(table))
+    table = earnings.table(levels=levels, sample=sample, minimum=10, withhold={"degree_level": ["05"]})
+    return earnings.Registrar(folder).folder, _plain(earnings.spec(table))
 
 
 def _flows(folder: Path) -> Base:
-    return flowers.Careers(folder).folder, _plain(flowers.spec())
+    return flows.Careers(folder).folder, _plain(flows.spec())
 
 
 def _employer(folder: Path) -> Base:
@@ -54,12 +49,12 @@ def _employer(folder: Path) -> Base:
 
 
 def _estimates(folder: Path) -> Base:
-    made = estimators.Atlas(folder)
+    made = sensitivity.Atlas(folder)
     return made.folder, _plain(made.spec(groups=["state"], minimum={"count": 5}, formats=["parquet", "csv", "dta"]))
 
 
 def _function(folder: Path) -> Base:
-    made = estimators.Atlas(folder)
+    made = sensitivity.Atlas(folder)
     (folder / "mine.py").write_text("raise RuntimeError('a plan has run this')\n")
     statistic = {"name": "function", "file": "mine.py", "function": "f", "of": ["kid_rank"], "scale": "1", "empty": "0"}
     variables = {"kid_rank": {"low": "0", "high": "1"}}
@@ -68,8 +63,8 @@ def _function(folder: Path) -> Base:
 
 
 def _cube(folder: Path) -> Base:
-    made = surveyors.Survey(folder)
-    more = {"weights": surveyors.WEIGHTS, "controls": surveyors.CONTROLS, "replicates": surveyors.DEVIATIONS}
+    made = survey.Survey(folder)
+    more = {"weights": survey.WEIGHTS, "controls": survey.CONTROLS, "replicates": survey.DEVIATIONS}
     return made.folder, _plain(made.spec(**more))
 
 

@@ -15,16 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from crash_driver import CLOCK
 from test_crash import assert_nothing_confidential_outside, contents, drive, simulated
 
 import discreet
-from agency import Agency, graduates
 from discreet.errors import KeyRefused, PublishError
 from discreet.methods.counts import method as counts
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.manifest import Manifest, read
 from discreet.publish.place import sha256
+from support.agency import Agency, graduates
+from support.crash_driver import CLOCK
 
 CELLS = {"both": 20, "states": 5}
 

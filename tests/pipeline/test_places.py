@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 import discreet
-from agency import Agency
 from discreet.api import OpenRelease, set_budget
 from discreet.errors import PublishError
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.manifest import read
+from support.agency import Agency
 
 PERSON = {"kind": "person", "column": "person_id"}
 

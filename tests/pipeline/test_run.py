@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet
-from agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
 from discreet.api import set_budget
 from discreet.errors import LedgerError, OverBudget, SourceError
 from discreet.publish.manifest import read
 from discreet.publish.place import sha256
+from support.agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
 
 
 def test_published_files_manifest_and_ledger_agree(agency: Agency, isolated: Path) -> None:

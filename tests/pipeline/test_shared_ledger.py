@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from crash_driver import CLOCK
 from typer.testing import CliRunner
 
 import discreet
-from agency import Agency
 from discreet.api import OpenRelease, set_budget
 from discreet.cli import app
 from discreet.errors import KeyRefused, LedgerError, LedgerUncertain, PublishError
@@ -21,9 +19,12 @@ from discreet.noise.keystore import FileKeyStore
 from discreet.pipeline.run import abandon
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.postgres import PostgresStore
-from postgres_server import Server, as_user, execute
+from support.agency import Agency
+from support.crash_driver import CLOCK
+from support.postgres_server import Server, as_user, execute
+from support.repository import SUPPORT
 
-DRIVER = Path(__file__).with_name("crash_driver.py")
+DRIVER = SUPPORT / "crash_driver.py"
 UNIT = {"kind": "person", "column": "person_id"}
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import discreet
-from agency import Agency
 from discreet.errors import DiscreetError, KeyRefused, LedgerUnavailable, PublishError
 from discreet.noise.keystore import FileKeyStore, default_keys
 from discreet.pipeline.run import abandon
 from discreet.pipeline.verify import verify_folder
+from support.agency import Agency
 
 
 class Crash(BaseException):

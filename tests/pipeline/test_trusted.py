@@ -13,7 +13,7 @@ from discreet.api import OpenRelease
 from discreet.cli import app
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.utility.envelope import envelope
-from estimators import UNIT_INTERVAL, Atlas
+from support.sensitivity import UNIT_INTERVAL, Atlas
 
 LEAVES_A_MARK = """
 from pathlib import Path

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import discreet
-from agency import Agency
 from discreet.errors import DiscreetError, LedgerError, PublishError
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.manifest import read
 from discreet.serve.catalogue import Catalogue
-from forgers import restate
+from support.agency import Agency
+from support.forged_manifests import restate
 
 Change = Callable[[dict[str, Any]], object]
 FORGERIES: dict[str, Change] = {

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from ledger_fakes import Place, filled
 
 from discreet.privacy.ledger.ledger import Ledger
-from postgres_server import Server
+from support.ledger_fakes import Place, filled
+from support.postgres_server import Server
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])

@@ -23,9 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyreadstat
 import pytest
-from neighbouring_experiments import CASED, DROPPED, FARM, MARK, SHOP, cased, marked, text
 
-from neighbours import Office, by_itself
+from support.neighbouring_experiments import CASED, DROPPED, FARM, MARK, SHOP, cased, marked, text
+from support.neighbouring_releases import Office, by_itself
 
 GOOD = ["farm", "shop", "farm"]
 HEAD = b"sector,person_id\n"
@@ -93,7 +93,7 @@ def test_a_line_beyond_all_limits_stops_nothing(office: Office) -> None:
             file.write(b"x" * (1 << 20))
         file.write(b",p2\nshop,p3\n")
     code = (
-        "import sys; from pathlib import Path; from neighbours import Office\n"
+        "import sys; from pathlib import Path; from support.neighbouring_releases import Office\n"
         "found = Office(Path(sys.argv[1]) / 'inner').run(sys.argv[2])\n"
         "print(found.occupied() or found.refused or found.stopped)"
     )
@@ -219,8 +219,7 @@ def stata(path: Path, sectors: list[str]) -> None:
 
 
 def sas(path: Path, sectors: list[str]) -> None:
-    sys.path.append(str(Path(__file__).parents[1] / "engine"))
-    from sas_writer import write_sas7bdat
+    from support.sas_writer import write_sas7bdat
 
     write_sas7bdat(path, people(sectors))
 

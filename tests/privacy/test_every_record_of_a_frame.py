@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from neighbouring_experiments import FARM
 
-from neighbours import Office, by_itself
+from support.neighbouring_experiments import FARM
+from support.neighbouring_releases import Office, by_itself
 
 GOOD = ["farm", "shop", "farm"]
 

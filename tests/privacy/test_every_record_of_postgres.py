@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from neighbouring_experiments import FARM, SHOP
 
-from neighbours import Office, by_itself
-from postgres_server import Server, execute
+from support.neighbouring_experiments import FARM, SHOP
+from support.neighbouring_releases import Office, by_itself
+from support.postgres_server import Server, execute
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 
 import pytest
-from neighbouring_experiments import EPSILON, FARM, bom, case, hugeint, least_loss, share_between
+
+from support.neighbouring_experiments import EPSILON, FARM, bom, case, hugeint, least_loss, share_between
 
 
 def test_the_bounds_are_those_of_clopper_and_pearson() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ledger_fakes import cost, reserve
 
 import discreet
 from discreet.errors import KeyRefused
@@ -19,6 +18,7 @@ from discreet.noise.stream import Stream
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Reservation
+from support.ledger_fakes import cost, reserve
 
 SECRET = 8231946057
 SRC = Path(discreet.__file__).parent

@@ -8,7 +8,6 @@ move for one person. Such a column is refused by its type, before anything is sp
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -22,9 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyreadstat
 import pytest
-from neighbouring_experiments import FARM, SHOP, huge, jobs
 
-from neighbours import Office, Outcome
+from support.neighbouring_experiments import FARM, SHOP, huge, jobs
+from support.neighbouring_releases import Office, Outcome
 
 SECTORS = ["farm", "shop", "farm"]
 Made = Callable[[Path, list[Any]], dict[str, Any]]  # a folder and persons → where the records are
@@ -79,8 +78,7 @@ def stata(kind: str) -> Made:
 
 
 def sas(folder: Path, persons: list[Any]) -> dict[str, Any]:
-    sys.path.append(str(Path(__file__).parents[1] / "engine"))
-    from sas_writer import write_sas7bdat
+    from support.sas_writer import write_sas7bdat
 
     write_sas7bdat(folder / "x.sas7bdat", {"person_id": persons, "sector": [*SECTORS[: len(persons)]]})
     return {"source": str(folder / "x.sas7bdat")}

@@ -15,8 +15,8 @@ import discreet
 from discreet.api import set_budget
 from discreet.errors import DiscreetError, ParameterError, PublishError
 from discreet.publish.cubes import open_cube
-from forgers import relist
-from surveyors import CONTROLS, DEVIATIONS, WEIGHTS, Survey, exact, quotes
+from support.forged_manifests import relist
+from support.survey import CONTROLS, DEVIATIONS, WEIGHTS, Survey, exact, quotes
 
 PAIRS = "occupation,outdoors\n11-1011,yes\n11-1021,no\n13-1011,yes\n13-1011,no\n"
 

@@ -19,7 +19,6 @@ from pyarrow import ArrowException
 from pyarrow.fs import FileSystem
 
 import discreet
-from agency import Agency, graduates
 from discreet.api import set_budget
 from discreet.errors import LedgerError, PublishError, StoreUnavailable
 from discreet.methods.counts import method as counts
@@ -29,10 +28,12 @@ from discreet.pipeline.verify import verify_folder
 from discreet.publish.folder import Owner, StoreOutput, output_at
 from discreet.publish.manifest import FILE, read
 from discreet.publish.place import Prefix
-from object_store import BUCKET, Store, admitted, served
+from support.agency import Agency, graduates
+from support.object_store import BUCKET, Store, admitted, served
+from support.repository import SUPPORT
 
 CLOCK = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
-DRIVER = Path(__file__).parents[1] / "pipeline" / "crash_driver.py"
+DRIVER = SUPPORT / "crash_driver.py"
 SEED = "crash test"  # the driver's
 PERSON = {"kind": "person", "column": "person_id"}
 PART = 4  # rows in a file: the larger table is one of parts

@@ -12,12 +12,12 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 from fastapi import FastAPI
-from looked_up import with_stored
-from web import Client, is_problem, opened, released
 
 from discreet.publish.cubes import open_cube
 from discreet.serve.config import Config
-from surveyors import OCCUPATIONS, OUTDOORS, STRENGTH
+from support.expected_answers import with_stored
+from support.survey import OCCUPATIONS, OUTDOORS, STRENGTH
+from support.web_client import Client, is_problem, opened, released
 
 TABLES = "/api/v2/tables"
 DATA = f"{TABLES}/cube/data"

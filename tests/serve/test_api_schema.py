@@ -14,9 +14,9 @@ from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi import checks
-from web import Client, opened, released
 
-from surveyors import OCCUPATIONS, OUTDOORS, STRENGTH
+from support.survey import OCCUPATIONS, OUTDOORS, STRENGTH
+from support.web_client import Client, opened, released
 
 DOCUMENT = "/api/v2/openapi.json"
 CHECKED = [

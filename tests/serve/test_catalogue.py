@@ -22,8 +22,8 @@ from discreet.serve.catalogue import Catalogue
 from discreet.serve.cube_table import CubeTable
 from discreet.serve.query_model import Measure, Question, Status, Variable
 from discreet.serve.stored_table import StoredTable
-from forgers import relist, restate
-from surveyors import CONTROLS, OCCUPATIONS, STRENGTH, WEIGHTS, Survey
+from support.forged_manifests import relist, restate
+from support.survey import CONTROLS, OCCUPATIONS, STRENGTH, WEIGHTS, Survey
 
 MOST = 10_000
 COUNTS: dict[str, Any] = {"name": "counts", "method": "counts", "by": ["strength", "outdoors"], "epsilon": "1"}

@@ -17,7 +17,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 import pytest
-from answers import ABOUT, COUNT, ERROR, NASTY, PLACE, SEX, answers, jobs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +26,7 @@ from discreet.serve.client import Client, Refused, Unreachable, read
 from discreet.serve.formats import FORMATS, columns
 from discreet.serve.query_model import Answer, Variable
 from discreet.serve.query_string import asked
+from support.answers import ABOUT, COUNT, ERROR, NASTY, PLACE, SEX, answers, jobs
 
 Reply = tuple[int, dict[str, str], bytes]
 DATA = FORMATS["json-stat2"].write(jobs(), ABOUT)

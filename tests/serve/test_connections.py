@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 import uvicorn
-from web import released
 
 from discreet.serve.config import Config
 from discreet.serve.http import connections
 from discreet.serve.server import bind, settings_of
+from support.web_client import released
 
 ROOM, PATIENCE = 20, 1.0
 LARGE = 1 << 24

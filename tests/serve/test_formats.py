@@ -16,7 +16,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from answers import ABOUT, COUNT, ERROR, NAN, answers, jobs
 from hypothesis import example, given, settings
 from pyjstat import pyjstat
 
@@ -24,6 +23,7 @@ from discreet.serve.client import read
 from discreet.serve.formats import FORMATS
 from discreet.serve.query_model import Answer, Status, Variable
 from discreet.spreadsheet import guarded, unguarded
+from support.answers import ABOUT, COUNT, ERROR, NAN, answers, jobs
 
 pytestmark = pytest.mark.filterwarnings("ignore:Shouldn't use this function:DeprecationWarning")
 

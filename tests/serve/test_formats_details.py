@@ -13,19 +13,19 @@ import zipfile
 from dataclasses import replace
 from hashlib import sha256
 from math import prod
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from answers import ABOUT, COUNT, PLACE, answers, jobs
 from hypothesis import given, settings
 
 from discreet.errors import TooMuch
 from discreet.publish.tables import SIMULATION
 from discreet.serve.formats import FORMATS, excel, sdmx
 from discreet.serve.query_model import MEANING, Answer, Status, Variable
+from support.answers import ABOUT, COUNT, PLACE, answers, jobs
+from support.repository import SUPPORT
 
 SIMULATED = replace(ABOUT, simulation=True, notes=(SIMULATION,))
 
@@ -284,9 +284,10 @@ def test_a_simulation_says_so() -> None:
 def test_equal_bytes_in_another_process() -> None:
     """Whatever the hash seed and the day."""
     script = (
-        "from hashlib import sha256; from answers import ABOUT, jobs; from discreet.serve.formats import FORMATS\n"
+        "from hashlib import sha256\n"
+        "from discreet.serve.formats import FORMATS; from support.answers import ABOUT, jobs\n"
         "for found in FORMATS.values(): print(sha256(found.write(jobs(), ABOUT)).hexdigest())"
     )
-    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(Path(__file__).parent), "TZ": "Asia/Tokyo"}
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": str(SUPPORT.parent), "TZ": "Asia/Tokyo"}
     done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [sha256(written(name)).hexdigest() for name in FORMATS]

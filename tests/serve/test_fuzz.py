@@ -15,10 +15,10 @@ import pytest
 from fastapi import FastAPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from looked_up import with_stored
-from web import Client, is_problem, released
 
-from surveyors import OCCUPATIONS, OUTDOORS, STRENGTH
+from support.expected_answers import with_stored
+from support.survey import OCCUPATIONS, OUTDOORS, STRENGTH
+from support.web_client import Client, is_problem, released
 
 DATA = "/api/v2/tables/cube/data"
 STORED = "/api/v2/tables/firms/data"

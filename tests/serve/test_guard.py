@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI, Response
-from web import Client, is_problem, opened, released
 
 from discreet.serve.config import Config
 from discreet.serve.http.middleware import POLICY, Counts, Guard, route_path
 from discreet.serve.http.rate import MOST_CLIENTS, Rate, Turns, client_of
+from support.web_client import Client, is_problem, opened, released
 
 SECRET = "what-people-ask"
 

@@ -14,10 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from web import released
 
 import discreet
-import earners
 from discreet.errors import DiscreetError
 from discreet.methods.hypercube.commands import title
 from discreet.methods.sensitivity.utility.choosing import released as known
@@ -29,9 +27,11 @@ from discreet.publish.manifest import read as read_manifest
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.formats import FORMATS
 from discreet.serve.query_model import Question, Table
-from estimators import Atlas
-from mutations import Mutation, survived
-from surveyors import DEVIATIONS, WEIGHTS, Survey
+from support import earnings
+from support.mutations import Mutation, survived
+from support.sensitivity import Atlas
+from support.survey import DEVIATIONS, WEIGHTS, Survey
+from support.web_client import released
 
 CHUNK = 50
 
@@ -41,8 +41,8 @@ def _survey(home: Path) -> Path:
 
 
 def _earnings(home: Path) -> Path:
-    made = earners.Registrar(home / "registrar", earners.graduates(20))
-    made.published(earners.spec(earners.table(levels=[{"name": "families", "by": ["family", "years_after"]}])))
+    made = earnings.Registrar(home / "registrar", earnings.graduates(20))
+    made.published(earnings.spec(earnings.table(levels=[{"name": "families", "by": ["family", "years_after"]}])))
     return next(path.parent for path in (home / "registrar").rglob(FILE))
 
 

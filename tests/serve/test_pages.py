@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 
-from browsing import HIGH, Seen, both, pay
 from discreet.errors import TooMuch
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.config import Config, Served
 from discreet.serve.pages import router
 from discreet.serve.query_model import Question
+from support.served_cubes import HIGH, Seen, both, pay
 
 Get = Callable[..., httpx.Response]
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import httpx
 from fastapi import FastAPI
 
-from browsing import both
 from discreet.serve.config import Config, Served
 from discreet.serve.pages import router
 from discreet.serve.query_model import Table
+from support.served_cubes import both
 
 HOSTILE = [
     "",

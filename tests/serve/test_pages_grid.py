@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from browsing import cubes, pay
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.pages import words
 from discreet.serve.pages.builder_state import Asked, filled, question, read
@@ -18,6 +17,7 @@ from discreet.serve.pages.chart_view import drawn
 from discreet.serve.pages.grid import Layer, _layer, _shares, grid
 from discreet.serve.pages.view import view
 from discreet.serve.query_model import Measure, Status, Table
+from support.served_cubes import cubes, pay
 
 COUNT = Measure("estimate", "Count")
 LOW, HIGH, SE = (Measure(name, name, about="estimate") for name in ("low90", "high90", "se"))

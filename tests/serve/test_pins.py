@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from test_server import FORBIDDEN, refused, started
-from web import released
 
 from discreet.errors import ParameterError, PublishError
 from discreet.publish import pins
 from discreet.publish.manifest import read
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.server import planned, worker
-from forgers import restate
+from support.forged_manifests import restate
+from support.web_client import released
 
 
 @pytest.fixture(scope="module")

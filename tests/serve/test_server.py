@@ -19,10 +19,10 @@ from typing import Any
 
 import httpx
 import pytest
-from web import Client, released
 
 from discreet.errors import ParameterError
 from discreet.serve.server import bind, planned, prefix_of, worker
+from support.web_client import Client, released
 
 FORBIDDEN = (
     "discreet.engine",

@@ -14,8 +14,9 @@ from discreet.synth.education.economy import SMALL_HIRES, SMALL_JOBS, economy
 from discreet.synth.education.fields import FAMILIES
 from discreet.synth.sectors import AFFINITY, SECTORS, affinities
 from discreet.synth.states import STATES
+from support.repository import SHARED
 
-SECTOR_LABELS = Path(__file__).parents[2].parent / "shared" / "data" / "lehd-schema" / "label_industry.csv"
+SECTOR_LABELS = SHARED / "lehd-schema" / "label_industry.csv"
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,115 @@
+"""Earnings published in an object store: the measurements that workers leave there are read, and gone in the end."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from discreet.errors import PublishError
+from support.earnings import BORDERS, Registrar, graduates, spec, table
+from support.object_store import Store, admitted, served
+
+LEVELS = [{"name": "families", "by": ["family", "grad_cohort", "years_after"]}]
+DECLARED = spec(table(levels=LEVELS, layout="lehd"))
+
+
+class Crash(BaseException):
+    """Not an error: the end of the process."""
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[int]:
+    with served() as port:
+        yield port
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """A prefix of the store."""
+
+    store: Store
+    prefix: str
+
+    @property
+    def uri(self) -> str:
+        return self.store.uri(self.prefix)
+
+    def objects(self) -> dict[str, bytes]:
+        return self.store.objects(self.prefix)
+
+    def put(self, name: str, content: bytes) -> None:
+        self.store.put(f"{self.prefix}/{name}", content)
+
+
+@pytest.fixture
+def store(running: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    admitted(monkeypatch)
+    return Shelf(Store(running), f"releases/{tmp_path.name}")
+
+
+@pytest.fixture(params=["one file", pytest.param("many parts")])
+def office(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Registrar:
+    if request.param == "many parts":
+        monkeypatch.setattr("discreet.methods.histograms.PART", 8 * (len(BORDERS) - 1))
+    return Registrar(tmp_path / "office", graduates(40))
+
+
+def without_ledger(files: dict[str, bytes]) -> dict[str, Any]:
+    manifest = json.loads(files["manifest.json"])
+    manifest.pop("ledger", None)
+    return {**files, "manifest.json": manifest}
+
+
+def test_the_same_files_as_in_a_folder_and_no_measurement_is_left(office: Registrar, store: Shelf) -> None:
+    expected = office.published(DECLARED)
+    office.open(DECLARED).run(store.uri, simulation="suite")
+    found = store.objects()
+    assert not [name for name in found if "measured" in name]
+    assert without_ledger(found) == without_ledger(expected)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_crashed_and_resumed(office: Registrar, store: Shelf, step: int) -> None:
+    expected, opened = office.published(DECLARED), office.open(DECLARED)
+
+    def crash(name: str, done: int, total: int) -> None:
+        if name == "protect earnings" and done == step:
+            raise Crash
+
+    with pytest.raises(Crash):
+        opened.run(store.uri, simulation="suite", observe=crash)
+    assert "manifest.json" not in store.objects()
+    assert [name for name in store.objects() if "measured" in name]
+    opened.resume()
+    found = store.objects()
+    assert not [name for name in found if "measured" in name]
+    assert without_ledger(found) == without_ledger(expected)
+
+
+def test_measurements_that_others_changed_are_refused(office: Registrar, store: Shelf) -> None:
+    opened, touched = office.open(DECLARED), list[str]()
+
+    def tamper(name: str, done: int, total: int) -> None:
+        measured = sorted(n for n, content in store.objects().items() if "measured" in n and content)
+        if name == "protect earnings" and measured and not touched:
+            kept = pq.read_table(pa.BufferReader(store.objects()[measured[0]]))
+            other = io.BytesIO()
+            pq.write_table(pa.table({"count": np.zeros(kept.num_rows, np.int64)}), other)
+            store.put(measured[0], other.getvalue())
+            touched.append(measured[0])
+
+    with pytest.raises(PublishError, match="is not what was written"):
+        opened.run(store.uri, simulation="suite", observe=tamper)
+    assert touched
+    assert "manifest.json" not in store.objects()
+    opened.resume()
+    assert without_ledger(store.objects()) == without_ledger(office.published(DECLARED))

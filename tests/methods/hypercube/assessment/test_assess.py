@@ -1,0 +1,210 @@
+"""The post-perturbation assessment, and what the command line says about cubes."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import discreet
+from discreet.cli import app
+from discreet.errors import DiscreetError, ParameterError, PublishError, SpecError
+from discreet.methods.hypercube.assessment.assess import UNTIED, Asked, assess
+from discreet.pipeline.check import MARK
+from support.survey import CONTROLS, REPLICATES, SHAPE, TABLES, WEIGHTS, Survey, exact, quotes
+
+ALL = {"weights": WEIGHTS, "controls": CONTROLS, "replicates": TABLES}
+
+
+@pytest.fixture(scope="module")
+def survey(tmp_path_factory: pytest.TempPathFactory) -> tuple[Survey, Path]:
+    made = Survey(tmp_path_factory.mktemp("assess") / "survey")
+    return made, made.run(**ALL)
+
+
+def test_the_report_is_confidential_and_compares_with_the_records(survey: tuple[Survey, Path], tmp_path: Path) -> None:
+    made, out = survey
+    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked())
+    report = (tmp_path / "report" / "report.md").read_text()
+    assert MARK in report
+    assert (tmp_path / "report" / "CONFIDENTIAL.txt").read_text().strip() == MARK
+    assert stat.S_IMODE((tmp_path / "report").stat().st_mode) == 0o700
+    assert found.lines[0] == MARK
+    records = pq.read_table(made.folder / "quotes.parquet").to_pandas()
+    truth = np.minimum(np.floor(records["weight"] * 10 + 0.5), 2000).groupby(records["strength"]).sum() / 10
+    shown = discreet.open_cube(out).table(["strength"])
+    mine = [abs(value - truth[code]) for code, value in zip(shown.codes[0], shown.estimate, strict=True)]
+    table = next(t for t in found.found.tables if t.axes == (1,))
+    assert table.estimates.mean_abs == pytest.approx(np.mean(mine))
+    # The true side's errors are raw replication, (4/R) Σ (θ_r − θ)², which never leaves.
+    assert table.errors is not None
+    assert found.lines[1] == UNTIED
+    assert UNTIED in report
+    assert not any("hardly" in line for line in found.lines)
+    assert any(line.startswith("1 variable:") for line in found.lines)
+    assert "simulated cube (ε = 2 for a record, not calibrated)" in report
+    assert "occupation × strength" in (tmp_path / "report" / "association.svg").read_text()
+    assert {path.name for path in found.files} >= {"report.md", "report.html", "overlap.svg", "interactive.svg"}
+    assert REPLICATES > 1
+
+
+def test_true_errors_of_squares_are_those_of_the_weights(tmp_path: Path) -> None:
+    """√(effect · Σ w²), w as it counts: on the grid, at most `max`."""
+    made = Survey(tmp_path / "survey")
+    out = made.run(weights=WEIGHTS, squares={"epsilon": "50", "tables": [["strength"]], "effect": "1.5"})
+    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked()).found
+    records = pq.read_table(made.folder / "quotes.parquet").to_pandas()
+    weight = np.minimum(np.floor(records["weight"] * 10 + 0.5), 2000) / 10
+    errors = np.sqrt(1.5 * (weight**2).groupby(records["strength"]).sum())
+    shown = discreet.open_cube(out).table(["strength"])
+    mine = [abs(se - errors[code]) for code, se in zip(shown.codes[0], shown.se, strict=True)]
+    table = next(one for one in found.tables if one.axes == (1,))
+    assert table.errors is not None
+    assert table.errors.mean_abs == pytest.approx(np.mean(mine), abs=0.002 * errors.mean())  # w²/max is rounded
+    assert table.published is not None
+    assert table.published.before == 3
+
+
+def test_replicates_have_their_own_factor(tmp_path: Path) -> None:
+    made = Survey(tmp_path / "survey")
+    out = made.run(weights=WEIGHTS, replicates={**TABLES, "factor": "1"})
+    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked()).found
+    exactly = exact(pq.read_table(made.folder / "quotes.parquet"))
+    deviations = exactly.d.reshape(*SHAPE, REPLICATES).sum(axis=(0, 2)) / 10
+    errors = np.sqrt((deviations**2).mean(axis=1))
+    shown = discreet.open_cube(out).table(["strength"])
+    table = next(one for one in found.tables if one.axes == (1,))
+    assert table.errors is not None
+    assert table.errors.mean_abs == pytest.approx(np.abs(shown.se - errors).mean())
+
+
+def test_other_records_than_those_of_the_release_are_noticed(tmp_path: Path) -> None:
+    made = Survey(tmp_path / "survey")
+    out = made.run(**ALL)
+    made.write(quotes().slice(0, 100))
+    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked())
+    assert found.lines[1] == UNTIED
+    assert "hardly those that it was made of" in found.lines[2]
+    assert found.lines[2] in (tmp_path / "report" / "report.md").read_text()
+
+
+def test_a_public_total_may_be_far_from_the_records(tmp_path: Path) -> None:
+    made = Survey(tmp_path / "survey")
+    (made.folder / "total.csv").write_text("total\n90000\n")
+    out = made.run(weights=WEIGHTS, controls=[{"name": "all", "by": [], "file": "total.csv", "provenance": "invented"}])
+    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked())
+    assert not any("hardly" in line for line in found.lines)
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_what_is_compared_is_what_queries_answer(tmp_path: Path, form: str) -> None:
+    made = Survey(tmp_path / "survey")
+    out = made.run(controls=CONTROLS, form=form)
+    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked()).found
+    truth = exact(pq.read_table(made.folder / "quotes.parquet")).n.reshape(SHAPE)
+    shown = discreet.open_cube(out).table(["occupation", "outdoors"]).estimate
+    table = next(one for one in found.tables if one.axes == (0, 2))
+    assert table.estimates.mean_abs == pytest.approx(np.abs(shown - truth.sum(axis=1).reshape(-1)).mean())
+
+
+def test_without_paid_counts_it_says_why_nothing_is_publishable(tmp_path: Path) -> None:
+    made = Survey(tmp_path / "survey")
+    squares = {"epsilon": "5", "tables": [["strength"]], "effect": "1"}
+    out = made.run(epsilon=None, weights=WEIGHTS, squares=squares)
+    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked())
+    assert found.lines[-1].startswith("Publishable estimates are not counted")
+    assert found.lines[-1] in (tmp_path / "report" / "report.md").read_text()
+
+
+def test_counts_alone_have_no_intervals_to_compare(tmp_path: Path) -> None:
+    made = Survey(tmp_path / "survey")
+    out = made.run(epsilon="30")
+    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked())
+    assert all(one.estimates.mean_abs == 0 for one in found.found.dimensions)  # so large an epsilon changes nothing
+    assert all(one.published is None for one in found.found.dimensions)
+
+
+def test_what_is_refused(survey: tuple[Survey, Path], tmp_path: Path) -> None:
+    made, out = survey
+    spec = discreet.release(made.folder / "release1.yaml").spec
+    (tmp_path / "there").mkdir()
+    with pytest.raises(PublishError, match="exists already"):
+        assess(spec, str(out), tmp_path / "there", Asked())
+    with pytest.raises(PublishError, match="lies in a release"):
+        assess(spec, str(out), out / "report", Asked())
+    with pytest.raises(SpecError, match="no cube 'other'"):
+        assess(spec, str(out), tmp_path / "new", Asked(table="other"))
+    other = made.open(epsilon="3").spec
+    with pytest.raises(PublishError, match="not made by this declaration"):
+        assess(other, str(out), tmp_path / "new", Asked())
+    with pytest.raises(PublishError, match="no manifest"):
+        assess(spec, str(tmp_path), tmp_path / "new", Asked())
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(("option", "said"), [("--limit", "near zero"), ("--cv", "coefficient of variation")])
+@pytest.mark.parametrize("value", ["-1", "0"])
+def test_numbers_that_make_no_sense_are_refused(
+    survey: tuple[Survey, Path], tmp_path: Path, option: str, said: str, value: str
+) -> None:
+    made, out = survey
+    given = ["assess", str(made.folder / "release1.yaml"), "--published", str(out), "--out", str(tmp_path / "new")]
+    found = CliRunner().invoke(app, [*given, option, value])
+    assert isinstance(found.exception, ParameterError)
+    assert said in str(found.exception)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_release_without_a_cube_is_told_so(survey: tuple[Survey, Path], tmp_path: Path) -> None:
+    made, out = survey
+    spec = made.open(method="counts").spec
+    with pytest.raises(SpecError, match="no table of method hypercube"):
+        assess(spec, str(out), tmp_path / "new", Asked())
+
+
+def test_the_command_line_answers_queries(survey: tuple[Survey, Path], tmp_path: Path) -> None:
+    _, out = survey
+    run = CliRunner().invoke
+    shown = run(app, ["query", str(out), "--by", "major", "--where", "strength=heavy", "--where", "strength=light"])
+    assert shown.exit_code == 0
+    lines = shown.stdout.splitlines()
+    assert lines[3].split()[:3] == ["major", "estimate", "se"]
+    assert [line.split()[0] for line in lines[4:]] == ["11", "13"]
+    assert "SIMULATION" in shown.stderr
+    again = run(app, ["query", str(out), "--by", "strength", "--csv", str(tmp_path / "t.csv")])
+    assert again.exit_code == 0
+    assert (tmp_path / "t.csv").read_text().splitlines()[1].startswith('"light",')
+    twice = run(app, ["query", str(out), "--by", "strength", "--csv", str(tmp_path / "t.csv")])
+    assert isinstance(twice.exception, DiscreetError)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--by", "colour"], "no variable 'colour'"),
+        (["--where", "strength=huge"], "'huge' is no code"),
+        (["--where", "strength"], "write NAME=VALUE"),
+        (["--by", "occupation", "--by", "major"], "same variable"),
+        (["--cube", "other"], "no cube 'other'"),
+        (["--level", "2"], "level"),
+    ],
+)
+def test_wrong_queries_say_what_to_do(survey: tuple[Survey, Path], arguments: list[str], said: str) -> None:
+    found = CliRunner().invoke(app, ["query", str(survey[1]), *arguments])
+    assert isinstance(found.exception, DiscreetError)
+    assert said.lower() in str(found.exception).lower()
+
+
+def test_the_command_line_assesses(survey: tuple[Survey, Path], tmp_path: Path) -> None:
+    made, out = survey
+    target = tmp_path / "assessed"
+    found = CliRunner().invoke(
+        app, ["assess", str(made.folder / "release1.yaml"), "--published", str(out), "--out", str(target)]
+    )
+    assert found.exit_code == 0
+    assert MARK in found.stdout
+    assert (target / "report.html").exists()

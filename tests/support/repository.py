@@ -1,0 +1,9 @@
+"""Where this repository lies, the data that machines may share beside it, and programs that tests start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+SUPPORT = Path(__file__).parent
+ROOT = SUPPORT.parents[1]
+SHARED = ROOT.parent / "shared" / "data"
