@@ -194,7 +194,7 @@ def test_the_binding_itself_refuses_not_only_the_early_check(place: Path) -> Non
 
 def test_lost_key_cannot_be_resumed_only_abandoned(place: Path, isolated: Path) -> None:
     from discreet.noise.keystore import FileKeyStore
-    from discreet.pipeline.run import abandon
+    from discreet.pipeline.abandon import abandon
 
     agency = simulated(place)
     drive(agency, "run", kill_at="protect both#1")

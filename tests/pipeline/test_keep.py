@@ -16,7 +16,7 @@ import pytest
 
 from discreet.errors import DiscreetError, LedgerError, PublishError, SpecError
 from discreet.noise.keystore import FileKeyStore, default_keys
-from discreet.pipeline.run import abandon
+from discreet.pipeline.abandon import abandon
 from discreet.publish.folder import FolderOutput
 from discreet.publish.place import sha256
 from support.object_store import BUCKET, Store, admitted, served

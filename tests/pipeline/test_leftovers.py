@@ -9,13 +9,16 @@ from pathlib import Path
 import pytest
 
 from discreet.api import OpenRelease
+from discreet.methods import METHODS
 from discreet.noise.keystore import FileKeyStore
-from discreet.pipeline.run import abandon
+from discreet.pipeline.abandon import abandon
 from discreet.pipeline.verify import verify_folder
+from support.agency import Agency
 from support.object_store import Store, admitted, served
 from support.recoding import EARNINGS, FLOWS, Office
 from support.sensitivity import Atlas
 from support.survey import CONTROLS, DEVIATIONS, WEIGHTS, Survey
+from support.workplaces import Register
 
 
 class Crash(BaseException):
@@ -34,6 +37,15 @@ def store(running: int, monkeypatch: pytest.MonkeyPatch) -> Store:
     return Store(running)
 
 
+def counted(folder: Path, _: Callable[[str], str]) -> OpenRelease:
+    return Agency(folder, kind="simulation").release()
+
+
+def jobs(folder: Path, _: Callable[[str], str]) -> OpenRelease:
+    register = Register(folder)
+    return register.open(register.spec())
+
+
 def cube(folder: Path, _: Callable[[str], str]) -> OpenRelease:
     return Survey(folder).open(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
 
@@ -47,7 +59,13 @@ def measured(folder: Path, at: Callable[[str], str]) -> OpenRelease:
     return office.open(office.measuring(EARNINGS, {**FLOWS, "levels": []}, keep=at("kept")))
 
 
-METHODS = {"hypercube": cube, "sensitivity": estimates, "earnings and flows, kept": measured}
+RELEASES = {
+    ("counts",): counted,
+    ("employer",): jobs,
+    ("hypercube",): cube,
+    ("sensitivity",): estimates,
+    ("earnings", "flows"): measured,
+}
 
 
 def crash_at(step: str) -> Callable[[str, int, int], None]:
@@ -58,15 +76,21 @@ def crash_at(step: str) -> Callable[[str, int, int], None]:
     return observe
 
 
+def test_every_method_is_tried() -> None:
+    assert {method for methods in RELEASES for method in methods} == set(METHODS)
+
+
 @pytest.mark.parametrize("then", ["resume", "abandon"])
 @pytest.mark.parametrize("step", ["protect", "write"])
 @pytest.mark.parametrize("where", ["folder", "store"])
-@pytest.mark.parametrize("method", METHODS)
-def test_crashed(method: str, where: str, step: str, then: str, tmp_path: Path, isolated: Path, store: Store) -> None:
+@pytest.mark.parametrize("methods", RELEASES, ids=" and ".join)
+def test_crashed(
+    methods: tuple[str, ...], where: str, step: str, then: str, tmp_path: Path, isolated: Path, store: Store
+) -> None:
     def at(name: str) -> str:
         return str(tmp_path / "outside" / name) if where == "folder" else store.uri(f"{tmp_path.name}/{name}")
 
-    opened = METHODS[method](tmp_path / "inside", at)
+    opened = RELEASES[methods](tmp_path / "inside", at)
     with pytest.raises(Crash):
         opened.run(at("out"), simulation="suite", observe=crash_at(step))
     keys = FileKeyStore(isolated / "keys")
@@ -76,7 +100,7 @@ def test_crashed(method: str, where: str, step: str, then: str, tmp_path: Path, 
     if then == "resume":
         opened.resume()
         made = verify_folder(opened.ledger, at("out"))
-        assert any(name.endswith((".model.json", ".dta", "codebook.json")) for name in made.files)
+        assert {table.method for table in made.tables} == set(methods)
         assert set(store.files(f"{tmp_path.name}/out")) == (
             {*made.files, "manifest.json"} if where == "store" else set()
         )

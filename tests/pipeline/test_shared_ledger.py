@@ -16,7 +16,7 @@ from discreet.api import OpenRelease, set_budget
 from discreet.cli import app
 from discreet.errors import KeyRefused, LedgerError, LedgerUncertain, PublishError
 from discreet.noise.keystore import FileKeyStore
-from discreet.pipeline.run import abandon
+from discreet.pipeline.abandon import abandon
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.postgres import PostgresStore
 from support.agency import Agency

@@ -12,7 +12,7 @@ import pytest
 import discreet
 from discreet.errors import DiscreetError, KeyRefused, LedgerUnavailable, PublishError
 from discreet.noise.keystore import FileKeyStore, default_keys
-from discreet.pipeline.run import abandon
+from discreet.pipeline.abandon import abandon
 from discreet.pipeline.verify import verify_folder
 from support.agency import Agency
 

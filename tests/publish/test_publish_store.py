@@ -23,7 +23,7 @@ from discreet.api import set_budget
 from discreet.errors import LedgerError, PublishError, StoreUnavailable
 from discreet.methods.counts import method as counts
 from discreet.noise.keystore import FileKeyStore
-from discreet.pipeline.run import abandon
+from discreet.pipeline.abandon import abandon
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.folder import Owner, StoreOutput, output_at
 from discreet.publish.manifest import FILE, read

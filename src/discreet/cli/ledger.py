@@ -114,7 +114,7 @@ def ledger_abandon(
 ) -> None:
     """End a reservation without a release: its key and staged files are destroyed, its cost stays spent."""
     from discreet.noise.keystore import default_keys
-    from discreet.pipeline.run import abandon
+    from discreet.pipeline.abandon import abandon
 
     entry = abandon(open_ledger(ledger), default_keys(), release, reason)
     say(f"Abandoned as entry {entry.number}; the cost stays spent.")
@@ -126,7 +126,7 @@ def ledger_restore(
 ) -> None:
     """Go on from an older copy of the ledger: what it lacks is entered again, or counts as spent."""
     from discreet.noise.keystore import default_keys
-    from discreet.pipeline.run import restore
+    from discreet.pipeline.abandon import restore
     from discreet.privacy.refusal import as_refusal
 
     with as_refusal("restore"):

@@ -92,7 +92,7 @@ class DuckDBEngine:
     def take_in(self, scan: Scan, intake: Intake) -> ibis.Table:
         name = self._name()
         self._backend.con.register(name, _Rows(scan, intake, self._refusals, self._halt))
-        return self._backend.table(name)
+        return self._table(name)
 
     def unchanged(self) -> None:
         """Nothing is read twice: a second reading is refused."""
@@ -100,10 +100,14 @@ class DuckDBEngine:
     def public(self, table: pa.Table) -> ibis.Table:
         return ibis.memtable(table)
 
+    def _table(self, name: str) -> ibis.Table:
+        found: ibis.Table = self._backend.table(name)
+        return found
+
     def store(self, table: ibis.Table) -> ibis.Table:
         name = self._name()
         self._discreetly(lambda: self._create(name, table))
-        return self._backend.table(name)
+        return self._table(name)
 
     def _create(self, name: str, table: ibis.Table) -> None:
         """Ibis's create_table declares, inserts and renames; one statement is a fifth faster on a small table."""
@@ -151,7 +155,8 @@ class DuckDBEngine:
         with pq.ParquetWriter(target, kernel.schema, write_statistics=False) as writer:
             for batch in self.gather(table, spans, kernel, secret, progress):
                 writer.write_batch(batch)
-        return self._backend.read_parquet(str(target))
+        stored: ibis.Table = self._backend.read_parquet(str(target))
+        return stored
 
     def gather(
         self,

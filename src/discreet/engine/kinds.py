@@ -7,7 +7,7 @@ from typing import Self
 import pyarrow as pa
 
 
-class Unfit(pa.ExtensionType):  # type: ignore[misc]
+class Unfit(pa.ExtensionType):
     """A type that a reader would have to change: no column of it is used."""
 
     def __init__(self, kind: str) -> None:

@@ -46,9 +46,9 @@ from discreet.pipeline.release_files import complete
 from discreet.pipeline.tabulation import Tabulated, tabulated
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.events import Entry, Reserve, Restored
+from discreet.privacy.ledger.events import Entry, Reserve
 from discreet.privacy.ledger.ledger import Ledger
-from discreet.privacy.ledger.state import Chain, ReleaseState
+from discreet.privacy.ledger.state import ReleaseState
 from discreet.privacy.reservation import Reservation
 from discreet.publish.description import ReleaseDescription
 from discreet.publish.folder import Owner, output_at, refuse_nested
@@ -82,7 +82,7 @@ class Job:
 
 def run(job: Job, simulation: str | None = None) -> Manifest:
     """Protect and publish. `simulation` is the seed of a fixed test key, and marks everything made with it."""
-    with _alone(job.ledger, job.release.release):
+    with release_lock(job.ledger, job.release.release):
         if job.release.recode is not None:
             if simulation is not None:
                 raise SpecError(
@@ -96,7 +96,7 @@ def run(job: Job, simulation: str | None = None) -> Manifest:
 
 def resume(job: Job) -> Manifest:
     """Complete a reserved or committed release: same key, same data, same noise, same bytes; no further cost."""
-    with _alone(job.ledger, job.release.release):
+    with release_lock(job.ledger, job.release.release):
         if job.release.recode is not None and job.release.release in job.ledger.chain().derived():
             return _recode(job, complete=True)
         if job.release.recode is not None:
@@ -113,52 +113,8 @@ def _recode(job: Job, *, complete: bool) -> Manifest:
     return recode(job, complete=complete)
 
 
-def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
-    """End a reservation without a release: recorded, its cost spent, its key and staged files destroyed.
-
-    Of a release that is abandoned already only these go: after a crash, or where a colleague without the key ended it.
-    """
-    ledger = ledger.remembered_by(keys)
-    with _alone(ledger, release):
-        chain = ledger.chain()
-        before = chain.releases().get(release)
-        if before is not None and before.abandon is not None:
-            _forget(chain, before, keys)
-        entry = ledger.abandon(release, reason)
-        if before is not None:  # as it was: the ledger may be out of reach by now, and the key must go
-            _forget(chain, before, keys)
-        return entry
-
-
-def restore(ledger: Ledger, keys: KeyStore, reason: str) -> tuple[Restored, tuple[str, ...]]:
-    """Go on from an older copy of a ledger. Of releases whose reservations are gone for good the keys are destroyed:
-    they can be neither resumed nor abandoned any more. Returns what was recorded, and the names of these releases."""
-    restored, gone = ledger.remembered_by(keys).restore(reason)
-    reserved = [event for entry in gone if isinstance(event := entry.event, Reserve)]
-    for reserve in reserved:
-        keys.destroy(reserve.key)
-    return restored, tuple(reserve.release for reserve in reserved)
-
-
-def _forget(chain: Chain, state: ReleaseState, keys: KeyStore) -> None:
-    """The key, before anything else can fail; then what was staged, as far as it can be removed."""
-    key, left = "its key destroyed", list[str]()
-    try:
-        keys.destroy(state.reserve.key)
-    except (KeyRefused, OSError) as error:
-        key, left = "its key is not", [str(error)]
-    places = reserved_outputs(chain, state).abandon()
-    left += [f"{e.where}: {e.what}" if isinstance(e, PublishError) else str(e) for e in places]
-    if left:
-        raise PublishError(
-            f"release {state.reserve.release!r} is abandoned and {key}, but not all that was staged could be removed: "
-            + "; ".join(left),
-            do="mend that and type it again, or remove it yourself",
-        )
-
-
 @contextmanager
-def _alone(ledger: Ledger, release: str) -> Iterator[None]:
+def release_lock(ledger: Ledger, release: str) -> Iterator[None]:
     """One process at a time works on a release, on whatever machine: two would take each other's files away. And no
     noise is drawn for an entry that could be taken back unseen."""
     no_core_dumps()

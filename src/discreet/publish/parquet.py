@@ -18,5 +18,5 @@ def table_of(file: bytes | Path, columns: Sequence[str] | None = None) -> pa.Tab
     """All rows, and these columns in this order; by default all of them."""
     source = file if isinstance(file, Path) else pa.BufferReader(file)
     with pq.ParquetFile(source, pre_buffer=False) as opened:
-        found = opened.read(None if columns is None else list(columns), use_threads=False)
+        found: pa.Table = opened.read(None if columns is None else list(columns), use_threads=False)
     return found if columns is None else found.select(list(columns))

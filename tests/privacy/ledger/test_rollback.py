@@ -17,7 +17,7 @@ from discreet.cli.output import ledger_lines
 from discreet.errors import DiscreetError, KeyRefused, LedgerError, LedgerUncertain
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import FileKeyStore, default_keys
-from discreet.pipeline.run import restore
+from discreet.pipeline.abandon import restore
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import Recorded, Restored
 from discreet.privacy.ledger.ledger import Ledger, now

@@ -142,7 +142,8 @@ def _of_objects(dtype: Any) -> bool:
 def _empty(dtype: Any) -> pa.DataType:
     import pandas as pd  # type: ignore[import-untyped]
 
-    return pa.array(pd.Series([], dtype=dtype), from_pandas=True).type
+    found: pa.DataType = pa.array(pd.Series([], dtype=dtype), from_pandas=True).type
+    return found
 
 
 @dataclass(frozen=True)

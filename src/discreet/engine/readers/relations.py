@@ -52,7 +52,8 @@ class Relation:
     def _fetched(self, relation: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> pa.Table:
         chosen = ", ".join(duckdb_table.selected(relation, columns)) or "1 AS one"
         with _ONE_AT_A_TIME, _large_buffers(relation):
-            return relation.project(chosen).to_arrow_table(BATCH_ROWS)
+            fetched: pa.Table = relation.project(chosen).to_arrow_table(BATCH_ROWS)
+            return fetched
 
 
 @contextmanager

@@ -244,7 +244,8 @@ class SparkEngine:
         discreetly(lambda: frame.createTempView(name))
         if source:
             self._streams[name] = source
-        return self._backend.table(name)
+        found: ibis.Table = self._backend.table(name)
+        return found
 
     def _keep(self, frame: DataFrame) -> ibis.Table:
         """Computed when it is first used, then kept in the executors' memory and encrypted on their disks."""

@@ -1,0 +1,55 @@
+"""End what will not be completed: a reservation, or those that an older ledger no longer has."""
+
+from __future__ import annotations
+
+from discreet.errors import KeyRefused, PublishError
+from discreet.noise.keystore import KeyStore
+from discreet.pipeline.outputs import reserved_outputs
+from discreet.pipeline.run import release_lock
+from discreet.privacy.ledger.events import Entry, Reserve, Restored
+from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.state import Chain, ReleaseState
+
+
+def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
+    """End a reservation without a release: recorded, its cost spent, its key and staged files destroyed.
+
+    Of a release that is abandoned already only these go: after a crash, or where a colleague without the key ended it.
+    """
+    ledger = ledger.remembered_by(keys)
+    with release_lock(ledger, release):
+        chain = ledger.chain()
+        before = chain.releases().get(release)
+        if before is not None and before.abandon is not None:
+            _destroy_key_and_staging(chain, before, keys)
+        entry = ledger.abandon(release, reason)
+        if before is not None:  # as it was: the ledger may be out of reach by now, and the key must go
+            _destroy_key_and_staging(chain, before, keys)
+        return entry
+
+
+def restore(ledger: Ledger, keys: KeyStore, reason: str) -> tuple[Restored, tuple[str, ...]]:
+    """Go on from an older copy of a ledger. Of releases whose reservations are gone for good the keys are destroyed:
+    they can be neither resumed nor abandoned any more. Returns what was recorded, and the names of these releases."""
+    restored, gone = ledger.remembered_by(keys).restore(reason)
+    reserved = [event for entry in gone if isinstance(event := entry.event, Reserve)]
+    for reserve in reserved:
+        keys.destroy(reserve.key)
+    return restored, tuple(reserve.release for reserve in reserved)
+
+
+def _destroy_key_and_staging(chain: Chain, state: ReleaseState, keys: KeyStore) -> None:
+    """The key, before anything else can fail; then what was staged, as far as it can be removed."""
+    key, left = "its key destroyed", list[str]()
+    try:
+        keys.destroy(state.reserve.key)
+    except (KeyRefused, OSError) as error:
+        key, left = "its key is not", [str(error)]
+    places = reserved_outputs(chain, state).abandon()
+    left += [f"{e.where}: {e.what}" if isinstance(e, PublishError) else str(e) for e in places]
+    if left:
+        raise PublishError(
+            f"release {state.reserve.release!r} is abandoned and {key}, but not all that was staged could be removed: "
+            + "; ".join(left),
+            do="mend that and type it again, or remove it yourself",
+        )

@@ -1,0 +1,1 @@
+"""A method that only tests have: counts, declared by nothing but attributes and ε."""
