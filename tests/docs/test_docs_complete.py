@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from importlib import import_module
-from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any, get_args
 
@@ -21,6 +20,7 @@ from discreet.privacy.ledger import events
 from discreet.publish import manifest
 from discreet.spec import units
 from discreet.synth import __main__ as synth
+from discreet_studies.cli import app as studies
 from support.docs_snippets import ROOT
 
 REFERENCE = (ROOT / "docs/reference.md").read_text(encoding="utf-8")
@@ -72,7 +72,10 @@ def options(command: Any) -> list[str]:
     return [o for p in command.params for o in (*p.opts, *p.secondary_opts) if o.startswith("--") and o != "--help"]
 
 
-COMMANDS = dict(command_tree())
+COMMANDS = {
+    **dict(command_tree()),
+    **dict(command_tree(typer.main.get_command(studies), "discreet-studies")),
+}
 
 
 def test_every_spec_key_is_documented() -> None:
