@@ -335,16 +335,16 @@ def _finish(
 
 def _same_declaration(release: Release, state: ReleaseState) -> None:
     """Before any data is opened: parameters, domains and code must be those of the reservation."""
-    for what, found, reserved in (
-        ("parameters or domains", release.digest(), state.reserve.spec),
-        ("code", code_version(), state.reserve.code),
+    for what, found, reserved, mend in (
+        ("parameters or domains", release.digest(), state.reserve.spec, "restore them"),
+        ("code", code_version(), state.reserve.code, f"resume it with the discreet that is {state.reserve.code}"),
     ):
         if found != reserved:
+            end = f", or `discreet ledger abandon {release.release}`: its cost stays spent"
             raise KeyRefused(
                 f"the {what} of release {release.release!r} changed since its reservation "
-                f"({_short(reserved)} → {_short(found)})",
-                do=f"restore them, or `discreet ledger abandon {release.release}`: the same noise on anything else "
-                "would give both away",
+                f"({_short(reserved)} → {_short(found)}): the same noise on anything else would give both away",
+                do=f"{mend}{'' if state.commit else end}",
             )
 
 
