@@ -165,14 +165,5 @@ def test_the_tester_finds_what_is_missing() -> None:
     assert undocumented(missing, text) == missing
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "docs/decisions").glob("0*.md")), ids=lambda p: p.stem)
-def test_decisions_are_short_complete_and_listed(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    assert text.startswith(f"# {path.stem[:4]} ")
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Context", "Decision", "Consequences"]
-    assert len(text.splitlines()) <= 25
-    assert f"({path.name})" in (path.parent / "README.md").read_text(encoding="utf-8")
-
-
 def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 225
