@@ -1,23 +1,29 @@
 # Every target is described in the README or in CONTRIBUTING.
-.PHONY: setup demo test test-full bench lint lock system clean
+.PHONY: setup setup-base demo test test-full bench lint lock system clean
 SHELL := /bin/bash
-PYTHON ?= python3
+export PYTHON ?= python3
 BIN := .venv/bin
-STAMP := .venv/.ready
+BASE := .venv/.base
+ALL := .venv/.ready
 
-setup: $(STAMP)
+# What a release needs; `setup` adds Spark and what tests and developers need.
+setup-base: $(BASE)
 
-$(STAMP): requirements.lock pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
-	touch $(STAMP)
+setup: $(ALL)
+
+$(BASE): requirements.lock pyproject.toml
+	scripts/set-up $<
+	touch $@
+
+$(ALL): requirements-dev.lock $(BASE)
+	scripts/set-up $<
+	touch $@
 
 # PostgreSQL and Java, for the tests that use real ones.
 system:
 	scripts/system-packages
 
-demo: setup
+demo: setup-base
 	rm -rf demo
 	$(BIN)/discreet demo demo
 
@@ -49,10 +55,12 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# All packages fit each other; the base is a part of them.
+lock: COMPILE := $(BIN)/pip-compile --quiet --build-deps-for editable --generate-hashes --strip-extras \
+  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options --no-header --allow-unsafe
 lock:
-	$(BIN)/pip-compile --quiet --all-extras --generate-hashes --strip-extras --no-emit-index-url \
-	  --no-emit-find-links --no-emit-trusted-host --no-emit-options --no-header --allow-unsafe \
-	  -o requirements.lock pyproject.toml
+	$(COMPILE) --all-extras -o requirements-dev.lock pyproject.toml
+	$(COMPILE) --constraint requirements-dev.lock -o requirements.lock pyproject.toml
 
 clean:
 	rm -rf .venv demo build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

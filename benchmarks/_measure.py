@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
+import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 Result = dict[str, Any]
@@ -48,6 +50,21 @@ def peak_rss_of(run: Callable[..., object], *arguments: object) -> float:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (1 << 20 if sys.platform == "darwin" else 1 << 10)
 
 
+@contextmanager
+def apart() -> Iterator[None]:
+    """What anybody prints meanwhile, libraries and child processes included, goes to standard error: DuckDB draws a
+    bar for long queries, and Spark has its own."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def front(description: str, run: Callable[[argparse.Namespace], Result], **options: int) -> None:
     """`python -m benchmarks.NAME [--json] [--option N …]`: run, then print one JSON object or a table."""
     parser = argparse.ArgumentParser(description=description)
@@ -57,7 +74,8 @@ def front(description: str, run: Callable[[argparse.Namespace], Result], **optio
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default, help=f"default {default}")
     arguments = parser.parse_args()
     start = time.perf_counter()
-    result = run(arguments)
+    with apart():
+        result = run(arguments)
     result = {"seconds": round(time.perf_counter() - start, 3), "peak_rss_mib": round(peak_rss_mib(), 1), **result}
     if arguments.json:
         print(json.dumps(result))

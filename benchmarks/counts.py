@@ -113,14 +113,14 @@ def measure(arguments: Namespace) -> Result:
         for ledger, unit in zip(ledgers, budget_units, strict=True):
             set_budget(ledger, "jobs", epsilon="1000000", unit=unit)
         runs = [release(folder, unit, ledger, numbers) for unit, ledger in zip(units, ledgers, strict=True)]
-        record = best_of({"ours": runs[0], "floor": query(GROUP.format(f"'{path}'"))}, rounds=20)
+        record = best_of({"ours": runs[0], "floor": query(GROUP.format(f"'{path}'"))}, rounds=arguments.rounds)
         person = best_of(
             {
                 "ours": runs[1],
                 "floor": query(GROUP.format(RANKED.format(path))),
                 "tuned": query(GROUP.format(TUNED.format(path))),
             },
-            rounds=2,
+            rounds=min(2, arguments.rounds),
         )
         peak = peak_rss_of(once, folder, units[1], folder / "p.sqlite")
     return {
@@ -138,4 +138,4 @@ def measure(arguments: Namespace) -> Result:
 
 
 if __name__ == "__main__":
-    front(__doc__ or "", measure, rows=11_000_000)
+    front(__doc__ or "", measure, rows=11_000_000, rounds=20)

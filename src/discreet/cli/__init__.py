@@ -65,7 +65,7 @@ def as_command(app: typer.Typer) -> NoReturn:
         place = f"{error.filename}: " if error.filename else ""
         refuse(f"{place}{error.strerror or type(error).__name__}.")
         sys.exit(1)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - a trace could quote a record
         refuse(_internal(error))
         sys.exit(70)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -128,6 +129,7 @@ CHILDREN_SHARE, A_TRACT = 5, 250  # records of graduates for each child, childre
 
 def demo(folder: Path, rows: int) -> None:
     """Build the agency in `folder` (which must be new), then declare, plan, check, run and look."""
+    start = time.monotonic()
     if folder.exists():
         raise PublishError("exists already", where=str(folder), do="remove it or name another folder")
     _say(f"An invented agency with {rows:,} records of graduates, in {folder}/")
@@ -162,7 +164,7 @@ def demo(folder: Path, rows: int) -> None:
     _say(f"discreet query {survey}/out --by strength --where outdoors=3")
     _print(table_lines(open_cube(survey / "out").table(["strength"], {"outdoors": ["3"]}).arrow()))
     places = ", ".join(f"{where}/out" for where in (folder, jobs, children, survey))
-    _say(f"Look around in {places}: manifest.json, codebook.md, the tables as Parquet and CSV")
+    _say(f"All of this took {time.monotonic() - start:.0f} seconds. Look around in {places}: manifest.json, codebook.md, the tables as Parquet and CSV")
     folders = " ".join(f"{where}/out" for where in (folder, jobs, children, survey))
     _say(f"Or open them in a browser: discreet serve {folders}")
 

@@ -258,5 +258,5 @@ def duckdb_engine() -> Iterator[DuckDBEngine]:
         try:
             yield engine
         finally:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(duckdb.Error):
                 engine.close()

@@ -46,9 +46,9 @@ from discreet.pipeline.release_files import complete
 from discreet.pipeline.tabulation import Tabulated, tabulated
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.events import Entry, Reserve
+from discreet.privacy.ledger.events import Commit, Entry, LedgerKind, Reserve
 from discreet.privacy.ledger.ledger import Ledger
-from discreet.privacy.ledger.state import ReleaseState
+from discreet.privacy.ledger.state import Chain, ReleaseState
 from discreet.privacy.reservation import Reservation
 from discreet.publish.description import ReleaseDescription
 from discreet.publish.folder import Owner, output_at, refuse_nested
@@ -82,7 +82,7 @@ class Job:
 
 def run(job: Job, simulation: str | None = None) -> Manifest:
     """Protect and publish. `simulation` is the seed of a fixed test key, and marks everything made with it."""
-    with release_lock(job.ledger, job.release.release):
+    with release_lock(job.ledger, job.release.release) as chain:
         if job.release.recode is not None:
             if simulation is not None:
                 raise SpecError(
@@ -91,20 +91,20 @@ def run(job: Job, simulation: str | None = None) -> Manifest:
                     do="leave it out",
                 )
             return _recode(job, complete=False)
-        return _run(job, simulation)
+        return _run(job, chain, simulation)
 
 
 def resume(job: Job) -> Manifest:
     """Complete a reserved or committed release: same key, same data, same noise, same bytes; no further cost."""
-    with release_lock(job.ledger, job.release.release):
-        if job.release.recode is not None and job.release.release in job.ledger.chain().derived():
+    with release_lock(job.ledger, job.release.release) as chain:
+        if job.release.recode is not None and job.release.release in chain.derived():
             return _recode(job, complete=True)
         if job.release.recode is not None:
             raise LedgerError(
                 f"release {job.release.release!r} was not derived yet",
                 do="run it: what was interrupted has cost nothing",
             )
-        return _resume(job)
+        return _resume(job, chain)
 
 
 def _recode(job: Job, *, complete: bool) -> Manifest:
@@ -114,9 +114,9 @@ def _recode(job: Job, *, complete: bool) -> Manifest:
 
 
 @contextmanager
-def release_lock(ledger: Ledger, release: str) -> Iterator[None]:
+def release_lock(ledger: Ledger, release: str) -> Iterator[Chain]:
     """One process at a time works on a release, on whatever machine: two would take each other's files away. And no
-    noise is drawn for an entry that could be taken back unseen."""
+    noise is drawn for an entry that could be taken back unseen. Gives the ledger as it is then."""
     no_core_dumps()
     sweep()
     name = f"{ledger.chain().nonce}-{release}"
@@ -125,24 +125,23 @@ def release_lock(ledger: Ledger, release: str) -> Iterator[None]:
             raise LedgerError(
                 f"another process is working on release {release!r}", do="wait for it to finish, or end it"
             )
-        ledger.remember()
-        yield
+        yield ledger.remember()
 
 
-def _run(job: Job, simulation: str | None) -> Manifest:
+def _run(job: Job, chain: Chain, simulation: str | None) -> Manifest:
     """tabulate → reserve, then all that a reservation is completed by."""
     release, methods = job.release, trusted(job.release)
     description = describe(release, methods, simulated=simulation is not None)
-    outputs = _refuse_before_reading(job, description)
+    outputs = _refuse_before_reading(job, chain, description)
     key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
     with outputs.rehearsed(), tabulated(job, methods, key) as (engine, tables):
-        reservation, entry = _reserve(job, description, outputs, key, tables)
+        reservation, entry = _reserve(job, chain.nonce, description, outputs, key, tables)
         return _complete(job, description, outputs, reservation, entry, engine, tables)
 
 
-def _refuse_before_reading(job: Job, description: ReleaseDescription) -> Outputs:
+def _refuse_before_reading(job: Job, chain: Chain, description: ReleaseDescription) -> Outputs:
     """Where the release goes. All that stands in the way of it and is known before a record is read is refused."""
-    release, chain = job.release, job.ledger.chain()
+    release = job.release
     owner = Owner(chain.nonce, release.release, frozenset(description.announced))
     outputs = Outputs(output_at(job.out, owner), keep_at(release, owner))
     job.ledger.fits(chain, simulated=description.simulated)
@@ -157,13 +156,13 @@ def _refuse_before_reading(job: Job, description: ReleaseDescription) -> Outputs
 
 
 def _reserve(
-    job: Job, description: ReleaseDescription, outputs: Outputs, key: ReleaseKey, tables: list[Tabulated]
+    job: Job, nonce: str, description: ReleaseDescription, outputs: Outputs, key: ReleaseKey, tables: list[Tabulated]
 ) -> tuple[Reservation, Entry]:
     """Keep the key, then enter the cost: from here on it is spent, and the key is bound to what was tabulated."""
-    release, chain = job.release, job.ledger.chain()
+    release = job.release
     out, keep = outputs.published.where, "" if outputs.kept is None else outputs.kept.where
     binding = _bind(release, key, tables, (description.guarantee, out, keep, job.ledger.who()))
-    prefix = f"{chain.nonce}-{hashlib.sha256(release.release.encode()).hexdigest()[:16]}-"
+    prefix = f"{nonce}-{hashlib.sha256(release.release.encode()).hexdigest()[:16]}-"
     name = prefix + key.subkey("name", length=8).hex()
     reserve = Reserve(
         release=release.release,
@@ -195,22 +194,21 @@ def _reserve(
     return Reservation(reserved, key, binding), entry
 
 
-def _resume(job: Job) -> Manifest:
+def _resume(job: Job, chain: Chain) -> Manifest:
     release = job.release
-    chain = job.ledger.chain()
     state = chain.open_release(release.release)
     _same_user(job, state)
     _same_declaration(release, state)
     outputs = reserved_outputs(chain, state)
     with outputs.alone():
-        return _resume_alone(job, outputs, state)
+        return _resume_alone(job, chain, outputs, state)
 
 
-def _resume_alone(job: Job, outputs: Outputs, state: ReleaseState) -> Manifest:
-    release, chain = job.release, job.ledger.chain()
-    simulated = chain.kind == "simulation"
-    if state.commit and state.committed_at and outputs.hold(state.commit):
-        return _finish(job, describe(release, methods_of(release), simulated=simulated), outputs, state)
+def _resume_alone(job: Job, chain: Chain, outputs: Outputs, state: ReleaseState) -> Manifest:
+    release, simulated = job.release, chain.kind == "simulation"
+    if state.committed_at is not None and state.commit is not None and outputs.hold(state.commit):
+        description = describe(release, methods_of(release), simulated=simulated)
+        return _finish(job, description, outputs, state.reserve, state.committed_at)
     if state.commit and state.reserve.key not in job.keys.names():
         raise PublishError(
             f"release {release.release!r} was published and its key destroyed; its folder is gone or was changed",
@@ -264,19 +262,17 @@ def _complete(
         if job.ledger.chain().open_release(release.release).commit is None:
             outputs.refuse_finished()
         places = outputs.stage()
-        made = [
-            table.method.protect(
-                engine, table.cells, reservation, places, partial(job.observe, f"protect {table.method.name}")
-            )
-            for table in tables
-        ]
+        made = []
+        for table in tables:
+            progress = partial(job.observe, f"protect {table.method.name}")
+            made.append(table.method.protect(engine, table.cells, reservation, places, progress))
         staged = complete(places, description, made, reservation, keep=release.keep is not None)
         outputs.seal(staged)
         job.observe("write", 1, 1)
         words = _said(description, reservation.reserve, staged.files)
-        job.ledger.commit(release.release, staged.files, words.sha256(), staged.kept)
+        committed = job.ledger.commit(release.release, staged.files, words.sha256(), staged.kept)
         job.observe("commit", 1, 1)
-        return _finish(job, description, outputs, job.ledger.chain().open_release(release.release))
+        return _finish(job, description, outputs, reservation.reserve, committed)
 
 
 @contextmanager
@@ -321,33 +317,34 @@ def _said(description: ReleaseDescription, reserve: Reserve, files: dict[str, st
     return said(description, reserved=reserve.time.date(), code=reserve.code, spec=reserve.spec, files=files)
 
 
-def _finish(job: Job, description: ReleaseDescription, outputs: Outputs, state: ReleaseState) -> Manifest:
+def _finish(
+    job: Job, description: ReleaseDescription, outputs: Outputs, reserve: Reserve, committed: Entry
+) -> Manifest:
     """Publish committed bytes, manifest last, then destroy the key."""
-    if state.commit is None or state.committed_at is None:
-        raise PublishError("is not committed", where=f"release {state.reserve.release}")
-    commit, at = state.commit, state.committed_at
-    words = _said(description, state.reserve, commit.files)
+    commit = cast(Commit, committed.event)
+    words = _said(description, reserve, commit.files)
     refuse_other_words(words, commit.manifest)
-    made = words.entered(LedgerEntry(kind=job.ledger.chain().kind, entry=at.number, head=at.hash))
+    kind: LedgerKind = "simulation" if description.simulated else "real"
+    made = words.entered(LedgerEntry(kind=kind, entry=committed.number, head=committed.hash))
     outputs.publish(commit.files, commit.kept, made)
     job.observe("publish", 1, 1)
-    job.keys.destroy(state.reserve.key)
+    job.keys.destroy(reserve.key)
     job.observe("destroy", 1, 1)
     return made
 
 
 def _same_declaration(release: Release, state: ReleaseState) -> None:
     """Before any data is opened: parameters, domains and code must be those of the reservation."""
-    for what, found, reserved in (
-        ("parameters or domains", release.digest(), state.reserve.spec),
-        ("code", code_version(), state.reserve.code),
+    for what, found, reserved, mend in (
+        ("parameters or domains", release.digest(), state.reserve.spec, "restore them"),
+        ("code", code_version(), state.reserve.code, f"resume it with the discreet that is {state.reserve.code}"),
     ):
         if found != reserved:
+            end = f", or `discreet ledger abandon {release.release}`: its cost stays spent"
             raise KeyRefused(
                 f"the {what} of release {release.release!r} changed since its reservation "
-                f"({_short(reserved)} → {_short(found)})",
-                do=f"restore them, or `discreet ledger abandon {release.release}`: the same noise on anything else "
-                "would give both away",
+                f"({_short(reserved)} → {_short(found)}): the same noise on anything else would give both away",
+                do=f"{mend}{'' if state.commit else end}",
             )
 
 

@@ -35,7 +35,7 @@ from discreet.serve.openapi import DATA, LIMITS, QUESTION
 from discreet.serve.query_model import Question, Table, Variable, checked
 from discreet.serve.query_string import CONTENTS, asked, codelist, less, link, question, told
 from discreet.serve.search import found as fits
-from discreet.version import __version__, code_version
+from discreet.version import __version__, package_version
 
 VERSION = "2.0.0"
 DEFAULT = "json-stat2"
@@ -144,7 +144,7 @@ class _Api:
     def __init__(self, served: Served) -> None:
         self.served = served
         self._root = f"{served.config.prefix}/api/v2"
-        self._etag = sha256(f"{served.catalogue.digest} {code_version()} {served.config}".encode()).hexdigest()
+        self._etag = sha256(f"{served.catalogue.digest} {package_version()} {served.config}".encode()).hexdigest()
         self._lists = {
             codelist(table, v): (table, v)
             for table in served.catalogue.tables.values()

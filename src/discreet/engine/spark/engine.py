@@ -22,7 +22,7 @@ from pyspark.storagelevel import StorageLevel
 from discreet.engine.intake.stream import Intake
 from discreet.engine.scan import Scan, read_twice
 from discreet.engine.spans import CELL, Kernel, Progress, Spans, quiet
-from discreet.engine.spark.jobs import Jobs, discreetly
+from discreet.engine.spark.jobs import JAVA_GONE, Jobs, discreetly
 from discreet.engine.spark.places import files_at, literally, uri_of
 from discreet.engine.spark.reading import (
     NO_STATISTICS,
@@ -265,16 +265,16 @@ class SparkEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for frame in self._kept:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(*JAVA_GONE):
                 frame.unpersist()
         for snapshot in self._snapshots:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(*JAVA_GONE):
                 snapshot.unpersist(True)
         for sent in self._sent:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(*JAVA_GONE):
                 sent.destroy(blocking=True)
         for view in range(next(self._names)):
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(*JAVA_GONE):
                 self._session.catalog.dropTempView(f"discreet_{view}")
 
 

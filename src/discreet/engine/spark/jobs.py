@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 from ibis.common.exceptions import IbisError
+from py4j.clientserver import JavaClient
 from py4j.protocol import Py4JError
 from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
@@ -28,6 +29,9 @@ SECONDS = 0.1
 LOST_SECONDS = 120.0  # how long a job waits for workers to come back; Spark itself would wait for ever
 _NUMBERS = count()
 WITHHELD = "could not be computed; Spark's message is withheld, for it may quote confidential values"
+# What a call to Java raises when Java has gone. PySpark has None where its Java objects were once a session is stopped,
+# and asserts here and there that it has not.
+JAVA_GONE = (Py4JError, PySparkException, ConnectionError, EOFError, AttributeError, AssertionError)
 _FAILURES = (Py4JError, PySparkException, IbisError, pa.ArrowException, ConnectionError, EOFError)
 _KNOWN = {
     r"No module named 'discreet": (
@@ -109,24 +113,23 @@ class Jobs:
                         if watch is not None:
                             watch(self._share(group))
             except BaseException:
-                with contextlib.suppress(Exception):
+                with contextlib.suppress(*JAVA_GONE):
                     self._context._jsc.sc().cancelJobGroupAndFutureJobs(group)
                 raise
 
     def _hang_up(self) -> None:
         """Close this thread's connection to Java: Py4J drops it with the thread, and leaves its socket open."""
-        with contextlib.suppress(Exception):  # Java may have gone before
-            gateway: Any = self._context._gateway
-            client = gateway._gateway_client
-            connection = client.get_thread_connection()
-            if connection is not None:
-                with contextlib.suppress(ValueError):
-                    client.deque.remove(connection)
-                connection.close()
+        client: Any = getattr(self._context._gateway, "_gateway_client", None)
+        if not isinstance(client, JavaClient):
+            return  # stopped meanwhile, or all threads share a connection
+        if (connection := client.get_thread_connection()) is not None:
+            with contextlib.suppress(ValueError):
+                client.deque.remove(connection)
+            connection.close()
 
     def _has_executors(self) -> bool:
         """Whether there is anybody to run a task: the driver itself counts as one in Spark's list."""
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(*JAVA_GONE):
             least = 0 if str(self._context.master).startswith("local") else 1
             return int(self._context._jsc.sc().getExecutorMemoryStatus().size()) > least
         return True  # it cannot be asked; the job itself will end
@@ -134,7 +137,7 @@ class Jobs:
     def _share(self, group: str) -> float:
         """The share of tasks that are done, of the stages that are known."""
         done = total = 0
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(*JAVA_GONE):
             tracker = self._context.statusTracker()
             for job in tracker.getJobIdsForGroup(group):
                 for stage in getattr(tracker.getJobInfo(job), "stageIds", []):
@@ -178,7 +181,7 @@ def unlogged() -> Iterator[None]:
 
 def _message(error: Exception) -> str:
     """What an error says; Py4J's ask the Java process for it, which may be gone."""
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(*JAVA_GONE):
         return str(error)
     return ""
 

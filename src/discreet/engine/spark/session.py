@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from discreet.engine.spark.jobs import Jobs, discreetly
+from discreet.engine.spark.jobs import JAVA_GONE, Jobs, discreetly
 from discreet.engine.spark.worker import introduce, versions
 from discreet.errors import EngineError
 from discreet.spec import SparkEngineSpec
@@ -68,7 +69,8 @@ def started(spec: SparkEngineSpec, folder: Path) -> Iterator[SparkSession]:
         introduced(session)
         yield session
     finally:
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(*JAVA_GONE), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # that Java may still be there: it is stopped below
             if session is not None:
                 session.stop()
             elif SparkContext._active_spark_context is not None:  # ours, and stopped by Spark itself
@@ -133,7 +135,7 @@ def _effective(given: SparkConf, master: str, folder: Path) -> SparkConf:
                 gateway = launch_gateway(  # type: ignore[no-untyped-call]
                     given, popen_kwargs={"stdout": sink, "stderr": sink}
                 )
-        except Exception:
+        except (*JAVA_GONE, OSError):
             raise EngineError(
                 "its Java process did not start",
                 where=WHERE,
@@ -175,11 +177,11 @@ def _stop_java() -> None:
     SparkSession._instantiatedSession = None
     if gateway is None:
         return
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(*JAVA_GONE):
         gateway.shutdown()
     process = getattr(gateway, "proc", None)
     if process is not None:
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(OSError):
             process.stdin.close()
         try:
             process.wait(10)

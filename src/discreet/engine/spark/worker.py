@@ -122,7 +122,7 @@ def discreetly(results: Iterator[pa.RecordBatch], made_by: tuple[str, str]) -> I
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "no reason given"
         raise EngineError(f"{SAFE}{type(error).__name__}, {reason}") from None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is: its message may quote a record
         raise EngineError(f"{SAFE}{type(error).__name__} in {_place(error)}") from None
 
 

@@ -181,17 +181,19 @@ def _solve(system: Floats, right: Floats) -> None:
 
 @compiled
 def _fit(x: Floats, share: Floats, basis: Floats, family: Int64s, variance: Floats, spread: Floats) -> Floats:
-    """Best linear prediction of n·(share + Σ θ_k basis_k), n free, from x with variance n·share + noise (Woodbury)."""
+    """Best linear prediction of n·(share + Σ θ_k basis_k), n free, from x with variance n·share + noise (Woodbury).
+    Element by element: an assignment to a slice takes Numba seconds to compile."""
     cells, bins = x.shape
     terms = basis.shape[2] + 1
     fit = np.empty((cells, bins))
-    column, right, identity = np.empty((bins, terms)), np.empty(terms), np.eye(terms)
-    system = identity.copy()
+    column, right, system = np.empty((bins, terms)), np.empty(terms), np.empty((terms, terms))
     for i in range(cells):
         f = family[i]
         n = max(x[i].sum(), 10.0)
-        system[:] = identity
-        right[:] = 0.0
+        for k in range(terms):
+            right[k] = 0.0
+            for h in range(terms):
+                system[k, h] = 1.0 if h == k else 0.0
         for j in range(bins):
             column[j, 0] = FREE * n * share[f, j]
             for k in range(1, terms):
@@ -202,10 +204,13 @@ def _fit(x: Floats, share: Floats, basis: Floats, family: Int64s, variance: Floa
                 for h in range(terms):
                     system[k, h] += column[j, k] * certainty * column[j, h]
         _solve(system, right)
-        fit[i] = n * share[f]
-        for k in range(terms):
-            fit[i] += column[:, k] * right[k]
-        fit[i] = np.maximum(fit[i], LEAST * max(fit[i].sum(), 1.0) * share[f])
+        for j in range(bins):
+            fit[i, j] = n * share[f, j]
+            for k in range(terms):
+                fit[i, j] += column[j, k] * right[k]
+        least = LEAST * max(fit[i].sum(), 1.0)
+        for j in range(bins):
+            fit[i, j] = max(fit[i, j], least * share[f, j])
     return fit
 
 

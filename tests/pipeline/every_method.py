@@ -1,0 +1,53 @@
+"""Releases of every method, a resumption and a recoding in one process: prints the modules of ours that it needed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import earners
+import flowers
+from engines import Bureau
+from method_cases import (
+    agency_bureau,
+    cubes,
+    estimates,
+    jobs_by_unit,
+    records,
+    register_with_doubles,
+    spec,
+    with_zeros,
+    write_records,
+)
+from recoders import Crash, Office, Watch
+
+
+def main(folder: Path) -> None:
+    bureau = agency_bureau(folder / "bureau")
+    bureau.published(spec("person", write_records(bureau, records())))
+    bureau.published(estimates("record", write_records(bureau, with_zeros(records()))))
+    bureau.published(cubes("whole", write_records(bureau, records())))
+    register = register_with_doubles(folder / "register")
+    register.published(jobs_by_unit(register, one_file=False)["strong"])
+    registrar = earners.Registrar(folder / "registrar", earners.graduates(60))
+    registrar.published(earners.spec(earners.table(layout="lehd")))
+    careers = flowers.Careers(folder / "careers", flowers.graduates(20))
+    total = [{"name": "total", **flowers.LEVELS["total"]}]
+    careers.published(flowers.spec(flowers.table(layout="lehd", levels=total)))
+    _interrupted(careers)
+    office = Office.founded(folder / "office")
+    office.measure()
+    office.recode()
+    print(*sorted(name for name in sys.modules if name.split(".")[0] in ("discreet", "discreet_studies")))
+
+
+def _interrupted(careers: Bureau) -> None:
+    release = careers.open(flowers.spec())
+    try:
+        release.run(careers.folder / "interrupted", simulation="cover", observe=Watch("reserve#1"))
+    except Crash:
+        release.resume()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
