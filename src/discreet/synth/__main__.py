@@ -11,10 +11,11 @@ from pathlib import Path
 from discreet.errors import DiscreetError
 from discreet.screen import say
 from discreet.synth.atlas import AtlasFiles, write_atlas
+from discreet.synth.education.files import Graduates, graduates
+from discreet.synth.files import Progress
 from discreet.synth.occupational.files import OccupationFiles, write_occupations
 from discreet.synth.occupational.requirements import ORS, PAPER
 from discreet.synth.workplaces.files import EmployerFiles, write_employers
-from discreet.synth.writing import Graduates, Progress, graduates
 
 A_TRACT = 286  # children
 
