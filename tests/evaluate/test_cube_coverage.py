@@ -14,7 +14,7 @@ from scipy.linalg import hadamard
 
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Margin
-from discreet.synth.occupational.occupations import Design as Occupations
+from discreet.synth.occupational.occupations import SurveyDesign as Occupations
 from discreet.synth.occupational.occupations import occupations
 from discreet_studies.hypercube.coverage import WAYS, Design, Sample, Stability, Study, Way, cube_coverage, incidence
 

@@ -25,25 +25,23 @@ from discreet.synth.states import STATES, population
 
 
 class Race(NamedTuple):
-    """A code and its label; log children beside White ones, at hardship h and family form f and by chance; logit of a
-    parent's rank; and at parent rank .25: a child's expected rank (girls, boys), births to teenage girls, boys
-    incarcerated.
+    """A code, its label, and weights.
 
-    The weights were found by trial, with those below: on five seeds of the paper's scale, Figure 3's slope is .139 on
-    average with noise and .008 with suppression (the paper: .136 and .028), and Table 1's shares are of the paper's size.
+    They were found by trial, with those below: on five seeds of the paper's scale, Figure 3's slope is .139 on average
+    with noise and .008 with suppression (the paper: .136 and .028), and Table 1's shares are of the paper's size.
     """
 
     code: str
     label: str
-    children: float
+    children: float  # logarithm beside White ones
     children_by_hardship: float
     children_by_form: float
     children_by_chance: float
-    parents: float
+    parents: float  # logit of a parent's rank
     parents_by_hardship: float
-    rank: tuple[float, ...]
-    births: float
-    jail: float
+    rank: tuple[float, ...]  # expected of a girl and a boy at parent rank .25
+    births: float  # share of teenage girls there
+    jail: float  # share of boys there
 
 
 RACES, GENDERS = entries("atlas_races", Race), code_list("gender")
@@ -125,26 +123,20 @@ class Atlas:
         return len(self.tract)
 
 
-COLUMNS = {
-    "parent_rank": np.float64,
-    "kid_rank": np.float64,
-    "race": np.int8,
-    "gender": np.int8,
-    "teen_birth": np.int8,
-    "incarcerated": np.int8,
-}
 LEAN = ("parent_rank", "kid_rank")
+COLUMNS = dict.fromkeys(LEAN, np.float64) | dict.fromkeys(("race", "gender", "teen_birth", "incarcerated"), np.int8)
 
 
 def atlas(children: int, tracts: int, seed: int = 7, *, lean: bool = False) -> Atlas:
     """Invent so many children in so many tracts: the same for the same seed; a lean one has the same ranks."""
     frame = invented_tracts(children, tracts, seed)
-    columns = {name: np.empty(children if name in LEAN or not lean else 0, kind) for name, kind in COLUMNS.items()}
+    sizes = {name: children if name in LEAN or not lean else 0 for name in COLUMNS}
+    columns: dict[str, Array] = {name: np.empty(sizes[name], kind) for name, kind in COLUMNS.items()}
     done = 0
     for number in range(-(-tracts // BLOCK)):
         rows = block(frame, number, seed, lean=lean)
-        for name, column in rows.items():
-            columns[name][done : done + len(column)] = column
+        for name, values in rows.items():
+            columns[name][done : done + len(values)] = values
         done += len(rows["kid_rank"])
     return Atlas(frame, np.repeat(np.arange(tracts, dtype=np.int32), frame.size), **columns)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar, get_type_hints
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 DATA = Path(__file__).parent / "data"
-READ = {
+READ: dict[object, Callable[[str], object]] = {
     str: str,
     float: float,
     tuple[str, ...]: lambda text: tuple(text.split("|")) if text else (),

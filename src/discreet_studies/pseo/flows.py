@@ -19,7 +19,7 @@ from discreet.methods.flows.correction import RULES, Controls, Groups, Rule
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.synth.draws import Stream, generator
+from discreet.synth.draws import StreamPurpose, generator
 from discreet.synth.education.national import SCHOOL, national
 from discreet.synth.limits import refuse_unless_within
 from discreet.synth.sectors import SECTORS
@@ -54,7 +54,7 @@ class World:
         if kind == "none":
             jobs, employment, flow = np.ones_like(self.jobs), np.ones_like(self.employment), np.ones_like(flow)
         elif kind == "blurred":
-            rng = generator(seed, Stream.NATIONAL, 1)
+            rng = generator(seed, StreamPurpose.NATIONAL, 1)
             jobs, employment = (x * rng.lognormal(0.0, BLUR, x.shape) for x in (self.jobs, self.employment))
         else:
             jobs, employment = self.jobs, self.employment

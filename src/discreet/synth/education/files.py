@@ -84,7 +84,7 @@ def _batches(rows: int, seed: int, public: EducationCatalogue, lists: Codes, dir
 def _write_records(
     path: Path, batches: Iterable[pa.RecordBatch], rows: int, batch_rows: int, progress: Progress | None
 ) -> None:
-    """Stream batches into row groups; unsorted codes span their whole list in each, so only earnings have statistics."""
+    """Stream batches into row groups; unsorted codes span their whole list in each: no statistics of them."""
     done, waiting = 0, list[pa.RecordBatch]()
     coded = [*CODED.values(), "industry"]
     with parquet_file(path, SCHEMA, use_dictionary=coded, write_statistics=["earnings"]) as writer:
@@ -102,9 +102,11 @@ def _write_records(
 def _public(
     public: EducationCatalogue, rows: int, seed: int
 ) -> dict[str, tuple[tuple[str, ...], Iterable[Iterable[object]]]]:
-    """What is public without the data, header and rows by the name of the file: the domains of every release; hires from
-    the agency's states and employment, by which the likelier flows are known; and what a change of classification needs:
-    its codes, the history of awards, the programmes that result."""
+    """What is public without the data, header and rows by the name of the file.
+
+    The domains of every release; hires from the agency's states and employment, by which the likelier flows are known;
+    what a change of classification needs: its codes, the history of awards, the programmes that result.
+    """
     schools, offered = public.institutions, public.programmes
     families = {field.cip2: f"CIP family {field.cip2}" for field in FIELDS}
     series = {field.cip4: field.label for field in reversed(FIELDS)}  # named after its first field
