@@ -26,7 +26,7 @@ from discreet_studies.sensitivity.comparators import (
     simulation_stream,
     with_fallback,
 )
-from discreet_studies.sensitivity.comparators.choice import Choice
+from discreet_studies.sensitivity.comparators.choice import IntegerChoice
 from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
 from discreet_studies.sensitivity.comparators.moments import Moments
 from discreet_studies.sensitivity.comparators.smooth_line import arguments, profile
@@ -36,7 +36,7 @@ LIKELY = Fraction(9, 10)  # how often a cell that meets its proposal passes, and
 
 
 @dataclass(frozen=True)
-class Shares:
+class EpsilonShares:
     """Parts of ε: for χ̂ of all cells, and in every cell for its size, its test and its release."""
 
     chi: Fraction = Fraction(1, 20)
@@ -50,7 +50,7 @@ class Shares:
             raise ParameterError("the shares of epsilon do not add up to 1", where="shares", do="divide all of it")
 
 
-SHARES = Shares()
+SHARES = EpsilonShares()
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class PrivateChi:
     quantile: Fraction = Fraction(19, 20)
     lowest: Fraction = Fraction(1)
     highest: Fraction = Fraction(1000)
-    shares: Shares = SHARES
+    shares: EpsilonShares = SHARES
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "x0", check_point(self.x0))
@@ -124,7 +124,7 @@ class PrivateChi:
         wanted = cells.n * bounds_at(*arguments(cells), float(self.x0), self.reach - 1)
         over = cells.n.size - np.searchsorted(np.sort(wanted), self.ladder, side="right")
         scores = np.abs(over - int((1 - self.quantile) * cells.n.size))
-        choice = Choice(self.shares.chi * self.epsilon, 1)
+        choice = IntegerChoice(self.shares.chi * self.epsilon, 1)
         return float(self.ladder[choice.draw(scores[None, :], simulation_stream(key, self.name, "chi"))[0]])
 
     def proposals(self, cells: Moments, key: ReleaseKey) -> Floats:

@@ -21,7 +21,7 @@ from discreet_studies.sensitivity.comparators import (
     simulation_stream,
     with_fallback,
 )
-from discreet_studies.sensitivity.comparators.choice import CANDIDATES, Choice
+from discreet_studies.sensitivity.comparators.choice import CANDIDATES, IntegerChoice
 from discreet_studies.sensitivity.comparators.moments import check_cells
 
 BLOCK = 2048  # cells whose scores are held at once
@@ -61,9 +61,9 @@ class TheilSen:
         return Guarantee(unit=Record(), epsilon=self.epsilon)
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> IntegerChoice:
         """Scores move by 2 for each matching."""
-        return Choice(self.epsilon, 2 * self.matchings)
+        return IntegerChoice(self.epsilon, 2 * self.matchings)
 
     def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
         """An answer in every cell, if only a guess."""

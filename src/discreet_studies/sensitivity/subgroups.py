@@ -13,7 +13,7 @@ from discreet_studies.sensitivity.cells import (
     PLAIN,
     WINSORISED,
     Bools,
-    Observations,
+    CellObservations,
     chi_of,
     observations,
     states,
@@ -28,10 +28,10 @@ PAPERS_CELL = (0.212, 0.137)  # θ and local sensitivity of 004, Figure 1
 
 
 @dataclass(frozen=True)
-class Fine:
+class Subgroups:
     """Cells with their observations, exact sensitivities and those of corners: plain and winsorised."""
 
-    rows: Observations
+    rows: CellObservations
     pool: Int64s
     theta: Floats
     plain: Floats
@@ -49,14 +49,14 @@ class Fine:
         return self.n >= LEAST
 
 
-def fine(made: Atlas) -> Fine:
+def subgroups(made: Atlas) -> Subgroups:
     """Every cell of three children or more."""
     rows = observations(made, RANK, by_group=True, least=SMALLEST)
     columns = (rows.x, rows.y)
     both = [PLAIN.local(columns, rows.starts, search, errors=False) for search in (EXACT, CORNERS)]
     both += [WINSORISED.local(columns, rows.starts, search, errors=False) for search in (EXACT, CORNERS)]
     pool = states(made)[rows.tract] * GROUPS + rows.group
-    return Fine(rows, pool, both[0].statistic, *(local.sensitivity for local in both))
+    return Subgroups(rows, pool, both[0].statistic, *(local.sensitivity for local in both))
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Corners:
     largest: float
 
 
-def corners(found: Fine) -> list[Corners]:
+def corners(found: Subgroups) -> list[Corners]:
     """By estimator and size."""
     out = []
     for name, exact, at_corners in _estimators(found):
@@ -90,7 +90,7 @@ def corners(found: Fine) -> list[Corners]:
     return out
 
 
-def _estimators(found: Fine) -> tuple[tuple[str, Floats, Floats], ...]:
+def _estimators(found: Subgroups) -> tuple[tuple[str, Floats, Floats], ...]:
     return (
         ("plain", found.plain, found.plain_corners),
         ("winsorised", found.drawn_in, found.drawn_in_corners),
@@ -120,7 +120,7 @@ class Chis:
         return float(np.mean(ratio > SHORT)), float(ratio.max())
 
 
-def chis(found: Fine) -> Chis:
+def chis(found: Subgroups) -> Chis:
     """Over published cells."""
     mine = found.published
     pools, first, counts = np.unique(found.pool[mine], return_index=True, return_counts=True)
@@ -151,7 +151,7 @@ class Envelope:
         return -float(np.polyfit(np.log(self.n), np.log(self.sensitivity), 1)[0])
 
 
-def envelopes(found: Fine, made: Atlas) -> tuple[Envelope, Envelope]:
+def envelopes(found: Subgroups, made: Atlas) -> tuple[Envelope, Envelope]:
     """Winsorised first, as in the paper."""
     mine = found.published
     pools, counts = np.unique(found.pool[mine], return_counts=True)
@@ -179,7 +179,7 @@ class Example:
     worst: Worst
 
 
-def example(found: Fine) -> Example | None:
+def example(found: Subgroups) -> Example | None:
     """Nearest by prediction and sensitivity."""
     twenty = np.flatnonzero(found.n == LEAST)
     if not len(twenty):
