@@ -43,7 +43,7 @@ class Drawing:
 
 @dataclass(frozen=True)
 class Paper(Generic[Numbers]):
-    """A study of one paper. `facts` are values of its report's template; `further` writes more files into the folder."""
+    """A study of one paper. `facts` are values of its report's template; `further` gives or writes more files."""
 
     name: str
     title: str

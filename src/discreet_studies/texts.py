@@ -1,8 +1,7 @@
-"""Texts of a study that are data: published numbers (CSV), columns of tables and claims (YAML), the report (Markdown)."""
+"""Texts of a study that are data: published numbers (CSV), tables' columns and claims (YAML), the report (Markdown)."""
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import isnan
@@ -15,15 +14,15 @@ from jinja2 import Environment, StrictUndefined
 
 from discreet.privacy.exact import written
 from discreet.report.blocks import Block, Figure, Heading, Paragraph, Table
+from discreet.synth.lists import Entry, entries
 
 HERE = Path(__file__).parent
 NOTHING = 1e-6  # a number below it
 
 
-def published(study: str, name: str) -> list[dict[str, str]]:
+def published(study: str, name: str, kind: type[Entry]) -> tuple[Entry, ...]:
     """A table of the paper, as `STUDY/published/NAME.csv` has it."""
-    with (HERE / study / "published" / f"{name}.csv").open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return entries(name, kind, HERE / study / "published")
 
 
 def definitions(study: str, name: str) -> dict[str, dict[str, str]]:
@@ -51,6 +50,7 @@ FORMATS: Mapping[str, Callable[..., str]] = {
     "exact": written,
     "number": number,
     "short": short,
+    "digits": lambda value: f"{float(value):.4g}",
     "yes": lambda holds: "yes" if holds else "no",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple, TypeVar, get_type_hints
 
@@ -13,7 +14,10 @@ from numpy.typing import NDArray
 DATA = Path(__file__).parent / "data"
 READ: dict[object, Callable[[str], object]] = {
     str: str,
+    int: int,
     float: float,
+    Fraction: Fraction,
+    int | None: lambda text: int(text) if text else None,
     tuple[str, ...]: lambda text: tuple(text.split("|")) if text else (),
     tuple[float, ...]: lambda text: tuple(map(float, text.split("|"))),
 }
@@ -27,16 +31,17 @@ class Code(NamedTuple):
     label: str
 
 
-def records(name: str) -> list[dict[str, str]]:
-    """The rows of `data/NAME.csv`."""
-    with (DATA / f"{name}.csv").open(newline="", encoding="utf-8") as file:
+def records(name: str, folder: Path = DATA) -> list[dict[str, str]]:
+    """The rows of NAME.csv."""
+    with (folder / f"{name}.csv").open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def entries(name: str, kind: type[Entry]) -> tuple[Entry, ...]:
-    """The rows of `data/NAME.csv`, columns as the fields of `kind` say; items of a tuple stand between bars."""
+def entries(name: str, kind: type[Entry], folder: Path = DATA) -> tuple[Entry, ...]:
+    """The rows of NAME.csv, columns as the fields of `kind` say; items of a tuple stand between bars."""
     read = {field: READ[hint] for field, hint in get_type_hints(kind).items()}
-    return tuple(kind(**{field: read[field](row[field]) for field in read if field in row}) for row in records(name))
+    rows = records(name, folder)
+    return tuple(kind(**{field: read[field](row[field]) for field in read if field in row}) for row in rows)
 
 
 def by_sector(name: str, kind: type[Entry]) -> dict[str, Entry]:

@@ -20,7 +20,7 @@ Scope = Literal["cell", "establishment"]
 Reading = Literal["ratio", "sum"]
 
 
-class Method(Protocol):
+class Publication(Protocol):
     """A way to publish the counts (cells, worker cells) of establishments with their workers and cells."""
 
     @property

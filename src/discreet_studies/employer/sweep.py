@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet_studies.employer.comparators.infusion import Infusion, Shape
-from discreet_studies.employer.workloads import World
+from discreet_studies.employer.workloads import Economy
 
 S = tuple(Fraction(percent, 100) for percent in (2, 5, 10, 15))
 T = tuple(Fraction(percent, 100) for percent in (10, 15, 20, 25, 30, 40))
@@ -25,7 +25,7 @@ class Swept:
     infusion: float
 
 
-def swept(world: World) -> Iterator[Swept]:
+def swept(world: Economy) -> Iterator[Swept]:
     """Ramps over a grid of (s, t); the uniform shape at ours. Workloads 2 and 3 have the same table."""
     ours = world.infusion
     methods = [Infusion(s, t, ours.limit) for s in S for t in T if s < t]

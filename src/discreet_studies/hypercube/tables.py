@@ -13,7 +13,7 @@ from discreet_studies.hypercube.study import HypercubeStudy
 from discreet_studies.hypercube.tolerance_search import as_in_the_paper, at_tolerances
 from discreet_studies.texts import number
 
-Row = Mapping[str, object]
+Row = dict[str, object]
 
 
 def tables(study: HypercubeStudy) -> Mapping[str, Iterable[object]]:
@@ -54,7 +54,7 @@ def tables(study: HypercubeStudy) -> Mapping[str, Iterable[object]]:
 
 
 def _table4(study: HypercubeStudy) -> Mapping[str, list[Row]]:
-    """Tables with a row for each dimension: published, raked, and least squares; all runs against closed forms; negative
+    """Tables with a row for each dimension: published, raked, least squares; all runs against closed forms; negative
     cells set to 0 before anything else; controls that are perturbed too."""
     made = study.simulated
     raked, best, cut = as_in_the_paper(made.raked), Estimated.of(made.least_squares), made.clipped

@@ -41,15 +41,7 @@ class PrintedShares:
         return self.signal + self.sampling + self.privacy
 
 
-ROWS = tuple(
-    PrintedShares(
-        row["outcome"],
-        row["label"],
-        *(int(row[name]) if row[name] else None for name in ("race", "gender")),
-        *(float(row[name]) for name in ("signal", "sampling", "privacy")),
-    )
-    for row in published("sensitivity", "table-1")
-)
+ROWS = published("sensitivity", "table-1", PrintedShares)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from discreet_studies.sensitivity.table1 import Parted
 
 PARTS = ("signal", "sampling", "privacy")
 COLUMNS = ("atlas", "infused", "exact", "hidden", "cells", "left")
-Row = Mapping[str, object]
+Row = dict[str, object]
 
 
 def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:

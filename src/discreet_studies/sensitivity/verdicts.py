@@ -24,17 +24,21 @@ CLAIMS: Claims[SensitivityStudy] = Claims("sensitivity")
 
 
 @CLAIMS
-def corners_plain(study: SensitivityStudy, estimator: str = "plain") -> Evidence:
+def corners_plain(study: SensitivityStudy) -> Evidence:
+    return _corners(study, "plain")
+
+
+@CLAIMS
+def corners_winsorised(study: SensitivityStudy) -> Evidence:
+    return _corners(study, "winsorised")
+
+
+def _corners(study: SensitivityStudy, estimator: str) -> Evidence:
     rows = [row for row in study.corners if row.sizes in LEAST_SIZES and row.estimator == estimator]
     if not rows:
         return UNTESTED
     share = 1 - sum(row.short * row.cells for row in rows) / sum(row.cells for row in rows)
     return share >= TYPICAL, {"share": share, "most": max(row.largest for row in rows)}
-
-
-@CLAIMS
-def corners_winsorised(study: SensitivityStudy) -> Evidence:
-    return corners_plain(study, "winsorised")
 
 
 @CLAIMS
