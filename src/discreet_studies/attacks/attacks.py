@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
-from discreet_studies.attacks.proportions import Rate
+from discreet_studies.attacks.proportions import SuccessRate
 from discreet_studies.attacks.releases import Floats, Int64s, Publication
 
 Bools = NDArray[np.bool_]
@@ -32,8 +32,8 @@ class Attack:
     attack: str
     success: str
     method: str
-    rate: Rate
-    baseline: Rate
+    rate: SuccessRate
+    baseline: SuccessRate
     ceiling: float | None = None  # the most that the claimed guarantee allows, from the baseline as prior
 
     @property
@@ -49,7 +49,7 @@ class Averaged:
     method: str
     publications: int
     relative_error: float  # the median over the targets
-    near: Rate  # within 1%
+    near: SuccessRate  # within 1%
     epsilon: Fraction | None  # of k publications; None if nothing is claimed
 
 
@@ -202,8 +202,8 @@ def _close(found: Floats | Int64s, truth: Floats | Int64s, near: float) -> Bools
     return np.asarray(np.abs(found - truth) <= near * truth)
 
 
-def _rate(success: Bools) -> Rate:
-    return Rate(int(success.sum()), len(success))
+def _rate(success: Bools) -> SuccessRate:
+    return SuccessRate(int(success.sum()), len(success))
 
 
 def _ceiling(method: Publication, prior: float) -> float | None:

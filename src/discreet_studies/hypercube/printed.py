@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from discreet_studies.texts import published
 
 
-class PrintedRecord(NamedTuple):
+@dataclass(frozen=True)
+class PrintedRecord:
     """A cell of Tables 1 and 3: codes (requirements 1, 2, the last), exact numbers, the count's noise, perturbed."""
 
     occupation: str
