@@ -116,12 +116,7 @@ def _second(study: EmployerStudy) -> Finding:
 
 
 def _third(study: EmployerStudy) -> Finding:
-    everything = [
-        study.ratio(3, name, alpha, epsilon)
-        for name in PRINTED
-        for alpha in study.grid.alphas
-        for epsilon in study.grid.epsilons
-    ]
+    everything = [study.ratio(3, name, *pair) for name in PRINTED for pair in study.grid.pairs]
     low = [alpha for alpha in study.grid.alphas if alpha <= Fraction(1, 20)]
     served = [study.ratio(3, SMOOTH, alpha, FOUR) for alpha in study.grid.alphas]
     refused = [written(alpha) for alpha, ratio in zip(study.grid.alphas, served, strict=True) if ratio is None]
@@ -151,8 +146,7 @@ def _third(study: EmployerStudy) -> Finding:
 
 def _stronger(study: EmployerStudy) -> str:
     """Against a strong adversary with less noise: of both forms of Laplace–Pareto, at all pairs."""
-    pairs = [(alpha, epsilon) for alpha in study.grid.alphas for epsilon in study.grid.epsilons]
-    both = [tuple(study.ratio(3, name, *pair) for name in (STRONG, PARETO)) for pair in pairs]
+    both = [tuple(study.ratio(3, name, *pair) for name in (STRONG, PARETO)) for pair in study.grid.pairs]
     served = [(strong, weak) for strong, weak in both if strong is not None and weak is not None]
     if not served:
         return ""
@@ -194,8 +188,7 @@ def _fifth(study: EmployerStudy) -> Finding:
         rows = [
             [study.ratio(workload, name, alpha, epsilon) for name in names]
             for workload in (1, 2, 3)
-            for alpha in study.grid.alphas
-            for epsilon in study.grid.epsilons
+            for alpha, epsilon in study.grid.pairs
             if low <= epsilon <= high
         ]
         return [[r for r in row if r is not None] for row in rows if None not in row]

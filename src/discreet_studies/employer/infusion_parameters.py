@@ -1,19 +1,49 @@
-"""Which parameters of noise infusion agree with what the paper reports of its own: the region is computed."""
+"""How every ratio moves with the parameters of noise infusion, which an agency keeps secret; and which of them agree
+with what the paper reports of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
+from discreet_studies.employer.comparators.infusion import Infusion, Shape
 from discreet_studies.employer.mechanism_grid import ALPHA, CONTENDERS, EPSILON, LABELS, PRINTED, TRUNCATED
 from discreet_studies.employer.ratios import INFUSION, OCCUPIED
-from discreet_studies.employer.study import EmployerStudy
-from discreet_studies.employer.sweep import Swept
-from discreet_studies.employer.workloads import ALL
+from discreet_studies.employer.workloads import ALL, Economy
 
+if TYPE_CHECKING:
+    from discreet_studies.employer.study import EmployerStudy
+
+S = tuple(Fraction(percent, 100) for percent in (2, 5, 10, 15))
+T = tuple(Fraction(percent, 100) for percent in (10, 15, 20, 25, 30, 40))
+FEWER = 10  # the tables by sex and education have so many cells that a tenth of the trials will do
 FOUR = Fraction(4)
 AT_MOST = dict(zip(PRINTED, (3.0, 3.0, 1.0), strict=True))  # 003, Finding 1
 AT_LEAST = 10.0  # 003, Finding 6: truncation at ε = 4
+
+
+@dataclass(frozen=True)
+class Swept:
+    """Mean |error| of noise infusion over cells with establishments: what every ratio is divided by."""
+
+    workload: int
+    s: Fraction
+    t: Fraction
+    shape: Shape
+    infusion: float
+
+
+def swept(world: Economy) -> Iterator[Swept]:
+    """Ramps over a grid of (s, t); the uniform shape at ours. Workloads 2 and 3 have the same table."""
+    ours = world.infusion
+    methods = [Infusion(s, t, ours.limit) for s in S for t in T if s < t]
+    methods.append(Infusion(ours.s, ours.t, ours.limit, "uniform"))
+    for method in methods:
+        for workloads, trials in (((1,), world.trials), ((2, 3), -(-world.trials // FEWER))):
+            error = float(world.infused_with(method, workloads[0], trials)[world.occupied].mean())
+            yield from (Swept(workload, method.s, method.t, method.shape, error) for workload in workloads)
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,11 @@ from discreet_studies.employer.attacked import Attacked, attacked
 from discreet_studies.employer.comparators.infusion import Infusion
 from discreet_studies.employer.comparators.infusion_files import write_comparator
 from discreet_studies.employer.comparators.records_zcdp import fair
+from discreet_studies.employer.infusion_parameters import Swept, agreeing, infusion_error, interval, swept
 from discreet_studies.employer.mechanism_grid import ALPHA, DELTA, EPSILON, Inadmissible, MechanismGrid
 from discreet_studies.employer.monte_carlo import Check, Trials, baseline, checks
 from discreet_studies.employer.rankings import Correlation, correlations
 from discreet_studies.employer.ratios import OCCUPIED, Ratio, ratios
-from discreet_studies.employer.sweep import Swept, swept
 from discreet_studies.employer.workloads import ALL, GRADUATES, TRIALS, WORKER_CELLS, Economy, economy
 from discreet_studies.harness import Observer, Paper, Size
 
@@ -189,7 +189,6 @@ def facts(study: EmployerStudy) -> Mapping[str, object]:
     """What the report's text says besides its tables and the study itself."""
     from discreet_studies.employer.figures import TITLES
     from discreet_studies.employer.findings import findings
-    from discreet_studies.employer.infusion_parameters import agreeing, infusion_error, interval
 
     low, high = interval(study)
     return {

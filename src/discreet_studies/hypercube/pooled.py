@@ -9,6 +9,7 @@ from math import comb, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.noise.jit import compiled
 from discreet.post.cubes.margins import Floats
 
 
@@ -36,17 +37,36 @@ class Pooled:
         """The larger cube."""
         values, inner = noise.reshape(-1), 1
         for place in reversed(range(len(self.shape))):  # the last axis first: the long loops come last, and are flat
-            size = self.shape[place]
-            cells = values.reshape(prod(self.shape[:place]), size, inner)
-            values = np.concatenate([cells, cells.sum(axis=1, keepdims=True)], axis=1).reshape(-1)
-            inner *= size + 1
+            outer, size = prod(self.shape[:place]), self.shape[place]
+            wider = np.empty((outer, size + 1, inner))
+            _with_sums(values.reshape(outer, size, inner), wider)
+            values, inner = wider.reshape(-1), inner * (size + 1)
         return values
 
     def variances(self, noise: Floats) -> Floats:
         """Σ(e − ē)²/(m − 1) over all m cells of all tables of 1, 2, … axes."""
         values = self.all_tables(noise)
-        squares = np.bincount(self.dimension, values * values)
+        squares = np.zeros(len(self.shape) + 1)
+        _add_squares(values, self.dimension, squares)
         tables = np.array([comb(len(self.shape), d) for d in range(len(squares))])
         sums = tables * values[-1]  # every table adds up to the cube's total, the last cell of all
         found: Floats = (squares - sums**2 / self.cells)[1:] / (self.cells[1:] - 1)
         return found
+
+
+@compiled
+def _with_sums(values: Floats, wider: Floats) -> None:
+    """The middle axis, and its sum behind it."""
+    outer, size, inner = values.shape
+    for i in range(outer):
+        wider[i, size] = 0.0
+        for j in range(size):
+            for k in range(inner):
+                wider[i, j, k] = values[i, j, k]
+                wider[i, size, k] += values[i, j, k]
+
+
+@compiled
+def _add_squares(values: Floats, groups: NDArray[np.uint8], squares: Floats) -> None:
+    for i in range(len(values)):
+        squares[groups[i]] += values[i] * values[i]

@@ -199,21 +199,16 @@ class _Raker:
 
     def __init__(self, cube: Floats, targets: list[Floats]) -> None:
         self._cube, self._targets = cube, targets
-        self._before: list[Floats] = []
-        self._after: list[Floats] = []
-        self._gap: list[float] = []
-        self._least: list[float] = []
+        self._rows: list[tuple[Floats, Floats, float, float]] = []
 
     def add(self, seen: Floats) -> None:
         done = rake(seen, MARGINS, self._targets, tolerance=0.0, cycles=CYCLES)
-        self._before.append(POOLED.variances(seen - self._cube))
-        self._after.append(POOLED.variances(done.values - self._cube))
-        self._gap.append(done.scaled_gap)
         sums = [margin.add_up(seen)[goal > 0] for margin, goal in zip(MARGINS, self._targets, strict=True)]
-        self._least.append(float(np.concatenate(sums).min()))
+        variances = POOLED.variances(seen - self._cube), POOLED.variances(done.values - self._cube)
+        self._rows.append((*variances, done.scaled_gap, float(np.concatenate(sums).min())))
 
     def done(self) -> RakedRuns:
-        return RakedRuns(*map(np.array, (self._before, self._after, self._gap, self._least)))
+        return RakedRuns(*map(np.array, zip(*self._rows, strict=True)))
 
 
 def _perturbed(targets: list[Floats], run: int, seed: int) -> list[Controlled]:
