@@ -18,7 +18,7 @@ from discreet.errors import ParameterError
 from discreet.synth.__main__ import main
 from discreet.synth.occupational import occupations as module
 from discreet.synth.occupational.files import OccupationFiles, write_occupations
-from discreet.synth.occupational.occupations import STRATA, Design, Survey, occupations
+from discreet.synth.occupational.occupations import STRATA, Survey, SurveyDesign, occupations
 from discreet.synth.occupational.requirements import (
     GROUPS,
     ORS,
@@ -106,7 +106,7 @@ def test_population_tables_add_up_and_need_no_sample(survey: Survey) -> None:
 
 def test_every_stratum_is_in_the_frame_and_in_the_sample() -> None:
     for rows in (STRATA, PAPER_ROWS, ROWS):
-        strata = Design(rows).strata
+        strata = SurveyDesign(rows).strata
         assert len(strata) == STRATA
         assert sum(stratum.rows for stratum in strata) == rows
         assert min(stratum.rows for stratum in strata) >= 1
@@ -137,7 +137,7 @@ def test_replicates_shake_whole_establishments_by_three_factors(survey: Survey) 
 
 @pytest.mark.parametrize("rows", [STRATA, STRATA + 1, PAPER_ROWS, 500, ROWS])
 def test_each_stratum_is_compared_within_itself(rows: int) -> None:
-    design = Design(rows)
+    design = SurveyDesign(rows)
     sizes = [stratum.selections for stratum in design.strata]
     stratum = np.repeat(np.arange(STRATA), sizes)
     after = design.next_selection

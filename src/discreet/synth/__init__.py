@@ -1,5 +1,5 @@
 """Synthetic agencies: invented people with the shapes, and the dirt, of real confidential files."""
 
-from discreet.synth.writing import Graduates, graduates
+from discreet.synth.education.files import Graduates, graduates
 
 __all__ = ["Graduates", "graduates"]

@@ -5,16 +5,17 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from discreet.errors import DiscreetError
 from discreet.screen import say
-from discreet.synth.atlas import AtlasFiles, write_atlas
-from discreet.synth.occupational.files import OccupationFiles, write_occupations
+from discreet.synth.atlas import write_atlas
+from discreet.synth.education.files import graduates
+from discreet.synth.files import Progress
+from discreet.synth.occupational.files import write_occupations
 from discreet.synth.occupational.requirements import ORS, PAPER
-from discreet.synth.workplaces.files import EmployerFiles, write_employers
-from discreet.synth.writing import Graduates, Progress, graduates
+from discreet.synth.workplaces.files import write_employers
 
 A_TRACT = 286  # children
 
@@ -23,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; 0 when written, 2 when refused."""
     given = _parser().parse_args(arguments)
     try:
-        written = given.write(given)
+        written = given.write(given, _show if given.progress else None)
     except DiscreetError as refusal:
         say(str(refusal), err=True)
         return 2
@@ -33,63 +34,45 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _graduates(given: argparse.Namespace) -> Graduates:
-    return graduates(given.out, given.records, given.seed, _progress(given), dirt=given.dirt)
-
-
-def _employers(given: argparse.Namespace) -> EmployerFiles:
-    return write_employers(given.out, given.records, given.seed, _progress(given), dirt=given.dirt)
-
-
-def _atlas(given: argparse.Namespace) -> AtlasFiles:
-    return write_atlas(
-        given.out, given.records, given.tracts or -(-given.records // A_TRACT), given.seed, _progress(given)
-    )
-
-
-def _occupations(given: argparse.Namespace) -> OccupationFiles:
-    return write_occupations(
-        given.out,
-        given.records,
-        given.seed,
-        _progress(given),
-        requirements=PAPER if given.paper else ORS,
-        replicates=given.replicates,
-    )
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m discreet.synth", description=__doc__)
     agencies = parser.add_subparsers(required=True, metavar="agency")
-    for name, write, records, text in (
-        ("graduates", _graduates, "--rows", "graduates and their earnings, like PSEO's input"),
-        ("employers", _employers, "--jobs", "establishments, their jobs and workers, like LODES's input"),
-        (
-            "atlas",
-            _atlas,
-            "--children",
-            "children in tracts, their parents' and their own ranks, like the atlas's input",
-        ),
-        ("occupations", _occupations, "--rows", "a sample of jobs and what they ask for, like the ORS"),
+
+    def agency(name: str, records: str, text: str, write: Callable[..., object]) -> argparse.ArgumentParser:
+        made = agencies.add_parser(name, help=text)
+        made.set_defaults(write=write)
+        made.add_argument(records, dest="records", metavar="N", type=int, required=True, help="at most 10^8")
+        made.add_argument("--out", type=Path, required=True, help="the folder to write into")
+        made.add_argument("--seed", type=int, default=7, help="the same seed gives the same agency")
+        made.add_argument("--quiet", dest="progress", action="store_false", help="show no progress")
+        return made
+
+    def dirty(given: argparse.Namespace, show: Progress | None) -> object:
+        return given.kind(given.out, given.records, given.seed, show, dirt=given.dirt)
+
+    def atlas(given: argparse.Namespace, show: Progress | None) -> object:
+        tracts = given.tracts or -(-given.records // A_TRACT)
+        return write_atlas(given.out, given.records, tracts, given.seed, show)
+
+    def occupations(given: argparse.Namespace, show: Progress | None) -> object:
+        asked = PAPER if given.paper else ORS
+        replicates = given.replicates
+        return write_occupations(given.out, given.records, given.seed, show, requirements=asked, replicates=replicates)
+
+    for name, records, kind, text in (
+        ("graduates", "--rows", graduates, "graduates and their earnings, like PSEO's input"),
+        ("employers", "--jobs", write_employers, "establishments, their jobs and workers, like LODES's input"),
     ):
-        agency = agencies.add_parser(name, help=text)
-        agency.set_defaults(write=write)
-        agency.add_argument(records, dest="records", metavar="N", type=int, required=True, help="at most 10^8")
-        agency.add_argument("--out", type=Path, required=True, help="the folder to write into")
-        agency.add_argument("--seed", type=int, default=7, help="the same seed gives the same agency")
-        if name == "atlas":
-            agency.add_argument("--tracts", type=int, help=f"default: one for {A_TRACT} children")
-        elif name == "occupations":
-            agency.add_argument("--replicates", type=int, default=20, help="how many replicate weights; 2 to 160")
-            agency.add_argument("--paper", action="store_true", help="the ten requirements of 002; it has --rows 182")
-        else:
-            agency.add_argument("--clean", dest="dirt", action="store_false", help="leave out the dirt of real files")
-        agency.add_argument("--quiet", dest="progress", action="store_false", help="show no progress")
+        made = agency(name, records, text, dirty)
+        made.set_defaults(kind=kind)
+        made.add_argument("--clean", dest="dirt", action="store_false", help="leave out the dirt of real files")
+    text = "children in tracts, their parents' and their own ranks, like the atlas's input"
+    made = agency("atlas", "--children", text, atlas)
+    made.add_argument("--tracts", type=int, help=f"default: one for {A_TRACT} children")
+    made = agency("occupations", "--rows", "a sample of jobs and what they ask for, like the ORS", occupations)
+    made.add_argument("--replicates", type=int, default=20, help="how many replicate weights; 2 to 160")
+    made.add_argument("--paper", action="store_true", help="the ten requirements of 002; it has --rows 182")
     return parser
-
-
-def _progress(given: argparse.Namespace) -> Progress | None:
-    return _show if given.progress else None
 
 
 def _show(done: int, total: int) -> None:

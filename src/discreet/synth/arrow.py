@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from discreet.synth.data_errors import NULL, PLACEHOLDER, UNDECLARED_FIELDS, UNDECLARED_SECTORS, with_junk
 from discreet.synth.draws import Array
-from discreet.synth.education.catalogue import Catalogue
+from discreet.synth.education.catalogue import EducationCatalogue
 from discreet.synth.education.fields import FIELDS, LEVELS
-from discreet.synth.education.records import COHORTS, YEARS_AFTER, Block
+from discreet.synth.education.records import COHORTS, YEARS_AFTER, GraduateRows
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
 
@@ -48,7 +48,7 @@ class Codes:
     lists: dict[str, tuple[str, ...]]
     known: dict[str, int]
 
-    def batch(self, rows: Block) -> pa.RecordBatch:
+    def batch(self, rows: GraduateRows) -> pa.RecordBatch:
         """The rows as an Arrow batch."""
         columns = [coded(getattr(rows, name), self.lists[name]) for name in CODED]
         earnings = pa.array(rows.earnings, mask=~rows.employed)
@@ -58,7 +58,7 @@ class Codes:
         )
 
 
-def codes(public: Catalogue, dirt: bool) -> Codes:
+def codes(public: EducationCatalogue, dirt: bool) -> Codes:
     """The code lists of an agency: the public ones, followed by junk where dirt is wanted."""
     lists = {
         "institution": tuple(school.code for school in public.institutions),

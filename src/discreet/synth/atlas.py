@@ -6,32 +6,45 @@ teenage births go with few single parents and small cells: suppressing small cou
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from enum import IntEnum
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from discreet.synth.arrow import CODE, coded
 from discreet.synth.data_errors import NULL
-from discreet.synth.draws import Array
-from discreet.synth.industries import Code
+from discreet.synth.draws import Array, fast_generator
+from discreet.synth.files import Progress, agency_files, parquet_file, write_csv
 from discreet.synth.limits import MOST_SEED, refuse_unless_within
+from discreet.synth.lists import code_list, column, entries
 from discreet.synth.states import STATES, population
-from discreet.synth.writing import Progress, public_folder, write_csv
 
-RACES = (
-    Code("1", "White"),
-    Code("2", "Black"),
-    Code("3", "Hispanic"),
-    Code("4", "Asian"),
-    Code("5", "American Indian or Alaska Native"),
-)
-GENDERS = (Code("F", "Female"), Code("M", "Male"))
+
+class Race(NamedTuple):
+    """A code, its label, and weights.
+
+    They were found by trial, with those below: on five seeds of the paper's scale, Figure 3's slope is .139 on average
+    with noise and .008 with suppression (the paper: .136 and .028), and Table 1's shares are of the paper's size.
+    """
+
+    code: str
+    label: str
+    children: float  # logarithm beside White ones
+    children_by_hardship: float
+    children_by_form: float
+    children_by_chance: float
+    parents: float  # logit of a parent's rank
+    parents_by_hardship: float
+    rank: tuple[float, ...]  # expected of a girl and a boy at parent rank .25
+    births: float  # share of teenage girls there
+    jail: float  # share of boys there
+
+
+RACES, GENDERS = entries("atlas_races", Race), code_list("gender")
 WHITE, BLACK, GIRLS, BOYS = 0, 1, 0, 1
 GROUPS = len(RACES) * len(GENDERS)  # group = race · 2 + gender
 
@@ -45,50 +58,22 @@ SIZES, TINY, TINIER = 0.6, 0.03, 0.05  # spread of log children; so many tracts 
 COUNTY_SPREAD = 1.0  # of log tracts of a county
 COUNTYWIDE = 0.45  # of a tract's hardship is its county's; the rest its own
 
-# The numbers below were found by trial: on five seeds of the paper's scale, Figure 3's slope is .139 on average with
-# noise and .008 with suppression (the paper: .136 and .028), and Table 1's shares are of the paper's size.
-
 # Logits of shares of families, at hardship h and family form f, both standard normal.
 POVERTY, POVERTY_H = -2.25, 0.75
 SINGLE, SINGLE_H, SINGLE_F = -1.3, 0.45, 0.8
 
-# Log children of a race beside White ones: level, by h, by f, by chance.
-MIX = (
-    (0.0, 0.0, 0.0, 0.0),
-    (-2.8, 0.6, 1.6, 0.4),
-    (-2.4, 0.5, 0.1, 1.5),
-    (-3.7, -0.3, -0.1, 1.4),
-    (-6.0, 0.6, 0.1, 2.2),
-)
-
-# Logit of a parent's rank: level by race, by h, spread within a cell.
-PARENTS, PARENTS_SPREAD = (0.25, -0.5, -0.55, 0.1, -0.7), 1.6
-PARENTS_H = (-0.35, -0.7, -0.4, -0.35, -0.4)
-
-# Child's expected rank at parent rank .25: by race and gender, by h, by chance; and per unit of parent rank.
-RANK = ((0.46, 0.45), (0.37, 0.32), (0.44, 0.44), (0.55, 0.54), (0.36, 0.34))
-RANK_H, RANK_COMMON, RANK_OWN, RANK_SLOPE = -0.035, 0.035, 0.03, 0.3
-
-# Teenage birth rate of girls at .25: by race; by the share of single parents, poverty, chance.
-BIRTH, BIRTH_SINGLE, BIRTH_POVERTY, BIRTH_OWN = (0.14, 0.285, 0.26, 0.05, 0.3), 0.145, 0.25, 0.07
-
-# Share of boys incarcerated at .25: by race, spread of its logarithm by h and by chance; girls' beside it.
-JAIL, JAIL_H, JAIL_OWN, JAIL_GIRLS = (0.021, 0.1, 0.036, 0.006, 0.05), 0.15, 0.3, 0.1
+PARENTS_SPREAD = 1.6  # of the logit of a parent's rank within a cell
+RANK_H, RANK_COMMON, RANK_OWN, RANK_SLOPE = -0.035, 0.035, 0.03, 0.3  # by h, chance twice, per unit of parent rank
+BIRTH_SINGLE, BIRTH_POVERTY, BIRTH_OWN = 0.145, 0.25, 0.07  # by the share of single parents, poverty, chance
+JAIL_H, JAIL_OWN, JAIL_GIRLS = 0.15, 0.3, 0.1  # spread of the logarithm by h and by chance; girls' beside boys'
 
 FALL = 1.1  # rates fall by this part of the rate at .25 per unit of parent rank: linear, and never below zero
 LEAST_RATE, MOST_RATE, LEAST_RANK, MOST_RANK = 0.001, 0.75, 0.08, 0.65  # at .25; so no rate leaves 0 … 1
 
 
-class Part(IntEnum):
-    """What a stream is for."""
-
-    TRACTS = 1
-    CHILDREN = 2
-
-
-def _stream(seed: int, part: Part, block: int = 0) -> np.random.Generator:
-    """SFC64 is NumPy's fastest; a national atlas draws a hundred million numbers."""
-    return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, 0xA7, int(part), block])))
+def _stream(seed: int, purpose: Literal["tracts", "children"], block: int = 0) -> np.random.Generator:
+    """A national atlas draws a hundred million numbers."""
+    return fast_generator(seed, 0xA7, 1 if purpose == "tracts" else 2, block)
 
 
 @dataclass(frozen=True)
@@ -138,26 +123,20 @@ class Atlas:
         return len(self.tract)
 
 
-COLUMNS = {
-    "parent_rank": np.float64,
-    "kid_rank": np.float64,
-    "race": np.int8,
-    "gender": np.int8,
-    "teen_birth": np.int8,
-    "incarcerated": np.int8,
-}
 LEAN = ("parent_rank", "kid_rank")
+COLUMNS = dict.fromkeys(LEAN, np.float64) | dict.fromkeys(("race", "gender", "teen_birth", "incarcerated"), np.int8)
 
 
 def atlas(children: int, tracts: int, seed: int = 7, *, lean: bool = False) -> Atlas:
     """Invent so many children in so many tracts: the same for the same seed; a lean one has the same ranks."""
     frame = invented_tracts(children, tracts, seed)
-    columns = {name: np.empty(children if name in LEAN or not lean else 0, kind) for name, kind in COLUMNS.items()}
+    sizes = {name: children if name in LEAN or not lean else 0 for name in COLUMNS}
+    columns: dict[str, Array] = {name: np.empty(sizes[name], kind) for name, kind in COLUMNS.items()}
     done = 0
     for number in range(-(-tracts // BLOCK)):
         rows = block(frame, number, seed, lean=lean)
-        for name, column in rows.items():
-            columns[name][done : done + len(column)] = column
+        for name, values in rows.items():
+            columns[name][done : done + len(values)] = values
         done += len(rows["kid_rank"])
     return Atlas(frame, np.repeat(np.arange(tracts, dtype=np.int32), frame.size), **columns)
 
@@ -167,7 +146,7 @@ def invented_tracts(children: int, tracts: int, seed: int) -> Tracts:
     refuse_unless_within("synth atlas", "children", children, 1, MOST_CHILDREN)
     refuse_unless_within("synth atlas", "tracts", tracts, 1, MOST_TRACTS)
     refuse_unless_within("synth atlas", "seed", seed, 0, MOST_SEED)
-    rng = _stream(seed, Part.TRACTS)
+    rng = _stream(seed, "tracts")
     codes, county = _coded(tracts, rng)
     own = rng.standard_normal(tracts)
     h = np.sqrt(COUNTYWIDE) * rng.standard_normal(county[-1] + 1)[county] + np.sqrt(1 - COUNTYWIDE) * own
@@ -199,16 +178,18 @@ def _coded(tracts: int, rng: np.random.Generator) -> tuple[tuple[str, ...], Arra
 
 def block(frame: Tracts, number: int, seed: int, *, lean: bool = False) -> dict[str, Array]:
     """The children of one block of tracts, by group within a tract. Outcomes come last: lean or not, equal ranks."""
-    rng = _stream(seed, Part.CHILDREN, number)
+    rng = _stream(seed, "children", number)
     part = slice(number * BLOCK, (number + 1) * BLOCK)
     h, f, size = frame.hardship[part], frame.form[part], frame.size[part]
-    level, by_h, by_f, spread = np.array(MIX).T
-    mix = np.exp(level + np.outer(h, by_h) + np.outer(f, by_f) + spread * rng.standard_normal((len(h), len(RACES))))
+    by_h, by_f, spread = (column(RACES, f"children_by_{what}") for what in ("hardship", "form", "chance"))
+    mix = column(RACES, "children") + np.outer(h, by_h) + np.outer(f, by_f)
+    mix = np.exp(mix + spread * rng.standard_normal((len(h), len(RACES))))
     mix = np.repeat(mix / mix.sum(axis=1, keepdims=True) / len(GENDERS), len(GENDERS), axis=1)
     rank, birth, jail = _expected(frame, part, rng)
     counts = rng.multinomial(size, mix).ravel()
     cell = np.repeat(np.arange(len(counts)), counts)  # tract · GROUPS + group
-    centre = np.repeat(np.array(PARENTS) + np.outer(h, PARENTS_H), len(GENDERS), axis=1).ravel()
+    centre = column(RACES, "parents") + np.outer(h, column(RACES, "parents_by_hardship"))
+    centre = np.repeat(centre, len(GENDERS), axis=1).ravel()
     parent = _expit(centre[cell] + PARENTS_SPREAD * rng.standard_normal(len(cell)))
     beyond = parent - 0.25
     mean = rank[cell] + RANK_SLOPE * beyond
@@ -234,11 +215,11 @@ def _expected(frame: Tracts, part: slice, rng: np.random.Generator) -> tuple[Arr
     """For each tract and group, at parent rank .25: expected rank, teenage birth rate, share incarcerated."""
     h = frame.hardship[part][:, None, None]
     shape = (len(h), len(RACES), len(GENDERS))
-    rank = np.array(RANK) + RANK_H * h + RANK_COMMON * rng.standard_normal((len(h), 1, 1))
+    rank = column(RACES, "rank") + RANK_H * h + RANK_COMMON * rng.standard_normal((len(h), 1, 1))
     rank = rank + RANK_OWN * rng.standard_normal(shape)
-    births = np.array(BIRTH) + BIRTH_SINGLE * frame.single_parent_share[part][:, None]
+    births = column(RACES, "births") + BIRTH_SINGLE * frame.single_parent_share[part][:, None]
     births = births + BIRTH_POVERTY * frame.poverty_rate[part][:, None] + BIRTH_OWN * rng.standard_normal(shape[:2])
-    jail = np.array(JAIL) * np.exp(JAIL_H * h[:, :, 0] + JAIL_OWN * rng.standard_normal(shape[:2]))
+    jail = column(RACES, "jail") * np.exp(JAIL_H * h[:, :, 0] + JAIL_OWN * rng.standard_normal(shape[:2]))
     birth = np.repeat(births, len(GENDERS), axis=1)  # boys' is drawn and thrown away
     jailed = jail[:, :, None] * np.array([JAIL_GIRLS, 1.0])
     return (
@@ -268,17 +249,13 @@ def write_atlas(
 ) -> AtlasFiles:
     """Write `atlas(children, tracts, seed)` into `folder`, a block of tracts at a time."""
     frame = invented_tracts(children, tracts, seed)
-    public = public_folder(folder)
-    _, *names = (field.name for field in fields(AtlasFiles))
-    paths = AtlasFiles(folder / "children.parquet", *(public / f"{name}.csv" for name in names))
+    paths, done = agency_files(AtlasFiles, folder, ["children"]), 0
     columns = zip(frame.code, frame.county, frame.state, frame.poverty_rate, frame.single_parent_share, strict=True)
     shown = ((*codes, f"{poor:.4f}", f"{single:.4f}") for *codes, poor, single in columns)
     write_csv(paths.tracts, ("tract", "county", "state", "poverty_rate", "single_parent_share"), shown)
     write_csv(paths.races, ("race", "label"), (race[:2] for race in RACES))
     write_csv(paths.genders, ("gender", "label"), (gender[:2] for gender in GENDERS))
-    unfinished, done = paths.children.with_suffix(".parquet.part"), 0  # a killed run leaves nothing that looks whole
-    # The Arrow schema is left out, so codes read back as plain strings.
-    with pq.ParquetWriter(unfinished, SCHEMA, compression="snappy", store_schema=False) as writer:
+    with parquet_file(paths.children, SCHEMA) as writer:
         for number in range(-(-tracts // BLOCK)):
             rows = block(frame, number, seed)
             first = number * BLOCK
@@ -287,7 +264,6 @@ def write_atlas(
             done += len(tract)
             if progress:
                 progress(done, children)
-    unfinished.replace(paths.children)
     return paths
 
 

@@ -9,8 +9,8 @@ from math import ceil
 
 import numpy as np
 
-from discreet.synth.draws import Array, Stream, generator
-from discreet.synth.education.records import Block
+from discreet.synth.draws import Array, StreamPurpose, generator
+from discreet.synth.education.records import GraduateRows
 
 SHARE = 0.001  # of rows, for each kind of dirt
 DUPLICATED = 0.00003  # of rows: how many people have a record that is repeated many times
@@ -28,12 +28,12 @@ def with_junk(codes: tuple[str, ...]) -> tuple[str, ...]:
     return codes + JUNK
 
 
-def soil(clean: Block, number: int, seed: int, known: dict[str, int]) -> None:
+def inject(clean: GraduateRows, number: int, seed: int, known: dict[str, int]) -> None:
     """Dirty a block in place. `known` is how many clean codes precede the dirty ones, per column.
 
     Its own random stream: the rows it leaves alone are those of the clean file.
     """
-    rng = generator(seed, Stream.DIRT, number)
+    rng = generator(seed, StreamPurpose.DIRT, number)
     _duplicate(clean, rng)
     for name in SPOILT:
         rows = _some_rows(clean, rng, SHARE / len(SPOILT))
@@ -46,10 +46,10 @@ def soil(clean: Block, number: int, seed: int, known: dict[str, int]) -> None:
     in_debt = _some_rows(clean, rng)
     clean.earnings[in_debt] = -np.abs(clean.earnings[in_debt])
     clean.employed[in_debt] = True  # or the loss would be written as a null
-    _soil_work(clean, generator(seed, Stream.WORK_DIRT, number), known["industry"])
+    _inject_work(clean, generator(seed, StreamPurpose.WORK_DIRT, number), known["industry"])
 
 
-def _soil_work(clean: Block, rng: np.random.Generator, known: int) -> None:
+def _inject_work(clean: GraduateRows, rng: np.random.Generator, known: int) -> None:
     """Workers with junk, an undeclared sector or nothing for an industry; a stream of its own, as it came later."""
     workers = np.flatnonzero(clean.employed)
     if len(workers):
@@ -58,13 +58,13 @@ def _soil_work(clean: Block, rng: np.random.Generator, known: int) -> None:
         clean.industry[unstated] = NULL
 
 
-def _some_rows(clean: Block, rng: np.random.Generator, share: float = SHARE) -> Array:
+def _some_rows(clean: GraduateRows, rng: np.random.Generator, share: float = SHARE) -> Array:
     """Rows to spoil: always at least one, so that small files have every kind of dirt too."""
     rows = len(clean.person)
     return rng.integers(0, rows, ceil(rows * share))
 
 
-def _duplicate(clean: Block, rng: np.random.Generator) -> None:
+def _duplicate(clean: GraduateRows, rng: np.random.Generator) -> None:
     """Overwrite stretches of rows with copies of their first: people with far too many records."""
     rows = len(clean.person)
     for _ in range(ceil(rows * DUPLICATED)):

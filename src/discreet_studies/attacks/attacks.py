@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
-from discreet_studies.attacks.proportions import Rate
-from discreet_studies.attacks.releases import Floats, Int64s, Method
+from discreet_studies.attacks.proportions import SuccessRate
+from discreet_studies.attacks.releases import Floats, Int64s, Publication
 
 Bools = NDArray[np.bool_]
 
@@ -32,8 +32,8 @@ class Attack:
     attack: str
     success: str
     method: str
-    rate: Rate
-    baseline: Rate
+    rate: SuccessRate
+    baseline: SuccessRate
     ceiling: float | None = None  # the most that the claimed guarantee allows, from the baseline as prior
 
     @property
@@ -49,7 +49,7 @@ class Averaged:
     method: str
     publications: int
     relative_error: float  # the median over the targets
-    near: Rate  # within 1%
+    near: SuccessRate  # within 1%
     epsilon: Fraction | None  # of k publications; None if nothing is claimed
 
 
@@ -64,18 +64,18 @@ def clear(workers: Int64s, limit: Fraction) -> Bools:
     return np.asarray((workers * limit.denominator > limit.numerator).all(axis=1))
 
 
-def shape(method: Method, workers: Int64s, key: ReleaseKey) -> Attack:
+def shape(method: Publication, workers: Int64s, key: ReleaseKey) -> Attack:
     """Published counts over their sum, as shares of the workforce. The guess: everybody's shares."""
     return _shape_from("shape", method, workers, _published(method, workers, key, "shape"))
 
 
-def size(method: Method, workers: Int64s, key: ReleaseKey, near: float = NEAR) -> Attack:
+def size(method: Publication, workers: Int64s, key: ReleaseKey, near: float = NEAR) -> Attack:
     """The attacker knows the largest group exactly. By ratio: f̂ = published/known, size = Σ published/f̂; by sum:
     known + the published rest. The guess: known over that group's share everywhere, or the commonest size."""
     return _size_from("size", method, workers, _published(method, workers, key, "size"), near)
 
 
-def reidentification(method: Method, workers: Int64s, columns: Sequence[int], key: ReleaseKey) -> Attack:
+def reidentification(method: Publication, workers: Int64s, columns: Sequence[int], key: ReleaseKey) -> Attack:
     """The attacker knows that exactly one worker is in these groups (graduates), and takes the group with the largest
     published count. The guess: the commonest of the groups among such workers."""
     groups = workers[:, list(columns)]
@@ -98,7 +98,7 @@ def reidentification(method: Method, workers: Int64s, columns: Sequence[int], ke
 
 
 def differencing(
-    method: Method, workers: Int64s, cell: Int64s, target: Bools, key: ReleaseKey
+    method: Publication, workers: Int64s, cell: Int64s, target: Bools, key: ReleaseKey
 ) -> tuple[Attack, Attack]:
     """Two tables, of which the second lacks one establishment in each cell: the difference, read by shape and by size.
 
@@ -118,7 +118,7 @@ def differencing(
     )
 
 
-def averaging(method: Method, workers: Int64s, publications: Sequence[int], key: ReleaseKey) -> list[Averaged]:
+def averaging(method: Publication, workers: Int64s, publications: Sequence[int], key: ReleaseKey) -> list[Averaged]:
     """Sizes by the median of k publications of each count: heavy tails spoil the mean. Infusion repeats its factors, as
     it does over years."""
     truth, cell = workers.sum(axis=1), np.arange(len(workers))
@@ -132,7 +132,7 @@ def averaging(method: Method, workers: Int64s, publications: Sequence[int], key:
     return found
 
 
-def growth(method: Method, before: Int64s, after: Int64s, key: ReleaseKey) -> Attack:
+def growth(method: Publication, before: Int64s, after: Int64s, key: ReleaseKey) -> Attack:
     """The ratio of two years' totals, as growth. The guess: everybody's growth."""
     cell, (first, second) = np.arange(len(before)), (before.sum(axis=1), after.sum(axis=1))
     years = enumerate((before, after))
@@ -149,7 +149,7 @@ def growth(method: Method, before: Int64s, after: Int64s, key: ReleaseKey) -> At
     )
 
 
-def _shape_from(attack: str, method: Method, workers: Int64s, seen: Floats) -> Attack:
+def _shape_from(attack: str, method: Publication, workers: Int64s, seen: Floats) -> Attack:
     _refuse_empty(workers)
     truth = workers / workers.sum(axis=1, keepdims=True)
     common = workers.sum(axis=0) / workers.sum()
@@ -162,7 +162,7 @@ def _shape_from(attack: str, method: Method, workers: Int64s, seen: Floats) -> A
     )
 
 
-def _size_from(attack: str, method: Method, workers: Int64s, seen: Floats, near: float) -> Attack:
+def _size_from(attack: str, method: Publication, workers: Int64s, seen: Floats, near: float) -> Attack:
     _refuse_empty(workers)
     rows, which, truth = np.arange(len(workers)), workers.argmax(axis=1), workers.sum(axis=1)
     known, shown, total = workers[rows, which], seen[rows, which], seen.sum(axis=1)
@@ -181,7 +181,7 @@ def _size_from(attack: str, method: Method, workers: Int64s, seen: Floats, near:
     )
 
 
-def _published(method: Method, workers: Int64s, key: ReleaseKey, table: str) -> Floats:
+def _published(method: Publication, workers: Int64s, key: ReleaseKey, table: str) -> Floats:
     return method.publish(workers, np.arange(len(workers)), len(workers), key, table)
 
 
@@ -202,11 +202,11 @@ def _close(found: Floats | Int64s, truth: Floats | Int64s, near: float) -> Bools
     return np.asarray(np.abs(found - truth) <= near * truth)
 
 
-def _rate(success: Bools) -> Rate:
-    return Rate(int(success.sum()), len(success))
+def _rate(success: Bools) -> SuccessRate:
+    return SuccessRate(int(success.sum()), len(success))
 
 
-def _ceiling(method: Method, prior: float) -> float | None:
+def _ceiling(method: Publication, prior: float) -> float | None:
     """p·e^L/(p·e^L + 1 − p), L = 2ε: a worker's group changes by one job less here and one more there."""
     if method.job_loss is None or method.delta > 0:
         return None

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from discreet.errors import KeyRefused, ParameterError
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
-from discreet_studies.attacks.proportions import Rate, lower, upper
+from discreet_studies.attacks.proportions import SuccessRate, lower, upper
 
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -35,7 +35,7 @@ MOST = 8  # cells looked at one by one
 SAMPLES = 200_000
 
 
-class Score(Protocol):
+class EventScore(Protocol):
     """A number for each publication: events are that it reaches a threshold."""
 
     @property
@@ -44,8 +44,8 @@ class Score(Protocol):
 
 
 @dataclass(frozen=True)
-class Cells:
-    """Cells that are published together: their counts, and what the noise is scaled by."""
+class AuditedCells:
+    """AuditedCells that are published together: their counts, and what the noise is scaled by."""
 
     counts: tuple[int, ...]
     largest: tuple[int, ...]
@@ -63,8 +63,8 @@ class Audited:
     event: str
     claimed: Fraction | None
     delta: Fraction
-    likelier: Rate  # the event where it is likelier
-    rarer: Rate  # and where it is rarer
+    likelier: SuccessRate  # the event where it is likelier
+    rarer: SuccessRate  # and where it is rarer
 
     @property
     def refuted(self) -> bool:
@@ -74,8 +74,8 @@ class Audited:
 
 def audit(
     draw: Draw,
-    one: Cells,
-    other: Cells,
+    one: AuditedCells,
+    other: AuditedCells,
     key: ReleaseKey,
     samples: int = SAMPLES,
     level: Fraction = LEVEL,
@@ -117,12 +117,12 @@ def audit_draws(
         event=str(event),
         claimed=claimed,
         delta=delta,
-        likelier=Rate(measured[0], left, level),
-        rarer=Rate(measured[1], left, level),
+        likelier=SuccessRate(measured[0], left, level),
+        rarer=SuccessRate(measured[1], left, level),
     )
 
 
-def sample(draw: Draw, cells: Cells, key: ReleaseKey, label: str, samples: int) -> Int64s:
+def sample(draw: Draw, cells: AuditedCells, key: ReleaseKey, label: str, samples: int) -> Int64s:
     """Independent publications (samples, cells) of the same truth."""
     if not key.simulated:
         raise KeyRefused("an audit draws what is never published", where="key", do="use ReleaseKey.simulation")
@@ -160,10 +160,10 @@ class _Ratios:
 
 
 @dataclass(frozen=True)
-class _Event:
+class _AuditEvent:
     """That a score reaches a threshold from above or below; `bound` is what it gave where it was chosen."""
 
-    score: Score
+    score: EventScore
     cut: float
     above: bool
     swapped: bool
@@ -178,7 +178,7 @@ class _Event:
         return f"{self.score.name} {sign} {self.cut:.6g}, likelier under the {where}"
 
 
-def _scores(one: Int64s, other: Int64s) -> list[Score]:
+def _scores(one: Int64s, other: Int64s) -> list[EventScore]:
     """Cells, their sum, differences of pairs: each by size and by its ratio of frequencies; and all ratios together."""
     d, unit = one.shape[1], np.eye(one.shape[1], dtype=np.int64)
     cells = [_Linear(f"cell {j}", unit[j]) for j in range(d)]
@@ -193,7 +193,10 @@ def _scores(one: Int64s, other: Int64s) -> list[Score]:
     if d > 1:
         linear += [_Linear(f"cell {moved[0]} − cell {j}", unit[moved[0]] - unit[j]) for j in moved[1:]]
         linear.append(_Linear("sum", unit.sum(axis=0)))
-    scores: list[Score] = [*linear, *(_Ratios(f"ln ratio of {of.name}", (_fitted(of, one, other),)) for of in linear)]
+    scores: list[EventScore] = [
+        *linear,
+        *(_Ratios(f"ln ratio of {of.name}", (_fitted(of, one, other),)) for of in linear),
+    ]
     if d > 1:
         scores.append(_Ratios("ln ratio of all cells", tuple(_fitted(of, one, other) for of in cells)))
     return scores
@@ -211,7 +214,7 @@ def _fitted(of: _Linear, one: Int64s, other: Int64s) -> tuple[_Linear, Floats, F
     return of, edges, np.log(seen[0] / seen[1])
 
 
-def _best(score: Score, choosing: list[Int64s], z: float, delta: float) -> _Event:
+def _best(score: EventScore, choosing: list[Int64s], z: float, delta: float) -> _AuditEvent:
     """The threshold, side and direction with the largest bound by Wilson's limits, which are quick."""
     values = [np.sort(score(part)) for part in choosing]
     cuts, n = _quantiles(np.concatenate(values), CUTS, 40, 1), len(values[0])
@@ -225,7 +228,7 @@ def _best(score: Score, choosing: list[Int64s], z: float, delta: float) -> _Even
             low, high = _wilson(hits[swapped], n, -z) - delta, _wilson(hits[not swapped], n, z)
             bounds = np.where(low > 0, np.log(np.maximum(low, TINY) / high), -inf)
             i = int(np.argmax(bounds))
-            found.append(_Event(score, float(cuts[i]), above, swapped, float(bounds[i])))
+            found.append(_AuditEvent(score, float(cuts[i]), above, swapped, float(bounds[i])))
     return max(found, key=lambda candidate: candidate.bound)
 
 

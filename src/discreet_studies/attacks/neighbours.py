@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet_studies.attacks.audits import Cells
+from discreet_studies.attacks.audits import AuditedCells
 
 Row = tuple[int, ...]
 Requirement = Literal["individuals", "size", "shape"]
@@ -41,27 +41,27 @@ def grown(size: int, alpha: Fraction) -> int:
     return max(int((1 + alpha) * size), size + 1)
 
 
-def single(alpha: Fraction) -> list[tuple[str, Cells, Cells]]:
+def single(alpha: Fraction) -> list[tuple[str, AuditedCells, AuditedCells]]:
     """One cell: a job more, growth by 1+α, another establishment overtaken, the first job of an empty cell."""
     pairs = []
     for x in (0, 1, 5, int(1 / alpha), int(1 / alpha) + 1, 95, 1000):
-        pairs.append((f"{x} → {x + 1}", Cells((x,), (x,)), Cells((x + 1,), (x + 1,))))
+        pairs.append((f"{x} → {x + 1}", AuditedCells((x,), (x,)), AuditedCells((x + 1,), (x + 1,))))
     for x in (int(1 / alpha), int(2 / alpha) - 1, 95, 100, 1000, 9999):
         y = grown(x, alpha)
-        pairs.append((f"{x} → {y}", Cells((x,), (x,)), Cells((y,), (y,))))
+        pairs.append((f"{x} → {y}", AuditedCells((x,), (x,)), AuditedCells((y,), (y,))))
         below, above = x + (y - x) // 3, grown(x, alpha)
         rest = 5 * x
         pairs.append(
             (
                 f"{x} → {y}, past another of {below}",
-                Cells((x + rest + below,), (max(x, below),)),
-                Cells((above + rest + below,), (max(above, below),)),
+                AuditedCells((x + rest + below,), (max(x, below),)),
+                AuditedCells((above + rest + below,), (max(above, below),)),
             )
         )
     return pairs
 
 
-def joint(alpha: Fraction, d: int, size: int, growing: Literal["one", "all"]) -> tuple[Cells, Cells]:
+def joint(alpha: Fraction, d: int, size: int, growing: Literal["one", "all"]) -> tuple[AuditedCells, AuditedCells]:
     """d worker cells of an establishment, S from its total: the growth in a one-worker cell, or in every cell."""
     if size < 2 * d:
         raise ParameterError("fewer workers than cells", where="size", do="give a larger establishment")
@@ -71,7 +71,7 @@ def joint(alpha: Fraction, d: int, size: int, growing: Literal["one", "all"]) ->
     more = grown(size, alpha) - size
     for i in range(more):
         after[0 if growing == "one" else i % d] += 1
-    return Cells(tuple(before), (size,) * d), Cells(tuple(after), (size + more,) * d)
+    return AuditedCells(tuple(before), (size,) * d), AuditedCells(tuple(after), (size + more,) * d)
 
 
 def required(alpha: Fraction, d: int = 8) -> list[Pair]:

@@ -20,7 +20,7 @@ NINETEEN_IN_TWENTY = Fraction(19, 20)
 
 
 @dataclass(frozen=True)
-class Rate:
+class SuccessRate:
     """`hits` of `trials`, with two-sided limits of a level."""
 
     hits: int

@@ -20,7 +20,7 @@ Scope = Literal["cell", "establishment"]
 Reading = Literal["ratio", "sum"]
 
 
-class Method(Protocol):
+class Publication(Protocol):
     """A way to publish the counts (cells, worker cells) of establishments with their workers and cells."""
 
     @property
@@ -34,14 +34,17 @@ class Method(Protocol):
     @property
     def job_loss(self) -> Fraction | None:
         """What is claimed for one job more or less; None if nothing is."""
+        return None
 
     @property
     def cost(self) -> Fraction | None:
         """What a ledger would charge for the whole table."""
+        return None
 
     @property
     def delta(self) -> Fraction:
         """The probability that the claim does not cover."""
+        return Fraction(0)
 
     def publish(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Floats:
         """What is published: whole numbers, unless the method has it otherwise."""
@@ -51,7 +54,7 @@ class Method(Protocol):
 
 
 @dataclass(frozen=True)
-class Infusing:
+class Infusing(Publication):
     """Noise infusion, whole numbers or as the paper has it. `beside` are the small counts of the rest of the table."""
 
     infusion: Infusion
@@ -65,18 +68,6 @@ class Infusing:
     @property
     def reading(self) -> Reading:
         return "ratio"
-
-    @property
-    def job_loss(self) -> Fraction | None:
-        return None
-
-    @property
-    def cost(self) -> Fraction | None:
-        return None
-
-    @property
-    def delta(self) -> Fraction:
-        return Fraction(0)
 
     def publish(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Floats:
         """Σ f_w·h(w, c), small counts replaced."""

@@ -12,10 +12,10 @@ from discreet_studies.attacks import attacks
 from discreet_studies.attacks.attacks import Attack
 from discreet_studies.attacks.audits import LEVEL, SAMPLES, Audited, audit_draws
 from discreet_studies.attacks.neighbours import Pair, Requirement, required
-from discreet_studies.attacks.releases import Int64s, Method
+from discreet_studies.attacks.releases import Int64s, Publication
 
 REQUIREMENTS: tuple[Requirement, ...] = ("individuals", "size", "shape")
-Verdict = Literal["not refuted", "fails for informed attackers", "fails"]
+Refutation = Literal["not refuted", "fails for informed attackers", "fails"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Finding:
+class RequirementEvidence:
     """One entry of Table 1. An audit can refute a requirement; that none does is no proof."""
 
     method: str
@@ -42,7 +42,7 @@ class Finding:
     attack: Attack
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Refutation:
         """`fails for informed attackers` where only pairs that such attackers tell apart refute it (Table 1's star)."""
         refuting = [evidence for evidence in self.audits if evidence.refutes]
         if not refuting:
@@ -53,6 +53,13 @@ class Finding:
     def worst(self) -> Evidence:
         """Where the most is lost beyond what was asked."""
         return max(self.audits, key=lambda e: e.audited.epsilon_at_least - float(e.asked))
+
+    def __str__(self) -> str:
+        worst, attack = self.worst, self.attack
+        return (
+            f"{self.verdict}: loss ≥ {worst.audited.epsilon_at_least:.2f}, asked {float(worst.asked):g} "
+            f"({worst.pair.name}); attack {attack.rate.share:.3f}, guess {attack.baseline.share:.3f}"
+        )
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,9 @@ def targets(workers: Int64s, cell: Int64s, columns: tuple[int, ...], limit: Frac
     return Targets(lone[attacks.clear(lone, limit)], lone[lone[:, list(columns)].sum(axis=1) == 1], columns)
 
 
-def audited(method: Method, pair: Pair, key: ReleaseKey, samples: int = SAMPLES, level: Fraction = LEVEL) -> Audited:
+def audited(
+    method: Publication, pair: Pair, key: ReleaseKey, samples: int = SAMPLES, level: Fraction = LEVEL
+) -> Audited:
     """A lower bound of what a method loses between two neighbours, beyond its δ."""
     one, other = (
         method.repeat(rows, samples, key, f"{pair.name}, {side}")
@@ -80,13 +89,13 @@ def audited(method: Method, pair: Pair, key: ReleaseKey, samples: int = SAMPLES,
 
 
 def table1(
-    methods: Sequence[Method],
+    methods: Sequence[Publication],
     aimed: Targets,
     alpha: Fraction,
     epsilon: Fraction,
     key: ReleaseKey,
     samples: int = SAMPLES,
-) -> list[Finding]:
+) -> list[RequirementEvidence]:
     """Every method beside every requirement at level (ε, α), ε for all worker cells together.
 
     A pair two steps apart may lose 2ε: a worker's attribute, and the shape, for which 003 asks ε but proves 2ε.
@@ -102,22 +111,14 @@ def table1(
         }
         for requirement in REQUIREMENTS:
             mine = tuple(e for e in evidence if e.pair.requirement == requirement)
-            findings.append(Finding(method.name, requirement, mine, tried[requirement]))
+            findings.append(RequirementEvidence(method.name, requirement, mine, tried[requirement]))
     return findings
 
 
-def as_markdown(findings: Sequence[Finding]) -> str:
+def as_markdown(findings: Sequence[RequirementEvidence]) -> str:
     """Rows of methods, columns of requirements: the verdict, the audit that decided it, the attack."""
     lines = ["| method | " + " | ".join(REQUIREMENTS) + " |", "|---" * (len(REQUIREMENTS) + 1) + "|"]
     for method in dict.fromkeys(finding.method for finding in findings):
         mine = {finding.requirement: finding for finding in findings if finding.method == method}
-        lines.append(f"| {method} | " + " | ".join(_entry(mine[name]) for name in REQUIREMENTS) + " |")
+        lines.append(f"| {method} | " + " | ".join(str(mine[name]) for name in REQUIREMENTS) + " |")
     return "\n".join(lines) + "\n"
-
-
-def _entry(finding: Finding) -> str:
-    worst, attack = finding.worst, finding.attack
-    return (
-        f"{finding.verdict}: loss ≥ {worst.audited.epsilon_at_least:.2f}, asked {float(worst.asked):g} "
-        f"({worst.pair.name}); attack {attack.rate.share:.3f}, guess {attack.baseline.share:.3f}"
-    )

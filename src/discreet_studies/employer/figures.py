@@ -9,67 +9,79 @@ from typing import Any, NamedTuple
 import altair as alt
 
 from discreet.privacy.exact import written
-from discreet_studies.employer.contenders import CONTENDERS, GEOMETRIC, LABELS, STRONG, TRUNCATED
-from discreet_studies.employer.rankings import Correlation
-from discreet_studies.employer.ratios import OCCUPIED, Ratio
-from discreet_studies.employer.region import bounds
-from discreet_studies.employer.study import Study
+from discreet_studies.charts import Point, chart, panel, titled
+from discreet_studies.employer.infusion_parameters import bounds
+from discreet_studies.employer.mechanism_grid import CONTENDERS, GEOMETRIC, LABELS, STRONG, TRUNCATED
+from discreet_studies.employer.ratios import OCCUPIED
+from discreet_studies.employer.study import EmployerStudy
 from discreet_studies.employer.workloads import ALL, PARTS
+from discreet_studies.harness import Drawing
 
 SHADES = ("#B8A800", "#5DC863", "#21908C", "#3B528B", "#440154", "#B0127B")  # told apart by all eyes, dark enough
 WIDTH, HEIGHT = 118, 84
 DECADES = [10.0**power for power in range(-4, 6)]
 TITLES = {
-    1: "Figure 1. L1 error over that of noise infusion: place × sector × ownership (workload 1)",
-    2: "Figure 2. Spearman's correlation with the order of noise infusion: all jobs (ranking 1)",
-    3: "Figure 3. L1 error over that of noise infusion: single queries by sex and education (workload 2)",
-    4: "Figure 4. L1 error over that of noise infusion: marginal by sex and education (workload 3); weak: ε/8 a cell",
-    5: "Figure 5. Spearman's correlation with the order of noise infusion: women with a degree (ranking 2)",
+    "summary": "L1 error over that of noise infusion, all places",
+    "figure-1": "Figure 1. L1 error over that of noise infusion: place × sector × ownership (workload 1)",
+    "figure-2": "Figure 2. Spearman's correlation with the order of noise infusion: all jobs (ranking 1)",
+    "figure-3": "Figure 3. L1 error over that of noise infusion: single queries by sex and education (workload 2)",
+    "figure-4": (
+        "Figure 4. L1 error over that of noise infusion: marginal by sex and education (workload 3); weak: ε/8 a cell"
+    ),
+    "figure-5": "Figure 5. Spearman's correlation with the order of noise infusion: women with a degree (ranking 2)",
 }
-SUMMARY_TITLE = "L1 error over that of noise infusion, all places"
 WORKLOAD_NAMES = {1: "establishments", 2: "single queries", 3: "by sex, education"}
 SWEEP_TITLE = "L1 ratios of workload 1 with other parameters of noise infusion (α = .1); dashed: the paper's bounds"
 FEW_TICKS = alt.Axis(values=[0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30], format="~g")
-RATIO_OF = {1: 1, 3: 2, 4: 3}  # figure -> workload
-RANKING_OF = {2: 1, 5: 2}  # figure -> ranking
+RATIO_OF = {"figure-1": 1, "figure-3": 2, "figure-4": 3}  # figure -> workload
+RANKING_OF = {"figure-2": 1, "figure-5": 2}  # figure -> ranking
 PEOPLE = {"all": "all places", **{part: f"{part} people" for part in PARTS[1:]}}
 
 
-def figure(study: Study, number: int) -> Any:
+def figures(study: EmployerStudy) -> dict[str, Drawing]:
+    """Every chart by the name of its file."""
+    names = [name for name in TITLES if name != "summary"]
+    made = {name: figure(study, name) for name in names}
+    made |= {"summary": summary_figure(study), "infusion-parameters": sweep_figure(study)}
+    return {name: Drawing(one) for name, one in made.items()}
+
+
+def figure(study: EmployerStudy, name: str) -> Any:
     """Strata by mechanisms; ε across, a line for each α, or θ for truncation; cells with establishments."""
-    points = [point | {"row": point["people"]} for point in _points(study, number)]
-    return _finished(_groups(study, points, list(PEOPLE.values()), ratio=number in RATIO_OF), study, TITLES[number])
+    points = [point | {"row": point["people"]} for point in _points(study, name)]
+    return _finished(_groups(study, points, list(PEOPLE.values()), ratio=name in RATIO_OF), study, TITLES[name])
 
 
-def summary_figure(study: Study) -> Any:
+def summary_figure(study: EmployerStudy) -> Any:
     """The three workloads below each other, all places together."""
     points = [
         point | {"row": WORKLOAD_NAMES[workload]}
-        for number, workload in RATIO_OF.items()
-        for point in _points(study, number)
+        for name, workload in RATIO_OF.items()
+        for point in _points(study, name)
         if point["people"] == PEOPLE[ALL] and point["mechanism"] != LABELS[STRONG]
     ]
-    return _finished(_groups(study, points, list(WORKLOAD_NAMES.values()), ratio=True), study, SUMMARY_TITLE)
+    return _finished(_groups(study, points, list(WORKLOAD_NAMES.values()), ratio=True), study, TITLES["summary"])
 
 
-def _groups(study: Study, points: list[dict[str, Any]], rows: list[str], *, ratio: bool) -> Any:
+def _groups(study: EmployerStudy, points: list[Point], rows: list[str], *, ratio: bool) -> Any:
     alphas, thetas = [written(alpha) for alpha in study.grid.alphas], [str(theta) for theta in study.grid.thetas]
     labels = [contender.label for contender in CONTENDERS]
     labels += [LABELS[STRONG]] if any(point["mechanism"] == LABELS[STRONG] for point in points) else []
     groups = (
-        Group(labels, "α", dict(zip(alphas, SHADES[1:], strict=False))),
-        Group([LABELS[TRUNCATED]], "θ", dict(zip(thetas, SHADES, strict=False))),
-        Group([LABELS[GEOMETRIC]], None, {"": "#666666"}),
+        ColumnGroup(labels, "α", dict(zip(alphas, SHADES[1:], strict=False))),
+        ColumnGroup([LABELS[TRUNCATED]], "θ", dict(zip(thetas, SHADES, strict=False))),
+        ColumnGroup([LABELS[GEOMETRIC]], None, {"": "#666666"}),
     )
     charts = [_panels(study, points, rows, group, ratio=ratio, first=group is groups[0]) for group in groups]
     return alt.hconcat(*charts, spacing=12).resolve_scale(color="independent", y="independent")
 
 
-def _points(study: Study, number: int) -> Iterator[dict[str, Any]]:
-    rows: tuple[Ratio | Correlation, ...] = study.ratios if number in RATIO_OF else study.correlations
-    for row in rows:
-        of, value = (row.workload, row.ratio) if isinstance(row, Ratio) else (row.ranking, row.infusion)
-        if of == {**RATIO_OF, **RANKING_OF}[number] and row.cells == OCCUPIED and row.epsilon and not isnan(value):
+def _points(study: EmployerStudy, name: str) -> Iterator[Point]:
+    wanted = {**RATIO_OF, **RANKING_OF}[name]
+    ratios = ((row.workload, row.ratio, row) for row in study.ratios)
+    ranked = ((row.ranking, row.infusion, row) for row in study.correlations)
+    for number, value, row in ratios if name in RATIO_OF else ranked:
+        if number == wanted and row.cells == OCCUPIED and row.epsilon and not isnan(value):
             yield {
                 "mechanism": LABELS.get(row.mechanism, row.mechanism),
                 "people": PEOPLE[row.stratum],
@@ -79,7 +91,7 @@ def _points(study: Study, number: int) -> Iterator[dict[str, Any]]:
             }
 
 
-class Group(NamedTuple):
+class ColumnGroup(NamedTuple):
     """Mechanisms side by side, what their lines are for, and the lines' colours."""
 
     columns: list[str]
@@ -88,26 +100,22 @@ class Group(NamedTuple):
 
 
 def _panels(
-    study: Study, points: list[dict[str, Any]], rows: list[str], group: Group, *, ratio: bool, first: bool
+    study: EmployerStudy, points: list[Point], rows: list[str], group: ColumnGroup, *, ratio: bool, first: bool
 ) -> Any:
     """A panel for each row and mechanism; ratios with a line at 1."""
     mine = [point for point in points if point["mechanism"] in group.columns]
     values = [point["value"] for point in mine]
     limits = [min(0.7, *values) / 1.2, max(1.4, *values) * 1.2] if ratio else [min(0.0, *values), 1.0]
     scale = alt.Scale(type="log", domain=limits, nice=False) if ratio else alt.Scale(domain=limits, nice=False)
+    ticks = alt.Axis(values=DECADES if ratio else [0, 0.5, 1], format="~g")
     order = [written(epsilon) for epsilon in study.grid.epsilons]
     colours = alt.Scale(domain=list(group.colours), range=list(group.colours.values()))
     legend = alt.Legend(title=group.legend) if group.legend else None
-    lines = (
-        alt.Chart()
-        .mark_line(point=alt.OverlayMarkDef(size=20), strokeWidth=1.7)
-        .encode(
-            x=alt.X("epsilon:O", sort=order, title="ε", axis=alt.Axis(labelAngle=0, grid=False)),
-            y=alt.Y(
-                "value:Q", scale=scale, title=None, axis=alt.Axis(values=DECADES if ratio else [0, 0.5, 1], format="~g")
-            ),
-            color=alt.Color("of:N", scale=colours, legend=legend),
-        )
+    lines = alt.Chart().mark_line(point=alt.OverlayMarkDef(size=20), strokeWidth=1.7)
+    lines = lines.encode(
+        x=alt.X("epsilon:O", sort=order, title="ε", axis=alt.Axis(labelAngle=0, grid=False)),
+        y=alt.Y("value:Q", scale=scale, title=None, axis=ticks),
+        color=alt.Color("of:N", scale=colours, legend=legend),
     )
     one = alt.Chart().mark_rule(strokeDash=[4, 3], color="#333333").encode(y=alt.datum(1))
     layers = alt.layer(lines, one) if ratio else alt.layer(lines)
@@ -122,46 +130,31 @@ def _panels(
     )
 
 
-def _finished(chart: Any, study: Study, title: str) -> Any:
+def _finished(picture: Any, study: EmployerStudy, title: str) -> Any:
     infusion = study.infusion
     subtitle = [
         f"Simulation: {study.data.jobs:,} invented jobs, seed {study.data.seed}. Cells with an establishment.",
         f"Noise infusion with s = {written(infusion.s)}, t = {written(infusion.t)}, {infusion.shape}: ours, as an "
         "agency's are secret. δ = .05 for both smooth Laplace. Where no line is drawn, the pair is inadmissible.",
     ]
-    return (
-        chart.properties(title=alt.TitleParams(title, subtitle=subtitle, anchor="start", fontSize=15))
-        .configure(aria=False)  # a description of every point would be most of the file
-        .configure_view(stroke="#cccccc")
-        .configure_axis(titleFontSize=10)
-        .configure_legend(orient="right", symbolType="stroke", symbolStrokeWidth=2.5)
-    )
+    made = titled(picture, title, subtitle, fontSize=15).configure_axis(titleFontSize=10)
+    return made.configure_legend(orient="right", symbolType="stroke", symbolStrokeWidth=2.5)
 
 
-def sweep_figure(study: Study) -> Any:
+def sweep_figure(study: EmployerStudy) -> Any:
     """Workload 1: what each ratio would be beside noise infusion with other s and t; dashed: the paper's bounds."""
-    points: list[dict[str, Any]] = [
-        {"what": bound.what, "s": written(row.s), "t": float(row.t), "ratio": ratio}
-        for bound in bounds(study)
-        for row, ratio in bound.moved(study)
-    ]
-    marks = [{"what": bound.what, "bound": bound.limit} for bound in bounds(study) if bound.limit is not None]
-    kinds = sorted({point["s"] for point in points})
-    order = [bound.what for bound in bounds(study)]
+    moved = {bound: bound.moved(study) for bound in bounds(study)}
+    kinds = sorted({written(row.s) for rows in moved.values() for row, _ in rows})
+    x = alt.X("t:Q", title="t", scale=alt.Scale(domain=[0.08, 0.42], nice=False), axis=alt.Axis(tickCount=5))
+    y = alt.Y("ratio:Q", title=None, scale=alt.Scale(type="log", nice=False), axis=FEW_TICKS)
+    colour = alt.Color("s:N", scale=alt.Scale(domain=kinds, range=list(SHADES[1:])), title="s")
     panels = []
-    for what in order:
-        mine = [point for point in points if point["what"] == what]
-        lines = (
-            alt.Chart(alt.InlineData(values=mine))
-            .mark_line(point=alt.OverlayMarkDef(size=22), strokeWidth=1.8)
-            .encode(
-                x=alt.X("t:Q", title="t", scale=alt.Scale(domain=[0.08, 0.42], nice=False), axis=alt.Axis(tickCount=5)),
-                y=alt.Y("ratio:Q", title=None, scale=alt.Scale(type="log", nice=False), axis=FEW_TICKS),
-                color=alt.Color("s:N", scale=alt.Scale(domain=kinds, range=list(SHADES[1:])), title="s"),
-            )
-        )
-        dashed = alt.Chart(alt.InlineData(values=[mark for mark in marks if mark["what"] == what]))
-        layers = alt.layer(lines, dashed.mark_rule(strokeDash=[4, 3]).encode(y="bound:Q"))
-        panels.append(layers.properties(width=200, height=120, title=alt.TitleParams(what, fontSize=11)))
-    rows = [alt.hconcat(*panels[start : start + 4]) for start in range(0, len(panels), 4)]
-    return _finished(alt.vconcat(*rows).resolve_scale(color="shared"), study, SWEEP_TITLE)
+    for bound, rows in moved.items():
+        points = [{"what": bound.what, "s": written(row.s), "t": float(row.t), "ratio": ratio} for row, ratio in rows]
+        lines = chart(points).mark_line(point=alt.OverlayMarkDef(size=22), strokeWidth=1.8)
+        limit = chart([] if bound.limit is None else [{"what": bound.what, "bound": bound.limit}])
+        rule = limit.mark_rule(strokeDash=[4, 3]).encode(y="bound:Q")
+        layers = alt.layer(lines.encode(x=x, y=y, color=colour), rule)
+        panels.append(panel(layers, bound.what, 200, 120, 11))
+    rows_of_four = [alt.hconcat(*panels[start : start + 4]) for start in range(0, len(panels), 4)]
+    return _finished(alt.vconcat(*rows_of_four).resolve_scale(color="shared"), study, SWEEP_TITLE)

@@ -10,12 +10,13 @@ from typing import Literal
 
 from discreet.privacy.exact import written
 from discreet.synth.workplaces.places import STRATA
-from discreet_studies.employer.contenders import ALPHA, EPSILON, LABELS, PRINTED, STRONG, TRUNCATED
-from discreet_studies.employer.drawn import Drawn
-from discreet_studies.employer.study import Study
+from discreet_studies.claims import Claim
+from discreet_studies.employer.mechanism_grid import ALPHA, EPSILON, LABELS, PRINTED, STRONG, TRUNCATED
+from discreet_studies.employer.monte_carlo import Trials
+from discreet_studies.employer.study import EmployerStudy
 from discreet_studies.employer.workloads import WORKER_CELLS
 
-Verdict = Literal["confirmed", "partly confirmed", "not confirmed", "not tested"]
+Confirmation = Literal["confirmed", "partly confirmed", "not confirmed", "not tested"]
 
 LOG, GAMMA, SMOOTH = PRINTED
 OURS = ("log-laplace", PARETO := "laplace-pareto")
@@ -28,43 +29,44 @@ FOUR = Fraction(4)
 
 
 @dataclass(frozen=True)
-class Part:
-    """One claim, and what we find; `holds` is None where nothing could be tested."""
-
-    claim: str
-    ours: str
-    holds: bool | None
-
-
-@dataclass(frozen=True)
 class Finding:
     """A finding in our words, its parts, and how the mechanisms do that the paper does not have."""
 
     number: int
     claim: str
-    parts: tuple[Part, ...]
+    parts: tuple[Claim, ...]
     beyond: str
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Confirmation:
         """All parts, some, or none."""
         held = [part.holds for part in self.parts if part.holds is not None]
         if not held:
             return "not tested"
         return "confirmed" if all(held) else "partly confirmed" if any(held) else "not confirmed"
 
+    @property
+    def held(self) -> str:
+        """How many parts hold, of those that could be tested."""
+        return _share([part.holds for part in self.parts if part.holds is not None])
 
-def findings(study: Study) -> tuple[Finding, ...]:
+
+def findings(study: EmployerStudy) -> tuple[Finding, ...]:
     """All six."""
     return tuple(make(study) for make in (_first, _second, _third, _fourth, _fifth, _sixth))
 
 
-def every(claim: str, values: Iterable[float | None], holds: Callable[[float], bool], unit: str = "") -> Part:
+def ours(claim: str, found: str, holds: bool | None) -> Claim:
+    """One claim of a finding, and what we find; the paper's number stands in the claim."""
+    return Claim(claim, "", found, holds)
+
+
+def every(claim: str, values: Iterable[float | None], holds: Callable[[float], bool], unit: str = "") -> Claim:
     """A claim about each of several numbers; those that do not exist are left out."""
     found = [value for value in values if value is not None]
     if not found:
-        return Part(claim, "no admissible pair, or no such cells", None)
-    return Part(claim, spread(found) + unit, all(holds(value) for value in found))
+        return ours(claim, "no admissible pair, or no such cells", None)
+    return ours(claim, spread(found) + unit, all(holds(value) for value in found))
 
 
 def spread(values: list[float]) -> str:
@@ -73,7 +75,7 @@ def spread(values: list[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _first(study: Study) -> Finding:
+def _first(study: EmployerStudy) -> Finding:
     def base(name: str) -> float | None:
         return study.ratio(1, name, ALPHA, EPSILON)
 
@@ -94,7 +96,7 @@ def _first(study: Study) -> Finding:
     return Finding(1, claim, tuple(parts), _also(study, 1, ALPHA, EPSILON))
 
 
-def _second(study: Study) -> Finding:
+def _second(study: EmployerStudy) -> Finding:
     def base(name: str) -> float | None:
         return study.ratio(2, name, ALPHA, EPSILON)
 
@@ -113,13 +115,8 @@ def _second(study: Study) -> Finding:
     return Finding(2, claim, tuple(parts), _also(study, 2, ALPHA, EPSILON))
 
 
-def _third(study: Study) -> Finding:
-    everything = [
-        study.ratio(3, name, alpha, epsilon)
-        for name in PRINTED
-        for alpha in study.grid.alphas
-        for epsilon in study.grid.epsilons
-    ]
+def _third(study: EmployerStudy) -> Finding:
+    everything = [study.ratio(3, name, *pair) for name in PRINTED for pair in study.grid.pairs]
     low = [alpha for alpha in study.grid.alphas if alpha <= Fraction(1, 20)]
     served = [study.ratio(3, SMOOTH, alpha, FOUR) for alpha in study.grid.alphas]
     refused = [written(alpha) for alpha, ratio in zip(study.grid.alphas, served, strict=True) if ratio is None]
@@ -136,7 +133,7 @@ def _third(study: Study) -> Finding:
             lambda r: r <= 10,
         ),
         every("smooth Laplace errs at most 10 times as much at ε = 4, where it is defined", served, lambda r: r <= 10),
-        Part("and it is defined for every α at ε = 4, δ = .05", said if refused else "it is", not refused),
+        ours("and it is defined for every α at ε = 4, δ = .05", said if refused else "it is", not refused),
         every(
             "smooth Laplace errs at most 3 times as much at α = .01, ε = 4",
             [study.ratio(3, SMOOTH, Fraction(1, 100), FOUR)],
@@ -147,10 +144,9 @@ def _third(study: Study) -> Finding:
     return Finding(3, claim, tuple(parts), f"{_also(study, 3, Fraction(1, 100), FOUR)} {_stronger(study)}".strip())
 
 
-def _stronger(study: Study) -> str:
+def _stronger(study: EmployerStudy) -> str:
     """Against a strong adversary with less noise: of both forms of Laplace–Pareto, at all pairs."""
-    pairs = [(alpha, epsilon) for alpha in study.grid.alphas for epsilon in study.grid.epsilons]
-    both = [tuple(study.ratio(3, name, *pair) for name in (STRONG, PARETO)) for pair in pairs]
+    both = [tuple(study.ratio(3, name, *pair) for name in (STRONG, PARETO)) for pair in study.grid.pairs]
     served = [(strong, weak) for strong, weak in both if strong is not None and weak is not None]
     if not served:
         return ""
@@ -161,7 +157,7 @@ def _stronger(study: Study) -> str:
     )
 
 
-def _fourth(study: Study) -> Finding:
+def _fourth(study: EmployerStudy) -> Finding:
     parts = []
     pairs = {1: (ALPHA, EPSILON), 2: (ALPHA, EPSILON), 3: (Fraction(1, 100), FOUR)}
     for name in PRINTED:
@@ -173,27 +169,26 @@ def _fourth(study: Study) -> Finding:
             gains = [before - after for before, after in pairwise(values)]
             first.append(bool(gains) and gains[0] == max(gains))
         said = "; ".join(_by_stratum(study, workload, name, *pair) for workload, pair in pairs.items())
-        parts.append(Part(f"{LABELS[name]}: the ratio falls with the population", said, all(falling)))
-        parts.append(Part(f"{LABELS[name]}: the first step is the largest", "as above", all(first)))
+        parts.append(ours(f"{LABELS[name]}: the ratio falls with the population", said, all(falling)))
+        parts.append(ours(f"{LABELS[name]}: the first step is the largest", "as above", all(first)))
         rising, shown = [], []
         for ranking in (1, 2):
             steps = [study.correlation(ranking, name, ALPHA, EPSILON, stratum=stratum) for stratum in STRATA]
             values = [step for step in steps if step is not None]
             rising.append(values == sorted(values))
             shown.append(f"ranking {ranking}: {', '.join(f'{value:.3f}' for value in values)}")
-        parts.append(Part(f"{LABELS[name]}: the correlation rises", "; ".join(shown), all(rising)))
+        parts.append(ours(f"{LABELS[name]}: the correlation rises", "; ".join(shown), all(rising)))
     beyond = " ".join(f"{LABELS[name]}, {_by_stratum(study, 1, name, ALPHA, EPSILON)}." for name in OURS)
     return Finding(4, "The more people in a place, the better the paper's three do.", tuple(parts), beyond)
 
 
-def _fifth(study: Study) -> Finding:
+def _fifth(study: EmployerStudy) -> Finding:
     def pairs(*names: str, low: Fraction = Fraction(0), high: Fraction = FOUR) -> list[list[float]]:
         """Ratios of these mechanisms where all are admissible."""
         rows = [
             [study.ratio(workload, name, alpha, epsilon) for name in names]
             for workload in (1, 2, 3)
-            for alpha in study.grid.alphas
-            for epsilon in study.grid.epsilons
+            for alpha, epsilon in study.grid.pairs
             if low <= epsilon <= high
         ]
         return [[r for r in row if r is not None] for row in rows if None not in row]
@@ -204,9 +199,9 @@ def _fifth(study: Study) -> Finding:
     )
     both = [row[0] / row[1] for row in pairs(LOG, GAMMA, low=EPSILON)]
     parts = (
-        Part("smooth Laplace errs least wherever it is defined", _share(best), all(best) if best else None),
-        Part("log-Laplace errs less than smooth gamma at most pairs with ε ≤ 1", _share(small), _most(small)),
-        Part("and more at most pairs with ε ≥ 2", _share([not less for less in large]), _most([not x for x in large])),
+        ours("smooth Laplace errs least wherever it is defined", _share(best), all(best) if best else None),
+        ours("log-Laplace errs less than smooth gamma at most pairs with ε ≤ 1", _share(small), _most(small)),
+        ours("and more at most pairs with ε ≥ 2", _share([not less for less in large]), _most([not x for x in large])),
         every("the two are within a factor of 3 of each other from ε = 2 on", both, lambda r: 1 / 3 <= r <= 3),
     )
     ahead = [row[0] < row[1] for row in pairs("laplace-pareto", SMOOTH)]
@@ -214,7 +209,7 @@ def _fifth(study: Study) -> Finding:
     return Finding(5, "Smooth Laplace is the best of the three; the others are alike.", parts, beyond)
 
 
-def _sixth(study: Study) -> Finding:
+def _sixth(study: EmployerStudy) -> Finding:
     def ratio(workload: int, theta: int, epsilon: Fraction | None) -> float | None:
         return study.ratio(workload, TRUNCATED, None, epsilon, theta)
 
@@ -247,7 +242,7 @@ def _close(correlation: float) -> bool:
 
 
 def _correlations(
-    study: Study, ranking: int, name: str, epsilons: Iterable[Fraction], strata: tuple[str, ...] = ("all",)
+    study: EmployerStudy, ranking: int, name: str, epsilons: Iterable[Fraction], strata: tuple[str, ...] = ("all",)
 ) -> list[float | None]:
     """At every α."""
     return [
@@ -258,15 +253,15 @@ def _correlations(
     ]
 
 
-def _near(study: Study, name: str, share: float) -> Part:
+def _near(study: EmployerStudy, name: str, share: float) -> Claim:
     row = drawn(study, name)
     claim = f"{LABELS[name]}: relative error within 10 points of infusion's for {share:.0%} of the counts (± 10 points)"
     if row is None:
-        return Part(claim, "inadmissible", None)
-    return Part(claim, f"{row.near:.0%}", abs(row.near - share) <= NEAR_POINTS)
+        return ours(claim, "inadmissible", None)
+    return ours(claim, f"{row.near:.0%}", abs(row.near - share) <= NEAR_POINTS)
 
 
-def drawn(study: Study, name: str, theta: int | None = None) -> Drawn | None:
+def drawn(study: EmployerStudy, name: str, theta: int | None = None) -> Trials | None:
     """The trials of a mechanism at the baseline."""
     return next((row for row in study.drawn if row.mechanism == name and row.theta == theta), None)
 
@@ -283,13 +278,13 @@ def _most(held: list[bool]) -> bool | None:
     return 2 * sum(held) > len(held) if held else None
 
 
-def _by_stratum(study: Study, workload: int, name: str, alpha: Fraction, epsilon: Fraction) -> str:
+def _by_stratum(study: EmployerStudy, workload: int, name: str, alpha: Fraction, epsilon: Fraction) -> str:
     found = [study.ratio(workload, name, alpha, epsilon, stratum=stratum) for stratum in STRATA]
     values = ", ".join("–" if value is None else f"{value:.3g}" for value in found)
     return f"workload {workload}: {values}"
 
 
-def _also(study: Study, workload: int, alpha: Fraction, epsilon: Fraction) -> str:
+def _also(study: EmployerStudy, workload: int, alpha: Fraction, epsilon: Fraction) -> str:
     found = [(LABELS[name], study.ratio(workload, name, alpha, epsilon)) for name in OURS]
     said = ", ".join(f"{label} {ratio:.3g}" for label, ratio in found if ratio is not None)
     return f"Ours at α = {written(alpha)}, ε = {written(epsilon)}: {said}." if said else ""

@@ -12,16 +12,16 @@ from numpy.typing import NDArray
 
 from discreet.methods.employer.mechanisms import Mechanism
 from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
-from discreet_studies import Observer
-from discreet_studies.employer.contenders import GEOMETRIC, TRUNCATED, Grid
+from discreet_studies.employer.mechanism_grid import GEOMETRIC, TRUNCATED, MechanismGrid
 from discreet_studies.employer.ratios import EVERY, OCCUPIED
-from discreet_studies.employer.workloads import GRADUATE_WOMAN, PARTS, Floats, Int64s, World
+from discreet_studies.employer.workloads import GRADUATE_WOMAN, PARTS, Economy, Floats, Int64s
+from discreet_studies.harness import Observer
 
 RANKED = {1: (1, 0), 2: (2, GRADUATE_WOMAN)}  # ranking -> workload, column
 TRIALS = {OCCUPIED: 10, EVERY: 1}  # correlations of so many cells hardly vary; all cells are only shown beside
 
 
-class Setting(NamedTuple):
+class MechanismSetting(NamedTuple):
     """A mechanism with its parameters."""
 
     name: str
@@ -47,16 +47,21 @@ class Correlation:
     infusion: float  # with the order of noise infusion, as in the paper
     truth: float  # with the true order, which no agency publishes
 
+    @property
+    def setting(self) -> tuple[object, ...]:
+        """What was done and where, besides the ranking."""
+        return self.mechanism, self.alpha, self.epsilon, self.theta, self.stratum, self.cells
+
 
 @dataclass(frozen=True)
-class Cells:
+class StrataCells:
     """Which of the cells are in all, and in each stratum."""
 
     stratum: NDArray[np.int8]
     members: tuple[NDArray[np.intp], ...]
 
     @classmethod
-    def of(cls, stratum: NDArray[np.int8]) -> Cells:
+    def of(cls, stratum: NDArray[np.int8]) -> StrataCells:
         """All, then stratum by stratum."""
         some = (np.flatnonzero(stratum == position) for position in range(len(PARTS) - 1))
         return cls(stratum, (np.arange(len(stratum)), *some))
@@ -98,22 +103,22 @@ class Ranking:
     number: int
     cells: str
     kept: NDArray[np.intp]
-    groups: Cells
+    groups: StrataCells
     counts: Int64s
     largest: Int64s
     references: tuple[list[Floats], list[Floats]]
 
     @classmethod
-    def of(cls, world: World, number: int, cells: str) -> Ranking:
+    def of(cls, world: Economy, number: int, cells: str) -> Ranking:
         """Of all cells, or of those with establishments."""
         workload, column = RANKED[number]
         table = world.of(workload)
         kept = np.flatnonzero(world.occupied if cells == OCCUPIED else np.ones_like(world.occupied))
-        groups, counts = Cells.of(world.stratum[kept]), table.counts[kept, column]
+        groups, counts = StrataCells.of(world.stratum[kept]), table.counts[kept, column]
         references = groups.ranks(table.infused.values[kept, column]), groups.ranks(counts)
         return cls(number, cells, kept, groups, counts, table.largest[kept, column], references)
 
-    def correlations(self, world: World, setting: Setting) -> Iterator[Correlation]:
+    def correlations(self, world: Economy, setting: MechanismSetting) -> Iterator[Correlation]:
         """Of a mechanism, mean over trials. What it leaves out, it ranks without."""
         counts, trials = self.counts, TRIALS[self.cells]
         if setting.theta is not None:
@@ -136,18 +141,19 @@ class Ranking:
             )
 
 
-def settings(grid: Grid) -> list[Setting]:
+def settings(grid: MechanismGrid) -> list[MechanismSetting]:
     """Every mechanism at every pair it can serve. Ranking 2 is a single query: ε is not divided."""
-    found = [Setting(c.name, alpha, epsilon, None, made) for c, alpha, epsilon, made in grid.admissible(1)]
-    found += [Setting(GEOMETRIC, None, epsilon, None, Geometric(epsilon)) for epsilon in grid.epsilons]
+    found = [MechanismSetting(c.name, alpha, epsilon, None, made) for c, alpha, epsilon, made in grid.admissible(1)]
+    found += [MechanismSetting(GEOMETRIC, None, epsilon, None, Geometric(epsilon)) for epsilon in grid.epsilons]
     for theta in grid.thetas:
         found += [
-            Setting(TRUNCATED, None, epsilon, theta, Truncated(epsilon, theta, "printed")) for epsilon in grid.epsilons
+            MechanismSetting(TRUNCATED, None, epsilon, theta, Truncated(epsilon, theta, "printed"))
+            for epsilon in grid.epsilons
         ]
     return found
 
 
-def correlations(world: World, grid: Grid, observe: Observer) -> Iterator[Correlation]:
+def correlations(world: Economy, grid: MechanismGrid, observe: Observer) -> Iterator[Correlation]:
     """Of both rankings. A mechanism is used for all at once: the tables of its law are large, and few are kept."""
     wanted = [Ranking.of(world, number, cells) for number in RANKED for cells in TRIALS]
     chosen = settings(grid)

@@ -10,8 +10,8 @@ import numpy as np
 
 from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet_studies.employer.contenders import GEOMETRIC, STRONG, TRUNCATED, Grid
-from discreet_studies.employer.workloads import PARTS, Bools, Floats, Int64s, World
+from discreet_studies.employer.mechanism_grid import GEOMETRIC, STRONG, TRUNCATED, MechanismGrid
+from discreet_studies.employer.workloads import PARTS, Bools, Economy, Floats, Int64s
 
 OCCUPIED, EVERY = "with establishments", "all"  # cells over which errors are averaged
 INFUSION = "infusion"
@@ -33,13 +33,18 @@ class Ratio:
     infusion: float
 
     @property
+    def setting(self) -> tuple[object, ...]:
+        """What was done and where, besides the workload."""
+        return self.mechanism, self.alpha, self.epsilon, self.theta, self.stratum, self.cells
+
+    @property
     def ratio(self) -> float:
         """error/infusion; nan where no cell has any."""
         return self.error / self.infusion if self.infusion else float("nan")
 
 
 def by_stratum(
-    world: World,
+    world: Economy,
     workload: int,
     error: Floats,
     mechanism: str,
@@ -58,13 +63,13 @@ def by_stratum(
             yield Ratio(workload, mechanism, alpha, epsilon, theta, stratum, cells, int(number[position]), *means)
 
 
-def _totals(world: World, values: Floats, kept: Bools) -> Floats:
+def _totals(world: Economy, values: Floats, kept: Bools) -> Floats:
     """Of all, then of each stratum."""
     strata = np.bincount(world.stratum[kept], values.sum(axis=1)[kept], len(PARTS) - 1)
     return np.concatenate([[strata.sum()], strata])
 
 
-def ratios(world: World, workload: int, grid: Grid) -> Iterator[Ratio]:
+def ratios(world: Economy, workload: int, grid: MechanismGrid) -> Iterator[Ratio]:
     """Every mechanism at every admissible pair; noise infusion itself first."""
     table = world.of(workload)
     counts, largest = table.counts.astype(np.float64), table.largest.astype(np.float64)

@@ -2,32 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import isnan
+from pathlib import Path
 from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
 
 from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
 from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
+from discreet.privacy.exact import written
 from discreet.privacy.gaussian import as_epsilon
-from discreet_studies import Observer
+from discreet.synth.industries import OWNERSHIP
+from discreet.synth.sectors import SECTORS
 from discreet_studies.attacks.releases import Infusing, Protecting, strong, weak
-from discreet_studies.attacks.runs import Finding as Tested
-from discreet_studies.attacks.runs import table1, targets
+from discreet_studies.attacks.runs import RequirementEvidence, table1, targets
 from discreet_studies.employer.attacked import Attacked, attacked
 from discreet_studies.employer.comparators.infusion import Infusion
+from discreet_studies.employer.comparators.infusion_files import write_comparator
 from discreet_studies.employer.comparators.records_zcdp import fair
-from discreet_studies.employer.contenders import ALPHA, DELTA, EPSILON, Grid, Inadmissible
-from discreet_studies.employer.drawn import Check, Drawn, baseline, checks
+from discreet_studies.employer.infusion_parameters import Swept, agreeing, infusion_error, interval, swept
+from discreet_studies.employer.mechanism_grid import ALPHA, DELTA, EPSILON, Inadmissible, MechanismGrid
+from discreet_studies.employer.monte_carlo import Check, Trials, baseline, checks
 from discreet_studies.employer.rankings import Correlation, correlations
 from discreet_studies.employer.ratios import OCCUPIED, Ratio, ratios
-from discreet_studies.employer.sweep import Swept, swept
-from discreet_studies.employer.workloads import ALL, GRADUATES, TRIALS, WORKER_CELLS, World, world
+from discreet_studies.employer.workloads import ALL, GRADUATES, TRIALS, WORKER_CELLS, Economy, economy
+from discreet_studies.harness import Observer, Paper, Size
 
 Result = TypeVar("Result")
-Key = tuple[int, str, Fraction | None, Fraction | None, int | None, str, str]
 
 INFUSION = Infusion(Fraction(1, 10), Fraction(1, 4))  # ours: an agency's are secret
 WORKLOADS = (1, 2, 3)
@@ -38,7 +44,7 @@ SMALL = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
-class Data:
+class FrameSize:
     """What was invented, beside what the paper says of its own."""
 
     jobs: int
@@ -63,26 +69,43 @@ class Splitting:
 
 
 @dataclass(frozen=True)
-class Study:
+class EmployerStudy:
     """All numbers."""
 
-    data: Data
+    data: FrameSize
     infusion: Infusion
-    grid: Grid
+    grid: MechanismGrid
     trials: int
     ratios: tuple[Ratio, ...]
     inadmissible: tuple[Inadmissible, ...]
     correlations: tuple[Correlation, ...]
     checks: tuple[Check, ...]
-    drawn: tuple[Drawn, ...]
+    drawn: tuple[Trials, ...]
     swept: tuple[Swept, ...]
     splitting: tuple[Splitting, ...]
-    tested: tuple[Tested, ...]  # Table 1
+    tested: tuple[RequirementEvidence, ...]  # Table 1
     attacked: tuple[Attacked, ...]
 
-    def ratio(
+    @cached_property
+    def ratio(self) -> Lookup:
+        """Of L1 errors by workload; None where the pair is inadmissible or the stratum empty."""
+        return Lookup({(r.workload, *r.setting): r.ratio for r in self.ratios if not isnan(r.ratio)})
+
+    @cached_property
+    def correlation(self) -> Lookup:
+        """With the order of noise infusion, by ranking; None as for ratios."""
+        return Lookup({(c.ranking, *c.setting): c.infusion for c in self.correlations if not isnan(c.infusion)})
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """One number of a workload or ranking."""
+
+    numbers: Mapping[tuple[object, ...], float]
+
+    def __call__(
         self,
-        workload: int,
+        number: int,
         mechanism: str,
         alpha: Fraction | None = None,
         epsilon: Fraction | None = None,
@@ -90,71 +113,40 @@ class Study:
         stratum: str = ALL,
         cells: str = OCCUPIED,
     ) -> float | None:
-        """Of L1 errors; None where the pair is inadmissible or the stratum empty."""
-        return self._ratios.get((workload, mechanism, alpha, epsilon, theta, stratum, cells))
-
-    def correlation(
-        self,
-        ranking: int,
-        mechanism: str,
-        alpha: Fraction | None = None,
-        epsilon: Fraction | None = None,
-        theta: int | None = None,
-        stratum: str = ALL,
-        cells: str = OCCUPIED,
-    ) -> float | None:
-        """With the order of noise infusion; None as for ratios."""
-        return self._correlations.get((ranking, mechanism, alpha, epsilon, theta, stratum, cells))
-
-    @cached_property
-    def _ratios(self) -> dict[Key, float]:
-        return {_key(r, r.workload): r.ratio for r in self.ratios if not isnan(r.ratio)}
-
-    @cached_property
-    def _correlations(self) -> dict[Key, float]:
-        return {_key(c, c.ranking): c.infusion for c in self.correlations if not isnan(c.infusion)}
+        return self.numbers.get((number, mechanism, alpha, epsilon, theta, stratum, cells))
 
 
-def _key(row: Ratio | Correlation, number: int) -> Key:
-    return number, row.mechanism, row.alpha, row.epsilon, row.theta, row.stratum, row.cells
-
-
-def study(jobs: int, seed: int, observe: Observer, grid: Grid | None = None, trials: int = TRIALS) -> Study:
+def study(
+    jobs: int, seed: int, observe: Observer, grid: MechanismGrid | None = None, trials: int = TRIALS
+) -> EmployerStudy:
     """Invent the data, run everything."""
-    chosen, began = grid or Grid(), Progress(observe)
-    made = began.step("establishments", world(jobs, seed, INFUSION, trials))
-    return Study(
+    chosen = grid or MechanismGrid()
+
+    def step(name: str, result: Result) -> Result:
+        observe(name, 1, 1)
+        return result
+
+    made = step("establishments", economy(jobs, seed, INFUSION, trials))
+    return EmployerStudy(
         data=_data(made),
         infusion=INFUSION,
         grid=chosen,
         trials=trials,
-        ratios=began.step("errors", tuple(row for w in WORKLOADS for row in ratios(made, w, chosen))),
+        ratios=step("errors", tuple(row for w in WORKLOADS for row in ratios(made, w, chosen))),
         inadmissible=tuple(pair for w in WORKLOADS for pair in chosen.inadmissible(w, made.parts_of(w))),
         correlations=tuple(correlations(made, chosen, observe)),
-        checks=began.step("trials", tuple(checks(made))),
+        checks=step("trials", tuple(checks(made))),
         drawn=tuple(baseline(made, chosen)),
-        swept=began.step("parameters of infusion", tuple(swept(made))),
+        swept=step("parameters of infusion", tuple(swept(made))),
         splitting=tuple(_splitting(made)),
-        tested=began.step("attacks and audits", _tested(made)),
-        attacked=began.step("attacks on every mechanism", attacked(made)),
+        tested=step("attacks and audits", _tested(made)),
+        attacked=step("attacks on every mechanism", attacked(made)),
     )
 
 
-@dataclass(frozen=True)
-class Progress:
-    """Says that a step is over, once its result is there."""
-
-    observe: Observer
-
-    def step(self, name: str, result: Result) -> Result:
-        """The result itself."""
-        self.observe(name, 1, 1)
-        return result
-
-
-def _data(made: World) -> Data:
+def _data(made: Economy) -> FrameSize:
     counts = made.establishments.counts[made.occupied, 0]
-    return Data(
+    return FrameSize(
         jobs=made.frame.jobs,
         seed=made.frame.seed,
         establishments=len(made.frame),
@@ -166,7 +158,7 @@ def _data(made: World) -> Data:
     )
 
 
-def _splitting(made: World) -> Iterator[Splitting]:
+def _splitting(made: Economy) -> Iterator[Splitting]:
     """At δ of the figures, and at a small one."""
     largest = int(made.frame.size.max())
     beside = made.establishments.infusion_error[made.occupied].mean()
@@ -178,7 +170,7 @@ def _splitting(made: World) -> Iterator[Splitting]:
             yield Splitting(reference, delta, float(method.mean_abs() / beside), lost, beyond)
 
 
-def _tested(made: World) -> tuple[Tested, ...]:
+def _tested(made: Economy) -> tuple[RequirementEvidence, ...]:
     """Table 1 at the baseline, ε for all worker cells together; nothing if no establishment can be a target."""
     aimed = targets(made.workers, made.frame.cell, GRADUATES, made.infusion.limit)
     if not len(aimed.clear) or not len(aimed.with_one):
@@ -191,3 +183,47 @@ def _tested(made: World) -> tuple[Tested, ...]:
         weak(LaplacePareto(ALPHA, EPSILON / WORKER_CELLS), WORKER_CELLS),
     )
     return tuple(table1(methods, aimed, ALPHA, EPSILON, made.key, SAMPLES))
+
+
+def facts(study: EmployerStudy) -> Mapping[str, object]:
+    """What the report's text says besides its tables and the study itself."""
+    from discreet_studies.employer.figures import TITLES
+    from discreet_studies.employer.findings import findings
+
+    low, high = interval(study)
+    return {
+        "worker_cells": WORKER_CELLS,
+        "findings": findings(study),
+        "captions": TITLES,
+        "low": low,
+        "high": high,
+        "error": infusion_error(study),
+        "pairs": [f"({written(row.s)}, {written(row.t)})" for row in agreeing(study)],
+        "uniform": next(row.infusion for row in study.swept if row.workload == 1 and row.shape == "uniform"),
+    }
+
+
+def further(study: EmployerStudy, out: Path) -> Mapping[str, str]:
+    """Every number for programs; and the comparator's table of workload 1, in files that say that they are not
+    protected."""
+    from discreet_studies.employer.tables import every_number
+
+    made = economy(study.data.jobs, study.data.seed, study.infusion, 1)
+    sector, ownership = np.divmod(np.arange(made.frame.cells) % (len(SECTORS) * len(OWNERSHIP)), len(OWNERSHIP))
+    labels = {
+        "place": pa.array([place.code for place in made.frame.places]).take(pa.array(made.place)),
+        "sector": pa.array([entry.code for entry in SECTORS]).take(pa.array(sector)),
+        "ownership": pa.array([entry.code for entry in OWNERSHIP]).take(pa.array(ownership)),
+    }
+    write_comparator(out / "infusion", "jobs", labels, ("jobs",), made.establishments.infused, made.infusion)
+    return every_number(study)
+
+
+def paper() -> Paper[EmployerStudy]:
+    """Everything that the harness needs."""
+    from discreet_studies.employer.figures import figures
+    from discreet_studies.employer.tables import tables
+
+    title = "Employer–employee statistics: the study of 003, made again"
+    size = Size("jobs", 10_900_000, 10_000, "the figures", "invent")
+    return Paper("employer", title, size, study, tables, figures, facts, further=further)

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
-
-PRINTED = {  # 003, App. C: labelled δ, then α -> ε
-    Fraction(5, 100): {Fraction(1, 100): "0.105", Fraction(1, 10): "1.01", Fraction(1, 5): "1.932"},
-    Fraction(5, 10**4): {Fraction(1, 100): "0.15", Fraction(1, 10): "1.45", Fraction(1, 5): "2.13"},
-}
-CORRECTED = {Fraction(5, 100): Fraction(5, 1000)}  # the rows labelled .05 are those of .005
+from discreet_studies.texts import published
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One entry: as printed, by the paper's condition at the δ printed and at the δ meant, and by the exact δ."""
+class PrintedRow(NamedTuple):
+    """An entry as it is printed, and the δ that it is of."""
 
     labelled: Fraction
     meant: Fraction
+    alpha: Fraction
+    printed: str
+
+
+@dataclass(frozen=True)
+class PrintedEpsilon:
+    """One entry: as printed, by the paper's condition at the δ printed and at the δ meant, and by the exact δ."""
+
+    labelled: Fraction
+    meant: Fraction  # the rows labelled .05 are those of .005
     alpha: Fraction
     printed: str
     at_labelled: Fraction
@@ -33,6 +38,11 @@ class Entry:
         return _agrees(self.printed, self.at_meant)
 
     @property
+    def judged(self) -> str:
+        """In a word."""
+        return "right" if self.right else "wrong"
+
+    @property
     def labelled_right(self) -> bool:
         """Whether it is that of the δ it is printed beside."""
         return _agrees(self.printed, self.at_labelled)
@@ -42,15 +52,13 @@ def _agrees(printed: str, found: Fraction) -> bool:
     return abs(Fraction(printed) - found) <= Fraction(1, 10 ** len(printed.partition(".")[2]))
 
 
-def table2() -> tuple[Entry, ...]:
+def table2() -> tuple[PrintedEpsilon, ...]:
     """All six entries. The paper's ε is −2·ln(δ)·ln(1+α)."""
     entries = []
-    for labelled, row in PRINTED.items():
-        meant = CORRECTED.get(labelled, labelled)
-        for alpha, printed in row.items():
-            paper, exact = (
-                [SmoothLaplace.least_epsilon(alpha, delta, constants=constants) for delta in (labelled, meant)]
-                for constants in ("printed", "exact")
-            )
-            entries.append(Entry(labelled, meant, alpha, printed, *paper, *exact))
+    for row in published("employer", "table-2", PrintedRow):
+        paper, exact = (
+            [SmoothLaplace.least_epsilon(row.alpha, delta, constants=constants) for delta in (row.labelled, row.meant)]
+            for constants in ("printed", "exact")
+        )
+        entries.append(PrintedEpsilon(*row, *paper, *exact))
     return tuple(entries)

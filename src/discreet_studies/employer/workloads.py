@@ -30,7 +30,7 @@ GRADUATES = tuple(range(len(EDUCATIONS) - 1, CELLS, len(EDUCATIONS)))  # of both
 
 
 @dataclass(frozen=True)
-class Table:
+class CellTable:
     """Jobs (cells, worker cells), of each cell's largest establishment alone, and two looks at noise infusion."""
 
     counts: Int64s
@@ -40,7 +40,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class World:
+class Economy:
     """Establishments with their workers, tabulated by place × sector × ownership."""
 
     frame: Employers
@@ -70,12 +70,12 @@ class World:
         return self.frame.stratum[self.place]
 
     @cached_property
-    def establishments(self) -> Table:
+    def establishments(self) -> CellTable:
         """Workload 1: all jobs."""
         return self._table(1)
 
     @cached_property
-    def groups(self) -> Table:
+    def groups(self) -> CellTable:
         """Workloads 2 and 3: by sex × education. As single queries, or all at once."""
         return self._table(3)
 
@@ -85,7 +85,7 @@ class World:
         found: Int64s = np.repeat(self.establishments.largest, WORKER_CELLS, axis=1)
         return found
 
-    def of(self, workload: int) -> Table:
+    def of(self, workload: int) -> CellTable:
         """1, 2 or 3."""
         return self.establishments if workload == 1 else self.groups
 
@@ -110,12 +110,12 @@ class World:
     def _rows(self, workload: int) -> Int64s:
         return self.sizes if workload == 1 else self.workers
 
-    def _table(self, workload: int) -> Table:
+    def _table(self, workload: int) -> CellTable:
         rows, cell, cells = self._rows(workload), self.frame.cell, self.frame.cells
         largest = np.zeros((cells, rows.shape[1]), np.int64)
         np.maximum.at(largest, cell, rows)
         first = self.infusion.publish(rows, cell, cells, infusion_key(self.frame.seed, 0), _name(workload))
-        return Table(first.truth, largest, first, self.infused_with(self.infusion, workload, self.trials))
+        return CellTable(first.truth, largest, first, self.infused_with(self.infusion, workload, self.trials))
 
 
 def _name(workload: int) -> str:
@@ -127,8 +127,8 @@ def infusion_key(seed: int, trial: int) -> ReleaseKey:
     return ReleaseKey.simulation(f"reproduce employer, infusion, seed {seed}, trial {trial}")
 
 
-def world(jobs: int, seed: int, infusion: Infusion, trials: int = TRIALS) -> World:
+def economy(jobs: int, seed: int, infusion: Infusion, trials: int = TRIALS) -> Economy:
     """Invent establishments and their workers."""
     frame = employers(jobs, seed)
     key = ReleaseKey.simulation(f"reproduce employer, seed {seed}")
-    return World(frame, frame.workers(0, len(frame)).astype(np.int64), key, infusion, trials)
+    return Economy(frame, frame.workers(0, len(frame)).astype(np.int64), key, infusion, trials)

@@ -9,7 +9,7 @@ import numpy as np
 from discreet.post.cubes.margins import Floats
 from discreet.synth.occupational.occupations import occupations
 from discreet.synth.occupational.requirements import PAPER, PAPER_ROWS, Requirement
-from discreet_studies.hypercube.simulation import MARGINS, Raked, rake_only
+from discreet_studies.hypercube.simulation import MARGINS, RakedRuns, rake_only
 
 MOST_RUNS = 200  # on each other set of cases
 MAIN = "levels as 1, 1/2, 1/3, …"
@@ -42,7 +42,7 @@ class Cases:
     label: str
     seed: int
     smallest: int  # cases in the smallest cell of the margins
-    raked: Raked
+    raked: RakedRuns
 
 
 def others(seed: int) -> list[tuple[str, int, tuple[Requirement, ...]]]:

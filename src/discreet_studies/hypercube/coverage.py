@@ -62,7 +62,7 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
-class Design:
+class CoverageDesign:
     """What is declared before any record is seen."""
 
     shape: tuple[int, ...]
@@ -76,7 +76,7 @@ class Design:
 
 
 @dataclass(frozen=True)
-class Coverage:
+class IntervalCoverage:
     """How often the intervals of a group of cells held the population value; standard errors are over samples."""
 
     way: Way
@@ -101,7 +101,7 @@ class Stability:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldShare:
     """How often the interval of the perturbation alone held the sample's own value."""
 
     epsilon: Fraction
@@ -111,7 +111,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Curve:
+class FittedCurve:
     """The variance function of one sample."""
 
     way: Way  # score or squares
@@ -120,15 +120,15 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Study:
+class CoverageStudy:
     """All that was measured."""
 
-    coverage: tuple[Coverage, ...]
+    coverage: tuple[IntervalCoverage, ...]
     stability: tuple[Stability, ...]
-    perturbation: tuple[Held, ...]
-    curves: tuple[Curve, ...]
+    perturbation: tuple[HeldShare, ...]
+    curves: tuple[FittedCurve, ...]
 
-    def covered(self, way: Way, epsilon: Fraction, group: str) -> Coverage:
+    def covered(self, way: Way, epsilon: Fraction, group: str) -> IntervalCoverage:
         """One line of the table."""
         for line in self.coverage:
             if (line.way, line.epsilon, line.group) == (way, epsilon, group):
@@ -136,28 +136,30 @@ class Study:
         raise ParameterError("nothing was measured there", where=f"{way}, {group}", do="look at the study's groups")
 
 
-def cube_coverage(truth: Floats, samples: Iterable[Sample], design: Design, epsilons: Sequence[Fraction]) -> Study:
+def cube_coverage(
+    truth: Floats, samples: Iterable[Sample], design: CoverageDesign, epsilons: Sequence[Fraction]
+) -> CoverageStudy:
     """At each ε: the cube spends ε on its cells, and each way that needs more numbers spends ε on them."""
     chosen = [positive_fraction("epsilon", epsilon) for epsilon in epsilons]
     drawn = [_Drawn.of(sample, design) for sample in samples]
     if len(drawn) < 2:
         raise ParameterError("fewer than two samples have no spread", where="samples", do="draw more")
     queries = _Queries.of(truth, drawn, design)
-    coverage: list[Coverage] = []
+    coverage: list[IntervalCoverage] = []
     stability: list[Stability] = []
-    held: list[Held] = []
-    curves: list[Curve] = []
+    held: list[HeldShare] = []
+    curves: list[FittedCurve] = []
     for epsilon in chosen:
-        runs = [_Run.of(queries, one, design, epsilon, number) for number, one in enumerate(drawn)]
-        curves += [Curve(way, epsilon, fit) for run in runs for way, fit in run.fits.items()]
+        runs = [_SampleRun.of(queries, one, design, epsilon, number) for number, one in enumerate(drawn)]
+        curves += [FittedCurve(way, epsilon, fit) for run in runs for way, fit in run.fits.items()]
         for group, inside in queries.groups.items():
             if not inside.any():
                 continue
             coverage += [_coverage(way, epsilon, group, inside, runs, queries) for way in WAYS]
             stability += [_stability(way, epsilon, group, inside, runs, queries) for way in WAYS]
             share = float(np.mean([run.held[inside] for run in runs]))
-            held.append(Held(epsilon, group, len(runs) * int(inside.sum()), share))
-    return Study(tuple(coverage), tuple(stability), tuple(held), tuple(curves))
+            held.append(HeldShare(epsilon, group, len(runs) * int(inside.sum()), share))
+    return CoverageStudy(tuple(coverage), tuple(stability), tuple(held), tuple(curves))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +173,7 @@ class _Drawn:
     clamped: NDArray[np.int64]
 
     @classmethod
-    def of(cls, sample: Sample, design: Design) -> _Drawn:
+    def of(cls, sample: Sample, design: CoverageDesign) -> _Drawn:
         size = prod(design.shape)
         if (sample.weights < 1).any() or (sample.weights > design.largest_weight).any():
             raise ParameterError("a weight is outside 1 … largest_weight", where="weights", do="declare a larger one")
@@ -198,7 +200,7 @@ class _Queries:
     groups: dict[str, Bools]
 
     @classmethod
-    def of(cls, truth: Floats, drawn: Sequence[_Drawn], design: Design) -> _Queries:
+    def of(cls, truth: Floats, drawn: Sequence[_Drawn], design: CoverageDesign) -> _Queries:
         size = prod(design.shape)
         if size * sum(margin.cells for margin in design.queries) > LARGEST or truth.shape != (size,):
             raise ParameterError("a cube too large to study, or not the truth's", where="queries", do="ask for fewer")
@@ -214,7 +216,7 @@ class _Queries:
 
 
 @dataclass(frozen=True, eq=False)
-class _Run:
+class _SampleRun:
     """One sample at one ε: for each way its sampling variances and its intervals."""
 
     variances: dict[Way, Floats]  # of sampling; the paper's less the expected perturbation
@@ -224,7 +226,7 @@ class _Run:
     fits: dict[Way, Gvf]
 
     @classmethod
-    def of(cls, queries: _Queries, drawn: _Drawn, design: Design, epsilon: Fraction, number: int) -> _Run:
+    def of(cls, queries: _Queries, drawn: _Drawn, design: CoverageDesign, epsilon: Fraction, number: int) -> _SampleRun:
         replicates = drawn.clamped.shape[1]
         law = DiscreteLaplace(epsilon / design.largest_weight)
         cube = drawn.estimate + _noise(law, len(drawn.estimate), "cube", number)
@@ -258,7 +260,7 @@ class _Run:
 
 
 def _on_replicates(
-    drawn: _Drawn, cube: Floats, law: DiscreteLaplace, design: Design, epsilon: Fraction, number: int
+    drawn: _Drawn, cube: Floats, law: DiscreteLaplace, design: CoverageDesign, epsilon: Fraction, number: int
 ) -> Gvf:
     """The variance function of protected deviations of the declared tables, which share ε."""
     replicates, tables = drawn.clamped.shape[1], len(design.fitted_on)
@@ -275,7 +277,7 @@ def _on_replicates(
 
 
 def _on_squares(
-    drawn: _Drawn, cube: Floats, law: DiscreteLaplace, design: Design, epsilon: Fraction, number: int
+    drawn: _Drawn, cube: Floats, law: DiscreteLaplace, design: CoverageDesign, epsilon: Fraction, number: int
 ) -> Gvf:
     """The variance function of protected Σw², one number a cell instead of R: the variance of a sample without clusters
     whose size is free. A fixed total is put into the function afterwards."""
@@ -292,7 +294,7 @@ def _fit(
     spread: float | Spread,
     cube: Floats,
     law: DiscreteLaplace,
-    design: Design,
+    design: CoverageDesign,
 ) -> Gvf:
     adds = [incidence(margin) for margin in design.fitted_on]
     every = np.concatenate(adds)
@@ -320,8 +322,8 @@ def _noise(law: DiscreteLaplace, n: int, purpose: str, number: int) -> NDArray[n
 
 
 def _coverage(
-    way: Way, epsilon: Fraction, group: str, inside: Bools, runs: Sequence[_Run], queries: _Queries
-) -> Coverage:
+    way: Way, epsilon: Fraction, group: str, inside: Bools, runs: Sequence[_SampleRun], queries: _Queries
+) -> IntervalCoverage:
     truth = queries.truth[inside]
     known = np.sqrt(queries.mse + runs[0].noise)[inside]
     shares, widths = [], []
@@ -331,11 +333,11 @@ def _coverage(
         widths.append((high - low) / 2 / known)
     error = float(np.std(shares, ddof=1)) / sqrt(len(runs))
     width = float(np.median(np.concatenate(widths)))
-    return Coverage(way, epsilon, group, len(runs) * len(truth), float(np.mean(shares)), error, width)
+    return IntervalCoverage(way, epsilon, group, len(runs) * len(truth), float(np.mean(shares)), error, width)
 
 
 def _stability(
-    way: Way, epsilon: Fraction, group: str, inside: Bools, runs: Sequence[_Run], queries: _Queries
+    way: Way, epsilon: Fraction, group: str, inside: Bools, runs: Sequence[_SampleRun], queries: _Queries
 ) -> Stability:
     found = np.stack([run.variances[way][inside] for run in runs])
     true = queries.mse[inside]

@@ -2,66 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 import numpy as np
 
 from discreet.post.cubes.margins import Floats
-from discreet.report.plots import COLOURS, decades, ends
+from discreet.report.plots import COLOURS
+from discreet_studies.charts import SHADES, SOLID, Point, chart, coloured, in_order, log_y, titled
+from discreet_studies.harness import Drawing
 from discreet_studies.hypercube import printed
-from discreet_studies.hypercube.explained import BEFORE, as_in_the_paper
 from discreet_studies.hypercube.simulation import SHARE
-from discreet_studies.hypercube.study import Study
-from discreet_studies.hypercube.tables import NOTHING
+from discreet_studies.hypercube.study import HypercubeStudy
+from discreet_studies.hypercube.tolerance_search import BEFORE, as_in_the_paper
+from discreet_studies.texts import NOTHING
 
-SHADES = (
-    COLOURS[0],
-    COLOURS[1],
-    COLOURS[2],
-    "#000000",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#999999",
-)  # told apart by all eyes
 WITHOUT, RAKED, BEST = "without calibration, converged runs", "raked, converged runs", "least squares, the same runs"
 PAPER_WITHOUT, PAPER_WITH = "paper, without", "paper, with"
 LOOKS: dict[str, tuple[str, float, list[int], str]] = {  # colour, width of a line, dash, mark
-    WITHOUT: ("#9ecae1", 7, [1, 0], "circle"),
-    RAKED: (COLOURS[1], 3, [1, 0], "square"),
+    WITHOUT: ("#9ecae1", 7, SOLID, "circle"),
+    RAKED: (COLOURS[1], 3, SOLID, "square"),
     BEST: (COLOURS[2], 1.5, [5, 3], "triangle-up"),
-    PAPER_WITHOUT: ("#000000", 0, [1, 0], "circle"),
-    PAPER_WITH: ("#000000", 0, [1, 0], "diamond"),
+    PAPER_WITHOUT: ("#000000", 0, SOLID, "circle"),
+    PAPER_WITH: ("#000000", 0, SOLID, "diamond"),
 }
 FINEST, COARSEST, A_DECADE = -8, 0, 8  # of tolerances
-Row = dict[str, Any]
 
 
-def figures(study: Study) -> dict[str, Any]:
+def figures(study: HypercubeStudy) -> dict[str, Drawing]:
     """Every chart by the name of its file."""
-    charts = {
-        "variance-by-dimension": _variances(study),
-        "variance-left": _left(study),
-        "convergence": _convergence(study),
-    }
-    for chart in charts.values():
-        chart.config.aria = False  # a description of every point would be most of the file
-    return charts
+    made = (
+        ("variance-by-dimension", variance_rows(study), _variances),
+        ("variance-left", left_rows(study), _left),
+        ("convergence", share_rows(study), _convergence),
+    )
+    return {name: Drawing.of(draw(study, rows), rows) for name, rows, draw in made}
 
 
-def data(study: Study) -> dict[str, tuple[tuple[str, ...], list[Sequence[object]]]]:
-    """What each figure shows, for programs: columns and rows by the name of the file."""
-    found = {
-        "variance-by-dimension": variance_rows(study),
-        "variance-left": left_rows(study),
-        "convergence": share_rows(study),
-    }
-    return {name: (tuple(rows[0]), [tuple(row.values()) for row in rows]) for name, rows in found.items()}
-
-
-def variance_rows(study: Study) -> list[Row]:
+def variance_rows(study: HypercubeStudy) -> list[Point]:
     """By dimension, ours and theirs: all over converged runs."""
     return [
         {"series": name, "dimension": d, "variance": float(value)}
@@ -71,7 +49,7 @@ def variance_rows(study: Study) -> list[Row]:
     ]
 
 
-def left_rows(study: Study) -> list[Row]:
+def left_rows(study: HypercubeStudy) -> list[Point]:
     """With calibration, of what there is without; the paper's where three digits are printed."""
     found = _series(study)
     pairs = {RAKED: WITHOUT, BEST: WITHOUT, PAPER_WITH: PAPER_WITHOUT}
@@ -83,7 +61,7 @@ def left_rows(study: Study) -> list[Row]:
     ]
 
 
-def _series(study: Study) -> dict[str, Floats]:
+def _series(study: HypercubeStudy) -> dict[str, Floats]:
     raked = as_in_the_paper(study.simulated.raked)
     return {
         WITHOUT: raked.before.mean,
@@ -94,7 +72,7 @@ def _series(study: Study) -> dict[str, Floats]:
     }
 
 
-def share_rows(study: Study) -> list[Row]:
+def share_rows(study: HypercubeStudy) -> list[Point]:
     """The share of runs that meet every margin, by tolerance and cases."""
     steps = np.arange(FINEST * A_DECADE, COARSEST * A_DECADE + 1) / A_DECADE
     return [
@@ -104,38 +82,31 @@ def share_rows(study: Study) -> list[Row]:
     ]
 
 
-def _variances(study: Study) -> Any:
-    rows = variance_rows(study)
-    low, high = ends([row["variance"] for row in rows])
-    y = alt.Y(
-        "variance:Q",
-        title="variance of noise (log scale)",
-        scale=alt.Scale(type="log", domain=[low, high], nice=False, padding=6),
-        axis=alt.Axis(values=decades(low, high), format="~g"),
-    )
+def _variances(study: HypercubeStudy, rows: list[Point]) -> Any:
+    y = log_y("variance", "variance of noise (log scale)", [row["variance"] for row in rows])
     subtitle = [
         f"Noise in all cells of all tables of a dimension, pooled; {study.runs:,} runs, of which those that converge",
         "count. With exact one-way controls nothing is left at dimension 1, which a log scale cannot show.",
     ]
-    return _framed(_by_dimension(rows, y), "Table 4. What calibration to one-way tables does to noise", subtitle, 2)
+    return _framed(_by_dimension(rows, y), "Table 4. What calibration to one-way tables does to noise", subtitle)
 
 
-def _left(study: Study) -> Any:
+def _left(_: HypercubeStudy, rows: list[Point]) -> Any:
     y = alt.Y("left:Q", title="variance with / without calibration", axis=alt.Axis(format=".0%"))
     subtitle = ["1 − reduction, over the same converged runs. Above 100%: calibration adds noise."]
-    return _framed(_by_dimension(left_rows(study), y), "Table 4. What calibration leaves of the noise", subtitle, 2)
+    return _framed(_by_dimension(rows, y), "Table 4. What calibration leaves of the noise", subtitle)
 
 
-def _by_dimension(rows: list[Row], y: alt.Y) -> Any:
+def _by_dimension(rows: list[Point], y: alt.Y) -> Any:
     """Lines of ours, wide ones below, so that they are seen where they coincide; points of the paper."""
-    names = list(dict.fromkeys(row["series"] for row in rows))
+    names = in_order(row["series"] for row in rows)
     shades, widths, dashes, marks = zip(*(LOOKS[name] for name in names), strict=True)
     x = alt.X("dimension:Q", title="variables of the table", axis=alt.Axis(values=list(range(1, 11)), grid=False))
-    colour = alt.Color("series:N", scale=alt.Scale(domain=names, range=list(shades)), sort=None)
+    colour = coloured("series", names, shades)
     shape = alt.Shape("series:N", scale=alt.Scale(domain=names, range=list(marks)), sort=None)
     layers = []
     for name, width, dash in zip(names, widths, dashes, strict=True):
-        mine = alt.Chart(alt.InlineData(values=[row for row in rows if row["series"] == name]))
+        mine = chart(row for row in rows if row["series"] == name)
         if width:
             layers.append(mine.mark_line(strokeWidth=width, strokeDash=dash).encode(x=x, y=y, color=colour))
         points = mine.mark_point(size=55, strokeWidth=1.5, filled=bool(width), opacity=1)
@@ -143,9 +114,7 @@ def _by_dimension(rows: list[Row], y: alt.Y) -> Any:
     return alt.layer(*layers)
 
 
-def _convergence(study: Study) -> Any:
-    rows = share_rows(study)
-    names = list(dict.fromkeys(row["cases"] for row in rows))
+def _convergence(_: HypercubeStudy, rows: list[Point]) -> Any:
     x = alt.X(
         "tolerance:Q",
         title="tolerance: largest |sum − target| / max(1, target) over all margins (log scale)",
@@ -153,19 +122,13 @@ def _convergence(study: Study) -> Any:
         axis=alt.Axis(values=[10.0**e for e in range(FINEST, COARSEST + 1)], format="~e", grid=False),
     )
     y = alt.Y("share:Q", title="runs converged after ten cycles", axis=alt.Axis(format=".0%"))
-    colour = alt.Color("cases:N", scale=alt.Scale(domain=names, range=list(SHADES)), sort=None)
-    lines = alt.Chart(alt.InlineData(values=rows)).mark_line(strokeWidth=2, interpolate="step-after")
-    rule = alt.Chart(alt.InlineData(values=[{"share": SHARE}])).mark_rule(strokeDash=[5, 4]).encode(y="share:Q")
+    lines = chart(rows).mark_line(strokeWidth=2, interpolate="step-after")
+    lines = lines.encode(x=x, y=y, color=coloured("cases", in_order(row["cases"] for row in rows), SHADES))
+    rule = chart([{"share": SHARE}]).mark_rule(strokeDash=[5, 4]).encode(y="share:Q")
     subtitle = [f"Dashed: the paper's {SHARE:.1%}. Both the rule and the cases decide, and the paper states neither."]
-    title = "How many runs converge, by the rule and by the cases"
-    return _framed(alt.layer(lines.encode(x=x, y=y, color=colour), rule), title, subtitle, 2)
+    return _framed(alt.layer(lines, rule), "How many runs converge, by the rule and by the cases", subtitle)
 
 
-def _framed(layers: Any, title: str, subtitle: list[str], columns: int) -> Any:
-    return (
-        layers.properties(
-            width=560, height=320, title=alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=10)
-        )
-        .configure_view(stroke="#cccccc")
-        .configure_legend(orient="bottom", columns=columns, title=None, labelLimit=360, symbolStrokeWidth=2.5)
-    )
+def _framed(layers: Any, title: str, subtitle: list[str]) -> Any:
+    made = titled(layers.properties(width=560, height=320), title, subtitle, offset=10)
+    return made.configure_legend(orient="bottom", columns=2, title=None, labelLimit=360, symbolStrokeWidth=2.5)

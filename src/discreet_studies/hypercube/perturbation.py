@@ -34,7 +34,7 @@ def rounded(value: arb, like: str) -> str:
 
 
 @dataclass(frozen=True)
-class Entry:
+class PrintedProbability:
     """A row of Table 2."""
 
     k: int
@@ -51,13 +51,13 @@ class Entry:
         return Decimal(self.ours) == Decimal(self.printed)
 
 
-def table2() -> tuple[Entry, ...]:
+def table2() -> tuple[PrintedProbability, ...]:
     """From 0 to the cap."""
-    return tuple(Entry(k, said, probability(TABLE_2, k)) for k, said in enumerate(printed.TABLE_2))
+    return tuple(PrintedProbability(k, said, probability(TABLE_2, k)) for k, said in enumerate(printed.TABLE_2))
 
 
 @dataclass(frozen=True)
-class Loss:
+class ExactLoss:
     """A change of records: the loss ε that is allowed, the least δ by going over all outputs, and a formula's δ."""
 
     change: str
@@ -72,10 +72,10 @@ class Loss:
         return bool(self.found.overlaps(self.stated)) and max(self.found.rad(), self.stated.rad()) < arb("1e-50")
 
 
-def losses(law: DiscreteLaplace = TABLE_2) -> tuple[Loss, ...]:
+def losses(law: DiscreteLaplace = TABLE_2) -> tuple[ExactLoss, ...]:
     """A count that changes by 1, 2, 3 at ε, 2ε, 3ε; and a record that changes its cell, at 2ε."""
     rows = [
-        Loss(
+        ExactLoss(
             f"one count changes by {shift}",
             shift * law.rate,
             hockey_stick(law, (shift,), shift),
@@ -86,7 +86,7 @@ def losses(law: DiscreteLaplace = TABLE_2) -> tuple[Loss, ...]:
     ]
     end = law.delta()
     with ctx.workprec(BITS):
-        moved = Loss(
+        moved = ExactLoss(
             "a record moves to another cell", 2 * law.rate, hockey_stick(law, (1, -1), 2), "2p − p²", 2 * end - end**2
         )
     return (*rows, moved)

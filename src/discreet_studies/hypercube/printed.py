@@ -3,36 +3,49 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+from discreet_studies.texts import published
 
 
 @dataclass(frozen=True)
-class Record:
-    """A cell of Tables 1 and 3 as it goes in: its codes, its exact numbers, and the noise of its count."""
+class PrintedRecord:
+    """A cell of Tables 1 and 3: codes (requirements 1, 2, the last), exact numbers, the count's noise, perturbed."""
 
     occupation: str
-    requirements: tuple[int, int, int]  # 1, 2 and the last
+    requirements: tuple[str, ...]
     count: int
     total: int
     noise: int
+    perturbed_count: str
+    perturbed_total: str
 
 
-RECORDS = (
-    Record("100001", (1, 1, 1), 0, 0, 1),
-    Record("100001", (1, 2, 1), 5, 100, 0),
-    Record("100001", (2, 1, 1), 18, 500, -2),
-    Record("100001", (2, 2, 1), 9, 300, -1),
-    Record("100001", (1, 2, 2), 0, 0, 0),
-)
-TABLE_3 = (("1", "w̄"), ("5", "100"), ("16", "500 − 2w̄"), ("8", "300 − w̄"), ("0", "0"))  # perturbed: count, total
+class PrintedVariances(NamedTuple):
+    """A row of Table 4: noise without and with calibration in tables of so many variables."""
+
+    dimension: str
+    without: str
+    calibrated: str
+    reduction: str
+
+
+class PrintedNoise(NamedTuple):
+    """A row of Table 2."""
+
+    k: int
+    probability: str
+
+
+RECORDS = published("hypercube", "tables-1-and-3", PrintedRecord)
 QUERY = "100 + w̄"  # §3.4: requirement 1 = 1, by the first two records
 
-TABLE_2 = ("0.76159", "0.10307", "0.013949", "0.0018878", "0.0002555", "0.0000346", "0.0000047", "0.0000006")
+TABLE_2 = tuple(row.probability for row in published("hypercube", "table-2", PrintedNoise))
 DELTA = "0.0000006"
 CHANCE, VARIANCE = "0.235", "0.00182"  # of ±1, and of the noise, at ε = 7 and cap 1 (§4)
 
 CASES = 182
 SHAPE = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2)  # the only levels from two to five with 17,280 cells in ten variables
 CYCLES, RUNS, CONVERGED = 10, 1_000, 224
-WITHOUT = ("6.592", "3.255", "1.340", "0.522", "0.200", "0.077", "0.030", "0.012", "0.005", "0.002")
-WITH = ("0.000", "1.684", "1.082", "0.494", "0.200", "0.078", "0.030", "0.012", "0.004", "0.002")
-REDUCTION = ("100.0%", "48.3%", "19.3%", "5.4%", *["0.0%"] * 6)
+TABLE_4 = published("hypercube", "table-4", PrintedVariances)
+WITHOUT, WITH = tuple(row.without for row in TABLE_4), tuple(row.calibrated for row in TABLE_4)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.privacy.exact import written
-from discreet_studies.hypercube.printed import RECORDS, Record
+from discreet_studies.hypercube.printed import RECORDS, PrintedRecord
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def weighted(constant: int, multiple: int) -> Weighted:
 class Perturbed:
     """What is published of a record, and the attack: total − w̄·count = W + k·w̄ − w̄·(n + k) = W − w̄·n."""
 
-    record: Record
+    record: PrintedRecord
 
     @property
     def count(self) -> int:

@@ -6,7 +6,7 @@ gives one sample variance a dimension; the paper averages them over the runs tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -21,7 +21,7 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 from discreet.post.cubes.margins import Floats, Margin
 from discreet.post.cubes.variance import Known, Reduction, reduction
-from discreet_studies import Observer
+from discreet_studies.harness import Observer
 from discreet_studies.hypercube.perturbation import EVALUATED
 from discreet_studies.hypercube.pooled import Pooled
 from discreet_studies.hypercube.printed import CONVERGED, CYCLES, RUNS, SHAPE
@@ -51,7 +51,7 @@ def noises(runs: int, seed: int) -> Iterator[Floats]:
 
 
 @dataclass(frozen=True, eq=False)
-class Raked:
+class RakedRuns:
     """A way of raking, run by run: variances by dimension without and with it, and how far it came in ten cycles."""
 
     before: Floats  # run × dimension
@@ -108,8 +108,8 @@ class Simulated:
     """All runs on one set of cases."""
 
     cube: Floats
-    raked: Raked  # to exact margins, negative cells kept: the paper's
-    clipped: Raked  # the same, negative cells set to 0 first
+    raked: RakedRuns  # to exact margins, negative cells kept: the paper's
+    clipped: RakedRuns  # the same, negative cells set to 0 first
     least_squares: Floats  # to exact margins; run × dimension
     noisy: Floats  # least squares to margins with noise of their own
     noisy_raked: Floats  # raked to those reconciled; least squares where that fails
@@ -119,6 +119,17 @@ class Simulated:
     def smallest(self) -> int:
         """Cases in the smallest cell of the true margins."""
         return int(min(margin.add_up(self.cube).min() for margin in MARGINS))
+
+    def beside_closed(
+        self, exact: Iterable[Reduction], noisy: Iterable[Reduction]
+    ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], tuple[Floats, Floats]]:
+        """What has an expectation in closed form, run × dimension: no calibration, exact controls, perturbed ones."""
+        exact = list(exact)
+        return (
+            (self.raked.before, befores(exact)),
+            (self.least_squares, afters(exact)),
+            (self.noisy, afters(noisy)),
+        )
 
     def least_squares_where(self, tolerance: float) -> Estimated:
         """Least squares over the runs whose raking meets a tolerance: they have less noise than others."""
@@ -154,7 +165,7 @@ def simulate(cube: Floats, runs: int, seed: int, observe: Observer) -> Simulated
     )
 
 
-def rake_only(cube: Floats, runs: int, seed: int) -> Raked:
+def rake_only(cube: Floats, runs: int, seed: int) -> RakedRuns:
     """The paper's raking alone."""
     raker = _Raker(cube, [margin.add_up(cube) for margin in MARGINS])
     for noise in noises(runs, seed):
@@ -188,21 +199,16 @@ class _Raker:
 
     def __init__(self, cube: Floats, targets: list[Floats]) -> None:
         self._cube, self._targets = cube, targets
-        self._before: list[Floats] = []
-        self._after: list[Floats] = []
-        self._gap: list[float] = []
-        self._least: list[float] = []
+        self._rows: list[tuple[Floats, Floats, float, float]] = []
 
     def add(self, seen: Floats) -> None:
         done = rake(seen, MARGINS, self._targets, tolerance=0.0, cycles=CYCLES)
-        self._before.append(POOLED.variances(seen - self._cube))
-        self._after.append(POOLED.variances(done.values - self._cube))
-        self._gap.append(done.scaled_gap)
         sums = [margin.add_up(seen)[goal > 0] for margin, goal in zip(MARGINS, self._targets, strict=True)]
-        self._least.append(float(np.concatenate(sums).min()))
+        variances = POOLED.variances(seen - self._cube), POOLED.variances(done.values - self._cube)
+        self._rows.append((*variances, done.scaled_gap, float(np.concatenate(sums).min())))
 
-    def done(self) -> Raked:
-        return Raked(*map(np.array, (self._before, self._after, self._gap, self._least)))
+    def done(self) -> RakedRuns:
+        return RakedRuns(*map(np.array, zip(*self._rows, strict=True)))
 
 
 def _perturbed(targets: list[Floats], run: int, seed: int) -> list[Controlled]:
@@ -220,3 +226,13 @@ def expected(control: float) -> tuple[Reduction, ...]:
     """In closed form, by dimension: one-way controls with this noise variance, 0 if exact."""
     known = [Known((place,), control) for place in range(len(SHAPE))]
     return tuple(reduction(SHAPE, EVALUATED.variance(), known, d) for d in range(1, len(SHAPE) + 1))
+
+
+def befores(closed: Iterable[Reduction]) -> Floats:
+    """In closed form, without calibration."""
+    return np.array([one.spread_before for one in closed])
+
+
+def afters(closed: Iterable[Reduction]) -> Floats:
+    """In closed form, with it."""
+    return np.array([one.spread_after for one in closed])

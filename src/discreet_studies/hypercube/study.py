@@ -2,25 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
+
+import numpy as np
 
 from discreet.post.cubes.variance import Reduction
-from discreet_studies import Observer
+from discreet.privacy.exact import written
+from discreet_studies.harness import Observer, Paper, Size
+from discreet_studies.hypercube import printed
 from discreet_studies.hypercube.cases import MAIN, Cases, counts, others, raked_cases
-from discreet_studies.hypercube.perturbation import Chance, Entry, Loss, chance, losses, table2
-from discreet_studies.hypercube.records import Perturbed, table3
-from discreet_studies.hypercube.simulation import CELLS, CONTROL, Longer, Simulated, expected, longer, simulate
+from discreet_studies.hypercube.perturbation import (
+    EVALUATED,
+    Chance,
+    ExactLoss,
+    PrintedProbability,
+    chance,
+    losses,
+    table2,
+)
+from discreet_studies.hypercube.records import Perturbed, average, query, table3
+from discreet_studies.hypercube.simulation import (
+    CELLS,
+    CONTROL,
+    RAKING,
+    SHARE,
+    TOLERANCES,
+    Estimated,
+    Longer,
+    Simulated,
+    expected,
+    longer,
+    simulate,
+)
+from discreet_studies.hypercube.tolerance_search import as_in_the_paper, at, nearest
 
 
 @dataclass(frozen=True, eq=False)
-class Study:
+class HypercubeStudy:
     """All numbers."""
 
     runs: int
     seed: int
     records: tuple[Perturbed, ...]
-    table2: tuple[Entry, ...]
-    losses: tuple[Loss, ...]
+    table2: tuple[PrintedProbability, ...]
+    losses: tuple[ExactLoss, ...]
     chance: Chance
     simulated: Simulated
     exact: tuple[Reduction, ...]  # controls exact, in closed form, by dimension
@@ -29,7 +56,7 @@ class Study:
     longer: Longer
 
 
-def study(runs: int, seed: int, observe: Observer) -> Study:
+def study(runs: int, seed: int, observe: Observer) -> HypercubeStudy:
     """All of it."""
     made = simulate(counts(seed), runs, seed, observe)
     cases = [Cases(MAIN, seed, made.smallest, made.raked)]
@@ -37,7 +64,7 @@ def study(runs: int, seed: int, observe: Observer) -> Study:
     for label, other, requirements in wanted:
         cases.append(raked_cases(label, other, requirements, runs, seed))
         observe("other cases", len(cases) - 1, len(wanted))
-    return Study(
+    return HypercubeStudy(
         runs=runs,
         seed=seed,
         records=table3(),
@@ -50,3 +77,61 @@ def study(runs: int, seed: int, observe: Observer) -> Study:
         cases=tuple(cases),
         longer=longer(made.cube, runs, seed),
     )
+
+
+def facts(study: HypercubeStudy) -> Mapping[str, object]:
+    """What the report's text says besides its tables: also what 22.4% and the published variances say about the rule of
+    convergence."""
+    made, raked, row = study.simulated, study.simulated.raked, as_in_the_paper(study.simulated.raked)
+    loosest, loose = TOLERANCES[-1], raked.gap > TOLERANCES[-1]
+    all_sets = [one.raked for one in study.cases]
+    left = [as_in_the_paper(one).left for one in all_sets if one.reading <= loosest]
+    z = [
+        np.abs(Estimated.of(values).z(closed)).max() for values, closed in made.beside_closed(study.exact, study.noisy)
+    ]
+    empty = int(np.sum(made.cube == 0))
+    return {
+        "printed": printed,
+        "made": made,
+        "raked": raked,
+        "row": row,
+        "occupied": int(np.count_nonzero(made.cube)),
+        "query": query(),
+        "average": written(average()),
+        "end": float(study.losses[0].found),
+        "share": SHARE,
+        "z": z,
+        "nearest": nearest(raked),
+        "usable": at(raked, loosest),
+        "loosest": loosest,
+        "middle": TOLERANCES[2],
+        "loose": loose,
+        "loose_blocked": int((loose & raked.blocked).sum()),
+        "worst": float(np.median(raked.after[loose][:, 1])) if loose.any() else None,
+        "stated": [one.reading for one in all_sets],
+        "like": min(study.cases, key=lambda one: as_in_the_paper(one.raked).distance or inf),
+        "theirs": float(printed.WITH[1]) / float(printed.WITHOUT[1]),
+        "least_left": min(left, default=inf),
+        "most_left": max(left, default=inf),
+        "best": made.least_squares_where(row.tolerance).mean[1] / row.before.mean[1],
+        "blocked": sum(int(one.blocked.sum()) for one in all_sets),
+        "blocked_converged": sum(int((one.blocked & one.converged(loosest)).sum()) for one in all_sets),
+        "empty": empty,
+        "added": empty * float(EVALUATED.delta()),
+        "clipped_left": float(made.clipped.after.mean(axis=0)[1]),
+        "control": CONTROL.variance(),
+        "rule": RAKING,
+        "reconciled": Estimated.of(made.noisy_raked, made.noisy_met),
+        "alone": Estimated.of(made.noisy, made.noisy_met),
+    }
+
+
+def paper() -> Paper[HypercubeStudy]:
+    """Everything that the harness needs."""
+    from discreet_studies.hypercube.figures import figures
+    from discreet_studies.hypercube.tables import tables
+    from discreet_studies.hypercube.verdicts import CLAIMS
+
+    title = "The bottom-up hypercube: the tables of 002, made again"
+    size = Size("runs", printed.RUNS, 20, "an average", "make")
+    return Paper("hypercube", title, size, study, tables, figures, facts, CLAIMS.of)

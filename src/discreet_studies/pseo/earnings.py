@@ -26,7 +26,7 @@ SMOOTH_SHARE = Fraction(13, 20)  # of ε for the sensitivity: about the best on 
 
 
 @dataclass(frozen=True)
-class Cells:
+class GraduateCells:
     """Exact values of many cells: sorted within a cell, one cell after the other."""
 
     values: Int64s
@@ -52,12 +52,12 @@ class Cells:
         return percentiles(self.histograms, self.bins, points)
 
 
-def cells_of(values: Int64s, cells: Int64s, count: int, bins: Bins) -> Cells:
+def cells_of(values: Int64s, cells: Int64s, count: int, bins: Bins) -> GraduateCells:
     """Sort values into cells numbered 0 … count − 1."""
     order = np.lexsort((values, cells))
     start = np.searchsorted(cells[order], np.arange(count + 1))
     numbers = np.bincount(cells * bins.count + bins.number(values), minlength=count * bins.count)
-    return Cells(values[order], start.astype(np.int64), numbers.reshape(count, bins.count), bins)
+    return GraduateCells(values[order], start.astype(np.int64), numbers.reshape(count, bins.count), bins)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Trial:
 
 
 def trial(
-    cells: Cells,
+    cells: GraduateCells,
     families: Sequence[Int64s],
     points: tuple[Fraction, ...],
     minimum: int,
@@ -86,7 +86,7 @@ def trial(
     return Trial(summarise(noisy, asked, ones, nothing), summarise(noisy, asked, ones, nothing, guess))
 
 
-def smooth(cells: Cells, points: tuple[Fraction, ...], epsilon: Fraction, key: ReleaseKey) -> Floats:
+def smooth(cells: GraduateCells, points: tuple[Fraction, ...], epsilon: Fraction, key: ReleaseKey) -> Floats:
     """The smooth-sensitivity percentiles of the same cells, for the same ε."""
     lower, upper = cells.bins.borders[0], cells.bins.borders[-1]
     mechanism = SmoothPercentiles(points, lower, upper, epsilon, SMOOTH_SHARE)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from dataclasses import astuple, fields, replace
+from dataclasses import fields
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import altair as alt
 
 from discreet.privacy.exact import written
-from discreet_studies.pseo.flows import CONTROLS, KINDS, RAW, SIZES, Score, Study
+from discreet.report.blocks import as_csv as csv_text
+from discreet_studies.charts import Point, chart, dashed, titled
+from discreet_studies.pseo.flows import CONTROLS, KINDS, RAW, SIZES, FlowScore, FlowStudy, study
 
 COLOURS = {RAW: "#000000", "published": "#0072B2", "projection": "#D55E00", "quantiles": "#009E73"}
 OTHERS = ("#CC79A7", "#56B4E9", "#E69F00")
 DASHES = {RAW: [2, 2], "projection": [7, 3]}
+EPSILONS = (Fraction(1, 2), Fraction(3, 2), Fraction(3))
 PANELS = ("bias", "rmse", "ratio")
 CONTROL_NAMES = {
     "public": "as published",
@@ -24,18 +26,26 @@ CONTROL_NAMES = {
 }
 
 
-def as_csv(study: Study) -> str:
+def compare_rules(out: Path, institutions: int, seed: int) -> list[Path]:
+    """Every score as CSV, tables as Markdown, a picture as SVG."""
+    made = study(EPSILONS, institutions, seed)
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [out / f"flows.{kind}" for kind in ("csv", "md", "svg")]
+    paths[0].write_text(as_csv(made), encoding="utf-8")
+    paths[1].write_text(as_markdown(made), encoding="utf-8")
+    flow_plot(made, "Simulation: flows of invented graduates, measured and corrected").save(str(paths[2]))
+    return paths
+
+
+def as_csv(study: FlowStudy) -> str:
     """Every score, one a row."""
-    out = io.StringIO()
-    rows = csv.writer(out, lineterminator="\n")
-    rows.writerow([field.name for field in fields(Score)])
-    for score in study.scores:
-        values = astuple(replace(score, epsilon=Fraction(0)))[1:]
-        rows.writerow([written(score.epsilon), *(f"{v:.6f}" if isinstance(v, float) else v for v in values)])
-    return out.getvalue()
+    names = [field.name for field in fields(FlowScore)]
+    rows = ([getattr(score, name) for name in names[1:]] for score in study.scores)
+    shown = ([f"{value:.6f}" if isinstance(value, float) else value for value in row] for row in rows)
+    return csv_text(names, [[written(s.epsilon), *row] for s, row in zip(study.scores, shown, strict=True)])
 
 
-def as_markdown(study: Study) -> str:
+def as_markdown(study: FlowStudy) -> str:
     """For each ε and kind of controls: cells by size, then every kind of number."""
     lines = [
         f"Simulation: {len(study.sums)} institutions of {study.groups:,} groups. Bias · mean |error| · RMSE;",
@@ -52,7 +62,7 @@ def as_markdown(study: Study) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _zeroed(study: Study, e: int) -> str:
+def _zeroed(study: FlowStudy, e: int) -> str:
     everyone = len(study.sums) * study.groups
     gone, some, graduates = (int(n) for n in study.zeroed[:, e].sum(axis=0))
     return (
@@ -61,13 +71,13 @@ def _zeroed(study: Study, e: int) -> str:
     )
 
 
-def _table(first: str, rules: tuple[str, ...], scores: dict[str, list[Score]]) -> list[str]:
+def _table(first: str, rules: tuple[str, ...], scores: dict[str, list[FlowScore]]) -> list[str]:
     """The rules side by side; no row where no such number occurs."""
     head = [f"| {first} | how many | {' | '.join(rules)} |", "|---|---" + "|---" * len(rules) + "|"]
     return head + [f"| {name} | {row[0].number:,} | {' | '.join(_row(row))} |" for name, row in scores.items() if row]
 
 
-def _row(scores: list[Score]) -> list[str]:
+def _row(scores: list[FlowScore]) -> list[str]:
     """Each rule's measures, the least of the corrected bold."""
     shown = [[_short(score.bias, signed=True)] for score in scores]
     for measure in ("mean_abs", "rmse"):
@@ -86,15 +96,14 @@ def _short(value: float, *, signed: bool = False) -> str:
     return text.replace("-", "−")
 
 
-def flow_plot(study: Study, title: str) -> Any:
+def flow_plot(study: FlowStudy, title: str) -> Any:
     """Cells by the size of the true flow, a column for each ε, controls as published: bias, RMSE, and mean |error| as
     a multiple of what `published` has."""
     shown = [s for s in study.scores if s.kind == "cell" and s.controls == "public" and s.size in SIZES]
-    base = alt.Chart(alt.InlineData(values=[_point(score) for score in shown]))
+    base = chart(map(_point, shown))
     spare = iter(OTHERS * len(study.rules))
     names = list(study.rules)
     colours = alt.Scale(domain=names, range=[COLOURS[rule] if rule in COLOURS else next(spare) for rule in names])
-    dashes = alt.Scale(domain=names, range=[DASHES.get(rule, [1, 0]) for rule in names])
 
     def panel(epsilon: Fraction, measure: str) -> Any:
         mine = base.transform_filter(alt.datum.epsilon == written(epsilon))
@@ -106,7 +115,7 @@ def flow_plot(study: Study, title: str) -> Any:
             x=alt.X("size:O", sort=list(SIZES), axis=below, title="true flow" if last else None),
             y=_axis(measure, labelled=epsilon == study.epsilons[0]),
             color=alt.Color("rule:N", scale=colours, sort=None, title=None),
-            strokeDash=alt.StrokeDash("rule:N", scale=dashes, sort=None, title=None),
+            strokeDash=dashed("rule", names, DASHES, sort=None, title=None),
         )
         heading = f"ε = {written(epsilon)}" if measure == PANELS[0] else ""
         return lines.properties(width=240, height=150, title=heading)
@@ -117,25 +126,15 @@ def flow_plot(study: Study, title: str) -> Any:
         "Cells (sector × state) of a group. Raw: the protected measurements, unbiased, with negative cells.",
         f"{zeros:.0%} of the cells are true zeros. What they gain, too little to see, is mostly what the others lose.",
     ]
-    return (
-        alt.vconcat(*rows, spacing=4)
-        .properties(title=alt.TitleParams(title, subtitle=subtitle, anchor="start"))
-        .configure_view(stroke="#cccccc")
-        .configure_legend(orient="top", labelFontSize=12, symbolType="stroke", symbolSize=500, symbolStrokeWidth=2)
-    )
+    picture = titled(alt.vconcat(*rows, spacing=4), title, subtitle)
+    legend = {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
+    return picture.configure_legend(orient="top", labelFontSize=12, **legend)
 
 
-def _point(score: Score) -> dict[str, Any]:
+def _point(score: FlowScore) -> Point:
     base = score.mean_abs + score.mean_abs_gain  # that of published
-    ratio = score.mean_abs / base if base > 0 else None
-    return {
-        "epsilon": written(score.epsilon),
-        "rule": score.rule,
-        "size": score.size,
-        "bias": score.bias,
-        "rmse": score.rmse,
-        "ratio": ratio,
-    }
+    shown = {name: getattr(score, name) for name in ("rule", "size", "bias", "rmse")}
+    return {"epsilon": written(score.epsilon), **shown, "ratio": score.mean_abs / base if base > 0 else None}
 
 
 def _axis(measure: str, *, labelled: bool) -> alt.Y:

@@ -19,7 +19,7 @@ from discreet.methods.flows.correction import RULES, Controls, Groups, Rule
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.synth.draws import Stream, generator
+from discreet.synth.draws import StreamPurpose, generator
 from discreet.synth.education.national import SCHOOL, national
 from discreet.synth.limits import refuse_unless_within
 from discreet.synth.sectors import SECTORS
@@ -39,7 +39,7 @@ LEAST = 2  # institutions: one has no standard error
 
 
 @dataclass(frozen=True)
-class World:
+class InstitutionFlows:
     """The groups of one institution: what is true and what is public."""
 
     true: Int64s  # group × cell
@@ -54,21 +54,21 @@ class World:
         if kind == "none":
             jobs, employment, flow = np.ones_like(self.jobs), np.ones_like(self.employment), np.ones_like(flow)
         elif kind == "blurred":
-            rng = generator(seed, Stream.NATIONAL, 1)
+            rng = generator(seed, StreamPurpose.NATIONAL, 1)
             jobs, employment = (x * rng.lognormal(0.0, BLUR, x.shape) for x in (self.jobs, self.employment))
         else:
             jobs, employment = self.jobs, self.employment
         return Controls.of(jobs, employment, flow, MARGINAL_WEIGHT)
 
 
-def world(seed: int, groups: int = SCHOOL) -> World:
+def institution_flows(seed: int, groups: int = SCHOOL) -> InstitutionFlows:
     """The first groups of the first institution of a country."""
     refuse_unless_within("evaluate flows", "groups", groups, 1, SCHOOL)
     country = national(groups, seed)
     home = country.home[country.keys[:, 0]].astype(np.int64)
     family = np.unique(country.keys[:, 2], return_inverse=True)[1].astype(np.int64)
     jobs, employment = country.jobs.astype(np.float64), country.employment.astype(np.float64)
-    return World(country.counts(0, groups), home, family, jobs, employment)
+    return InstitutionFlows(country.counts(0, groups), home, family, jobs, employment)
 
 
 def jobs_of(flows: Int64s) -> Int64s:
@@ -95,7 +95,9 @@ def _states(flows: Int64s) -> Int64s:
     return sums
 
 
-KINDS: dict[str, Callable[[Int64s, World], Int64s]] = {  # numbers that are made of the flows of a group, or of a family
+KINDS: dict[
+    str, Callable[[Int64s, InstitutionFlows], Int64s]
+] = {  # numbers that are made of the flows of a group, or of a family
     "cell": lambda flows, _: flows[:, :-1],
     "state": lambda flows, _: _states(flows),
     "division × sector": lambda flows, _: _divisions(flows),
@@ -141,7 +143,7 @@ def _tally(true: Int64s, found: Int64s, borders: Int64s, sums: Int64s) -> None:
 
 
 @dataclass(frozen=True)
-class Study:
+class FlowStudy:
     """Errors of every rule: sums[replication, ε, controls, rule, kind, size] = tally; RAW is the first rule.
 
     zeroed[replication, ε] = groups whose measured total is not positive, those with graduates, and these graduates.
@@ -154,7 +156,7 @@ class Study:
     zeroed: Int64s
 
     @cached_property
-    def scores(self) -> list[Score]:
+    def scores(self) -> list[FlowScore]:
         """Every score, also over all sizes; numbers that never occur have none."""
         sums = np.concatenate([self.sums, self.sums.sum(axis=5, keepdims=True)], axis=5)
         found = []
@@ -167,14 +169,14 @@ class Study:
                             base = here[self.rules.index(PUBLISHED)]
                             number = int(sums[:, e, c, 0, k, s, 0].sum())
                             found += [
-                                Score(epsilon, controls, rule, kind, size, number, *_beside(mine, base))
+                                FlowScore(epsilon, controls, rule, kind, size, number, *_beside(mine, base))
                                 for rule, mine in zip(self.rules, here, strict=True)
                             ]
         return found
 
 
 @dataclass(frozen=True)
-class Score:
+class FlowScore:
     """Errors of one rule for numbers of one kind and size, each measure with its Monte-Carlo standard error.
 
     A gain is what `published` has more of it on the same measurements: paired, so its standard error is small.
@@ -229,7 +231,7 @@ def study(
     seed: int,
     rules: Mapping[str, Rule] = RULES,
     groups: int = SCHOOL,
-) -> Study:
+) -> FlowStudy:
     """Measure the flows of so many institutions and correct them by every rule, with every kind of controls."""
     if institutions < LEAST:
         raise ParameterError("one institution has no standard error", where="institutions", do=f"give {LEAST} or more")
@@ -239,7 +241,7 @@ def study(
     sums = np.zeros((institutions, len(epsilons), len(CONTROLS), len(names), len(KINDS), len(SIZES), 4), np.int64)
     zeroed = np.zeros((institutions, len(epsilons), 3), np.int64)
     for i in range(institutions):
-        here = world(seed + i, groups)
+        here = institution_flows(seed + i, groups)
         truths = [view(here.true, here) for view in KINDS.values()]
         for e, epsilon in enumerate(epsilons):
             purpose = f"{epsilon}/{seed + i}"
@@ -256,8 +258,8 @@ def study(
                 for r, rule in enumerate(rules.values(), 1):
                     found = correct(rule, noisy, known, key, f"correction/{purpose}")
                     sums[i, e, c, r] = _tallies(truths, found, here)
-    return Study(tuple(epsilons), names, groups, sums, zeroed)
+    return FlowStudy(tuple(epsilons), names, groups, sums, zeroed)
 
 
-def _tallies(truths: list[Int64s], found: Int64s, here: World) -> Int64s:
+def _tallies(truths: list[Int64s], found: Int64s, here: InstitutionFlows) -> Int64s:
     return np.stack([tally(true, view(found, here)) for true, view in zip(truths, KINDS.values(), strict=True)])

@@ -11,14 +11,14 @@ import pyarrow.compute as pc
 from discreet.domain.bins import PSEO
 from discreet.publish.parquet import table_of
 from discreet.synth import graduates
-from discreet_studies.pseo.earnings import Cells, Int64s, cells_of
+from discreet_studies.pseo.earnings import GraduateCells, Int64s, cells_of
 
 CELL = ("institution", "degree_level", "cip4", "grad_cohort", "years_after")
 FAMILIES = (("degree_level", "years_after"), ("degree_level", "years_after", "cip4"))
 LEAST = 10_000  # yearly earnings of the sample
 
 
-def synthetic_cells(folder: Path, rows: int, seed: int) -> tuple[Cells, list[Int64s]]:
+def synthetic_cells(folder: Path, rows: int, seed: int) -> tuple[GraduateCells, list[Int64s]]:
     """Invent an agency in `folder`; its cells in PSEO's bins, and the families that they lie in, the widest first."""
     graduates(folder, rows, seed)
     table = table_of(folder / "graduates.parquet")

@@ -2,53 +2,68 @@
 
 from __future__ import annotations
 
+import tempfile
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import altair as alt
 import numpy as np
 
-from discreet.post.summary import Summary
+from discreet.errors import ParameterError
+from discreet.noise.key import ReleaseKey
 from discreet.privacy.exact import written
 from discreet.report.plots import COLOURS
-from discreet_studies.pseo.earnings import Cells, Floats, Trial
+from discreet_studies.charts import Point, chart, titled
+from discreet_studies.pseo.earnings import GraduateCells, Trial, trial
+from discreet_studies.pseo.graduates import synthetic_cells
 
 NAMES = {"pseo": "The Census Bureau's rule (pseo)", "shrunk": "Drawn to similar cells (shrunk)"}
+POINTS = tuple(Fraction(percentage, 100) for percentage in (25, 50, 75))
+MINIMUM = 30
+LEAST = 10_000
 
 
-def percentile_plot(cells: Cells, made: Trial, points: tuple[Fraction, ...], title: str, rows: int = 32) -> Any:
+def draw_percentiles(out: Path, rows: int, epsilon: Fraction, seed: int) -> list[Path]:
+    """Published percentiles beside the truth, as SVG and PNG."""
+    if rows < LEAST:
+        raise ParameterError(f"{rows} records fill no cells", where="rows", do=f"invent at least {LEAST:,}")
+    with tempfile.TemporaryDirectory() as folder:
+        cells, families = synthetic_cells(Path(folder), rows, seed)
+    made = trial(cells, families, POINTS, MINIMUM, epsilon, ReleaseKey.simulation("evaluate"))
+    picture = percentile_plot(
+        cells, made, POINTS, f"Simulation: invented graduates, epsilon {written(epsilon)} a record"
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    paths = {out / "earnings.svg": 1.0, out / "earnings.png": 1.5}
+    for path, scale in paths.items():
+        picture.save(str(path), scale_factor=scale)
+    return list(paths)
+
+
+def percentile_plot(cells: GraduateCells, made: Trial, points: tuple[Fraction, ...], title: str, rows: int = 32) -> Any:
     """Some published cells, the smallest on top: percentiles with their 90% limits, and the truth twice: that of the
     histogram without noise, which the limits are about, and that of the records."""
     shown = _spread(cells.sizes, made.pseo.published, rows)
-    truths = cells.noise_free(points), cells.raw(points)
-    data = [
-        line
-        for rule, summary in ((NAMES["pseo"], made.pseo), (NAMES["shrunk"], made.shrunk))
-        for line in _lines(rule, shown, cells, summary, truths, points)
-    ]
-    base = alt.Chart(alt.InlineData(values=data))
+    base = chart(_points(shown, cells, made, points))
     colour = alt.Color("percentile:N", scale=alt.Scale(range=COLOURS), sort=None, title="percentile")
+    labels = f"{[int(cells.sizes[cell]) for cell in shown]}[datum.value]"  # Vega's for the size of the cell of a row
 
     def half(rule: str, labelled: bool) -> Any:
         mine = base.transform_filter(alt.datum.rule == rule)
-        axis = alt.Axis(labelExpr=_labels(shown, cells)) if labelled else alt.Axis(labels=False, ticks=False)
+        axis = alt.Axis(labelExpr=labels) if labelled else alt.Axis(labels=False, ticks=False)
         y = alt.Y("cell:O", title="graduates in the cell" if labelled else None, axis=axis)
         limits = mine.mark_rule(strokeWidth=2.5, opacity=0.45).encode(x=_money("low"), x2="high:Q", y=y, color=colour)
         point = mine.mark_circle(size=42, opacity=1).encode(x=_money("estimate"), y=y, color=colour)
         tick = mine.mark_tick(color="black", thickness=1.5, height=9).encode(x=_money("without_noise"), y=y)
         cross = mine.mark_point(shape="diamond", size=30, color="black", strokeWidth=1).encode(x=_money("records"), y=y)
-        layers = alt.layer(limits, point, tick, cross)
-        return layers.properties(width=380, height=15 * len(shown), title=rule)
+        return alt.layer(limits, point, tick, cross).properties(width=380, height=15 * len(shown), title=rule)
 
     subtitle = [
         "Dots: published. Bars: 90% limits for the histogram without noise, whose percentiles are the ticks.",
         "Diamonds: the percentiles of the records themselves.",
     ]
-    return (
-        alt.hconcat(half(NAMES["pseo"], True), half(NAMES["shrunk"], False))
-        .properties(title=alt.TitleParams(title, subtitle=subtitle, anchor="start"))
-        .configure_view(stroke="#cccccc")
-    )
+    return titled(alt.hconcat(half(NAMES["pseo"], True), half(NAMES["shrunk"], False)), title, subtitle)
 
 
 def _money(field: str) -> alt.X:
@@ -66,31 +81,21 @@ def _spread(sizes: Any, published: Any, rows: int) -> list[int]:
     return [int(cell) for cell in ordered[np.linspace(0, len(ordered) - 1, min(rows, len(ordered))).astype(int)]]
 
 
-def _lines(
-    rule: str,
-    shown: list[int],
-    cells: Cells,
-    summary: Summary,
-    truths: tuple[Floats, Floats],
-    points: tuple[Fraction, ...],
-) -> list[dict[str, Any]]:
+def _points(shown: list[int], cells: GraduateCells, made: Trial, points: tuple[Fraction, ...]) -> list[Point]:
+    without_noise, records = cells.noise_free(points), cells.raw(points)
     return [
         {
-            "rule": rule,
+            "rule": NAMES[rule],
             "cell": place,
             "graduates": int(cells.sizes[cell]),
             "percentile": f"p{written(100 * point)}",
             "estimate": int(summary.percentiles[cell, p]),
             "low": int(summary.low[cell, p]),
             "high": int(summary.high[cell, p]),
-            "without_noise": float(truths[0][cell, p]),
-            "records": float(truths[1][cell, p]),
+            "without_noise": float(without_noise[cell, p]),
+            "records": float(records[cell, p]),
         }
+        for rule, summary in (("pseo", made.pseo), ("shrunk", made.shrunk))
         for place, cell in enumerate(shown)
         for p, point in enumerate(points)
     ]
-
-
-def _labels(shown: list[int], cells: Cells) -> str:
-    """Vega's expression for the size of the cell in each row."""
-    return f"{[int(cells.sizes[cell]) for cell in shown]}[datum.value]"

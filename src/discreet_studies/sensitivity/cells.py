@@ -46,7 +46,7 @@ def omega(cells: int, purpose: str, law: Law = "normal") -> Floats:
 
 
 @dataclass(frozen=True)
-class Observations:
+class CellObservations:
     """Children of many cells: x and y, cell by cell, in the order of x; and the tract and group of each cell."""
 
     x: Floats
@@ -69,17 +69,17 @@ class Observations:
         rows = slice(self.starts[number], self.starts[number + 1])
         return self.x[rows], self.y[rows]
 
-    def only(self, cells: Int64s) -> Observations:
+    def only(self, cells: Int64s) -> CellObservations:
         """These cells, in this order."""
         sizes = self.n[cells]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         rows = np.repeat(self.starts[cells] - starts[:-1], sizes) + np.arange(starts[-1])
-        return Observations(self.x[rows], self.y[rows], starts, self.tract[cells], self.group[cells])
+        return CellObservations(self.x[rows], self.y[rows], starts, self.tract[cells], self.group[cells])
 
 
 def observations(
     made: Atlas, outcome: str, race: int | None = None, gender: int | None = None, *, by_group: bool, least: int = LEAST
-) -> Observations:
+) -> CellObservations:
     """Children of one race or gender, or all; a cell is a tract, or a group of a tract. Small cells are left out."""
     rows = np.ones(len(made), np.bool_)
     if race is not None:
@@ -96,7 +96,7 @@ def observations(
     x, y = made.parent_rank[rows], getattr(made, outcome)[rows].astype(np.float64)
     order = np.lexsort((x, np.repeat(np.arange(kept.size), counts[kept])))
     tract, group = np.divmod(kept, GROUPS if by_group else 1)
-    return Observations(x[order], y[order], starts, tract, group)
+    return CellObservations(x[order], y[order], starts, tract, group)
 
 
 def one_group(children: int, seed: int, race: int, gender: int) -> Atlas:
@@ -117,7 +117,7 @@ def one_group(children: int, seed: int, race: int, gender: int) -> Atlas:
 
 
 @dataclass(frozen=True)
-class Cells:
+class AtlasCells:
     """A statistic of every cell, and what 004 needs to release it."""
 
     tract: Int64s
@@ -158,9 +158,9 @@ def states(made: Atlas) -> Int64s:
     return number.astype(np.int64)
 
 
-def measured(found: Observations, made: Atlas, statistic: Statistic, search: Search = EXACT) -> Cells:
+def measured(found: CellObservations, made: Atlas, statistic: Statistic, search: Search = EXACT) -> AtlasCells:
     """Estimates, standard errors and exact local sensitivities (004, Steps 0 and 1)."""
     local = statistic.local((found.x, found.y), found.starts, search)
     error = np.zeros(len(local.n)) if local.error is None else local.error
     pool = states(made)[found.tract] * GROUPS + found.group
-    return Cells(found.tract, local.n, found.low, local.statistic, error, local.sensitivity, pool)
+    return AtlasCells(found.tract, local.n, found.low, local.statistic, error, local.sensitivity, pool)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.utility.tradeoff import Point, epsilon_for, tradeoff
 from discreet.synth.atlas import BLACK, GIRLS, Atlas
-from discreet_studies.sensitivity.cells import PLAIN, WINSORISED, Cells, measured, observations
+from discreet_studies.sensitivity.cells import PLAIN, WINSORISED, AtlasCells, measured, observations
 from discreet_studies.sensitivity.table1 import BIRTHS, RANK
 
 EPSILONS = tuple(Fraction(e) for e in ("0.25", "0.5", "1", "2", "4", "8", "16", "32"))
@@ -55,7 +55,7 @@ def chosen(made: Atlas) -> list[Chosen]:
     return out
 
 
-def _needed(cells: Cells, areas: NDArray[np.str_], target: Fraction) -> Fraction | None:
+def _needed(cells: AtlasCells, areas: NDArray[np.str_], target: Fraction) -> Fraction | None:
     try:
         return epsilon_for(
             cells.theta, cells.n, cells.chi,

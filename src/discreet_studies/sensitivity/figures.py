@@ -11,197 +11,160 @@ from discreet.methods.sensitivity.utility.envelope_plots import cell_plot, envel
 from discreet.methods.sensitivity.utility.suppression import Binned, Fit
 from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
 from discreet.privacy.exact import written
-from discreet.report.plots import COLOURS, decades, ends
+from discreet.report.plots import COLOURS
+from discreet_studies.charts import chart, coloured, dashed, in_order, log_y, panel, titled
+from discreet_studies.harness import Drawing
 from discreet_studies.sensitivity.births import HIDDEN, INFUSED
 from discreet_studies.sensitivity.cells import AT, EPSILON
 from discreet_studies.sensitivity.formal import MOS, OLS, ONE
-from discreet_studies.sensitivity.study import Study
+from discreet_studies.sensitivity.study import SensitivityStudy
 
 RANKS = ("parents' income rank", "child's income rank")
 SHADES = ("#000000", "#E69F00", "#B8860B", "#56B4E9", COLOURS[1], COLOURS[2])  # told apart by all eyes
 BIRTH_RATE = "teenage birth rate, Black girls at parent rank .25"
-Row = dict[str, Any]
+COST_COLUMNS = ("children", "cells", "epsilon", "method", "formal", "rmse", "median_error", "without_answer")
+Ends = tuple[float, float]
 
 
-def figures(study: Study) -> dict[str, Any]:
-    """Every chart by the name of its file."""
-    charts: dict[str, Any] = {}
+def figures(study: SensitivityStudy) -> dict[str, Drawing]:
+    """Every chart by the name of its file, and what it shows."""
+    drawings: dict[str, Drawing] = {}
     if study.example:
         made = study.example
         title = "Figure 1. One cell of twenty, its line, and the observation that moves it most"
-        charts["figure-1"] = cell_plot(made.x, made.y, made.worst, AT, title, RANKS, synthetic=True)
+        picture = cell_plot(made.x, made.y, made.worst, AT, title, RANKS, synthetic=True)
+        rows = [("child", x, y) for x, y in zip(made.x.tolist(), made.y.tolist(), strict=True)]
+        worst = ("added" if made.worst.added else "removed", *made.worst.point)
+        drawings["figure-1"] = Drawing(picture, ("what", "parent_rank", "child_rank"), [*rows, worst])
     envelope = study.envelopes[0]
     title = f"Figure 2. Winsorised predictions of income ranks: {envelope.label}"
-    charts["figure-2"] = envelope_plot(envelope.n, envelope.sensitivity, envelope.chi, title, synthetic=True)
-    charts["figure-3"] = _births(study)
-    charts["appendix-figure-1"] = global_plot(
-        "Appendix Figure 1. Why no global bound exists: the less x varies, the further one point moves the line"
-    )
-    charts["appendix-figure-2"] = _counts(study)
+    picture = envelope_plot(envelope.n, envelope.sensitivity, envelope.chi, title, synthetic=True)
+    below = zip(envelope.n.tolist(), envelope.sensitivity.tolist(), strict=True)
+    columns = ("children", "sensitivity", "envelope")
+    drawings["figure-2"] = Drawing(picture, columns, [(n, local, envelope.chi / n) for n, local in below])
+    drawings["figure-3"] = _births(study)
+    title = "Appendix Figure 1. Why no global bound exists: the less x varies, the further one point moves the line"
+    picture = global_plot(title)
+    dots = enumerate((one.layer[0].data.values for one in picture.hconcat), 1)
+    points = [(number, dot["x"], dot["y"]) for number, values in dots for dot in values]
+    drawings["appendix-figure-1"] = Drawing(picture, ("panel", "x", "y"), points)
+    drawings["appendix-figure-2"] = _counts(study)
     for number, one in enumerate(study.chosen, 1):
         title = f"Choosing ε: {one.label}; dashed: the paper's ε = 8"
-        charts[f"choosing-epsilon-{number}"] = tradeoff_plot(one.points, title, area="county", chosen=EPSILON)
+        picture = tradeoff_plot(one.points, title, area="county", chosen=EPSILON)
+        drawings[f"choosing-epsilon-{number}"] = Drawing(picture)
     if study.costs:
-        charts["guarantee-costs"] = _costs(study)
-    for chart in charts.values():
-        chart.config.aria = False  # a description of every point would be most of the file
-    return charts
+        drawings["guarantee-costs"] = _costs(study)
+    return drawings
 
 
-def _births(study: Study) -> Any:
+def _births(study: SensitivityStudy) -> Drawing:
     """Both panels of Figure 3 on the same axes."""
     made = study.births
-    both = (made.infused, made.hidden)
-    x, y = _range([b.x for b in both]), _range([b.y for b in both])
+    x, y = ((_least(both), _most(both)) for both in ((made.infused.x, made.hidden.x), (made.infused.y, made.hidden.y)))
     panels = [
-        _panel(made.infused, made.slopes.infused, "A. Noise-infused", INFUSED, x, y),
-        _panel(made.hidden, made.slopes.hidden, "B. Count-suppressed", HIDDEN, x, y),
+        _binned_line(made.infused, made.slopes.infused, "A. Noise-infused", INFUSED, x, y),
+        _binned_line(made.hidden, made.slopes.hidden, "B. Count-suppressed", HIDDEN, x, y),
     ]
     subtitle = [
         f"Tracts with poverty below 7%, up to twenty bins of equal weight; atlas of {study.data.children:,} children, "
         f"seed {study.data.seed}.",
     ]
-    return _beside(panels, "Figure 3. Teenage births and single parents", subtitle)
+    title = "Figure 3. Teenage births and single parents"
+    return _binned(_beside(panels, title, subtitle), made.infused, made.hidden)
 
 
-def _panel(
-    dots: Binned, fit: Fit, name: str, paper: tuple[float, float], x: tuple[float, float], y: tuple[float, float]
-) -> Any:
+def _binned_line(dots: Binned, fit: Fit, name: str, theirs: Ends, x: Ends, y: Ends) -> Any:
     axes = _share("x", "share of single parents in the tract", x), _share("y", BIRTH_RATE, y)
-    points = _dots(dots).encode(x=axes[0], y=axes[1])
-    line = [{"x": end, "y": fit.at(end)} for end in (float(dots.x.min()), float(dots.x.max()))]
-    drawn = alt.Chart(alt.InlineData(values=line)).mark_line(strokeWidth=2, color=COLOURS[1], clip=True)
-    title = f"{name}: slope {fit.slope:.3f} ({fit.error:.3f}), paper {paper[0]} ({paper[1]})"
-    layers = alt.layer(points, drawn.encode(x=axes[0], y=axes[1]))
-    return layers.properties(width=360, height=280, title=alt.TitleParams(title, fontSize=12))
+    ends = [{"x": end, "y": fit.at(end)} for end in (float(dots.x.min()), float(dots.x.max()))]
+    line = chart(ends).mark_line(strokeWidth=2, color=COLOURS[1], clip=True)
+    title = f"{name}: slope {fit.slope:.3f} ({fit.error:.3f}), paper {theirs[0]} ({theirs[1]})"
+    return panel(alt.layer(*(one.encode(x=axes[0], y=axes[1]) for one in (_dots(dots), line))), title, 360, 280)
 
 
-def _counts(study: Study) -> Any:
+def _counts(study: SensitivityStudy) -> Drawing:
     panels = []
     for dots, name, axis in (
         (study.births.by_births, "A. Against births", "births of low-income Black girls in the tract, implied"),
         (study.births.by_girls, "B. Against girls", "low-income Black girls in the tract"),
     ):
         x = alt.X("x:Q", title=axis, axis=alt.Axis(grid=False, format="~s"))
-        chart = _dots(dots).encode(x=x, y=_share("y", BIRTH_RATE, _range([dots.y])))
-        panels.append(chart.properties(width=360, height=280, title=alt.TitleParams(name, fontSize=12)))
+        y = _share("y", BIRTH_RATE, (_least([dots.y]), _most([dots.y])))
+        panels.append(panel(_dots(dots).encode(x=x, y=y), name, 360, 280))
     subtitle = [
         "Noise-infused rates of all tracts with twenty Black girls or more; twenty bins of equally many tracts."
     ]
-    return _beside(panels, "Appendix Figure 2. Rates against their numerators and denominators", subtitle)
+    title = "Appendix Figure 2. Rates against their numerators and denominators"
+    return _binned(_beside(panels, title, subtitle), study.births.by_births, study.births.by_girls)
 
 
-def _costs(study: Study) -> Any:
+def _costs(study: SensitivityStudy) -> Drawing:
     """A panel a size, a line a method."""
-    rows: list[Row] = [
+    points = [
         {
             "size": f"about {c.size} children",
             "epsilon": float(c.epsilon),
             "rmse": c.row.against_ols.rmse,
-            "method": name,
+            "method": f"{c.row.method} (not formally private)" if c.row.method == MOS else c.row.method,
         }
         for c in study.costs
         if c.row.method not in (OLS, ONE)
-        for name in [f"{c.row.method} (not formally private)" if c.row.method == MOS else c.row.method]
     ]
-    names = list(dict.fromkeys(row["method"] for row in rows))
-    low, high = ends([row["rmse"] for row in rows])
-    epsilons = sorted({row["epsilon"] for row in rows})
+    names, errors = in_order(point["method"] for point in points), [float(str(point["rmse"])) for point in points]
+    scale = alt.Scale(type="log", base=2, padding=6, nice=False)
+    axis = alt.Axis(values=sorted(set(in_order(point["epsilon"] for point in points))), format="~g", grid=False)
     panels = []
-    for place, size in enumerate(dict.fromkeys(row["size"] for row in rows)):
-        mine = [row for row in rows if row["size"] == size]
-        dash = alt.StrokeDash("method:N", scale=alt.Scale(domain=names, range=[[6, 3]] + [[1, 0]] * (len(names) - 1)))
-        lines = (
-            alt.Chart(alt.InlineData(values=mine))
-            .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=26))
-            .encode(
-                x=alt.X(
-                    "epsilon:Q", title="ε (log scale)", scale=alt.Scale(type="log", base=2, padding=6, nice=False),
-                    axis=alt.Axis(values=epsilons, format="~g", grid=False),
-                ),
-                y=alt.Y(
-                    "rmse:Q", title=None if place else "root mean squared error (log scale)",
-                    scale=alt.Scale(type="log", domain=[low, high], nice=False, padding=6),
-                    axis=alt.Axis(values=decades(low, high), format="~g"),
-                ),
-                color=alt.Color("method:N", scale=alt.Scale(domain=names, range=list(SHADES)), sort=None),
-                strokeDash=dash,
-            )
-        )  # fmt: skip
-        panels.append(lines.properties(width=250, height=260, title=alt.TitleParams(size, fontSize=12)))
+    for place, size in enumerate(in_order(point["size"] for point in points)):
+        lines = chart(point for point in points if point["size"] == size)
+        lines = lines.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=26)).encode(
+            x=alt.X("epsilon:Q", title="ε (log scale)", scale=scale, axis=axis),
+            y=log_y("rmse", None if place else "root mean squared error (log scale)", errors),
+            color=coloured("method", names, SHADES),
+            strokeDash=dashed("method", names, {names[0]: [6, 3]}),
+        )
+        panels.append(panel(lines, size, 250, 260))
     subtitle = ["Errors against the least-squares prediction at parent rank .25 of the same cells; income ranks."]
-    chart = _beside(panels, "What a real guarantee costs at equal ε", subtitle)
-    return chart.configure_legend(
-        orient="bottom",
-        columns=3,
-        title=None,
-        labelLimit=360,
-        symbolType="stroke",
-        symbolStrokeWidth=2.5,
-        symbolSize=400,
-    )
+    picture = _beside(panels, "What a real guarantee costs at equal ε", subtitle).configure_legend(
+        orient="bottom", columns=3, title=None, labelLimit=360,
+        symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=400,
+    )  # fmt: skip
+    rows = [
+        (
+            c.size, c.cells, written(c.epsilon), c.row.method, c.row.formal,
+            c.row.against_ols.rmse, c.row.against_ols.median, c.row.fallbacks,
+        )
+        for c in study.costs
+    ]  # fmt: skip
+    return Drawing(picture, COST_COLUMNS, rows)
 
 
 def _dots(dots: Binned) -> Any:
-    values = [{"x": a, "y": b} for a, b in zip(dots.x.tolist(), dots.y.tolist(), strict=True)]
-    return alt.Chart(alt.InlineData(values=values)).mark_point(size=42, filled=True, color=COLOURS[0], opacity=0.9)
+    points = ({"x": a, "y": b} for a, b in zip(dots.x.tolist(), dots.y.tolist(), strict=True))
+    return chart(points).mark_point(size=42, filled=True, color=COLOURS[0], opacity=0.9)
 
 
-def _share(which: str, name: str, limits: tuple[float, float]) -> Any:
+def _share(which: str, name: str, limits: Ends) -> Any:
     kind = alt.X if which == "x" else alt.Y
     scale = alt.Scale(domain=list(limits), nice=False, padding=8)
     return kind(f"{which}:Q", scale=scale, title=name, axis=alt.Axis(format=".0%", grid=False, tickCount=6))
 
 
-def _range(columns: Sequence[Any]) -> tuple[float, float]:
-    return min(float(column.min()) for column in columns), max(float(column.max()) for column in columns)
+def _least(columns: Sequence[Any]) -> float:
+    return min(float(column.min()) for column in columns)
+
+
+def _most(columns: Sequence[Any]) -> float:
+    return max(float(column.max()) for column in columns)
 
 
 def _beside(panels: list[Any], title: str, subtitle: list[str]) -> Any:
-    return (
-        alt.hconcat(*panels, spacing=24)
-        .properties(title=alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=10))
-        .configure_view(stroke="#cccccc")
-    )
+    return titled(alt.hconcat(*panels, spacing=24), title, subtitle, offset=10)
 
 
-def data(study: Study, charts: dict[str, Any]) -> dict[str, tuple[tuple[str, ...], list[Sequence[object]]]]:
-    """What each figure shows, for programs: columns and rows by the name of the file."""
-    out: dict[str, tuple[tuple[str, ...], list[Sequence[object]]]] = {}
-    if study.example:
-        made = study.example
-        rows: list[Sequence[object]] = [("child", x, y) for x, y in zip(made.x.tolist(), made.y.tolist(), strict=True)]
-        rows.append(("added" if made.worst.added else "removed", *made.worst.point))
-        out["figure-1"] = (("what", "parent_rank", "child_rank"), rows)
-    envelope = study.envelopes[0]
-    out["figure-2"] = (
-        ("children", "sensitivity", "envelope"),
-        [(n, s, envelope.chi / n) for n, s in zip(envelope.n.tolist(), envelope.sensitivity.tolist(), strict=True)],
-    )
-    out["figure-3"] = _binned(("A", study.births.infused), ("B", study.births.hidden))
-    panels = charts["appendix-figure-1"].hconcat
-    out["appendix-figure-1"] = (
-        ("panel", "x", "y"),
-        [(i, dot["x"], dot["y"]) for i, panel in enumerate(panels, 1) for dot in panel.layer[0].data.values],
-    )
-    out["appendix-figure-2"] = _binned(("A", study.births.by_births), ("B", study.births.by_girls))
-    out["guarantee-costs"] = (
-        ("children", "cells", "epsilon", "method", "formal", "rmse", "median_error", "without_answer"),
-        [
-            (
-                c.size, c.cells, written(c.epsilon), c.row.method, c.row.formal,
-                c.row.against_ols.rmse, c.row.against_ols.median, c.row.fallbacks,
-            )
-            for c in study.costs
-        ],
-    )  # fmt: skip
-    return out
-
-
-def _binned(*panels: tuple[str, Binned]) -> tuple[tuple[str, ...], list[Sequence[object]]]:
-    rows: list[Sequence[object]] = [
+def _binned(picture: Any, *panels: Binned) -> Drawing:
+    rows = [
         (name, *line)
-        for name, dots in panels
+        for name, dots in zip("AB", panels, strict=True)
         for line in zip(dots.x.tolist(), dots.y.tolist(), dots.weight.tolist(), strict=True)
     ]
-    return ("panel", "x", "y", "weight"), rows
+    return Drawing(picture, ("panel", "x", "y", "weight"), rows)

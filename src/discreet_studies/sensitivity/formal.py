@@ -11,8 +11,8 @@ import numpy as np
 from discreet.methods.sensitivity.statistics import Floats, Int64s
 from discreet.noise.key import ReleaseKey
 from discreet_studies.sensitivity.cells import chi_of, omega
-from discreet_studies.sensitivity.comparators.compare import NOT_FORMAL, Errors, Row, compare, methods
-from discreet_studies.sensitivity.fine import Fine
+from discreet_studies.sensitivity.comparators.compare import NOT_FORMAL, Errors, MethodErrors, compare, methods
+from discreet_studies.sensitivity.subgroups import Subgroups
 
 EPSILONS = tuple(Fraction(e) for e in (1, 2, 4, 8, 16))
 SIZES = (50, 100, 300)
@@ -32,10 +32,10 @@ class Cost:
     size: int
     cells: int
     epsilon: Fraction
-    row: Row
+    row: MethodErrors
 
 
-def costs(found: Fine) -> Iterator[list[Cost]]:
+def costs(found: Subgroups) -> Iterator[list[Cost]]:
     """Size by size; cells of all groups, spread evenly over the country, the least-squares line of income ranks."""
     key = ReleaseKey.simulation("reproduce sensitivity, formal")
     chi = chi_of(found.n, np.where(found.published, found.plain, np.inf), found.pool)
@@ -57,12 +57,12 @@ def costs(found: Fine) -> Iterator[list[Cost]]:
         yield out
 
 
-def _observed(found: Fine, cells: Int64s, chi: Floats, epsilon: Fraction) -> Row:
+def _observed(found: Subgroups, cells: Int64s, chi: Floats, epsilon: Fraction) -> MethodErrors:
     """θ + Laplace(χ/(εN)), clamped, χ of the state, race and gender, as in the paper; `compare` has one χ for all."""
     theta = found.theta[cells]
     noise = np.sqrt(2) * chi / (float(epsilon) * found.n[cells]) * omega(len(cells), f"formal, {epsilon}", "laplace")
     errors = Errors.of(np.clip(theta + noise, 0.0, 1.0), theta, np.ones(len(cells), np.bool_))
-    return Row(MOS, False, NOT_FORMAL, errors, None, 0.0)
+    return MethodErrors(MOS, False, NOT_FORMAL, errors, None, 0.0)
 
 
 def rmse(costs: tuple[Cost, ...], method: str, size: int, epsilon: Fraction) -> float | None:

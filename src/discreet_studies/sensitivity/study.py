@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.privacy.exact import written
 from discreet.synth.atlas import BLACK, GIRLS, atlas
-from discreet_studies import Observer
+from discreet_studies.harness import Observer, Paper, Size
 from discreet_studies.sensitivity.births import SEEDS, Births, Slopes, births
-from discreet_studies.sensitivity.cells import PLAIN, measured, observations, tracts_for
+from discreet_studies.sensitivity.cells import EPSILON, PLAIN, measured, observations, tracts_for
 from discreet_studies.sensitivity.choosing import Chosen, chosen
-from discreet_studies.sensitivity.fine import (
-    Chis,
-    Corners,
-    Envelope,
-    Example,
-    chis,
-    corners,
-    envelopes,
-    example,
-    fine,
-)
-from discreet_studies.sensitivity.formal import SIZES, Cost, costs
-from discreet_studies.sensitivity.table1 import BIRTHS, ROWS, Row, table1
-from discreet_studies.sensitivity.unsaid import (
+from discreet_studies.sensitivity.formal import EPSILONS, PLANNED, SIZES, Cost, best_formal, costs, least_observed
+from discreet_studies.sensitivity.omissions import (
     Bounded,
     Counterexample,
     Nominal,
@@ -35,10 +25,22 @@ from discreet_studies.sensitivity.unsaid import (
     nominal,
     recovered,
 )
+from discreet_studies.sensitivity.subgroups import (
+    Chis,
+    Corners,
+    Envelope,
+    Example,
+    chis,
+    corners,
+    envelopes,
+    example,
+    subgroups,
+)
+from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, ROWS, VarianceRow, table1
 
 
 @dataclass(frozen=True)
-class Data:
+class AtlasSize:
     """What was invented."""
 
     children: int
@@ -50,11 +52,11 @@ class Data:
 
 
 @dataclass(frozen=True)
-class Study:
+class SensitivityStudy:
     """All numbers."""
 
-    data: Data
-    table1: tuple[Row, ...]
+    data: AtlasSize
+    table1: tuple[VarianceRow, ...]
     example: Example | None
     envelopes: tuple[Envelope, Envelope]
     births: Births
@@ -70,7 +72,7 @@ class Study:
     costs: tuple[Cost, ...]
 
 
-def study(children: int, seed: int, observe: Observer) -> Study:
+def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
     """All of it; the atlas is kept only as long as it is needed."""
     made = atlas(children, tracts_for(children), seed)
     observe("atlas", 1, 1)
@@ -81,10 +83,10 @@ def study(children: int, seed: int, observe: Observer) -> Study:
     picked = tuple(chosen(made))
     observe("choosing epsilon", 1, 1)
     girls = measured(observations(made, BIRTHS, BLACK, GIRLS, by_group=False), made, PLAIN)
-    found = fine(made)
+    found = subgroups(made)
     seen = envelopes(found, made)
     tracts, published = made.tracts, found.n[found.published]
-    data = Data(
+    data = AtlasSize(
         children, seed, len(tracts), len(set(tracts.county)), len(set(tracts.state)), int(np.sum(found.published))
     )
     del made
@@ -99,7 +101,7 @@ def study(children: int, seed: int, observe: Observer) -> Study:
     for number in range(SEEDS):
         atlases.append(births(children, seed + number))
         observe("seeds", number + 1, SEEDS)
-    return Study(
+    return SensitivityStudy(
         data=data,
         table1=tuple(rows),
         example=cell,
@@ -116,3 +118,44 @@ def study(children: int, seed: int, observe: Observer) -> Study:
         recovered=tuple(recovered(girls)),
         costs=tuple(cost),
     )
+
+
+def facts(study: SensitivityStudy) -> Mapping[str, object]:
+    """What the report's text says besides its tables and the study itself."""
+    jail = next(row for row in study.table1 if row.asked.outcome == JAIL and row.asked.label == "White boys")
+    at_eight = []
+    for size in SIZES:
+        best, mos = best_formal(study.costs, size, EPSILON), least_observed(study.costs, size, EPSILON)
+        if best and mos:
+            errors = f"{best.row.against_ols.rmse:.4f} against {mos:.4f}"
+            at_eight.append(f"N ≈ {size}: {best.row.method}, {errors}")
+    return {
+        "data": study.data,
+        "flat": jail.flat,
+        "reach": np.percentile(study.envelopes[0].reach, [5, 50, 95]).tolist(),
+        "planned": PLANNED,
+        "at_eight": at_eight,
+        "ahead": [f"{ahead} (N ≈ {size})" for size in SIZES if (ahead := _ahead(study, size))],
+    }
+
+
+def _ahead(study: SensitivityStudy, size: int) -> str:
+    """The smallest ε from which on some formal method errs less than maximum observed sensitivity; empty if none."""
+    found = ""
+    for epsilon in reversed(EPSILONS):
+        best, mos = best_formal(study.costs, size, epsilon), least_observed(study.costs, size, epsilon)
+        if not (best and mos and best.row.against_ols.rmse < mos):
+            break
+        found = written(epsilon)
+    return found
+
+
+def paper() -> Paper[SensitivityStudy]:
+    """Everything that the harness needs."""
+    from discreet_studies.sensitivity.figures import figures
+    from discreet_studies.sensitivity.tables import tables
+    from discreet_studies.sensitivity.verdicts import CLAIMS
+
+    title = "Maximum observed sensitivity: the tables and figures of 004, made again"
+    size = Size("children", 20_000_000, 100_000, "the figures", "invent")
+    return Paper("sensitivity", title, size, study, tables, figures, facts, CLAIMS.of)

@@ -17,7 +17,7 @@ from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.noise.key import ReleaseKey
 from discreet.synth.workplaces.employers import employers
 from discreet_studies.attacks import attacks
-from discreet_studies.attacks.releases import Infusing, Method, Protecting, strong, weak
+from discreet_studies.attacks.releases import Infusing, Protecting, Publication, strong, weak
 from discreet_studies.attacks.runs import Targets, as_markdown, table1, targets
 from discreet_studies.employer.comparators.infusion import Infusion
 
@@ -93,7 +93,7 @@ def test_zeros_give_away_a_worker() -> None:
 
 
 @names
-def test_what_hides_establishments_gives_away_neither_size_nor_shape(method: Method) -> None:
+def test_what_hides_establishments_gives_away_neither_size_nor_shape(method: Publication) -> None:
     assert near_the_baseline(attacks.shape(method, large(), KEY))
     size = attacks.size(method, large(), KEY)
     # Weak privacy at ε = 4 in all, by SmoothLaplace: 0.10 beside 0.04. It promises less to those who know a group.
@@ -101,7 +101,7 @@ def test_what_hides_establishments_gives_away_neither_size_nor_shape(method: Met
 
 
 @names
-def test_what_hides_jobs_stays_below_what_it_allows(method: Method) -> None:
+def test_what_hides_jobs_stays_below_what_it_allows(method: Publication) -> None:
     """At ε = 2 a small establishment's only graduate is often guessed right: the ceiling is what was promised."""
     found = attacks.reidentification(method, with_one_graduate(5), GRADUATES, KEY)
     if method.delta == 0:

@@ -18,9 +18,9 @@ from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.laplace_pareto import LaplacePareto as Noise
 from discreet.noise.stream import Stream
-from discreet_studies.attacks.audits import Audited, Cells, Draw, audit, audit_draws, reachable, sample
+from discreet_studies.attacks.audits import Audited, AuditedCells, Draw, audit, audit_draws, reachable, sample
 from discreet_studies.attacks.neighbours import grown, joint, required, single
-from discreet_studies.attacks.proportions import Rate, lower, upper
+from discreet_studies.attacks.proportions import SuccessRate, lower, upper
 
 F = Fraction
 ALPHA, EPSILON = F(1, 10), F(2)
@@ -30,7 +30,7 @@ PARETO = LaplacePareto(ALPHA, EPSILON)
 
 
 def one_cell(draw: Draw, x: int, y: int, samples: int = MANY, **given: Fraction) -> Audited:
-    return audit(draw, Cells((x,), (x,)), Cells((y,), (y,)), KEY, samples, **given)
+    return audit(draw, AuditedCells((x,), (x,)), AuditedCells((y,), (y,)), KEY, samples, **given)
 
 
 @pytest.mark.parametrize(
@@ -113,14 +113,14 @@ def unbounded(counts: np.ndarray, largest: np.ndarray, stream: Stream, first: in
 @pytest.mark.parametrize(
     ("draw", "one", "other"),
     [
-        (floored, Cells((19,), (19,)), Cells((20,), (20,))),
-        (halved, Cells((100,), (100,)), Cells((110,), (110,))),
-        (skipped, Cells((0,), (5,)), Cells((1,), (5,))),
-        (unbounded, Cells((5,), (0,)), Cells((6,), (0,))),
+        (floored, AuditedCells((19,), (19,)), AuditedCells((20,), (20,))),
+        (halved, AuditedCells((100,), (100,)), AuditedCells((110,), (110,))),
+        (skipped, AuditedCells((0,), (5,)), AuditedCells((1,), (5,))),
+        (unbounded, AuditedCells((5,), (0,)), AuditedCells((6,), (0,))),
     ],
     ids=lambda v: getattr(v, "__name__", ""),
 )
-def test_broken_noise_of_one_cell_is_caught(draw: Draw, one: Cells, other: Cells) -> None:
+def test_broken_noise_of_one_cell_is_caught(draw: Draw, one: AuditedCells, other: AuditedCells) -> None:
     assert audit(draw, one, other, KEY, MANY, claimed=EPSILON).refuted
     assert not audit(PARETO.draw, one, other, KEY, MANY, claimed=EPSILON).refuted
 
@@ -150,7 +150,7 @@ def test_sensitivity_of_the_cell_under_strong_privacy_is_caught() -> None:
     """003, Theorem 7.5, the strong half: 100 → 110 workers, all ten in a cell of few."""
     mechanism = LaplacePareto(ALPHA, EPSILON, cells=8)
     one, other = joint(ALPHA, 8, 100, "one")
-    of_the_cell = (Cells(cells.counts, cells.counts) for cells in (one, other))
+    of_the_cell = (AuditedCells(cells.counts, cells.counts) for cells in (one, other))
     assert audit(mechanism.draw, *of_the_cell, KEY, MANY, claimed=EPSILON).epsilon_at_least > 4
 
 
@@ -162,7 +162,7 @@ def test_a_delta_claimed_as_pure_is_caught() -> None:
 
 def test_weak_privacy_does_not_hide_the_shape() -> None:
     """003, Theorem 7.2 fails: size 100, one attribute 90 → 99, the rest 10 → 1; exactly 9.86 for the rest alone."""
-    one, other = Cells((90, 10), (90, 10)), Cells((99, 1), (99, 1))
+    one, other = AuditedCells((90, 10), (90, 10)), AuditedCells((99, 1), (99, 1))
     assert audit(PARETO.draw, one, other, KEY, MANY).epsilon_at_least > 7.5
     rest = one_cell(PARETO.draw, 10, 1).epsilon_at_least
     assert 6.5 < rest < 9.86
@@ -180,7 +180,9 @@ def test_bounds_hold_as_often_as_they_say() -> None:
     edge, wrong = Geometric(F(1)), 0
     for i in range(40):
         key = ReleaseKey.simulation(f"audit {i}")
-        made = audit(edge.draw, Cells((3,), (3,)), Cells((4,), (4,)), key, 4000, level=F(9, 10), claimed=F(1))
+        made = audit(
+            edge.draw, AuditedCells((3,), (3,)), AuditedCells((4,), (4,)), key, 4000, level=F(9, 10), claimed=F(1)
+        )
         wrong += made.refuted
     assert stats.binomtest(wrong, 40, 0.1, alternative="greater").pvalue > 1e-6
 
@@ -205,16 +207,16 @@ def test_neighbours_are_neighbours() -> None:
 
 
 def test_refusals() -> None:
-    one = Cells((1,), (1,))
+    one = AuditedCells((1,), (1,))
     with pytest.raises(KeyRefused):
         sample(PARETO.draw, one, ReleaseKey.generate(), "one", 10)
     with pytest.raises(ParameterError):
         audit(PARETO.draw, one, one, KEY, 10)
     with pytest.raises(ParameterError):
-        audit(PARETO.draw, one, Cells((1, 2), (1, 2)), KEY)
+        audit(PARETO.draw, one, AuditedCells((1, 2), (1, 2)), KEY)
     with pytest.raises(ParameterError):
-        Cells((1,), ())
+        AuditedCells((1,), ())
     with pytest.raises(ParameterError):
-        Rate(2, 1)
+        SuccessRate(2, 1)
     with pytest.raises(ParameterError):
         joint(ALPHA, 8, 3, "one")

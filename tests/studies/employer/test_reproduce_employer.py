@@ -18,19 +18,28 @@ from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms.discrete import Truncated
 from discreet.report.blocks import Heading, Paragraph, Table, as_csv, as_html, as_markdown
 from discreet_studies import reproduce
+from discreet_studies.claims import Claim
 from discreet_studies.cli import app
 from discreet_studies.employer import study as module
-from discreet_studies.employer.contenders import ALPHA, CONTENDERS, EPSILON, PRINTED, STRONG, TRUNCATED, Grid
-from discreet_studies.employer.findings import Finding, Part, findings
-from discreet_studies.employer.rankings import Cells, Correlation, spearman
+from discreet_studies.employer.findings import Finding, findings
+from discreet_studies.employer.infusion_parameters import agreeing, bounds, infusion_error, interval
+from discreet_studies.employer.mechanism_grid import (
+    ALPHA,
+    CONTENDERS,
+    EPSILON,
+    PRINTED,
+    STRONG,
+    TRUNCATED,
+    MechanismGrid,
+)
+from discreet_studies.employer.rankings import Correlation, StrataCells, spearman
 from discreet_studies.employer.ratios import EVERY, INFUSION, OCCUPIED, Ratio, ratios, truncated_error
-from discreet_studies.employer.region import agreeing, bounds, infusion_error, interval
-from discreet_studies.employer.study import Study, study
+from discreet_studies.employer.study import EmployerStudy, study
 from discreet_studies.employer.table2 import table2
-from discreet_studies.employer.workloads import ALL, PARTS, WORKER_CELLS, World, world
+from discreet_studies.employer.workloads import ALL, PARTS, WORKER_CELLS, Economy, economy
 
 F = Fraction
-GRID = Grid((F(1, 100), F(1, 10)), (F(1, 2), F(2), F(4)), (2, 100))
+GRID = MechanismGrid((F(1, 100), F(1, 10)), (F(1, 2), F(2), F(4)), (2, 100))
 LOG, GAMMA, SMOOTH = PRINTED
 
 
@@ -39,18 +48,18 @@ def ignore(step: str, done: int, total: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def small() -> World:
-    return world(20_000, 7, module.INFUSION, 3)
+def small() -> Economy:
+    return economy(20_000, 7, module.INFUSION, 3)
 
 
 @pytest.fixture(scope="module")
-def made() -> Study:
+def made() -> EmployerStudy:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "SAMPLES", 2000)
         return study(100_000, 7, ignore, GRID, 8)
 
 
-def test_ratios_are_those_of_loops_over_cells(small: World) -> None:
+def test_ratios_are_those_of_loops_over_cells(small: Economy) -> None:
     alpha, epsilon, c = F(1, 10), F(2), 1.0  # printed smooth Laplace: 2/ε
     found = {
         (r.workload, r.cells, r.stratum): r for w in (1, 2) for r in ratios(small, w, GRID) if _is(r, alpha, epsilon)
@@ -79,7 +88,7 @@ def _is(row: Ratio, alpha: Fraction, epsilon: Fraction) -> bool:
     return (row.mechanism, row.alpha, row.epsilon) == (SMOOTH, alpha, epsilon)
 
 
-def test_infusion_against_itself_is_one(made: Study) -> None:
+def test_infusion_against_itself_is_one(made: EmployerStudy) -> None:
     rows = [row for row in made.ratios if row.mechanism == INFUSION]
     assert {row.workload for row in rows} == {1, 2, 3}
     assert all(row.ratio == 1.0 for row in rows if row.infusion)
@@ -87,7 +96,7 @@ def test_infusion_against_itself_is_one(made: Study) -> None:
     assert made.drawn[0].ratio == pytest.approx(1, rel=1e-12)
 
 
-def test_a_third_workload_divides_epsilon(made: Study) -> None:
+def test_a_third_workload_divides_epsilon(made: EmployerStudy) -> None:
     """Errors of c = 2/ε are eight times those of single queries; one job and truncation keep the whole ε."""
     alpha = F(1, 100)
     single, all_at_once = (made.ratio(w, SMOOTH, alpha, F(4)) for w in (2, 3))
@@ -111,7 +120,7 @@ def test_error_of_truncation(rate: Fraction) -> None:
 def test_spearman_is_scipys_in_every_stratum() -> None:
     rng = np.random.default_rng(1)
     stratum = rng.integers(0, 3, 500).astype(np.int8)  # the last stratum is empty
-    cells = Cells.of(stratum)
+    cells = StrataCells.of(stratum)
     a, b = rng.integers(0, 40, 500), rng.integers(0, 40, 500)
     found = spearman(cells.ranks(a), cells.ranks(a + b))
     assert found[0] == pytest.approx(stats.spearmanr(a, a + b).statistic, abs=1e-12)
@@ -123,7 +132,7 @@ def test_spearman_is_scipys_in_every_stratum() -> None:
     assert np.isnan(spearman(cells.ranks(a), cells.ranks(np.zeros(500)))).all()
 
 
-def test_closed_forms_agree_with_trials_and_a_wrong_one_would_not(made: Study) -> None:
+def test_closed_forms_agree_with_trials_and_a_wrong_one_would_not(made: EmployerStudy) -> None:
     assert {row.workload for row in made.checks} == {1, 2, 3}
     assert len(made.checks) == 3 * len(CONTENDERS)
     for row in made.checks:
@@ -134,7 +143,7 @@ def test_closed_forms_agree_with_trials_and_a_wrong_one_would_not(made: Study) -
             assert not wrong.agrees or row.standard_error > 0.04 * row.expected
 
 
-def test_correlations_rise_with_epsilon_and_know_the_truth(made: Study) -> None:
+def test_correlations_rise_with_epsilon_and_know_the_truth(made: EmployerStudy) -> None:
     rows = [c for c in made.correlations if c.stratum == ALL and c.cells == OCCUPIED]
     assert {c.ranking for c in rows} == {1, 2}
     by = {(c.ranking, c.mechanism, c.alpha, c.theta, c.epsilon): c for c in rows}
@@ -145,7 +154,7 @@ def test_correlations_rise_with_epsilon_and_know_the_truth(made: Study) -> None:
     assert all(-1 <= c.infusion <= 1 and -1 <= c.truth <= 1 for c in rows)
 
 
-def test_every_pair_is_served_or_listed(made: Study) -> None:
+def test_every_pair_is_served_or_listed(made: EmployerStudy) -> None:
     listed = {(i.mechanism, i.workload, i.alpha, i.epsilon) for i in made.inadmissible}
     for workload in (1, 2, 3):
         for contender in CONTENDERS:
@@ -159,7 +168,7 @@ def test_every_pair_is_served_or_listed(made: Study) -> None:
         assert pair.smallest > pair.epsilon
 
 
-def test_ours_beat_the_printed_ones(made: Study) -> None:
+def test_ours_beat_the_printed_ones(made: EmployerStudy) -> None:
     for workload in (1, 2, 3):
         for alpha in GRID.alphas:
             for epsilon in GRID.epsilons:
@@ -180,17 +189,17 @@ def test_table_2_is_corrected() -> None:
     assert round(float(entries[F(5, 10**4), F(1, 5)].at_meant), 2) == 2.77
 
 
-def doctored(made: Study, change: Callable[[Ratio], Ratio]) -> Study:
+def doctored(made: EmployerStudy, change: Callable[[Ratio], Ratio]) -> EmployerStudy:
     return replace(made, ratios=tuple(change(row) for row in made.ratios))
 
 
-def verdict(made: Study, number: int) -> str:
+def verdict(made: EmployerStudy, number: int) -> str:
     return findings(made)[number - 1].verdict
 
 
 def test_verdicts_are_made_of_parts() -> None:
     def finding(*holds: bool | None) -> str:
-        return Finding(1, "", tuple(Part("", "", held) for held in holds), "").verdict
+        return Finding(1, "", tuple(Claim("", "", "", held) for held in holds), "").verdict
 
     assert finding(True, True, None) == "confirmed"
     assert finding(True, False) == "partly confirmed"
@@ -198,7 +207,7 @@ def test_verdicts_are_made_of_parts() -> None:
     assert finding(None) == "not tested"
 
 
-def test_verdicts_flip_with_the_numbers(made: Study) -> None:
+def test_verdicts_flip_with_the_numbers(made: EmployerStudy) -> None:
     good = doctored(made, lambda r: replace(r, error=30 * r.infusion) if r.mechanism == TRUNCATED else r)
     good = replace(good, correlations=tuple(_at(c, 0.6) for c in made.correlations))
     assert verdict(good, 6) == "confirmed"
@@ -212,7 +221,7 @@ def _at(row: Correlation, value: float) -> Correlation:
 
 
 @pytest.mark.parametrize(("name", "position", "limit"), [(LOG, 0, 3.0), (GAMMA, 1, 3.0), (SMOOTH, 2, 1.0)])
-def test_parts_of_finding_1_follow_the_ratio(made: Study, name: str, position: int, limit: float) -> None:
+def test_parts_of_finding_1_follow_the_ratio(made: EmployerStudy, name: str, position: int, limit: float) -> None:
     for factor, holds in ((0.99, True), (1.01, False)):
         changed = doctored(
             made, lambda r, f=factor: replace(r, error=f * limit * r.infusion) if r.mechanism == name else r
@@ -222,7 +231,7 @@ def test_parts_of_finding_1_follow_the_ratio(made: Study, name: str, position: i
         assert part.ours == f"{factor * limit:.3g}"
 
 
-def test_finding_4_wants_falling_ratios(made: Study) -> None:
+def test_finding_4_wants_falling_ratios(made: EmployerStudy) -> None:
     def falling(row: Ratio) -> Ratio:
         return replace(row, error=row.infusion * (10, 9, 5, 4, 3.5)[PARTS.index(row.stratum)])
 
@@ -233,13 +242,13 @@ def test_finding_4_wants_falling_ratios(made: Study) -> None:
     assert [part.holds for part in findings(rising)[3].parts[:2]] == [False, False]
 
 
-def test_an_empty_grid_is_not_tested(made: Study) -> None:
+def test_an_empty_grid_is_not_tested(made: EmployerStudy) -> None:
     nothing = replace(made, ratios=(), correlations=(), drawn=())
     assert verdict(nothing, 1) == "not tested"
     assert verdict(nothing, 2) == "not tested"
 
 
-def test_the_region_of_infusion(made: Study) -> None:
+def test_the_region_of_infusion(made: EmployerStudy) -> None:
     low, high = interval(made)
     ours = infusion_error(made)
     assert (low <= ours <= high) == all(bound.agrees(bound.ratio) for bound in bounds(made))
@@ -251,14 +260,14 @@ def test_the_region_of_infusion(made: Study) -> None:
     assert at_ours[0].infusion == pytest.approx(ours, rel=1e-12)
 
 
-def test_table_1_has_every_method_and_requirement(made: Study) -> None:
+def test_table_1_has_every_method_and_requirement(made: EmployerStudy) -> None:
     assert len(made.tested) == 15
     verdicts = {(t.method, t.requirement): t.verdict for t in made.tested}
     assert verdicts["infusion", "shape"] == "fails"
     assert verdicts["strong, laplace-pareto", "size"] == "not refuted"
 
 
-def test_every_attack_runs_against_every_mechanism(made: Study) -> None:
+def test_every_attack_runs_against_every_mechanism(made: EmployerStudy) -> None:
     """Noise infusion falls to all of them; what is hidden from a strong adversary is found as often as guessed."""
     assert len(made.attacked) == 11
     assert all(len(found.attacks) == 6 for found in made.attacked)
@@ -271,7 +280,7 @@ def test_every_attack_runs_against_every_mechanism(made: Study) -> None:
     assert infusion.averaged[1] == replace(infusion.averaged[0], publications=16)  # its factors are permanent
 
 
-def test_strong_privacy_errs_less_than_weak(made: Study) -> None:
+def test_strong_privacy_errs_less_than_weak(made: EmployerStudy) -> None:
     """For every establishment's worker cells together: the proof is in docs/methods/employer.md."""
     strong = [row for row in made.ratios if row.mechanism == STRONG]
     assert {row.workload for row in strong} == {3}
@@ -290,7 +299,7 @@ def test_strong_privacy_errs_less_than_weak(made: Study) -> None:
 
 
 def test_the_command_writes_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "Grid", lambda: Grid((ALPHA,), (EPSILON, F(4)), (2, 100)))
+    monkeypatch.setattr(module, "MechanismGrid", lambda: MechanismGrid((ALPHA,), (EPSILON, F(4)), (2, 100)))
     monkeypatch.setattr(module, "SAMPLES", 1000)
     out = tmp_path / "new" / "report"
     result = CliRunner().invoke(app, ["reproduce", "employer", "--out", str(out), "--jobs", "50000", "--seed", "3"])

@@ -14,9 +14,18 @@ from scipy.linalg import hadamard
 
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Margin
-from discreet.synth.occupational.occupations import Design as Occupations
+from discreet.synth.occupational.occupations import SurveyDesign as Occupations
 from discreet.synth.occupational.occupations import occupations
-from discreet_studies.hypercube.coverage import WAYS, Design, Sample, Stability, Study, Way, cube_coverage, incidence
+from discreet_studies.hypercube.coverage import (
+    WAYS,
+    CoverageDesign,
+    CoverageStudy,
+    Sample,
+    Stability,
+    Way,
+    cube_coverage,
+    incidence,
+)
 
 SHAPE = (5, 4, 3, 3, 2)
 WEIGHTS = (10, 20, 40)
@@ -50,17 +59,19 @@ def drawn(units: NDArray[np.int64], replicates: int, rng: np.random.Generator) -
 
 
 @cache
-def simple() -> Study:
+def simple() -> CoverageStudy:
     """30 samples of 20,000 records, weights 10 to 40: 43,170 intervals of all tables of a cube of 360 cells."""
     units = population(1, 20_000)
     rng = np.random.default_rng(2)
     truth = units.sum(axis=1).astype(np.float64)
-    design = Design(SHAPE, every_table(SHAPE), (Margin.over(SHAPE, (0, 1)),), max(WEIGHTS), 29, total=truth.sum())
+    design = CoverageDesign(
+        SHAPE, every_table(SHAPE), (Margin.over(SHAPE, (0, 1)),), max(WEIGHTS), 29, total=truth.sum()
+    )
     return cube_coverage(truth, [drawn(units, 8, rng) for _ in range(30)], design, [ONE, FOUR, SIXTEEN])
 
 
 @cache
-def clustered() -> Study:
+def clustered() -> CoverageStudy:
     """20 samples of 10,000 quotes in establishments, weights 17 to 2,102: 49,660 intervals, a cube of 528 cells."""
     names = ("major_group", "outdoors", "supervision", "driving", "public")
     survey = Occupations(10_000, replicates=8)
@@ -74,11 +85,11 @@ def clustered() -> Study:
         samples.append(Sample(np.ravel_multi_index(codes, shape), weights, quotes.replicates.T))
     largest = max(int(sample.weights.max()) for sample in samples)
     fitted = (Margin.over(shape, (0,)),)
-    design = Design(shape, every_table(shape), fitted, largest, int(np.ceil(0.7072 * largest)))
+    design = CoverageDesign(shape, every_table(shape), fitted, largest, int(np.ceil(0.7072 * largest)))
     return cube_coverage(survey.population(names).ravel(), samples, design, [FOUR, SIXTEEN])
 
 
-def stable(study: Study, way: Way, epsilon: Fraction, group: str) -> Stability:
+def stable(study: CoverageStudy, way: Way, epsilon: Fraction, group: str) -> Stability:
     return next(s for s in study.stability if (s.way, s.epsilon, s.group) == (way, epsilon, group))
 
 
@@ -171,6 +182,6 @@ def test_what_cannot_be_studied_is_refused(change: dict[str, object], samples: i
     rng = np.random.default_rng(2)
     known = {"shape": SHAPE, "largest_weight": 40} | change
     tables = (Margin.over(SHAPE, (0,)),)
-    design = Design(queries=tables, fitted_on=tables, bound=29, **known)
+    design = CoverageDesign(queries=tables, fitted_on=tables, bound=29, **known)
     with pytest.raises(ParameterError):
         cube_coverage(units.sum(axis=1).astype(float), [drawn(units, 4, rng)] * samples, design, [ONE])

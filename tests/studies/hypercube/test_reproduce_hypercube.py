@@ -20,12 +20,10 @@ from discreet_studies import reproduce
 from discreet_studies.cli import app
 from discreet_studies.hypercube import printed
 from discreet_studies.hypercube.cases import counts, others, requirements_like
-from discreet_studies.hypercube.explained import as_in_the_paper, at, explained, nearest
 from discreet_studies.hypercube.figures import left_rows
-from discreet_studies.hypercube.perturbation import EVALUATED, Loss
+from discreet_studies.hypercube.perturbation import EVALUATED, ExactLoss
 from discreet_studies.hypercube.pooled import Pooled
 from discreet_studies.hypercube.records import Weighted, average, table3
-from discreet_studies.hypercube.run import write
 from discreet_studies.hypercube.simulation import (
     CELLS,
     CONTROL,
@@ -34,14 +32,18 @@ from discreet_studies.hypercube.simulation import (
     TOLERANCES,
     Estimated,
     Longer,
-    Raked,
+    RakedRuns,
+    afters,
+    befores,
     expected,
     noises,
     rake_only,
 )
-from discreet_studies.hypercube.study import Study, study
-from discreet_studies.hypercube.tables import afters, befores, number, table4
-from discreet_studies.hypercube.verdicts import claims
+from discreet_studies.hypercube.study import HypercubeStudy, paper, study
+from discreet_studies.hypercube.tables import tables
+from discreet_studies.hypercube.tolerance_search import as_in_the_paper, at, at_tolerances, nearest
+from discreet_studies.hypercube.verdicts import CLAIMS
+from discreet_studies.texts import number, table
 
 F = Fraction
 RUNS, SEED = 60, 7
@@ -52,7 +54,7 @@ def ignore(step: str, done: int, total: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def made() -> Study:
+def made() -> HypercubeStudy:
     return study(RUNS, SEED, ignore)
 
 
@@ -88,7 +90,7 @@ def test_the_attack_finds_what_the_noise_hides_for_any_average() -> None:
     assert str(Weighted(F(3), F(0))) == "3"
 
 
-def test_cases_are_those_of_the_paper_in_number_and_shape(made: Study) -> None:
+def test_cases_are_those_of_the_paper_in_number_and_shape(made: HypercubeStudy) -> None:
     cube = made.simulated.cube
     assert cube.sum() == printed.CASES
     assert len(cube) == CELLS == 17_280
@@ -123,7 +125,7 @@ def raked_by_hand(seen: Floats, cube: Floats) -> Floats:
     return values.reshape(-1)
 
 
-def test_raked_runs_are_those_of_a_loop(made: Study) -> None:
+def test_raked_runs_are_those_of_a_loop(made: HypercubeStudy) -> None:
     cube, raked = made.simulated.cube, made.simulated.raked
     pooled = Pooled(printed.SHAPE)
     checked = 0
@@ -141,7 +143,7 @@ def test_raked_runs_are_those_of_a_loop(made: Study) -> None:
     assert np.array_equal(again.gap, raked.gap[:10])
 
 
-def test_all_runs_have_the_expectations_of_the_closed_forms(made: Study) -> None:
+def test_all_runs_have_the_expectations_of_the_closed_forms(made: HypercubeStudy) -> None:
     for values, closed, wrong in (
         (made.simulated.raked.before, befores(made.exact), afters(made.exact)),
         (made.simulated.least_squares, afters(made.exact), befores(made.exact)),
@@ -153,7 +155,7 @@ def test_all_runs_have_the_expectations_of_the_closed_forms(made: Study) -> None
     assert made.simulated.least_squares[:, 0].max() < 1e-12
 
 
-def test_least_squares_is_the_projection_in_one_run(made: Study) -> None:
+def test_least_squares_is_the_projection_in_one_run(made: HypercubeStudy) -> None:
     """Exact one-way controls take away grand mean and main effects: e − Σ(ē_i − ē) − ē."""
     noise = next(noises(1, SEED)).reshape(printed.SHAPE)
     left = noise - noise.mean()
@@ -163,7 +165,7 @@ def test_least_squares_is_the_projection_in_one_run(made: Study) -> None:
     assert made.simulated.least_squares[0] == pytest.approx(Pooled(printed.SHAPE).variances(left), rel=1e-8, abs=1e-15)
 
 
-def test_controls_with_noise_leave_their_own(made: Study) -> None:
+def test_controls_with_noise_leave_their_own(made: HypercubeStudy) -> None:
     """One-way tables: more than with exact controls, less than the controls or the cube alone."""
     one = made.noisy[0]
     assert 0 < one.after < CONTROL.variance() < one.before
@@ -171,15 +173,15 @@ def test_controls_with_noise_leave_their_own(made: Study) -> None:
     assert expected(0.0)[1].spread_after == pytest.approx(made.exact[1].spread_after)
 
 
-def raked_like(gaps: list[float], before: float, after: float, least: float = 1.0) -> Raked:
+def raked_like(gaps: list[float], before: float, after: float, least: float = 1.0) -> RakedRuns:
     shape = (len(gaps), 10)
-    return Raked(np.full(shape, before), np.full(shape, after), np.array(gaps), np.full(len(gaps), least))
+    return RakedRuns(np.full(shape, before), np.full(shape, after), np.array(gaps), np.full(len(gaps), least))
 
 
 def test_tolerances_select_runs() -> None:
     gaps = [10.0**-power for power in range(10)]
     raked = raked_like(gaps, 2.0, 1.0)
-    assert [row.converged for row in explained(raked)] == [4, 5, 6, 7, 8, 9, 9]
+    assert [row.converged for row in at_tolerances(raked)] == [4, 5, 6, 7, 8, 9, 9]
     assert raked.reading == 1e-8  # the second of ten: 22.4%, rounded
     assert as_in_the_paper(raked).converged == 2
     assert as_in_the_paper(raked).left == 0.5
@@ -193,7 +195,7 @@ def test_tolerances_select_runs() -> None:
 
 def test_published_numbers_have_no_distance_from_themselves() -> None:
     before, after = (np.tile(np.array(column, float), (10, 1)) for column in (printed.WITHOUT, printed.WITH))
-    raked = Raked(before, after, np.zeros(10), np.ones(10))
+    raked = RakedRuns(before, after, np.zeros(10), np.ones(10))
     best = nearest(raked)
     assert best is not None
     assert best.distance == pytest.approx(0, abs=1e-12)
@@ -202,7 +204,7 @@ def test_published_numbers_have_no_distance_from_themselves() -> None:
     )
 
 
-def test_convergence_share_grows_with_the_tolerance(made: Study) -> None:
+def test_convergence_share_grows_with_the_tolerance(made: HypercubeStudy) -> None:
     for one in made.cases:
         shares = [one.raked.share(tolerance) for tolerance in TOLERANCES]
         assert shares == sorted(shares)
@@ -214,25 +216,25 @@ def test_convergence_share_grows_with_the_tolerance(made: Study) -> None:
     assert not (steep.blocked & steep.converged(0.5)).any()
 
 
-def test_clipping_takes_noise_away_and_always_converges(made: Study) -> None:
+def test_clipping_takes_noise_away_and_always_converges(made: HypercubeStudy) -> None:
     cut = made.simulated.clipped
     assert cut.share(1e-3) == 1
     assert (cut.before.mean(axis=0)[2:] < 0.75 * made.simulated.raked.before.mean(axis=0)[2:]).all()
 
 
-def verdict(study: Study, start: str) -> str:
-    mine = [claim.verdict for claim in claims(study) if claim.claim.startswith(start)]
+def verdict(study: HypercubeStudy, start: str) -> str:
+    mine = [claim.verdict for claim in CLAIMS.of(study) if claim.claim.startswith(start)]
     assert len(mine) == 1, start
     return mine[0]
 
 
-def test_verdicts_follow_from_numbers(made: Study) -> None:
+def test_verdicts_follow_from_numbers(made: HypercubeStudy) -> None:
     """Each claim with numbers that confirm it, and with numbers that do not."""
 
-    def raked(before: list[float], after: list[float]) -> Study:
+    def raked(before: list[float], after: list[float]) -> HypercubeStudy:
         shape = (50, 1)
         wiggle = 1 + 0.2 * np.sin(np.arange(50))[:, None]  # a spread, so that there is a standard error
-        mine = Raked(
+        mine = RakedRuns(
             np.tile(np.array(before), shape) * wiggle, np.tile(np.array(after), shape), np.zeros(50), np.ones(50)
         )
         sim = replace(made.simulated, raked=mine, least_squares=np.tile(afters(made.exact), shape))
@@ -241,17 +243,17 @@ def test_verdicts_follow_from_numbers(made: Study) -> None:
     full, best = befores(made.exact).tolist(), afters(made.exact).tolist()
     grown = [1.2 * value for value in full]
 
-    def chance(change: float) -> Study:
+    def chance(change: float) -> HypercubeStudy:
         return replace(made, chance=replace(made.chance, change=arb(change), variance=change))
 
-    def entry(factor: float) -> Study:
+    def entry(factor: float) -> HypercubeStudy:
         rows = (made.table2[0], replace(made.table2[1], exact=made.table2[1].exact * factor), *made.table2[2:])
         return replace(made, table2=rows)
 
-    def loss(found: float) -> Study:
-        return replace(made, losses=(Loss("", F(2), arb(found), "", arb(found)), *made.losses[1:]))
+    def loss(found: float) -> HypercubeStudy:
+        return replace(made, losses=(ExactLoss("", F(2), arb(found), "", arb(found)), *made.losses[1:]))
 
-    def clipped(values: list[float]) -> Study:
+    def clipped(values: list[float]) -> HypercubeStudy:
         mine = replace(made.simulated.clipped, after=np.tile(np.array(values), (RUNS, 1)))
         return replace(made, simulated=replace(made.simulated, clipped=mine))
 
@@ -284,8 +286,8 @@ def test_verdicts_follow_from_numbers(made: Study) -> None:
     assert other.attacked == other.truth  # whatever the total
 
 
-def test_what_002_does_not_claim_is_marked(made: Study) -> None:
-    found = {claim.claim: claim for claim in claims(made)}
+def test_what_002_does_not_claim_is_marked(made: HypercubeStudy) -> None:
+    found = {claim.claim: claim for claim in CLAIMS.of(made)}
     for start in ("Runs that converge", "Negative cells", "Raking leaves"):
         assert any(claim.startswith(start) and "(our" in claim for claim in found), start
     kept = next(claim for name, claim in found.items() if name.startswith("Negative cells"))
@@ -294,17 +296,17 @@ def test_what_002_does_not_claim_is_marked(made: Study) -> None:
     assert "100% of runs converge" in kept.ours
 
 
-def test_least_squares_stand_beside_raking_over_the_same_runs(made: Study) -> None:
+def test_least_squares_stand_beside_raking_over_the_same_runs(made: HypercubeStudy) -> None:
     sim, row = made.simulated, as_in_the_paper(made.simulated.raked)
     kept = np.argsort(sim.raked.gap)[: row.converged]
     same = sim.least_squares_where(row.tolerance).mean
     assert same == pytest.approx(sim.least_squares[kept].mean(axis=0))
-    gains = next(claim.ours for claim in claims(made) if claim.claim.startswith("Noise falls"))
+    gains = next(claim.ours for claim in CLAIMS.of(made) if claim.claim.startswith("Noise falls"))
     assert gains.split(" raked, ")[1].startswith(f"{1 - same[1] / row.before.mean[1]:.1%},")
-    table = table4(made)
-    column = table.columns.index("least squares, the same runs: with")
-    assert [line[column] for line in table.rows] == [number(value) for value in same]
-    assert table.rows[1][column + 1] == f"{1 - same[1] / row.before.mean[1]:.1%}"
+    shown = table("hypercube", "table-4", tables(made)["table-4"])
+    column = shown.columns.index("least squares, the same runs: with")
+    assert [line[column] for line in shown.rows] == [number(value) for value in same]
+    assert shown.rows[1][column + 1] == f"{1 - same[1] / row.before.mean[1]:.1%}"
     left = {(line["series"], line["dimension"]): line["left"] for line in left_rows(made)}
     assert left["least squares, the same runs", 2] == pytest.approx(same[1] / row.before.mean[1])
     assert left["raked, converged runs", 10] == pytest.approx(row.after.mean[9] / row.before.mean[9])
@@ -323,8 +325,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_all_files_are_written(made: Study, tmp_path: Path) -> None:
-    paths = write(made, tmp_path, ignore)
+def test_all_files_are_written(made: HypercubeStudy, tmp_path: Path) -> None:
+    paths = paper().write(made, tmp_path, ignore)
     assert paths[0].name == "report.md"
     names = {str(path.relative_to(tmp_path)) for path in paths}
     pictures = ("variance-by-dimension", "variance-left", "convergence")

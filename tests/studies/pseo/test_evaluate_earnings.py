@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from discreet.domain.bins import PSEO
+from discreet.errors import DiscreetError
 from discreet.noise.key import ReleaseKey
-from discreet_studies.pseo.__main__ import main
-from discreet_studies.pseo.earnings import Cells, cells_of, smooth, trial
+from discreet_studies.cli import app
+from discreet_studies.pseo.earnings import GraduateCells, cells_of, smooth, trial
 from discreet_studies.pseo.graduates import synthetic_cells
 from discreet_studies.pseo.percentile_plot import percentile_plot
 
@@ -21,7 +23,7 @@ KEY = ReleaseKey.simulation("a comparison")
 
 
 @pytest.fixture(scope="module")
-def agency(tmp_path_factory: pytest.TempPathFactory) -> tuple[Cells, list[np.ndarray[Any, np.dtype[np.int64]]]]:
+def agency(tmp_path_factory: pytest.TempPathFactory) -> tuple[GraduateCells, list[np.ndarray[Any, np.dtype[np.int64]]]]:
     return synthetic_cells(tmp_path_factory.mktemp("agency"), 100_000, 7)
 
 
@@ -86,14 +88,15 @@ def test_the_picture_has_both_rules_and_the_truth(agency: Any) -> None:
         assert line["without_noise"] in cells.noise_free(POINTS)[:, at]
 
 
-def test_the_command_draws_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["earnings", "--out", str(tmp_path / "plots"), "--rows", "20000", "--epsilon", "3/2"]) == 0
+def test_the_command_draws_and_refuses(tmp_path: Path) -> None:
+    asked = ["earnings", "--out", str(tmp_path / "plots"), "--rows", "20000", "--epsilon", "3/2"]
+    made = CliRunner().invoke(app, asked)
+    assert made.exit_code == 0
     svg, png = (tmp_path / "plots" / name for name in ("earnings.svg", "earnings.png"))
-    assert capsys.readouterr().out.splitlines() == [str(svg), str(png)]
+    assert made.output.splitlines() == [str(svg), str(png)]
     assert "Simulation" in svg.read_text(encoding="utf-8")
     assert png.read_bytes().startswith(b"\x89PNG")
     for wrong in (["--epsilon", "x"], ["--epsilon", "0"], ["--epsilon", "-1"], ["--rows", "0"]):
-        assert main(["earnings", "--out", str(tmp_path / "none"), *wrong]) == 2
-        said = capsys.readouterr().err
-        assert len(said.splitlines()) == 1
+        refused = CliRunner().invoke(app, ["earnings", "--out", str(tmp_path / "none"), *wrong])
+        assert isinstance(refused.exception, DiscreetError)
     assert not (tmp_path / "none").exists()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from discreet.errors import ParameterError
 from discreet.methods.flows.correction import RULES, Groups, Rule, published
@@ -17,21 +18,21 @@ from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
-from discreet_studies.pseo.__main__ import main
+from discreet_studies.cli import app
 from discreet_studies.pseo.flow_plots import as_csv, as_markdown, flow_plot
 from discreet_studies.pseo.flows import (
     CONTROLS,
     KINDS,
     RAW,
     SIZES,
+    FlowScore,
+    FlowStudy,
+    InstitutionFlows,
     Int64s,
-    Score,
-    Study,
-    World,
     correct,
+    institution_flows,
     study,
     tally,
-    world,
 )
 
 EPSILONS = (Fraction(1, 2), Fraction(3, 2))
@@ -49,24 +50,24 @@ def greedy(noisy: Int64s, groups: Groups, words: Any, starts: Int64s) -> Int64s:
 
 
 @pytest.fixture(scope="module")
-def made() -> Study:
+def made() -> FlowStudy:
     rules = {**RULES, "greedy": Rule(RULES["quantiles"].needed, greedy), "again": RULES["published"]}
     return study(EPSILONS, INSTITUTIONS, 11, rules, GROUPS)
 
 
 @pytest.fixture(scope="module")
-def small() -> tuple[World, Int64s]:
-    here = world(5, GROUPS)
+def small() -> tuple[InstitutionFlows, Int64s]:
+    here = institution_flows(5, GROUPS)
     noise = DiscreteLaplace(Fraction(1)).draw(KEY.stream("a", "b", b"", "noise"), 0, here.true.size)
     return here, here.true + noise.reshape(here.true.shape)
 
 
-def score(made: Study, **wanted: object) -> Score:
+def score(made: FlowStudy, **wanted: object) -> FlowScore:
     (found,) = [s for s in made.scores if all(getattr(s, name) == value for name, value in wanted.items())]
     return found
 
 
-def axis(made: Study, rule: str, kind: str) -> Int64s:
+def axis(made: FlowStudy, rule: str, kind: str) -> Int64s:
     """Tallies of a rule: replication × ε × controls × size × 4."""
     tallies: Int64s = made.sums[:, :, :, made.rules.index(rule), list(KINDS).index(kind)]
     return tallies
@@ -84,7 +85,7 @@ def test_a_tally_is_what_numpy_finds() -> None:
         assert len(error) > 100
 
 
-def test_every_kind_of_number_adds_up_the_right_cells(small: tuple[World, Int64s]) -> None:
+def test_every_kind_of_number_adds_up_the_right_cells(small: tuple[InstitutionFlows, Int64s]) -> None:
     here, noisy = small
     views = {kind: view(noisy, here) for kind, view in KINDS.items()}
     rng = np.random.default_rng(1)
@@ -108,7 +109,7 @@ def test_every_kind_of_number_adds_up_the_right_cells(small: tuple[World, Int64s
         assert views["family's state"][family].tolist() == views["state"][mine].sum(axis=0).tolist()
 
 
-def test_no_rule_loses_or_invents_anyone(small: tuple[World, Int64s], made: Study) -> None:
+def test_no_rule_loses_or_invents_anyone(small: tuple[InstitutionFlows, Int64s], made: FlowStudy) -> None:
     here, noisy = small
     for kind in CONTROLS:
         known = Groups(here.controls(kind, noisy, 5), here.home, here.family, Fraction(1))
@@ -128,7 +129,7 @@ def test_no_rule_loses_or_invents_anyone(small: tuple[World, Int64s], made: Stud
     assert (made.zeroed[:, :, 2] >= made.zeroed[:, :, 1]).all()
 
 
-def test_a_worse_rule_loses_and_the_same_rule_draws(made: Study) -> None:
+def test_a_worse_rule_loses_and_the_same_rule_draws(made: FlowStudy) -> None:
     for epsilon in EPSILONS:
         worse = score(made, epsilon=epsilon, controls="public", rule="greedy", kind="cell", size="all")
         assert worse.mean_abs_gain < -4 * worse.mean_abs_gain_se < 0
@@ -141,7 +142,7 @@ def test_a_worse_rule_loses_and_the_same_rule_draws(made: Study) -> None:
         assert informed.mean_abs < 0.8 * ignorant.mean_abs
 
 
-def test_the_measurements_have_the_error_of_their_noise(made: Study) -> None:
+def test_the_measurements_have_the_error_of_their_noise(made: FlowStudy) -> None:
     for epsilon in EPSILONS:
         law = DiscreteLaplace(epsilon)
         for controls in CONTROLS:
@@ -152,7 +153,7 @@ def test_the_measurements_have_the_error_of_their_noise(made: Study) -> None:
             assert raw.rmse == pytest.approx(law.variance() ** 0.5, rel=0.01)
 
 
-def test_standard_errors_are_those_of_a_mean(made: Study) -> None:
+def test_standard_errors_are_those_of_a_mean(made: FlowStudy) -> None:
     sums = np.zeros_like(made.sums)
     sums[..., 0] = 10
     rng = np.random.default_rng(2)
@@ -172,7 +173,7 @@ def test_standard_errors_are_those_of_a_mean(made: Study) -> None:
         assert mine.mean_abs_gain_se == pytest.approx((base - tallies)[:, 2].std(ddof=1) / root)
 
 
-def test_controls_say_what_they_should(small: tuple[World, Int64s]) -> None:
+def test_controls_say_what_they_should(small: tuple[InstitutionFlows, Int64s]) -> None:
     here, noisy = small
     given, blurred, none = (here.controls(kind, noisy, 5) for kind in CONTROLS)
     first = here.family == 0
@@ -185,7 +186,7 @@ def test_controls_say_what_they_should(small: tuple[World, Int64s]) -> None:
     assert all((part == 1).all() for part in (none.jobs, none.employment, none.industry_flow))
 
 
-def test_words_of_a_rule_are_all_different(small: tuple[World, Int64s]) -> None:
+def test_words_of_a_rule_are_all_different(small: tuple[InstitutionFlows, Int64s]) -> None:
     here, noisy = small
     seen = []
 
@@ -200,7 +201,7 @@ def test_words_of_a_rule_are_all_different(small: tuple[World, Int64s]) -> None:
     assert len(np.unique(seen[0])) == len(seen[0])
 
 
-def test_the_same_seed_gives_the_same_study(made: Study) -> None:
+def test_the_same_seed_gives_the_same_study(made: FlowStudy) -> None:
     rules = {"published": RULES["published"]}
     again, fewer, other = (study(EPSILONS[1:], n, seed, rules, GROUPS) for n, seed in ((4, 11), (2, 11), (4, 12)))
     assert np.array_equal(again.sums, made.sums[:, 1:, :, :2])
@@ -219,7 +220,7 @@ def test_refusals() -> None:
         study(EPSILONS, 2, 7, groups=2000)
 
 
-def test_tables_and_picture_show_the_scores(made: Study) -> None:
+def test_tables_and_picture_show_the_scores(made: FlowStudy) -> None:
     rows = list(csv.DictReader(as_csv(made).splitlines()))
     assert len(rows) == len(made.scores)
     last = made.scores[-1]
@@ -237,10 +238,11 @@ def test_tables_and_picture_show_the_scores(made: Study) -> None:
     assert chart["title"]["text"] == "Simulation: a test"
 
 
-def test_the_command_compares_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["flows", "--out", str(tmp_path / "flows"), "--institutions", "2"]) == 0
+def test_the_command_compares_and_refuses(tmp_path: Path) -> None:
+    made = CliRunner().invoke(app, ["flows", "--out", str(tmp_path / "flows"), "--institutions", "2"])
+    assert made.exit_code == 0
     table, text, picture = (tmp_path / "flows" / f"flows.{kind}" for kind in ("csv", "md", "svg"))
-    assert capsys.readouterr().out.splitlines() == [str(table), str(text), str(picture)]
+    assert made.output.splitlines() == [str(table), str(text), str(picture)]
     assert "Simulation" in picture.read_text(encoding="utf-8")
     assert "ε = 1.5" in text.read_text(encoding="utf-8")
     assert {row["epsilon"] for row in csv.DictReader(table.read_text(encoding="utf-8").splitlines())} == {
@@ -249,6 +251,5 @@ def test_the_command_compares_and_refuses(tmp_path: Path, capsys: pytest.Capture
         "3",
     }
     for wrong in (["--institutions", "1"], ["--seed", "-1"]):
-        assert main(["flows", "--out", str(tmp_path / "none"), *wrong]) == 2
-        assert len(capsys.readouterr().err.splitlines()) == 1
+        assert CliRunner().invoke(app, ["flows", "--out", str(tmp_path / "none"), *wrong]).exit_code
     assert not (tmp_path / "none").exists()

@@ -16,13 +16,14 @@ from discreet.methods.sensitivity.utility.decomposition import Shares
 from discreet.methods.sensitivity.utility.suppression import Fit
 from discreet.synth.atlas import BLACK, GIRLS, WHITE, Atlas, atlas
 from discreet_studies import reproduce
+from discreet_studies.claims import Claim
 from discreet_studies.sensitivity.births import Slopes
 from discreet_studies.sensitivity.cells import (
     EPSILON,
     LEAST,
     PLAIN,
     WINSORISED,
-    Cells,
+    AtlasCells,
     chi_of,
     measured,
     observations,
@@ -30,13 +31,12 @@ from discreet_studies.sensitivity.cells import (
     one_group,
     tracts_for,
 )
-from discreet_studies.sensitivity.fine import Corners, corners, fine
 from discreet_studies.sensitivity.formal import EPSILONS, MOS, ONE, SIZES, best_formal, least_observed, rmse
-from discreet_studies.sensitivity.run import write
-from discreet_studies.sensitivity.study import Study, study
+from discreet_studies.sensitivity.omissions import bounded, growth
+from discreet_studies.sensitivity.study import SensitivityStudy, paper, study
+from discreet_studies.sensitivity.subgroups import Corners, corners, subgroups
 from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, RANK, ROWS, Parted, parted
-from discreet_studies.sensitivity.unsaid import bounded, growth
-from discreet_studies.sensitivity.verdicts import Claim, claims
+from discreet_studies.sensitivity.verdicts import CLAIMS
 
 F = Fraction
 CHILDREN, SEED = 300_000, 7
@@ -47,7 +47,7 @@ def ignore(step: str, done: int, total: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def made() -> Study:
+def made() -> SensitivityStudy:
     return study(CHILDREN, SEED, ignore)
 
 
@@ -57,11 +57,11 @@ def small() -> Atlas:
 
 
 @pytest.fixture(scope="module")
-def girls(small: Atlas) -> Cells:
+def girls(small: Atlas) -> AtlasCells:
     return measured(observations(small, BIRTHS, BLACK, GIRLS, by_group=False), small, PLAIN)
 
 
-def test_cells_are_those_of_a_loop(small: Atlas, girls: Cells) -> None:
+def test_cells_are_those_of_a_loop(small: Atlas, girls: AtlasCells) -> None:
     """Least squares by NumPy, every removal and corner by fitting again; the exact maximum is never below them."""
     expected = []
     for tract in range(len(small.tracts)):
@@ -108,7 +108,7 @@ def test_chi_is_the_largest_of_its_pool_and_passes_over_infinite_ones() -> None:
     assert chi_of(n, local, np.array([1, 1, 3, 3])).tolist() == [5, 5, 8, 8]
 
 
-def test_noise_is_normal_of_the_papers_spread(girls: Cells) -> None:
+def test_noise_is_normal_of_the_papers_spread(girls: AtlasCells) -> None:
     drawn = (girls.noisy("a test") - girls.theta) * EPSILON.numerator * girls.n / (np.sqrt(2) * girls.chi)
     assert np.allclose(drawn, omega(len(girls.n), "a test"))
     many = omega(20_000, "many")
@@ -138,7 +138,7 @@ def test_one_row_of_the_paper_does_not_add_up() -> None:
     assert [(row.outcome, row.label, round(row.sum, 2)) for row in wrong] == [(JAIL, "Black boys", 98.92)]
 
 
-def test_every_row_is_made(made: Study) -> None:
+def test_every_row_is_made(made: SensitivityStudy) -> None:
     assert len(made.table1) == 14
     for row in made.table1:
         assert row.plain is not None
@@ -149,14 +149,14 @@ def test_every_row_is_made(made: Study) -> None:
 
 
 def test_corners_never_exceed_the_exact_maximum(small: Atlas) -> None:
-    found = fine(small)
+    found = subgroups(small)
     for exact, at in ((found.plain, found.plain_corners), (found.drawn_in, found.drawn_in_corners)):
         assert (exact >= at * (1 - 1e-9)).all()
     for row in corners(found):
         assert 0 <= row.short <= 1 <= row.median <= row.largest
 
 
-def test_numbers_without_data(made: Study) -> None:
+def test_numbers_without_data(made: SensitivityStudy) -> None:
     """The counterexample and the exact privacy of Normal noise: DECISIONS, 004."""
     assert made.counterexample.corners == pytest.approx(0.982, abs=5e-4)
     assert made.counterexample.exact == pytest.approx(2.990, abs=5e-4)
@@ -170,7 +170,7 @@ def test_numbers_without_data(made: Study) -> None:
     assert sizes[-1] > 50 * sizes[0]
 
 
-def test_a_lower_bound_costs_the_more_the_smaller_the_cell(made: Study) -> None:
+def test_a_lower_bound_costs_the_more_the_smaller_the_cell(made: SensitivityStudy) -> None:
     for epsilon in {row.epsilon for row in made.bounded}:
         costs = [row.variance for row in made.bounded if row.epsilon == epsilon]
         assert costs == sorted(costs, reverse=True)
@@ -181,7 +181,7 @@ def test_a_lower_bound_costs_the_more_the_smaller_the_cell(made: Study) -> None:
     assert at_one.variance == pytest.approx((1000 / (1000 - at_one.margin)) ** 2, rel=1e-3)
 
 
-def test_one_draw_gives_the_estimate_away(made: Study) -> None:
+def test_one_draw_gives_the_estimate_away(made: SensitivityStudy) -> None:
     by = {(row.epsilon, row.draws): row for row in made.recovered}
     shared, apart = by[EPSILON, "one for both"], by[EPSILON, "independent"]
     assert shared.estimates == shared.counts > 0.98
@@ -190,7 +190,7 @@ def test_one_draw_gives_the_estimate_away(made: Study) -> None:
     assert apart.error > apart.before  # subtracting another draw only adds noise
 
 
-def test_methods_are_compared_at_every_size_and_epsilon(made: Study) -> None:
+def test_methods_are_compared_at_every_size_and_epsilon(made: SensitivityStudy) -> None:
     for size in SIZES:
         errors = [rmse(made.costs, MOS, size, epsilon) or 0.0 for epsilon in EPSILONS]
         assert all(errors)
@@ -204,7 +204,7 @@ def test_methods_are_compared_at_every_size_and_epsilon(made: Study) -> None:
     assert rmse(made.costs, "no such method", 50, EPSILON) is None
 
 
-def test_choosing_epsilon_meets_its_targets(made: Study) -> None:
+def test_choosing_epsilon_meets_its_targets(made: SensitivityStudy) -> None:
     for one in made.chosen:
         wrong = [point.false_top for point in one.points]
         assert wrong[0] > wrong[-1]
@@ -212,37 +212,37 @@ def test_choosing_epsilon_meets_its_targets(made: Study) -> None:
         assert found == sorted(found)
 
 
-def verdict(study: Study, said: str) -> str:
-    mine = [c.verdict for c in claims(study) if all(word in c.claim for word in said.split(" … "))]
+def verdict(study: SensitivityStudy, said: str) -> str:
+    mine = [c.verdict for c in CLAIMS.of(study) if all(word in c.claim for word in said.split(" … "))]
     assert len(mine) == 1
     return mine[0]
 
 
-def test_verdicts_follow_from_numbers(made: Study) -> None:
+def test_verdicts_follow_from_numbers(made: SensitivityStudy) -> None:
     """Each claim with numbers that confirm it, and with numbers that do not."""
 
-    def slopes(infused: float, exact: float, hidden: float) -> Study:
+    def slopes(infused: float, exact: float, hidden: float) -> SensitivityStudy:
         def fit(slope: float) -> Fit:
             return Fit(slope, 0.3, 0.02, 100)
 
         return replace(made, slopes=(Slopes(1, fit(infused), fit(exact), fit(hidden)),) * 3)
 
-    def short(share: float) -> Study:
+    def short(share: float) -> SensitivityStudy:
         row = Corners("plain", "20–49", 100, 0, share, 1.1, 1.2)
         return replace(made, corners=(row, replace(row, estimator="winsorised")))
 
-    def chis(**changes: float) -> Study:
+    def chis(**changes: float) -> SensitivityStudy:
         every = {name: np.full(len(made.chis.pool), 2.0) for name in ("plain", "plain_corners")}
         every |= {name: np.full(len(made.chis.pool), 1.0) for name in ("drawn_in", "drawn_in_corners")}
         every |= {name: np.full(len(made.chis.pool), value) for name, value in changes.items()}
         return replace(made, chis=replace(made.chis, **every))
 
-    def envelope(rate: float, chi: float) -> Study:
+    def envelope(rate: float, chi: float) -> SensitivityStudy:
         n = np.arange(20, 300)
         first = replace(made.envelopes[0], n=n, sensitivity=np.exp(-rate * np.log(n)), chi=chi)
         return replace(made, envelopes=(first, made.envelopes[1]))
 
-    def privacy(share: float) -> Study:
+    def privacy(share: float) -> SensitivityStudy:
         part = Parted(100, 1.0, Shares(0.8 - share, 0.2, share))
         return replace(made, table1=tuple(replace(row, plain=part, winsorised=part) for row in made.table1))
 
@@ -272,8 +272,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_all_files_are_written(made: Study, tmp_path: Path) -> None:
-    paths = write(made, tmp_path, ignore)
+def test_all_files_are_written(made: SensitivityStudy, tmp_path: Path) -> None:
+    paths = paper().write(made, tmp_path, ignore)
     assert paths[0].name == "report.md"
     names = {str(path.relative_to(tmp_path)) for path in paths}
     pictures = {"figure-1", "figure-2", "figure-3", "appendix-figure-1", "appendix-figure-2", "guarantee-costs"}
@@ -300,7 +300,7 @@ def test_all_files_are_written(made: Study, tmp_path: Path) -> None:
     assert {row["panel"] for row in rows_of(tmp_path / "data/figure-3.csv")} == {"A", "B"}
     assert len(rows_of(tmp_path / "data/appendix-figure-1.csv")) == 60
     shown = {row["claim"]: row["verdict"] for row in rows_of(tmp_path / "tables/verdicts.csv")}
-    assert shown == {claim.claim: claim.verdict for claim in claims(made)}
+    assert shown == {claim.claim: claim.verdict for claim in CLAIMS.of(made)}
 
 
 def test_the_paper_is_known_by_its_name(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from discreet.synth.draws import Array, Stream, generator
+from discreet.synth.draws import Array, StreamPurpose, generator
 from discreet.synth.education.economy import Economy, economy
 from discreet.synth.education.fields import FIELDS, LEVELS
+from discreet.synth.lists import column, entries, name_parts
 from discreet.synth.states import STATES, population
 
 FEWEST, MOST = 24, 300  # institutions
@@ -17,31 +18,17 @@ ZIPF = 0.9  # the r-th largest institution has a size in proportion to r^-0.9
 NOBODY_TAKES = 0.08  # share of listed programmes without a single graduate
 RESOLUTION = 1 << 40  # programme weights are integers, so that a draw can never fall on an empty programme
 
-# fmt: off
-FIRST = (
-    "Alder", "Amber", "Bracken", "Brindle", "Cinder", "Copper", "Dapple", "Ember", "Fallow", "Gorse",
-    "Heron", "Juniper", "Larch", "Marrow", "Nettle", "Otter", "Quill", "Russet", "Sorrel", "Tarn",
-)
-LAST = (
-    "beck", "bourne", "combe", "dale", "fell", "garth", "ham", "hollow",
-    "holt", "mere", "moor", "rigg", "stead", "thwaite", "wath", "wick",
-)
-# fmt: on
+FIRST, LAST = name_parts("first"), name_parts("last")
 
 
-class Kind(NamedTuple):
+class InstitutionKind(NamedTuple):
     """A kind of institution: how it is named and which degree levels it awards."""
 
     name: str
     levels: tuple[str, ...]
 
 
-RESEARCH = Kind("University of {}", ("05", "06", "07", "08", "17", "18"))
-STATE = Kind("{} State University", ("05", "06", "07", "17"))
-COLLEGE = Kind("{} College", ("03", "05", "06", "07"))
-COMMUNITY = Kind("{} Community College", ("01", "02", "03"))
-TECHNICAL = Kind("{} Technical Institute", ("01", "02", "03", "04"))
-ROTATION = (RESEARCH, COMMUNITY, STATE, COLLEGE, COMMUNITY, STATE, TECHNICAL)
+ROTATION = entries("institutions", InstitutionKind)  # in turns, the largest first
 
 
 @dataclass(frozen=True)
@@ -50,7 +37,7 @@ class Institution:
 
     code: str
     label: str
-    kind: Kind
+    kind: InstitutionKind
     state: int
     size: float
 
@@ -70,7 +57,7 @@ class Programmes:
 
 
 @dataclass(frozen=True)
-class Catalogue:
+class EducationCatalogue:
     """Everything that would be known without the data, and the hidden popularity, pay and work behind it."""
 
     institutions: tuple[Institution, ...]
@@ -78,11 +65,11 @@ class Catalogue:
     economy: Economy
 
 
-def catalogue(rows: int, seed: int) -> Catalogue:
+def catalogue(rows: int, seed: int) -> EducationCatalogue:
     """Invent the institutions and programmes of an agency with that many records."""
-    rng = generator(seed, Stream.CATALOGUE)
+    rng = generator(seed, StreamPurpose.CATALOGUE)
     found = _institutions(institution_count(rows), rng)
-    return Catalogue(found, _programmes(found, rng), economy(seed))
+    return EducationCatalogue(found, _programmes(found, rng), economy(seed))
 
 
 def institution_count(rows: int) -> int:
@@ -108,7 +95,7 @@ def _programmes(institutions: tuple[Institution, ...], rng: np.random.Generator)
         np.array(column, dtype=np.int32) for column in zip(*_offers(institutions, rng), strict=True)
     )
     size = np.array([school.size for school in institutions])[institution]
-    popularity = _column(LEVELS, "weight")[level] * _column(FIELDS, "weight")[field]
+    popularity = column(LEVELS, "weight")[level] * column(FIELDS, "weight")[field]
     popularity *= rng.lognormal(0.0, 0.8, len(field))
     # popularity is relative within an institution: its total is the institution's size
     share = popularity / np.bincount(institution, popularity)[institution]
@@ -116,7 +103,7 @@ def _programmes(institutions: tuple[Institution, ...], rng: np.random.Generator)
     nobody[np.unique(institution, return_index=True)[1]] = False  # every institution has some graduates
     weight = np.where(nobody, 0, np.maximum(1, size * share / size[0] * RESOLUTION)).astype(np.int64)
     prestige = rng.normal(0.0, 0.10, len(institutions))[institution]
-    shift = _column(LEVELS, "shift")[level] + _column(FIELDS, "shift")[field] + prestige
+    shift = column(LEVELS, "shift")[level] + column(FIELDS, "shift")[field] + prestige
     return Programmes(institution, level, field, np.cumsum(weight), shift.astype(np.float32))
 
 
@@ -135,7 +122,3 @@ def _offers(institutions: tuple[Institution, ...], rng: np.random.Generator) -> 
         taught[rng.integers(len(possible))] = True  # nobody runs a school without a programme
         offers += [offer for offer, kept in zip(possible, taught, strict=True) if kept]
     return offers
-
-
-def _column(rows: tuple[NamedTuple, ...], name: str) -> Array:
-    return np.array([getattr(row, name) for row in rows], dtype=np.float64)

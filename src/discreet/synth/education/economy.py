@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.synth.draws import Array, Stream, generator, quantile_tables
+from discreet.synth.draws import Array, StreamPurpose, generator, quantile_tables
+from discreet.synth.lists import column
 from discreet.synth.sectors import affinities, job_shares
 from discreet.synth.states import STATES, destination_shares
 
@@ -27,8 +28,8 @@ class Economy:
 
 def economy(seed: int) -> Economy:
     """Invent an economy: size of the state, share of the sector, distance between states, and chance."""
-    rng = generator(seed, Stream.ECONOMY)
-    millions = np.array([state.millions for state in STATES])
+    rng = generator(seed, StreamPurpose.ECONOMY)
+    millions = column(STATES, "millions")
     employment = _around(rng, JOBS * np.outer(job_shares(), millions))
     hires = _around(rng, HIRES * millions[:, None] * destination_shares())
     chances = affinities()[:, None, :] * employment.T

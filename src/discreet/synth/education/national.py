@@ -6,22 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.errors import ParameterError
-from discreet.synth.draws import BITS, Array, Stream, draw_quantiles, generator
+from discreet.synth.draws import BITS, Array, StreamPurpose, draw_quantiles, generator, rows_of_blocks
 from discreet.synth.education.economy import Economy, economy
 from discreet.synth.education.fields import FAMILIES
-from discreet.synth.education.records import COHORTS, LAST_YEAR, YEARS_AFTER
+from discreet.synth.education.records import COHORTS, YEARS_AFTER, known_years
 from discreet.synth.limits import MOST_SEED, refuse_unless_within
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES, destinations, population
 
 LEVELS = ("03", "05", "07", "17")  # taught in every family, so that the list of groups is a plain product
-MOMENTS = tuple(
-    (cohort, years)
-    for cohort in range(len(COHORTS))
-    for years in range(len(YEARS_AFTER))
-    if int(COHORTS[cohort]) + 2 + int(YEARS_AFTER[years]) <= LAST_YEAR
-)
+MOMENTS = tuple((cohort, years) for cohort in range(len(COHORTS)) for years in known_years(cohort))
 SCHOOL = len(LEVELS) * len(FAMILIES) * len(MOMENTS)  # groups of one institution
 CELLS = len(SECTORS) * len(STATES) + 1  # sector by sector, a cell for each state; the last one: marginal or no work
 
@@ -57,18 +51,8 @@ class National:
 
     def counts(self, first: int, n: int) -> Array:
         """True flows of groups `first` … `first + n - 1`: n x 1,021, the same however they are asked for."""
-        if not 0 <= first <= first + n <= len(self.keys):
-            raise ParameterError(
-                f"groups {first} to {first + n} were asked for",
-                where="synth national",
-                do=f"stay within 0 to {len(self.keys)}",
-            )
-        flows = np.empty((n, CELLS), dtype=np.int64)
-        for number in range(first // BLOCK, -(-(first + n) // BLOCK)):
-            start = number * BLOCK
-            low, high = max(first, start), min(first + n, start + BLOCK)
-            flows[low - first : high - first] = self._block(number)[low - start : high - start]
-        return flows
+        rows = first, n, len(self.keys)
+        return rows_of_blocks("synth national", rows, BLOCK, self._block, CELLS, np.int64)
 
     def _block(self, number: int) -> Array:
         """All groups of a block: totals, then for each graduate a state, a sector, or neither."""
@@ -100,5 +84,5 @@ def national(groups: int, seed: int) -> National:
         "years_after": YEARS_AFTER,
     }
     keys = np.stack([school, level, family, *np.array(MOMENTS)[moment].T], axis=1).astype(np.int32)
-    home = generator(seed, Stream.NATIONAL).choice(len(STATES), schools, p=population())
+    home = generator(seed, StreamPurpose.NATIONAL).choice(len(STATES), schools, p=population())
     return National(seed, codes, keys, home, economy(seed))

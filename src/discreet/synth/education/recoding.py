@@ -11,26 +11,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from discreet.synth.draws import Array, Stream, generator
-from discreet.synth.education.catalogue import Catalogue
+from discreet.synth.draws import Array, StreamPurpose, generator
+from discreet.synth.education.catalogue import EducationCatalogue
 from discreet.synth.education.fields import FIELDS, LEVELS
 from discreet.synth.education.records import COHORTS
+from discreet.synth.lists import records
 from discreet.synth.states import STATES
 
 UNCHANGED, MOVED_TO, NEW, DELETED = "No substantive changes", "Moved to", "New", "Deleted"
 
-MOVED = {
-    "03.0104": "30.3501",  # 03.01 splits across families
-    "11.0103": "11.1006",  # 11.01 splits in two
-    "12.0503": "12.0905",
-    "19.0709": "13.1209",  # 19.07 splits across families, by a code that nobody was ever awarded
-    "30.7001": "11.0804",
-    "46.0302": "46.0303",  # another number in the same series
-    "48.0508": "48.0803",
-    "51.3805": "51.4001",  # 51.38 splits in three …
-    "51.3808": "51.3201",  # … one of them never observed
-    "52.0302": "52.1601",  # 52.03 splits in two
-}
+MOVED = {row["old"]: row["new"] for row in records("moved")}
 GONE = ("22.0302",)  # all that 22.03 had: it needs the overrides
 OVERRIDES = (("22.03", "22.00", "0.25"), ("22.03", "22.01", "0.75"))
 CREATED = ("11.0203", "22.0001", "30.7102")
@@ -70,7 +60,7 @@ def possible() -> dict[str, tuple[str, ...]]:
     return found
 
 
-def programmes_new(public: Catalogue) -> list[tuple[str, ...]]:
+def programmes_new(public: EducationCatalogue) -> list[tuple[str, ...]]:
     """The programme list in the new codes: each offer under everything its series may become."""
     schools, offered, targets = public.institutions, public.programmes, possible()
     return list(
@@ -90,9 +80,9 @@ def series_new() -> list[tuple[str, str]]:
     return sorted((families | {code[:5]: before.get(code[:5], f"CIP series {code[:5]}") for code in codes}).items())
 
 
-def completions(public: Catalogue, rows: int, seed: int) -> Iterator[tuple[str, str, str, str, int]]:
+def completions(public: EducationCatalogue, rows: int, seed: int) -> Iterator[tuple[str, str, str, str, int]]:
     """Institution, level, cohort, old code and awards, where there are any; some institutions and a level have none."""
-    rng = generator(seed, Stream.COMPLETIONS)
+    rng = generator(seed, StreamPurpose.COMPLETIONS)
     schools = public.institutions
     silent = rng.random(len(schools)) < UNREPORTED
     silent[rng.integers(len(schools))] = True
@@ -106,7 +96,7 @@ def completions(public: Catalogue, rows: int, seed: int) -> Iterator[tuple[str, 
                 yield schools[school].code, LEVELS[level].code, cohort, code, int(count)
 
 
-def _awarded(public: Catalogue, rng: np.random.Generator) -> list[tuple[int, int, str, float]]:
+def _awarded(public: EducationCatalogue, rng: np.random.Generator) -> list[tuple[int, int, str, float]]:
     """Institution, level, old code and size of all that is awarded: own codes as taken, others beside them."""
     offered, codes = public.programmes, six_digits()
     own = {field.cip6 for field in FIELDS}

@@ -9,8 +9,8 @@ from itertools import combinations_with_replacement
 
 import numpy as np
 
-from discreet.synth.draws import Array, Stream, draw_quantiles, generator, quantile_table
-from discreet.synth.education.catalogue import Catalogue, Programmes
+from discreet.synth.draws import Array, StreamPurpose, draw_quantiles, generator, quantile_table
+from discreet.synth.education.catalogue import EducationCatalogue, Programmes
 from discreet.synth.education.fields import FAMILIES, FIELDS
 from discreet.synth.states import destinations
 
@@ -35,7 +35,7 @@ FAMILY = np.array([FAMILIES.index(field.cip2) for field in FIELDS])
 
 
 @dataclass(frozen=True)
-class Block:
+class GraduateRows:
     """Some rows, as positions in the public lists; -1 means null. Earnings and industry count where `employed`."""
 
     person: Array
@@ -70,9 +70,9 @@ class Careers:
     years: Array
 
 
-def block(number: int, rows: int, seed: int, public: Catalogue) -> Block:
+def block(number: int, rows: int, seed: int, public: EducationCatalogue) -> GraduateRows:
     """Rows of block `number`; the last person's records are cut where the block ends."""
-    rng = generator(seed, Stream.RECORDS, number)
+    rng = generator(seed, StreamPurpose.RECORDS, number)
     life = careers()
     career = life.quantiles[draw_quantiles(rng, rows)]  # one person a row is always enough
     ends = np.cumsum(life.length[career])
@@ -88,8 +88,8 @@ def block(number: int, rows: int, seed: int, public: Catalogue) -> Block:
     pay = public.programmes.shift[taken] + YEARS_SHIFT[years]
     institution, field = public.programmes.institution[taken], public.programmes.field[taken]
     state = destinations()[_home(public)[institution], _lasting(rng, len(programme), degree, MOVES)]
-    work = _lasting(generator(seed, Stream.WORK, number), len(programme), degree, NEW_LINE)
-    return Block(
+    work = _lasting(generator(seed, StreamPurpose.WORK, number), len(programme), degree, NEW_LINE)
+    return GraduateRows(
         person=1 + number * BLOCK + person.astype(np.int64),
         institution=institution,
         level=public.programmes.level[taken],
@@ -101,6 +101,11 @@ def block(number: int, rows: int, seed: int, public: Catalogue) -> Block:
         earnings=_earnings(rng, pay, person, people),
         industry=public.economy.work[FAMILY[field], state, work],
     )
+
+
+def known_years(cohort: int) -> list[int]:
+    """Positions of the years after graduation whose earnings are known."""
+    return [place for place, after in enumerate(YEARS_AFTER) if int(COHORTS[cohort]) + 2 + int(after) <= LAST_YEAR]
 
 
 @cache
@@ -115,12 +120,7 @@ def careers() -> Careers:
         ]
         found += [(cohorts, share / len(options)) for cohorts in options]
     records = [
-        [
-            (degree, cohort, years)
-            for degree, cohort in enumerate(cohorts)
-            for years, after in enumerate(YEARS_AFTER)
-            if int(COHORTS[cohort]) + 2 + int(after) <= LAST_YEAR
-        ]
+        [(degree, cohort, years) for degree, cohort in enumerate(cohorts) for years in known_years(cohort)]
         for cohorts, _ in found
     ]
     length = np.array([len(own) for own in records])
@@ -171,5 +171,5 @@ def _earnings(rng: np.random.Generator, pay: Array, person: Array, people: int) 
     return reported
 
 
-def _home(public: Catalogue) -> Array:
+def _home(public: EducationCatalogue) -> Array:
     return np.array([school.state for school in public.institutions])

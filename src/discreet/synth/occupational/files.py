@@ -7,12 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from discreet.synth.arrow import CODE, coded
-from discreet.synth.occupational.occupations import BLOCK, Design, replicated, sample
+from discreet.synth.files import Progress, parquet_file, public_folder, write_csv
+from discreet.synth.occupational.occupations import BLOCK, SurveyDesign, replicated, sample
 from discreet.synth.occupational.requirements import GROUPS, ORS, Requirement
-from discreet.synth.writing import Progress, public_folder, write_csv
 
 
 @dataclass(frozen=True)
@@ -38,28 +37,19 @@ def write_occupations(
     occupations: int = 600,
 ) -> OccupationFiles:
     """Write `occupations(rows, seed, …)` into `folder`, some quotes at a time."""
-    design = Design(rows, seed, requirements, replicates, occupations)
-    public = public_folder(folder)
-    paths = OccupationFiles(
-        folder / "survey.parquet",
-        public / "occupations.csv",
-        public / "major_groups.csv",
-        public / "requirements.csv",
-        tuple(public / f"{one.name}.csv" for one in requirements),
-    )
-    listed = design.listed
+    design = SurveyDesign(rows, seed, requirements, replicates, occupations)
+    public, listed, done = public_folder(folder), design.listed, 0
+    names = ("occupations", "major_groups", "requirements", *(one.name for one in requirements))
+    first, second, third, *lists = (public / f"{name}.csv" for name in names)
+    paths = OccupationFiles(folder / "survey.parquet", first, second, third, tuple(lists))
     of = ((code, GROUPS[group].code, label) for code, group, label in zip(*listed.public, strict=True))
     write_csv(paths.occupations, ("occupation", "major_group", "label"), of)
     write_csv(paths.major_groups, ("major_group", "label"), (group[:2] for group in GROUPS))
     write_csv(paths.requirements, ("requirement", "label"), ((one.name, one.label) for one in requirements))
     for one, path in zip(requirements, paths.lists, strict=True):
         write_csv(path, (one.name, "label"), zip(one.codes, one.labels, strict=True))
-    unfinished, done = paths.survey.with_suffix(".parquet.part"), 0  # a killed run leaves nothing that looks whole
     codes = (listed.codes, *(one.codes for one in requirements))
-    # The Arrow schema is left out, so codes read back as plain strings.
-    with pq.ParquetWriter(
-        unfinished, _schema(design), compression="snappy", use_dictionary=list(design.names), store_schema=False
-    ) as writer:
+    with parquet_file(paths.survey, _schema(design), use_dictionary=list(design.names)) as writer:
         for block in sample(design, draw):
             quote = np.arange(done, done + len(block.weight))
             columns = [pa.array(block.establishment), pa.array(quote)]
@@ -69,11 +59,10 @@ def write_occupations(
             done += len(quote)
             if progress:
                 progress(done, rows)
-    unfinished.replace(paths.survey)
     return paths
 
 
-def _schema(design: Design) -> pa.Schema:
+def _schema(design: SurveyDesign) -> pa.Schema:
     weights = ("weight", *(f"rep_{number}" for number in range(1, design.replicates + 1)))
     return pa.schema(
         [(name, pa.int64()) for name in ("establishment", "quote")]

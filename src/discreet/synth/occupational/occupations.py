@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.synth.draws import Array
+from discreet.synth.draws import Array, fast_generator
 from discreet.synth.limits import MOST_SEED, refuse_unless_within
+from discreet.synth.lists import column
 from discreet.synth.occupational.requirements import (
     GROUPS,
     ORS,
-    Listed,
+    OccupationList,
     Requirement,
     hadamard,
     hashed,
@@ -50,7 +51,7 @@ TAKEN = {"establishment", "quote", "occupation", "major_group", "weight", "occup
 FACTOR = 2**-1.5  # of a replicate: 1 + 2^(−3/2)(h_a − h_b)
 
 
-class Part(IntEnum):
+class DrawPurpose(IntEnum):
     """What a stream is for."""
 
     SIZES = 1
@@ -86,7 +87,7 @@ class Stratum:
 
 
 @dataclass(frozen=True)
-class Design:
+class SurveyDesign:
     """The population and the way it is sampled. The same population for the same numbers; samples differ by draw."""
 
     rows: int
@@ -108,14 +109,14 @@ class Design:
         hadamard(self.replicates)  # refuses what is no order
 
     @cached_property
-    def listed(self) -> Listed:
+    def listed(self) -> OccupationList:
         """The public list of occupations, and what is known of each to nobody."""
         return occupation_list(self.occupations, self.seed)
 
     @cached_property
     def strata(self) -> tuple[Stratum, ...]:
         """By size, then sector, as large as the sector; at least one establishment and one quote in each."""
-        sector = np.array([one.jobs for one in SECTORS])
+        sector = column(SECTORS, "jobs")
         shares, quotes = (np.outer([one[place] for one in CLASSES], sector).ravel() for place in (2, 3))
         sizes = 1 + _apportioned(A_QUOTE * self.rows - STRATA, shares)
         rows = 1 + _apportioned(self.rows - STRATA, quotes)
@@ -168,7 +169,7 @@ class Design:
 class Survey:
     """A sample, quote by quote. `codes` has the position of the occupation, then of each requirement's category."""
 
-    design: Design
+    design: SurveyDesign
     establishment: NDArray[np.int64]
     codes: NDArray[np.int16]  # column × quote
     weight: Floats
@@ -203,7 +204,7 @@ def occupations(
     occupations: int = 600,
 ) -> Survey:
     """Invent a survey of exactly so many quotes: the same for the same numbers; each draw is another sample."""
-    design = Design(rows, seed, requirements, replicates, occupations)
+    design = SurveyDesign(rows, seed, requirements, replicates, occupations)
     blocks = list(sample(design, draw))
     return Survey(
         design,
@@ -215,7 +216,7 @@ def occupations(
 
 
 @dataclass(frozen=True)
-class Block:
+class QuoteRows:
     """Some quotes; `selection` counts the selected establishments through all strata."""
 
     establishment: NDArray[np.int64]
@@ -224,13 +225,13 @@ class Block:
     selection: NDArray[np.int64]
 
 
-def sample(design: Design, draw: int) -> Iterator[Block]:
+def sample(design: SurveyDesign, draw: int) -> Iterator[QuoteRows]:
     """The sample, stratum by stratum. A quote's weight is (S/(m·s))·(e/q): S the stratum's size in the frame, m its
     selections, s and e the establishment's size in the frame and now, q its quotes."""
     refuse_unless_within("synth occupations", "draw", draw, 0, MOST_DRAW)
     before = 0
     for stratum in design.strata:
-        rng = _stream(design, Part.SAMPLE, stratum, draw)
+        rng = _stream(design, DrawPurpose.SAMPLE, stratum, draw)
         size = _sizes(design, stratum)
         upto, m = np.cumsum(size), stratum.selections
         points = (np.arange(m) + rng.random()) * (upto[-1] / m)
@@ -247,11 +248,11 @@ def sample(design: Design, draw: int) -> Iterator[Block]:
             job = _job_at(place, _job_count(size[mine])[row])
             weight = (upto[-1] / m * _growth(design, number) / q)[row]
             codes = _jobs(design, stratum.sector, number[row], job)
-            yield Block(FIRST + number[row], codes, _rounded(weight), before + first + row)
+            yield QuoteRows(FIRST + number[row], codes, _rounded(weight), before + first + row)
         before += m
 
 
-def replicated(design: Design, block: Block) -> Floats:
+def replicated(design: SurveyDesign, block: QuoteRows) -> Floats:
     """w(1 + 2^(−3/2)(h_a − h_b)): a is the row of a Hadamard matrix, not that of ones, which the selection takes in its
     turn, b that of the selection it is compared with (Fay & Train 1995)."""
     signs = hadamard(design.replicates)[1:].astype(np.float64)
@@ -264,9 +265,8 @@ def _rounded(weight: Floats) -> Floats:
     return np.maximum(np.rint(weight * GRID), 1) / GRID
 
 
-def _stream(design: Design, part: Part, stratum: Stratum, draw: int = 0) -> np.random.Generator:
-    numbers = [design.seed, 0x0C, int(part), stratum.number, draw]
-    return np.random.Generator(np.random.SFC64(np.random.SeedSequence(numbers)))
+def _stream(design: SurveyDesign, purpose: DrawPurpose, stratum: Stratum, draw: int = 0) -> np.random.Generator:
+    return fast_generator(design.seed, 0x0C, int(purpose), stratum.number, draw)
 
 
 def _apportioned(total: int, shares: Array) -> Array:
@@ -275,15 +275,15 @@ def _apportioned(total: int, shares: Array) -> Array:
     return np.diff(ends, prepend=0)
 
 
-def _sizes(design: Design, stratum: Stratum) -> Floats:
+def _sizes(design: SurveyDesign, stratum: Stratum) -> Floats:
     """Workers in the frame, Pareto between the bounds of the class; a list in no order."""
     low, high = stratum.bounds
-    u = _stream(design, Part.SIZES, stratum).random(stratum.establishments)
+    u = _stream(design, DrawPurpose.SIZES, stratum).random(stratum.establishments)
     size: Floats = np.floor(low * (1 - u * (1 - (low / high) ** TAIL)) ** (-1 / TAIL))
     return size
 
 
-def _growth(design: Design, establishment: Array) -> Floats:
+def _growth(design: SurveyDesign, establishment: Array) -> Floats:
     """Workers now beside those in the frame."""
     factor: Floats = np.exp(STALE * normal(hashed(design.seed, establishment, np.int64(-1))))
     return factor
@@ -306,7 +306,7 @@ def _job_at(place: Array, jobs: Array) -> Array:
     return number
 
 
-def _jobs(design: Design, sector: int, establishment: Array, job: Array) -> NDArray[np.int16]:
+def _jobs(design: SurveyDesign, sector: int, establishment: Array, job: Array) -> NDArray[np.int16]:
     """What these jobs are: the occupation by the sector, the requirements by the occupation's skill and strain, the
     job's own, and chance. Column × job."""
     key = hashed(design.seed, establishment, job)
@@ -322,7 +322,7 @@ def _jobs(design: Design, sector: int, establishment: Array, job: Array) -> NDAr
     return codes
 
 
-def _cells(design: Design, names: Sequence[str], codes: NDArray[np.int16]) -> Array:
+def _cells(design: SurveyDesign, names: Sequence[str], codes: NDArray[np.int16]) -> Array:
     """Cell numbers of a table by these names, the first most significant."""
     cells = np.zeros(codes.shape[1], np.int64)
     for name, size in zip(names, design.shape(names), strict=True):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from discreet.errors import ParameterError
 from discreet.synth.draws import Array
 from discreet.synth.limits import refuse_unless_within
+from discreet.synth.lists import column, entries
 from discreet.synth.sectors import SECTORS
 
 Floats = NDArray[np.float64]
@@ -28,7 +29,7 @@ WITHIN = 0.35  # spread of an occupation's skill and strain about its group's
 MOST_LEVELS, MOST_REPLICATES = 50, 160
 
 
-class Group(NamedTuple):
+class MajorGroup(NamedTuple):
     """A major group: code, label, per mille of jobs, skill and strain (standard normal), sectors it is at home in."""
 
     code: str
@@ -39,30 +40,7 @@ class Group(NamedTuple):
     homes: tuple[str, ...]
 
 
-GROUPS = (
-    Group("61", "Managers", 60, 1.2, -1.0, ("52", "54", "55")),
-    Group("62", "Business and finance", 62, 1.0, -1.2, ("52", "54", "55")),
-    Group("63", "Computing and mathematics", 34, 1.3, -1.3, ("51", "52", "54")),
-    Group("64", "Engineering and design", 17, 1.2, -0.6, ("31-33", "54", "22")),
-    Group("65", "Science", 9, 1.6, -0.5, ("54", "61", "92")),
-    Group("66", "Social services", 16, 0.9, -0.6, ("62", "92", "61")),
-    Group("67", "Law", 8, 1.5, -1.2, ("54", "92")),
-    Group("68", "Teaching", 58, 1.2, -0.6, ("61",)),
-    Group("69", "Arts and media", 14, 0.7, -0.6, ("51", "71", "54")),
-    Group("70", "Health professions", 61, 1.4, 0.1, ("62",)),
-    Group("71", "Health support", 46, -0.4, 0.6, ("62",)),
-    Group("72", "Protective services", 23, 0.0, 0.5, ("92", "56")),
-    Group("73", "Food", 85, -1.2, 0.5, ("72", "71")),
-    Group("74", "Cleaning and grounds", 30, -1.3, 0.9, ("56", "53", "61")),
-    Group("75", "Personal care", 21, -0.7, 0.2, ("81", "71", "62")),
-    Group("76", "Sales", 90, -0.5, -0.2, ("44-45", "42", "53")),
-    Group("77", "Office support", 122, -0.3, -0.7, ("52", "56", "92")),
-    Group("78", "Farming and forestry", 4, -1.3, 1.4, ("11",)),
-    Group("79", "Building", 42, -0.4, 1.5, ("23", "21")),
-    Group("80", "Repair", 40, 0.0, 1.2, ("81", "22", "31-33")),
-    Group("81", "Production", 58, -0.6, 0.9, ("31-33",)),
-    Group("82", "Transport", 90, -0.9, 1.0, ("48-49", "42", "44-45")),
-)
+GROUPS = entries("occupation_groups", MajorGroup)
 
 
 @dataclass(frozen=True)
@@ -108,41 +86,7 @@ class Requirement:
         return np.array([NormalDist().inv_cdf(share) for share in upto])
 
 
-ORS = (
-    Requirement(
-        "education",
-        "Least education",
-        (0.05, 0.21, 0.37, 0.04, 0.05, 0.20, 0.04, 0.02, 0.02),
-        skill=0.85,
-        strain=-0.2,
-        answers=(
-            "None, literacy not needed",
-            "None, literacy needed",
-            "High school",
-            "High school, vocational",
-            "Associate",
-            "Bachelor",
-            "Master",
-            "Professional",
-            "Doctorate",
-        ),
-    ),
-    Requirement("experience", "Prior work experience", (0.50, 0.14, 0.15, 0.14, 0.07), skill=0.6),
-    Requirement("training", "On-the-job training", (0.27, 0.38, 0.22, 0.13), strain=0.3),
-    Requirement(
-        "strength",
-        "Strength",
-        (0.27, 0.31, 0.29, 0.11, 0.02),
-        skill=-0.3,
-        strain=0.8,
-        answers=("Sedentary", "Light", "Medium", "Heavy", "Very heavy"),
-    ),
-    Requirement("standing", "Time standing or walking", (0.25, 0.25, 0.25, 0.25), skill=-0.35, strain=0.6),
-    Requirement("outdoors", "Exposure to the outdoors", (0.67, 0.23, 0.10), strain=0.65),
-    Requirement("supervision", "Supervises others", (0.75, 0.25), skill=0.45),
-    Requirement("driving", "Drives", (0.69, 0.31), strain=0.35),
-    Requirement("public", "Deals with the public", (0.45, 0.55), skill=0.2, strain=-0.3),
-)
+ORS = entries("requirements", Requirement)
 
 
 def plain_requirements(levels: Sequence[int]) -> tuple[Requirement, ...]:
@@ -163,7 +107,7 @@ PAPER, PAPER_ROWS = plain_requirements((5, 4, 3, 3, 3, 2, 2, 2, 2, 2)), 182  # t
 
 
 @dataclass(frozen=True)
-class Listed:
+class OccupationList:
     """Occupations in the order of their codes, and what decides where they are found and what they ask for."""
 
     codes: tuple[str, ...]
@@ -179,9 +123,9 @@ class Listed:
         return self.codes, self.group.tolist(), labels
 
 
-def occupation_list(count: int, seed: int) -> Listed:
+def occupation_list(count: int, seed: int) -> OccupationList:
     """So many occupations: large groups have more; within a group they are 1, 1/2, 1/3, … as common (Zipf)."""
-    jobs = np.array([group.jobs for group in GROUPS])
+    jobs = column(GROUPS, "jobs")
     ends = np.rint(np.cumsum(np.sqrt(jobs)) / np.sqrt(jobs).sum() * (count - len(GROUPS))).astype(np.int64)
     sizes = 1 + np.diff(ends, prepend=0)
     group = np.repeat(np.arange(len(GROUPS), dtype=np.int16), sizes)
@@ -190,15 +134,14 @@ def occupation_list(count: int, seed: int) -> Listed:
     zipf = 1 / (1 + rank)
     zipf /= np.bincount(group, zipf)[group]
     at_home = np.array([[HOME if sector.code in one.homes else 1.0 for one in GROUPS] for sector in SECTORS])
-    shares = (at_home * jobs / (at_home.T @ [sector.jobs for sector in SECTORS]))[:, group] * zipf
+    shares = (at_home * jobs / (at_home.T @ column(SECTORS, "jobs")))[:, group] * zipf
     upto = np.cumsum(shares, axis=1)
     number = np.arange(count)
     skill, strain = (
-        np.array([getattr(one, name) for one in GROUPS])[group]
-        + WITHIN * normal(hashed(seed, number, np.int64(-place)))
+        column(GROUPS, name)[group] + WITHIN * normal(hashed(seed, number, np.int64(-place)))
         for place, name in ((2, "skill"), (3, "strain"))
     )
-    return Listed(codes, group, skill, strain, upto / upto[:, -1:])
+    return OccupationList(codes, group, skill, strain, upto / upto[:, -1:])
 
 
 def hashed(key: int, *numbers: Array | np.int64) -> Words:

@@ -9,7 +9,7 @@ import numpy as np
 from discreet.synth.data_errors import JUNK, NULL, SHARE, UNDECLARED_SECTORS
 from discreet.synth.draws import Array
 from discreet.synth.workplaces.employers import Employers, Purpose, stream
-from discreet.synth.workplaces.jobs import ATTRIBUTES, Jobs
+from discreet.synth.workplaces.jobs import ATTRIBUTES, JobRows
 
 WORKPLACES = ("place", "sector")  # columns of workplaces that are spoilt
 UNDECLARED = {  # well formed, and in no public list; 9999999 is LODES's own "in no place"
@@ -26,14 +26,14 @@ def junk(column: str) -> tuple[str, ...]:
     return JUNK + UNDECLARED.get(column, ())
 
 
-def soil_frame(columns: dict[str, Array], known: dict[str, int], seed: int) -> None:
+def inject_into_frame(columns: dict[str, Array], known: dict[str, int], seed: int) -> None:
     """Dirty columns of the list of workplaces in place; `known` is how many clean codes precede the dirty ones."""
     rng = stream(seed, Purpose.FRAME_DIRT)
     for name in WORKPLACES:
         _spoil(columns[name], np.arange(len(columns[name])), name, known[name], rng)
 
 
-def soil(jobs: Jobs, number: int, frame: Employers, known: dict[str, int]) -> Array:
+def inject(jobs: JobRows, number: int, frame: Employers, known: dict[str, int]) -> Array:
     """Dirty a block in place; returns the positions of workers who are listed twice.
 
     Its own random stream: the rows it leaves alone are those of the clean file.

@@ -12,12 +12,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import ParameterError
-from discreet.synth.draws import Array
-from discreet.synth.industries import INDUSTRIES, OWNERSHIP, Kind
+from discreet.synth.draws import Array, fast_generator, rows_of_blocks
+from discreet.synth.industries import INDUSTRIES, OWNERSHIP, EstablishmentKind
 from discreet.synth.limits import MOST_SEED, refuse_unless_within
 from discreet.synth.sectors import SECTORS
-from discreet.synth.workplaces.places import REFERENCE_JOBS, Place, places, working
+from discreet.synth.workplaces.places import REFERENCE_JOBS, CensusPlace, places, working
 from discreet.synth.workplaces.workforce import CELLS, composition
 
 REFERENCE_ESTABLISHMENTS = 527_000
@@ -42,8 +41,8 @@ class Purpose(IntEnum):
 
 
 def stream(seed: int, purpose: Purpose, block: int = 0) -> np.random.Generator:
-    """The generator of one block; SFC64 is numpy's fastest, and a national file draws a billion numbers."""
-    return np.random.Generator(np.random.SFC64(np.random.SeedSequence([seed, 0xE3, int(purpose), block])))
+    """The generator of one block: a national file draws a billion numbers."""
+    return fast_generator(seed, 0xE3, int(purpose), block)
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Employers:
     """The public frame of establishments, and their sizes. Columns are positions in the public lists."""
 
     seed: int
-    places: tuple[Place, ...]
+    places: tuple[CensusPlace, ...]
     place: NDArray[np.int32]
     sector: NDArray[np.int8]
     ownership: NDArray[np.int8]
@@ -83,18 +82,7 @@ class Employers:
 
     def workers(self, first: int, n: int) -> NDArray[np.int32]:
         """Jobs of establishments `first` … by sex x education (sex · 4 + education): rows sum to the sizes."""
-        if not 0 <= first <= first + n <= len(self):
-            raise ParameterError(
-                f"establishments {first} to {first + n} were asked for",
-                where="synth employers",
-                do=f"stay within 0 to {len(self)}",
-            )
-        counts = np.empty((n, CELLS), dtype=np.int32)
-        for number in range(first // BLOCK, -(-(first + n) // BLOCK)):
-            start = number * BLOCK
-            low, high = max(first, start), min(first + n, start + BLOCK)
-            counts[low - first : high - first] = self.block(number)[low - start : high - start]
-        return counts
+        return rows_of_blocks("synth employers", (first, n, len(self)), BLOCK, self.block, CELLS, np.int32)
 
     def block(self, number: int) -> NDArray[np.int32]:
         """Jobs by sex x education of all establishments of a block."""
@@ -141,7 +129,7 @@ def _sized(jobs: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     return sector, ownership, np.concatenate(beyond)
 
 
-def _mean_below(most: float, kind: Kind) -> float:
+def _mean_below(most: float, kind: EstablishmentKind) -> float:
     """E[Y | Y < m] = (∫₀ᵐ P(Y > y) dy − m·P(Y > m)) / P(Y < m)."""
     reach = 1 + most / kind.scale
     cut = reach**-kind.tail
@@ -176,7 +164,7 @@ def _total(factor: float, beyond: Array) -> int:
 
 
 def _placed(
-    found: tuple[Place, ...], sector: Array, ownership: Array, size: Array, rng: np.random.Generator
+    found: tuple[CensusPlace, ...], sector: Array, ownership: Array, size: Array, rng: np.random.Generator
 ) -> NDArray[np.int32]:
     """A place for each establishment, by the jobs there, among those with room for it; sectors favour some places."""
     people = np.array([place.population for place in found])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,15 +14,16 @@ import pyarrow.parquet as pq
 from discreet.synth.arrow import CODE, ID_MASK, ID_STEP, coded
 from discreet.synth.data_errors import NULL
 from discreet.synth.draws import Array
-from discreet.synth.industries import OWNERSHIP, Code
+from discreet.synth.files import BATCH_ROWS, Progress, agency_files, parquet_file, write_csv
+from discreet.synth.industries import OWNERSHIP
 from discreet.synth.limits import refuse_unless_within
+from discreet.synth.lists import Code
 from discreet.synth.sectors import SECTORS, Sector
-from discreet.synth.workplaces.data_errors import junk, soil, soil_frame
+from discreet.synth.workplaces.data_errors import inject, inject_into_frame, junk
 from discreet.synth.workplaces.employers import BLOCK, MOST_JOBS, Employers, Purpose, employers, stream
-from discreet.synth.workplaces.jobs import ATTRIBUTES, Jobs, block, block_count
+from discreet.synth.workplaces.jobs import ATTRIBUTES, JobRows, block, block_count
 from discreet.synth.workplaces.places import STRATA
 from discreet.synth.workplaces.workforce import AGES, EDUCATIONS, ETHNICITIES, RACES, SEXES, mixes
-from discreet.synth.writing import BATCH_ROWS, Progress, public_folder, write_csv
 
 FIRST_WORKPLACE = 10**9  # id of establishment 0; the others follow
 WORKPLACE = ("workplace_id", "place", "sector", "ownership")
@@ -79,7 +80,7 @@ def write_employers(
     """
     refuse_unless_within("synth employers", "batch_rows", batch_rows, 1, MOST_JOBS)
     frame = employers(jobs, seed)
-    paths = _paths(folder)
+    paths = agency_files(EmployerFiles, folder, COLUMNS)
     _write_public(paths, frame)
     lists = _lists(frame)
     known = {name: len(codes) for name, codes in lists.items()}
@@ -90,11 +91,10 @@ def write_employers(
         "ownership": frame.ownership,
     }
     if dirt:
-        soil_frame(workplaces, known, seed)
+        inject_into_frame(workplaces, known, seed)
         lists = {name: codes + junk(name) for name, codes in lists.items()}
-    unfinished = {name: getattr(paths, name).with_suffix(".parquet.part") for name in COLUMNS}
     with ExitStack() as open_files:
-        writers = {name: open_files.enter_context(_writer(path, name)) for name, path in unfinished.items()}
+        writers = {name: open_files.enter_context(_writer(getattr(paths, name), name)) for name in COLUMNS}
         step = -(-batch_rows // BLOCK) * BLOCK
         for start in range(0, len(frame), step):
             rows = {name: column[start : start + step] for name, column in workplaces.items()}
@@ -104,20 +104,12 @@ def write_employers(
                 _write_group(writers[name], rows, lists)
             if progress:
                 progress(done, jobs)
-    for name, path in unfinished.items():  # a killed run leaves nothing that looks whole
-        path.replace(getattr(paths, name))
     return paths
 
 
 def worker_ids(numbers: Array) -> Array:
     """Ids of workers: a permutation of the 44-bit numbers, so that they look unordered."""
     return ((numbers.astype(np.uint64) * np.uint64(ID_STEP)) & np.uint64(ID_MASK)).astype(np.int64)
-
-
-def _paths(folder: Path) -> EmployerFiles:
-    public = public_folder(folder)
-    names = [field.name for field in fields(EmployerFiles)]
-    return EmployerFiles(*(folder / f"{name}.parquet" if name in COLUMNS else public / f"{name}.csv" for name in names))
 
 
 def _lists(frame: Employers) -> dict[str, tuple[str, ...]]:
@@ -136,7 +128,7 @@ def _groups(
     for number in range(last + 1):
         jobs = block(frame, number, done, mixed)
         done += len(jobs)
-        twice = soil(jobs, number, frame, known) if known else np.empty(0, dtype=np.int64)
+        twice = inject(jobs, number, frame, known) if known else np.empty(0, dtype=np.int64)
         ids = worker_ids(jobs.first + np.arange(len(jobs)))
         workplace_id = FIRST_WORKPLACE + jobs.workplace
         waiting["jobs"].append({"worker_id": ids[jobs.holder], "workplace_id": workplace_id})
@@ -147,7 +139,7 @@ def _groups(
             waiting, written = {name: [] for name in waiting}, done
 
 
-def _listed(jobs: Jobs, ids: Array, twice: Array) -> Table:
+def _listed(jobs: JobRows, ids: Array, twice: Array) -> Table:
     """The workers of a block in the order of their ids; those listed twice have another education the second time."""
     positions = np.concatenate([np.flatnonzero(jobs.listed), twice])
     second = np.arange(len(positions)) >= len(positions) - len(twice)
@@ -158,7 +150,7 @@ def _listed(jobs: Jobs, ids: Array, twice: Array) -> Table:
     return columns | {"worker_id": ids[positions]}
 
 
-def _full(jobs: Jobs, workplaces: Table) -> Table:
+def _full(jobs: JobRows, workplaces: Table) -> Table:
     """The join of jobs with workers, as first listed, and workplaces: null where there is nothing to join."""
     unknown, unlisted = jobs.workplace < 0, ~jobs.listed[jobs.holder]
     columns = {name: workplaces[name][np.maximum(jobs.workplace, 0)] for name in WORKPLACE[1:]}
@@ -172,20 +164,11 @@ def _stacked(tables: list[Table], names: tuple[str, ...]) -> Table:
     return {name: np.concatenate([table[name] for table in tables]) for name in names}
 
 
-def _schema(name: str) -> pa.Schema:
-    return pa.schema([(column, pa.int64() if column in IDS else CODE) for column in COLUMNS[name]])
-
-
-def _writer(path: Path, name: str) -> pq.ParquetWriter:
-    """The Arrow schema is left out, so codes read back as plain strings."""
-    return pq.ParquetWriter(
-        path,
-        _schema(name),
-        compression="snappy",
-        use_dictionary=[column for column in COLUMNS[name] if column != "worker_id"],  # nearly all different
-        write_statistics=["workplace_id"],  # of a block: worth knowing; codes span their whole list anyway
-        store_schema=False,
-    )
+def _writer(path: Path, name: str) -> AbstractContextManager[pq.ParquetWriter]:
+    """Worker ids are nearly all different; codes span their whole list in every group, workplaces of a block do not."""
+    schema = pa.schema([(column, pa.int64() if column in IDS else CODE) for column in COLUMNS[name]])
+    coded_columns = [column for column in COLUMNS[name] if column != "worker_id"]
+    return parquet_file(path, schema, use_dictionary=coded_columns, write_statistics=["workplace_id"])
 
 
 def _write_group(writer: pq.ParquetWriter, rows: Table, lists: dict[str, tuple[str, ...]]) -> None:

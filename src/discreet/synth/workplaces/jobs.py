@@ -15,7 +15,7 @@ ATTRIBUTES = ("sex", "education", "age", "race", "ethnicity")
 
 
 @dataclass(frozen=True)
-class Jobs:
+class JobRows:
     """Some jobs, mixed within the block. A worker's attributes stand where the worker's first job does.
 
     `holder` is the position of the first job of each job's worker: its own, unless it is a second job.
@@ -40,7 +40,7 @@ def block_count(frame: Employers) -> int:
     return -(-len(frame) // BLOCK)
 
 
-def block(frame: Employers, number: int, first: int, mixes: Array) -> Jobs:
+def block(frame: Employers, number: int, first: int, mixes: Array) -> JobRows:
     """The jobs of block `number`; `mixes` are those of `workforce.mixes`."""
     counts = frame.block(number)
     rng = stream(frame.seed, Purpose.JOBS, number)
@@ -55,7 +55,7 @@ def block(frame: Employers, number: int, first: int, mixes: Array) -> Jobs:
     age, race = np.divmod(age_race, np.int8(len(RACES)))
     sex, education = np.divmod(cell.astype(np.int8), np.int8(len(EDUCATIONS)))
     workplace = own.astype(np.int64) + number * BLOCK
-    return Jobs(first, workplace, holder, sex, education, age, race, ethnicity, holder == np.arange(len(holder)))
+    return JobRows(first, workplace, holder, sex, education, age, race, ethnicity, holder == np.arange(len(holder)))
 
 
 def _holders(own: Array, cell: Array, rng: np.random.Generator) -> Array:

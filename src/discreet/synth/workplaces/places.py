@@ -9,6 +9,7 @@ import numpy as np
 
 from discreet.synth.draws import Array
 from discreet.synth.education.catalogue import FIRST, LAST
+from discreet.synth.lists import name_parts
 from discreet.synth.states import STATES, population
 
 REFERENCE_JOBS = 10_900_000  # the three states of 003, §10
@@ -28,15 +29,11 @@ STRATA = ("0-100", "100-10k", "10k-100k", "100k+")  # by people (003, §10)
 BOUNDS = (100, 10_000, 100_000)
 
 KINDS = ("hamlet", "town", "city", "city")  # by stratum
-# fmt: off
-WHICH = (
-    "", "North ", "South ", "East ", "West ", "New ", "Old ", "Upper ", "Lower ", "Great ", "Little ", "Fort ",
-)
-# fmt: on
+WHICH = tuple(f"{word} " if word else "" for word in name_parts("which"))
 
 
 @dataclass(frozen=True)
-class Place:
+class CensusPlace:
     """A place: two digits of its state and five of its own, a label, its people."""
 
     code: str
@@ -66,7 +63,7 @@ def state_count(jobs: int) -> int:
     return int(np.clip(round(REFERENCE_STATES * (jobs / REFERENCE_JOBS) ** STATE_GROWTH), 3, len(STATES)))
 
 
-def places(jobs: int, rng: np.random.Generator) -> tuple[Place, ...]:
+def places(jobs: int, rng: np.random.Generator) -> tuple[CensusPlace, ...]:
     """The public list of places, by code. People are drawn one from each quantile: every stratum has its share."""
     count = place_count(jobs)
     quantiles = (np.arange(count) + 0.25 + 0.5 * rng.random(count)) / count  # never far out
@@ -81,7 +78,7 @@ def places(jobs: int, rng: np.random.Generator) -> tuple[Place, ...]:
         (f"{STATES[state].code}{FIRST_NUMBER + number}", str(names[number]), people[place])
         for place, (state, number) in enumerate(zip(home, numbers, strict=True))
     ]
-    return tuple(Place(code, _label(name, living), living) for code, name, living in sorted(found))
+    return tuple(CensusPlace(code, _label(name, living), living) for code, name, living in sorted(found))
 
 
 def _homes(count: int, states: int, rng: np.random.Generator) -> Array:
@@ -94,10 +91,10 @@ def _homes(count: int, states: int, rng: np.random.Generator) -> Array:
 
 
 def _label(name: str, living: int) -> str:
-    return f"{name} {KINDS[Place('', name, living).stratum]}"
+    return f"{name} {KINDS[CensusPlace('', name, living).stratum]}"
 
 
-def working(found: tuple[Place, ...], rng: np.random.Generator) -> Array:
+def working(found: tuple[CensusPlace, ...], rng: np.random.Generator) -> Array:
     """How many work in each place, relatively: its people, those who live around it, and commuters."""
     people = np.array([place.population for place in found], dtype=np.float64)
     pull = rng.lognormal(0.0, COMMUTING, len(found))

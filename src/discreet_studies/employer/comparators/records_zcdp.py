@@ -70,12 +70,6 @@ class UnitSplitting:
         stream = key.stream("evaluate", table, b"per-record zcdp", "cells")
         return counts + self.noise.draw(stream, 0, counts.size).reshape(counts.shape)
 
-    def in_words(self) -> str:
-        return (
-            f"count + normal noise of standard deviation {float(self.noise.scale):.4g}; an establishment of x jobs is "
-            f"promised {float(self.rho):.4g}·⌈x/{self.threshold}⌉² (zCDP), so the larger the less"
-        )
-
 
 def fair(alpha: Fraction, epsilon: Fraction, delta: Fraction, reference: int) -> UnitSplitting:
     """The comparator that promises an establishment of the reference size what (α, ε)-privacy promises every one, but

@@ -7,20 +7,19 @@ ledger, and only simulation keys are taken. Proofs: formal.md.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import KeyRefused, ParameterError
-from discreet.noise.interval_arithmetic import exact_fraction
-
-if TYPE_CHECKING:
-    from discreet.noise.key import ReleaseKey
-    from discreet.noise.stream import Stream
-    from discreet.privacy.guarantee import Guarantee
+from discreet.noise.interval_arithmetic import exact_fraction, positive_fraction
+from discreet.noise.key import ReleaseKey
+from discreet.noise.stream import Stream
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.unit import Record
 
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]
@@ -37,22 +36,34 @@ class Estimates:
     answered: Bools
 
 
-class FormalMethod(Protocol):
+@dataclass(frozen=True)
+class FormalMethod(ABC):
     """A private prediction at x0 for every cell."""
 
+    x0: Fraction
+    epsilon: Fraction
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x0", check_point(self.x0))
+        object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
+
     @property
+    @abstractmethod
     def name(self) -> str:
         """As a report calls it."""
 
     @property
     def guarantee(self) -> Guarantee:
-        """What all cells together promise: a record lies in one cell."""
+        """What all cells together promise: a record lies in one cell, whose size is confidential."""
+        return Guarantee(unit=Record(), epsilon=self.epsilon)
 
+    @abstractmethod
     def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
         """Cell j has the observations starts[j] … starts[j+1] − 1; it may have none."""
 
-    def in_words(self) -> str:
-        """What is done, and what is promised."""
+    def stream(self, key: ReleaseKey, purpose: str) -> Stream:
+        """The stream of one purpose of this method."""
+        return simulation_stream(key, self.name, purpose)
 
 
 def simulation_stream(key: ReleaseKey, method: str, purpose: str) -> Stream:

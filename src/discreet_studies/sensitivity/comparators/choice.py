@@ -19,7 +19,7 @@ CANDIDATES = 2**14  # so that sums of weights fit in 63 bits
 
 
 @dataclass(frozen=True)
-class Choice:
+class IntegerChoice:
     """P(candidate) ∝ e^(−rate·score) for integer scores ≥ 0 that one record moves by at most `step`: pure ε.
 
     Weights are max(⌊2⁴⁸·e^(−rate·score)⌋, 2¹⁶), rate = (ε/2 − 2⁻¹⁵)/step.

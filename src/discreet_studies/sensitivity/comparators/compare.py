@@ -37,7 +37,7 @@ class Errors:
 
 
 @dataclass(frozen=True)
-class Row:
+class MethodErrors:
     """One method's line of the report."""
 
     method: str
@@ -81,7 +81,7 @@ def compare(
     epsilon: Fraction,
     sensitivity: Floats,
     truth: Floats | None = None,
-) -> tuple[Row, ...]:
+) -> tuple[MethodErrors, ...]:
     """Least squares itself, maximum observed sensitivity at ε, and the chosen methods.
 
     `sensitivity` is the local sensitivity of the prediction in every cell (004, Step 1). Every estimate is clamped to
@@ -90,10 +90,10 @@ def compare(
     cells = Moments.of(x, y, starts)
     ols = cells.prediction(float(x0))
 
-    def row(name: str, formal: bool, promise: str, found: Estimates) -> Row:
+    def row(name: str, formal: bool, promise: str, found: Estimates) -> MethodErrors:
         true = None if truth is None else Errors.of(found.values, truth, cells.defined)
         near = Errors.of(found.values, ols, cells.defined)
-        return Row(name, formal, promise, near, true, float(1 - np.mean(found.answered)))
+        return MethodErrors(name, formal, promise, near, true, float(1 - np.mean(found.answered)))
 
     mos = observed(cells, sensitivity, x0, epsilon, key)
     return (

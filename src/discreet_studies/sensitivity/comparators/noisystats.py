@@ -8,18 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.noise.interval_arithmetic import positive_fraction
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.guarantee import Guarantee, Neighbours
 from discreet.privacy.unit import Record
-from discreet_studies.sensitivity.comparators import (
-    Estimates,
-    Floats,
-    Int64s,
-    check_point,
-    simulation_stream,
-    with_fallback,
-)
+from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
 from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
 from discreet_studies.sensitivity.comparators.moments import Moments
 
@@ -28,20 +20,17 @@ STEEPEST = 2.0**10  # slopes beyond are cut, so that the last sum stays within i
 
 
 @dataclass(frozen=True)
-class NoisyStats:
+class NoisyStats(FormalMethod):
     """slope = (Sxy + noise)/(Sxx + noise), then ½ + (Σ(y − ½ + slope·(x0 − x)) + noise)/n.
 
     substitution: the authors' form. n is public, ε is spent in three equal parts, a sum of squares moves by 1 − 1/n.
     add-remove: n is confidential, a fourth part buys it, a sum of squares moves by less than 1.
     """
 
-    x0: Fraction
-    epsilon: Fraction
     neighbours: Neighbours = "add-remove"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x0", check_point(self.x0))
-        object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
+        super().__post_init__()
         if self.neighbours not in ("add-remove", "substitution"):
             raise ParameterError("no such neighbours", where="neighbours", do="choose add-remove or substitution")
 
@@ -79,7 +68,7 @@ class NoisyStats:
         noise, squares = laplace(self.part), self.square_sensitivity(found.n)
 
         def noisy(values: Floats, sensitivity: Floats, purpose: str) -> Floats:
-            return add_noise(values, sensitivity, noise, simulation_stream(key, self.name, purpose))
+            return add_noise(values, sensitivity, noise, self.stream(key, purpose))
 
         sxx, sxy = noisy(found.sxx, squares, "sxx"), noisy(found.sxy, squares, "sxy")
         answered = sxx > 0
@@ -91,8 +80,3 @@ class NoisyStats:
             n = noisy(n, np.ones(n.size), "n")
         answered &= n > 0
         return with_fallback(0.5 + level / np.where(answered, n, 1.0), answered)
-
-    def in_words(self) -> str:
-        if self.neighbours == "substitution":
-            return "Laplace noise on the sums of squares and the level, a third of epsilon each; cell sizes are public"
-        return "Laplace noise on the sums of squares, the level and the cell's size, a quarter of epsilon each"

@@ -18,15 +18,8 @@ from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Record
-from discreet_studies.sensitivity.comparators import (
-    Estimates,
-    Floats,
-    Int64s,
-    check_point,
-    simulation_stream,
-    with_fallback,
-)
-from discreet_studies.sensitivity.comparators.choice import Choice
+from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
+from discreet_studies.sensitivity.comparators.choice import IntegerChoice
 from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
 from discreet_studies.sensitivity.comparators.moments import Moments
 from discreet_studies.sensitivity.comparators.smooth_line import arguments, profile
@@ -36,7 +29,7 @@ LIKELY = Fraction(9, 10)  # how often a cell that meets its proposal passes, and
 
 
 @dataclass(frozen=True)
-class Shares:
+class EpsilonShares:
     """Parts of ε: for χ̂ of all cells, and in every cell for its size, its test and its release."""
 
     chi: Fraction = Fraction(1, 20)
@@ -50,11 +43,11 @@ class Shares:
             raise ParameterError("the shares of epsilon do not add up to 1", where="shares", do="divide all of it")
 
 
-SHARES = Shares()
+SHARES = EpsilonShares()
 
 
 @dataclass(frozen=True)
-class PrivateChi:
+class PrivateChi(FormalMethod):
     """clamp(prediction) + Laplace(λ/ε_release), λ = χ̂/n_low, if the cell is far enough from one that λ does not cover.
 
     χ̂: the candidate at which about `quantile` of the cells would pass; with few cells only a lower quantile is found.
@@ -62,17 +55,14 @@ class PrivateChi:
     (smooth_line), plus discrete Laplace noise.
     """
 
-    x0: Fraction
-    epsilon: Fraction
     delta: Fraction
     quantile: Fraction = Fraction(19, 20)
     lowest: Fraction = Fraction(1)
     highest: Fraction = Fraction(1000)
-    shares: Shares = SHARES
+    shares: EpsilonShares = SHARES
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x0", check_point(self.x0))
-        object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
+        super().__post_init__()
         if not 0 < positive_fraction("delta", self.delta) < Fraction(1, 2):
             raise ParameterError("delta lies strictly between 0 and 1/2", where="delta", do="give a small one")
         if not 0 < positive_fraction("quantile", self.quantile) <= 1:
@@ -124,12 +114,12 @@ class PrivateChi:
         wanted = cells.n * bounds_at(*arguments(cells), float(self.x0), self.reach - 1)
         over = cells.n.size - np.searchsorted(np.sort(wanted), self.ladder, side="right")
         scores = np.abs(over - int((1 - self.quantile) * cells.n.size))
-        choice = Choice(self.shares.chi * self.epsilon, 1)
-        return float(self.ladder[choice.draw(scores[None, :], simulation_stream(key, self.name, "chi"))[0]])
+        choice = IntegerChoice(self.shares.chi * self.epsilon, 1)
+        return float(self.ladder[choice.draw(scores[None, :], self.stream(key, "chi"))[0]])
 
     def proposals(self, cells: Moments, key: ReleaseKey) -> Floats:
         """λ = χ̂/n_low of every cell, but not beyond what is worth a release: public from here on."""
-        n = cells.n + self.size.draw(simulation_stream(key, self.name, "size"), 0, cells.n.size)
+        n = cells.n + self.size.draw(self.stream(key, "size"), 0, cells.n.size)
         low: Int64s = np.maximum(n - self.size.margin(2 * LIKELY - 1), 1)
         return np.minimum(self.chi(cells, key) / low, float(self.largest))
 
@@ -138,17 +128,11 @@ class PrivateChi:
         cells = Moments.of(x, y, starts)
         proposed = self.proposals(cells, key)
         distance = distances(*arguments(cells), float(self.x0), proposed, 2 * self.reach)
-        passed = distance + self.test.draw(simulation_stream(key, self.name, "test"), 0, distance.size)
+        passed = distance + self.test.draw(self.stream(key, "test"), 0, distance.size)
         clamped = np.clip(cells.prediction(float(self.x0)), 0.0, 1.0)
-        stream = simulation_stream(key, self.name, "release")
+        stream = self.stream(key, "release")
         noisy = add_noise(clamped, proposed, laplace(self.shares.release * self.epsilon), stream)
         return with_fallback(noisy, passed >= self.threshold)
-
-    def in_words(self) -> str:
-        return (
-            "a private quantile of the cells' sensitivities in place of chi; Laplace noise where a noisy test finds "
-            f"the cell {self.threshold} records or more from one that it does not cover"
-        )
 
 
 @compiled

@@ -15,16 +15,7 @@ from discreet.noise.interval_arithmetic import positive_fraction
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.laplace_pareto import LaplacePareto as Noise
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.unit import Record
-from discreet_studies.sensitivity.comparators import (
-    Estimates,
-    Floats,
-    Int64s,
-    check_point,
-    simulation_stream,
-    with_fallback,
-)
+from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
 from discreet_studies.sensitivity.comparators.grids import BOUND, GRID, UNIT, add_noise
 from discreet_studies.sensitivity.comparators.moments import Moments
 
@@ -35,21 +26,18 @@ STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512) 
 
 
 @dataclass(frozen=True)
-class SmoothLine:
+class SmoothLine(FormalMethod):
     """clamp(prediction) + c·S·Z: S = max_k e^(−βk)·A_k with e^β = 1 + α, c and Z of the Laplace–Pareto mechanism.
 
     A_k bounds what one record can move the prediction by, in every cell within k records of this one.
     """
 
-    x0: Fraction
-    epsilon: Fraction
     alpha: Fraction
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x0", check_point(self.x0))
+        super().__post_init__()
         mechanism = Mechanism(self.alpha, self.epsilon)  # refuses what it cannot serve
         object.__setattr__(self, "alpha", mechanism.alpha)
-        object.__setattr__(self, "epsilon", mechanism.epsilon)
         if self.beta <= 0:
             raise ParameterError("alpha is too small to be told from 0", where="alpha", do="give one above 2^-18")
 
@@ -70,11 +58,6 @@ class SmoothLine:
     @property
     def name(self) -> str:
         return "smooth line"
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """ε, without δ; the cell's size is confidential."""
-        return Guarantee(unit=Record(), epsilon=self.epsilon)
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -98,16 +81,10 @@ class SmoothLine:
     def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
         """An answer in every cell; without a line the fallback takes the prediction's place, and gets noise too."""
         found = Moments.of(x, y, starts)
-        stream = simulation_stream(key, self.name, "noise")
+        stream = self.stream(key, "noise")
         clamped = np.clip(found.prediction(float(self.x0)), 0.0, 1.0)
         noisy = add_noise(clamped, self.sensitivity(found), self.noise, stream)
         return with_fallback(noisy, np.ones(noisy.size, dtype=np.bool_))
-
-    def in_words(self) -> str:
-        return (
-            f"prediction clamped to [0, 1] + {float(self.mechanism.constant):.4g}·S·Z, S a smooth sensitivity that "
-            f"neighbours share within a factor {float(1 + self.alpha):.4g}, Z Laplace–Pareto"
-        )
 
 
 def arguments(cells: Moments) -> tuple[Int64s, Floats, Floats, Floats, Floats]:

@@ -8,42 +8,31 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.noise.interval_arithmetic import exact_fraction, positive_fraction
+from discreet.noise.interval_arithmetic import exact_fraction
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.unit import Record
-from discreet_studies.sensitivity.comparators import (
-    Estimates,
-    Floats,
-    Int64s,
-    check_point,
-    simulation_stream,
-    with_fallback,
-)
-from discreet_studies.sensitivity.comparators.choice import CANDIDATES, Choice
+from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
+from discreet_studies.sensitivity.comparators.choice import CANDIDATES, IntegerChoice
 from discreet_studies.sensitivity.comparators.moments import check_cells
 
 BLOCK = 2048  # cells whose scores are held at once
 
 
 @dataclass(frozen=True)
-class TheilSen:
+class TheilSen(FormalMethod):
     """The exponential mechanism for the median of the predictions at x0 of the pairs of k random matchings.
 
     A prediction is snapped to `points` candidates from 0 to 1, those outside to the ends. The score of a candidate is
-    | #below − #above |, or the least of it within `width`: the widened mechanism.
+    | #below − #above |, or the least of it within `width`: the widened mechanism. One record moves one pair in each
+    matching, whether it is added, removed, or replaced in its cell.
     """
 
-    x0: Fraction
-    epsilon: Fraction
     matchings: int = 16
     width: Fraction = Fraction(1, 200)
     points: int = 1001
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "x0", check_point(self.x0))
-        object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
+        super().__post_init__()
         if type(self.matchings) is not int or not 1 <= self.matchings <= 1000:
             raise ParameterError("matchings are 1 to 1,000", where="matchings", do="give a small integer")
         if not 0 <= exact_fraction("width", self.width) <= 1:
@@ -56,14 +45,9 @@ class TheilSen:
         return "theil-sen"
 
     @property
-    def guarantee(self) -> Guarantee:
-        """ε: one record moves one pair in each matching, whether it is added, removed, or replaced in its cell."""
-        return Guarantee(unit=Record(), epsilon=self.epsilon)
-
-    @property
-    def choice(self) -> Choice:
+    def choice(self) -> IntegerChoice:
         """Scores move by 2 for each matching."""
-        return Choice(self.epsilon, 2 * self.matchings)
+        return IntegerChoice(self.epsilon, 2 * self.matchings)
 
     def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
         """An answer in every cell, if only a guess."""
@@ -73,7 +57,7 @@ class TheilSen:
         for first in range(0, chosen.size, BLOCK):
             part = starts[first : first + BLOCK + 1]
             scores = median_scores(x, y, part, orders, float(self.x0), self.points, self._reach())
-            stream = simulation_stream(key, self.name, f"choice {first}")
+            stream = self.stream(key, f"choice {first}")
             chosen[first : first + BLOCK] = self.choice.draw(scores, stream)
         return with_fallback(chosen / (self.points - 1), np.ones(chosen.size, dtype=np.bool_))
 
@@ -82,17 +66,11 @@ class TheilSen:
 
     def _order(self, starts: Int64s, key: ReleaseKey, matching: int) -> Int64s:
         """The rows of every cell in random order: neighbours in it are pairs."""
-        stream = simulation_stream(key, self.name, f"matching {matching}")
+        stream = self.stream(key, f"matching {matching}")
         blocks = [block.copy() for block in stream.words(0, int(starts[-1]))]
         words = np.concatenate([np.empty((0, 2), np.uint64), *blocks])
         cells = np.repeat(np.arange(starts.size - 1), np.diff(starts))
         return np.lexsort((words[:, 1], words[:, 0], cells))  # both words of a block: no two blocks are equal
-
-    def in_words(self) -> str:
-        return (
-            f"the exponential mechanism for the median of the pairs' predictions, {self.matchings} random matching(s), "
-            f"widened by {float(self.width):.3g}"
-        )
 
 
 @compiled

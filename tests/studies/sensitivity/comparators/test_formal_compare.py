@@ -12,7 +12,7 @@ import pytest
 import discreet_studies.sensitivity.comparators as package
 from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
-from discreet_studies.sensitivity.comparators.compare import Row, compare, methods, observed
+from discreet_studies.sensitivity.comparators.compare import MethodErrors, compare, methods, observed
 from discreet_studies.sensitivity.comparators.moments import Moments
 
 F = Fraction
@@ -21,7 +21,7 @@ X0 = F(1, 4)
 SENSITIVITY = 0.02
 
 
-def rows(epsilon: int) -> dict[str, Row]:
+def rows(epsilon: int) -> dict[str, MethodErrors]:
     rng = np.random.default_rng(5)
     cells, n = 200, 200
     x = rng.random(cells * n)

@@ -14,7 +14,7 @@ from discreet.noise.key import ReleaseKey
 from discreet_studies.sensitivity.comparators import FALLBACK
 from discreet_studies.sensitivity.comparators.grids import ALLOWED, laplace, multiples
 from discreet_studies.sensitivity.comparators.moments import Moments
-from discreet_studies.sensitivity.comparators.private_chi import PrivateChi, Shares, bounds_at, distances
+from discreet_studies.sensitivity.comparators.private_chi import EpsilonShares, PrivateChi, bounds_at, distances
 from discreet_studies.sensitivity.comparators.smooth_line import arguments
 
 F = Fraction
@@ -137,4 +137,4 @@ def test_parameters_refused(wrong: dict[str, object]) -> None:
 
 def test_shares_add_up() -> None:
     with pytest.raises(ParameterError):
-        Shares(chi=F(1, 2))
+        EpsilonShares(chi=F(1, 2))

@@ -14,7 +14,7 @@ from scipy import stats
 
 from discreet.errors import KeyRefused, ParameterError
 from discreet.noise.key import ReleaseKey
-from discreet_studies.sensitivity.comparators.choice import LEAST, SLACK, TOP, Choice
+from discreet_studies.sensitivity.comparators.choice import LEAST, SLACK, TOP, IntegerChoice
 from discreet_studies.sensitivity.comparators.theil_sen import TheilSen, median_scores
 
 F = Fraction
@@ -31,7 +31,7 @@ def scores_of(cell: Cell, order: tuple[int, ...], reach: int) -> np.ndarray:
     return np.asarray(median_scores(x, y, starts, orders, 0.25, POINTS, reach)[0])
 
 
-def law(cell: Cell, choice: Choice, reach: int) -> list[F]:
+def law(cell: Cell, choice: IntegerChoice, reach: int) -> list[F]:
     """The exact probabilities of the candidates: over every order, with the integer weights."""
     table, total = choice.weights, [F(0)] * POINTS
     orders = list(permutations(range(len(cell))))
@@ -48,27 +48,27 @@ CELL: Cell = [(0.0, 0.1), (0.9, 0.9), (0.5, 0.2), (0.2, 0.7), (1.0, 0.6)]
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 @pytest.mark.parametrize("new", [(0.0, 1.0), (1.0, 0.0), (0.5, 0.5)])
 def test_the_exact_loss_of_an_added_record_is_within_epsilon(n: int, reach: int, new: tuple[float, float]) -> None:
-    choice = Choice(F(2), 2)
+    choice = IntegerChoice(F(2), 2)
     small, large = law(CELL[:n], choice, reach), law([*CELL[:n], new], choice, reach)
     assert max(abs(log(a / b)) for a, b in zip(small, large, strict=True)) <= 2
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_the_exact_loss_of_a_replaced_record_is_within_epsilon_too(n: int) -> None:
-    choice = Choice(F(2), 2)
+    choice = IntegerChoice(F(2), 2)
     one, two = law([*CELL[: n - 1], (0.0, 1.0)], choice, 0), law([*CELL[: n - 1], (1.0, 0.0)], choice, 0)
     assert max(abs(log(a / b)) for a, b in zip(one, two, strict=True)) <= 2
 
 
 def test_the_audit_sees_a_rate_that_is_too_high() -> None:
     """Weights eight times as steep as they may be lose more than ε = 1, and it shows."""
-    broken = Choice(F(8), 2)
+    broken = IntegerChoice(F(8), 2)
     one, two = law([(0.0, 0.0), (1.0, 0.0)], broken, 0), law([(0.0, 1.0), (1.0, 1.0)], broken, 0)
     assert max(abs(log(a / b)) for a, b in zip(one, two, strict=True)) > 1.5
 
 
 def test_weights_are_the_law_and_its_slack_is_paid_for() -> None:
-    choice = Choice(F(1), 4)
+    choice = IntegerChoice(F(1), 4)
     table = choice.weights.tolist()
     assert table[0] == TOP
     assert table[-1] == LEAST
@@ -109,7 +109,7 @@ def test_scores_equal_counting_one_by_one(cell: Cell, reach: int) -> None:
 
 
 def test_choices_follow_the_weights() -> None:
-    choice = Choice(F(2), 1)
+    choice = IntegerChoice(F(2), 1)
     scores = np.tile(np.array([3, 0, 1, 2, 5], dtype=np.int64), (20_000, 1))
     drawn = choice.draw(scores, KEY.stream("evaluate", "test", b"", "choice"))
     observed = np.bincount(drawn, minlength=5)
@@ -170,8 +170,8 @@ def test_parameters_refused(wrong: dict[str, object]) -> None:
 
 def test_choices_refused() -> None:
     with pytest.raises(ParameterError):
-        Choice(F(1, 2**14), 1)
+        IntegerChoice(F(1, 2**14), 1)
     with pytest.raises(ParameterError):
-        Choice(F(1), 0)
+        IntegerChoice(F(1), 0)
     with pytest.raises(ParameterError):
-        Choice(F(1), 1).draw(np.zeros((1, 0), dtype=np.int64), KEY.stream("evaluate", "test", b"", "none"))
+        IntegerChoice(F(1), 1).draw(np.zeros((1, 0), dtype=np.int64), KEY.stream("evaluate", "test", b"", "none"))

@@ -1,4 +1,4 @@
-"""The mechanisms that are compared: the paper's as printed, and ours."""
+"""The mechanisms that are compared, the paper's as printed and ours, and the grid of parameters that are tried."""
 
 from __future__ import annotations
 
@@ -25,9 +25,13 @@ class Contender:
 
     name: str
     label: str
-    make: Callable[[Fraction, Fraction, Fraction], Mechanism]
-    least: Callable[[Fraction, Fraction], Fraction]
-    ours: bool
+    make: Callable[..., Mechanism]
+    least: Callable[..., Fraction]
+    printed: str = ""  # the option that asks for the paper's constants; ours without
+
+    @property
+    def ours(self) -> bool:
+        return not self.printed
 
     def of(self, alpha: Fraction, epsilon: Fraction, cells: int = 1) -> Mechanism | None:
         """For one of `cells` cells that share ε and δ evenly; None where the pair is inadmissible."""
@@ -35,67 +39,32 @@ class Contender:
 
     def smallest(self, alpha: Fraction, cells: int = 1) -> Fraction:
         """The smallest ε of all cells together."""
-        return cells * self.least(alpha, DELTA / cells)
+        return cells * self.least(alpha, **self._options(cells))
+
+    def _options(self, cells: int) -> dict[str, object]:
+        delta: dict[str, object] = {"delta": DELTA / cells} if self.make is SmoothLaplace else {}
+        return delta | ({self.printed: "printed"} if self.printed else {})
 
 
 @cache  # their constants take a while, and every workload needs them
 def _made(contender: Contender, alpha: Fraction, epsilon: Fraction, cells: int) -> Mechanism | None:
+    biased = {"unbiased": False} if contender.printed == "scale" else {}
     try:
-        return contender.make(alpha, epsilon / cells, DELTA / cells)
+        return contender.make(alpha, epsilon / cells, **contender._options(cells), **biased)
     except ParameterError:
         return None
 
 
 CONTENDERS = (
+    Contender("log-laplace-printed", "Log-Laplace, printed", LogLaplace, LogLaplace.least_epsilon, "scale"),
+    Contender("smooth-gamma-printed", "Smooth gamma, printed", SmoothGamma, SmoothGamma.least_epsilon, "constants"),
     Contender(
-        "log-laplace-printed",
-        "Log-Laplace, printed",
-        lambda a, e, _: LogLaplace(a, e, "printed", unbiased=False),
-        lambda a, _: LogLaplace.least_epsilon(a, scale="printed"),
-        ours=False,
+        "smooth-laplace-printed", "Smooth Laplace, printed", SmoothLaplace, SmoothLaplace.least_epsilon, "constants"
     ),
-    Contender(
-        "smooth-gamma-printed",
-        "Smooth gamma, printed",
-        lambda a, e, _: SmoothGamma(a, e, "printed"),
-        lambda a, _: SmoothGamma.least_epsilon(a, constants="printed"),
-        ours=False,
-    ),
-    Contender(
-        "smooth-laplace-printed",
-        "Smooth Laplace, printed",
-        lambda a, e, d: SmoothLaplace(a, e, d, "printed"),
-        lambda a, d: SmoothLaplace.least_epsilon(a, d, constants="printed"),
-        ours=False,
-    ),
-    Contender(
-        "log-laplace",
-        "Log-Laplace, tight",
-        lambda a, e, _: LogLaplace(a, e),
-        lambda a, _: LogLaplace.least_epsilon(a),
-        ours=True,
-    ),
-    Contender(
-        "smooth-gamma",
-        "Smooth gamma, joint",
-        lambda a, e, _: SmoothGamma(a, e),
-        lambda a, _: SmoothGamma.least_epsilon(a),
-        ours=True,
-    ),
-    Contender(
-        "smooth-laplace",
-        "Smooth Laplace, exact",
-        SmoothLaplace,
-        SmoothLaplace.least_epsilon,
-        ours=True,
-    ),
-    Contender(
-        "laplace-pareto",
-        "Laplace–Pareto",
-        lambda a, e, _: LaplacePareto(a, e),
-        lambda a, _: LaplacePareto.least_epsilon(a),
-        ours=True,
-    ),
+    Contender("log-laplace", "Log-Laplace, tight", LogLaplace, LogLaplace.least_epsilon),
+    Contender("smooth-gamma", "Smooth gamma, joint", SmoothGamma, SmoothGamma.least_epsilon),
+    Contender("smooth-laplace", "Smooth Laplace, exact", SmoothLaplace, SmoothLaplace.least_epsilon),
+    Contender("laplace-pareto", "Laplace–Pareto", LaplacePareto, LaplacePareto.least_epsilon),
 )
 PRINTED = tuple(contender.name for contender in CONTENDERS if not contender.ours)
 LABELS = {contender.name: contender.label for contender in CONTENDERS} | {
@@ -117,33 +86,35 @@ class Inadmissible:
 
 
 @dataclass(frozen=True)
-class Grid:
+class MechanismGrid:
     """The parameters that are tried (003, §10)."""
 
     alphas: tuple[Fraction, ...] = tuple(Fraction(percent, 100) for percent in (1, 5, 10, 15, 20))
     epsilons: tuple[Fraction, ...] = tuple(Fraction(text) for text in ("0.25", "0.5", "0.67", "1", "2", "4"))
     thetas: tuple[int, ...] = (2, 20, 50, 100, 200, 500)
 
+    @property
+    def pairs(self) -> list[tuple[Fraction, Fraction]]:
+        """Every α with every ε."""
+        return [(alpha, epsilon) for alpha in self.alphas for epsilon in self.epsilons]
+
     def admissible(self, cells: int) -> Iterator[tuple[Contender, Fraction, Fraction, Mechanism]]:
         """Every mechanism at every pair that it can serve."""
         for contender in CONTENDERS:
-            for alpha in self.alphas:
-                for epsilon in self.epsilons:
-                    mechanism = contender.of(alpha, epsilon, cells)
-                    if mechanism is not None:
-                        yield contender, alpha, epsilon, mechanism
+            for alpha, epsilon in self.pairs:
+                mechanism = contender.of(alpha, epsilon, cells)
+                if mechanism is not None:
+                    yield contender, alpha, epsilon, mechanism
 
     def strong(self, cells: int) -> Iterator[tuple[Fraction, Fraction, LaplacePareto]]:
         """Laplace–Pareto noise for all worker cells of an establishment at once, at every pair that it can serve."""
-        for alpha in self.alphas:
-            for epsilon in self.epsilons:
-                if epsilon >= LaplacePareto.least_epsilon(alpha, cells=cells):
-                    yield alpha, epsilon, LaplacePareto(alpha, epsilon, cells=cells)
+        for alpha, epsilon in self.pairs:
+            if epsilon >= LaplacePareto.least_epsilon(alpha, cells=cells):
+                yield alpha, epsilon, LaplacePareto(alpha, epsilon, cells=cells)
 
     def inadmissible(self, workload: int, cells: int) -> Iterator[Inadmissible]:
         """And the pairs that are left out."""
         for contender in CONTENDERS:
-            for alpha in self.alphas:
-                left_out = [epsilon for epsilon in self.epsilons if contender.of(alpha, epsilon, cells) is None]
-                smallest = contender.smallest(alpha, cells) if left_out else Fraction(0)
-                yield from (Inadmissible(contender.name, workload, alpha, epsilon, smallest) for epsilon in left_out)
+            for alpha, epsilon in self.pairs:
+                if contender.of(alpha, epsilon, cells) is None:
+                    yield Inadmissible(contender.name, workload, alpha, epsilon, contender.smallest(alpha, cells))

@@ -13,7 +13,7 @@ from discreet_studies.sensitivity.cells import (
     PLAIN,
     WINSORISED,
     Bools,
-    Observations,
+    CellObservations,
     chi_of,
     observations,
     states,
@@ -22,22 +22,33 @@ from discreet_studies.sensitivity.table1 import RANK
 
 SMALLEST = 3  # children of a cell that corners are looked at in
 SIZES = ((3, 5), (6, 9), (10, 19), (20, 49), (50, 99), (100, None))
+ESTIMATORS = ("plain", "winsorised")
 SHORT = 1 + 1e-9  # beyond it a sensitivity is larger than that of corners, not rounded otherwise
 CORNERS = Search("corners")
 PAPERS_CELL = (0.212, 0.137)  # θ and local sensitivity of 004, Figure 1
 
 
 @dataclass(frozen=True)
-class Fine:
-    """Cells with their observations, exact sensitivities and those of corners: plain and winsorised."""
+class ByEstimator:
+    """Exact sensitivities, or what is made of them, and those of corners: plain and winsorised."""
 
-    rows: Observations
-    pool: Int64s
-    theta: Floats
     plain: Floats
     plain_corners: Floats
     drawn_in: Floats
     drawn_in_corners: Floats
+
+    def pair(self, estimator: str) -> tuple[Floats, Floats]:
+        """Exact, and of corners."""
+        return (self.plain, self.plain_corners) if estimator == "plain" else (self.drawn_in, self.drawn_in_corners)
+
+
+@dataclass(frozen=True)
+class Subgroups(ByEstimator):
+    """Cells with their observations and sensitivities."""
+
+    rows: CellObservations
+    pool: Int64s
+    theta: Floats
 
     @property
     def n(self) -> Int64s:
@@ -49,14 +60,17 @@ class Fine:
         return self.n >= LEAST
 
 
-def fine(made: Atlas) -> Fine:
+def subgroups(made: Atlas) -> Subgroups:
     """Every cell of three children or more."""
     rows = observations(made, RANK, by_group=True, least=SMALLEST)
     columns = (rows.x, rows.y)
-    both = [PLAIN.local(columns, rows.starts, search, errors=False) for search in (EXACT, CORNERS)]
-    both += [WINSORISED.local(columns, rows.starts, search, errors=False) for search in (EXACT, CORNERS)]
+    both = [
+        line.local(columns, rows.starts, search, errors=False)
+        for line in (PLAIN, WINSORISED)
+        for search in (EXACT, CORNERS)
+    ]
     pool = states(made)[rows.tract] * GROUPS + rows.group
-    return Fine(rows, pool, both[0].statistic, *(local.sensitivity for local in both))
+    return Subgroups(*(local.sensitivity for local in both), rows, pool, both[0].statistic)
 
 
 @dataclass(frozen=True)
@@ -72,10 +86,11 @@ class Corners:
     largest: float
 
 
-def corners(found: Fine) -> list[Corners]:
+def corners(found: Subgroups) -> list[Corners]:
     """By estimator and size."""
     out = []
-    for name, exact, at_corners in _estimators(found):
+    for name in ESTIMATORS:
+        exact, at_corners = found.pair(name)
         for low, high in SIZES:
             mine = (found.n >= low) & (found.n <= (found.n.max() if high is None else high))
             if not mine.any():
@@ -90,23 +105,12 @@ def corners(found: Fine) -> list[Corners]:
     return out
 
 
-def _estimators(found: Fine) -> tuple[tuple[str, Floats, Floats], ...]:
-    return (
-        ("plain", found.plain, found.plain_corners),
-        ("winsorised", found.drawn_in, found.drawn_in_corners),
-    )
-
-
 @dataclass(frozen=True)
-class Chis:
+class Chis(ByEstimator):
     """χ of every state, race and gender with cells of twenty children or more."""
 
     pool: Int64s
     cells: Int64s
-    plain: Floats
-    plain_corners: Floats
-    drawn_in: Floats
-    drawn_in_corners: Floats
 
     @property
     def kept(self) -> Floats:
@@ -115,18 +119,18 @@ class Chis:
 
     def short(self, estimator: str) -> tuple[float, float]:
         """Share of pools whose χ corners understate, and the largest factor."""
-        exact, at = (self.plain, self.plain_corners) if estimator == "plain" else (self.drawn_in, self.drawn_in_corners)
-        ratio = exact / at
+        exact, at_corners = self.pair(estimator)
+        ratio = exact / at_corners
         return float(np.mean(ratio > SHORT)), float(ratio.max())
 
 
-def chis(found: Fine) -> Chis:
+def chis(found: Subgroups) -> Chis:
     """Over published cells."""
     mine = found.published
     pools, first, counts = np.unique(found.pool[mine], return_index=True, return_counts=True)
     names = ("plain", "plain_corners", "drawn_in", "drawn_in_corners")
     each = (chi_of(found.n[mine], getattr(found, name)[mine], found.pool[mine])[first] for name in names)
-    return Chis(pools, counts, *each)
+    return Chis(*each, pools, counts)
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ class Envelope:
         return -float(np.polyfit(np.log(self.n), np.log(self.sensitivity), 1)[0])
 
 
-def envelopes(found: Fine, made: Atlas) -> tuple[Envelope, Envelope]:
+def envelopes(found: Subgroups, made: Atlas) -> tuple[Envelope, Envelope]:
     """Winsorised first, as in the paper."""
     mine = found.published
     pools, counts = np.unique(found.pool[mine], return_counts=True)
@@ -179,7 +183,7 @@ class Example:
     worst: Worst
 
 
-def example(found: Fine) -> Example | None:
+def example(found: Subgroups) -> Example | None:
     """Nearest by prediction and sensitivity."""
     twenty = np.flatnonzero(found.n == LEAST)
     if not len(twenty):

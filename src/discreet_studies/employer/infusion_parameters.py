@@ -1,23 +1,53 @@
-"""Which parameters of noise infusion agree with what the paper reports of its own: the region is computed."""
+"""How every ratio moves with the parameters of noise infusion, which an agency keeps secret; and which of them agree
+with what the paper reports of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from discreet_studies.employer.contenders import ALPHA, CONTENDERS, EPSILON, LABELS, PRINTED, TRUNCATED
+from discreet_studies.employer.comparators.infusion import Infusion, Shape
+from discreet_studies.employer.mechanism_grid import ALPHA, CONTENDERS, EPSILON, LABELS, PRINTED, TRUNCATED
 from discreet_studies.employer.ratios import INFUSION, OCCUPIED
-from discreet_studies.employer.study import Study
-from discreet_studies.employer.sweep import Swept
-from discreet_studies.employer.workloads import ALL
+from discreet_studies.employer.workloads import ALL, Economy
 
+if TYPE_CHECKING:
+    from discreet_studies.employer.study import EmployerStudy
+
+S = tuple(Fraction(percent, 100) for percent in (2, 5, 10, 15))
+T = tuple(Fraction(percent, 100) for percent in (10, 15, 20, 25, 30, 40))
+FEWER = 10  # the tables by sex and education have so many cells that a tenth of the trials will do
 FOUR = Fraction(4)
 AT_MOST = dict(zip(PRINTED, (3.0, 3.0, 1.0), strict=True))  # 003, Finding 1
 AT_LEAST = 10.0  # 003, Finding 6: truncation at ε = 4
 
 
 @dataclass(frozen=True)
-class Bound:
+class Swept:
+    """Mean |error| of noise infusion over cells with establishments: what every ratio is divided by."""
+
+    workload: int
+    s: Fraction
+    t: Fraction
+    shape: Shape
+    infusion: float
+
+
+def swept(world: Economy) -> Iterator[Swept]:
+    """Ramps over a grid of (s, t); the uniform shape at ours. Workloads 2 and 3 have the same table."""
+    ours = world.infusion
+    methods = [Infusion(s, t, ours.limit) for s in S for t in T if s < t]
+    methods.append(Infusion(ours.s, ours.t, ours.limit, "uniform"))
+    for method in methods:
+        for workloads, trials in (((1,), world.trials), ((2, 3), -(-world.trials // FEWER))):
+            error = float(world.infused_with(method, workloads[0], trials)[world.occupied].mean())
+            yield from (Swept(workload, method.s, method.t, method.shape, error) for workload in workloads)
+
+
+@dataclass(frozen=True)
+class RatioBound:
     """A ratio of workload 1 with our noise infusion, and what the paper says it is at most, or at least."""
 
     what: str
@@ -25,7 +55,7 @@ class Bound:
     limit: float | None
     at_least: bool = False
 
-    def moved(self, study: Study) -> list[tuple[Swept, float]]:
+    def moved(self, study: EmployerStudy) -> list[tuple[Swept, float]]:
         """The ratio beside noise infusion with other parameters: only the divisor changes."""
         ours = infusion_error(study)
         rows = [row for row in study.swept if row.workload == 1 and row.shape == "ramp"]
@@ -36,27 +66,27 @@ class Bound:
         return self.limit is None or (ratio >= self.limit if self.at_least else ratio <= self.limit)
 
 
-def infusion_error(study: Study, workload: int = 1) -> float:
+def infusion_error(study: EmployerStudy, workload: int = 1) -> float:
     """Mean |error| over cells with establishments."""
     rows = [row for row in study.ratios if (row.workload, row.mechanism) == (workload, INFUSION)]
     return next(row.infusion for row in rows if (row.stratum, row.cells) == (ALL, OCCUPIED))
 
 
-def bounds(study: Study) -> list[Bound]:
+def bounds(study: EmployerStudy) -> list[RatioBound]:
     """Of each mechanism at the baseline, and of truncation with the best θ at ε = 4."""
     found = []
     for contender in CONTENDERS:
         ratio = study.ratio(1, contender.name, ALPHA, EPSILON)
         if ratio is not None:
-            found.append(Bound(f"{contender.label}, ε = 2", ratio, AT_MOST.get(contender.name)))
+            found.append(RatioBound(f"{contender.label}, ε = 2", ratio, AT_MOST.get(contender.name)))
     truncated = [study.ratio(1, TRUNCATED, None, FOUR, theta) for theta in study.grid.thetas]
     best = min((ratio for ratio in truncated if ratio is not None), default=None)
     if best is not None:
-        found.append(Bound(f"{LABELS[TRUNCATED]}, best θ, ε = 4", best, AT_LEAST, at_least=True))
+        found.append(RatioBound(f"{LABELS[TRUNCATED]}, best θ, ε = 4", best, AT_LEAST, at_least=True))
     return found
 
 
-def interval(study: Study) -> tuple[float, float]:
+def interval(study: EmployerStudy) -> tuple[float, float]:
     """Mean errors of noise infusion, in jobs a cell, between which all the paper's bounds hold; low > high: none."""
     ours, known = infusion_error(study), [bound for bound in bounds(study) if bound.limit is not None]
     low = max((b.ratio * ours / b.limit for b in known if b.limit and not b.at_least), default=0.0)
@@ -64,7 +94,7 @@ def interval(study: Study) -> tuple[float, float]:
     return low, high
 
 
-def agreeing(study: Study) -> list[Swept]:
+def agreeing(study: EmployerStudy) -> list[Swept]:
     """The (s, t) of the grid at which all of them hold."""
     low, high = interval(study)
     return [row for row in study.swept if row.workload == 1 and row.shape == "ramp" and low <= row.infusion <= high]

@@ -11,8 +11,8 @@ import numpy as np
 from discreet.methods.sensitivity.noise import EstimateNoise
 from discreet.methods.sensitivity.statistics import EXACT, Floats, Int64s
 from discreet.privacy.gaussian import true_delta, true_epsilon
-from discreet_studies.sensitivity.cells import EPSILON, PLAIN, WINSORISED, Cells, omega, stream
-from discreet_studies.sensitivity.fine import CORNERS
+from discreet_studies.sensitivity.cells import EPSILON, PLAIN, WINSORISED, AtlasCells, omega, stream
+from discreet_studies.sensitivity.subgroups import CORNERS
 
 DELTA = Fraction(1, 10**6)
 EPSILONS = (Fraction(1), Fraction(2), Fraction(4), EPSILON)
@@ -80,7 +80,7 @@ class Recovered:
     before: float  # and of the published ones
 
 
-def recovered(cells: Cells, epsilons: Sequence[Fraction] = (Fraction(1), EPSILON)) -> list[Recovered]:
+def recovered(cells: AtlasCells, epsilons: Sequence[Fraction] = (Fraction(1), EPSILON)) -> list[Recovered]:
     """θ̃ = θ + √2·χ/(εN)·ω and Ñ = N + √2·ω'/ε: with ω' = ω (004, Step 4c), and with another draw."""
     out = []
     for epsilon in epsilons:
@@ -91,7 +91,7 @@ def recovered(cells: Cells, epsilons: Sequence[Fraction] = (Fraction(1), EPSILON
     return out
 
 
-def _attack(cells: Cells, epsilon: Fraction, said: str, first: Floats, second: Floats) -> Recovered:
+def _attack(cells: AtlasCells, epsilon: Fraction, said: str, first: Floats, second: Floats) -> Recovered:
     unit = np.sqrt(2) / float(epsilon)
     theta, count = cells.theta + unit * cells.chi / cells.n * first, cells.n + unit * second
     guess = np.maximum(np.rint(count), 1)

@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.post.cubes.margins import Floats
 from discreet_studies.hypercube.printed import CONVERGED, WITH, WITHOUT
-from discreet_studies.hypercube.simulation import TOLERANCES, Estimated, Raked
+from discreet_studies.hypercube.simulation import TOLERANCES, Estimated, RakedRuns
 
 FEWEST = 5  # converged runs, for averages that mean something
 BEFORE, AFTER = slice(0, 5), slice(1, 5)  # dimensions that are printed with three digits or more
@@ -17,7 +17,7 @@ PAPER_BEFORE, PAPER_AFTER = (np.array(column, np.float64) for column in (WITHOUT
 
 
 @dataclass(frozen=True, eq=False)
-class Explained:
+class AtTolerance:
     """One tolerance: how many runs converge, and their mean variances without and with raking."""
 
     tolerance: float
@@ -45,31 +45,31 @@ class Explained:
         return float(self.after.mean[1] / self.before.mean[1])
 
 
-def at(raked: Raked, tolerance: float) -> Explained:
+def at(raked: RakedRuns, tolerance: float) -> AtTolerance:
     """The runs that meet a tolerance."""
     kept = raked.converged(tolerance)
     before, after = (Estimated.of(values, kept) for values in (raked.before, raked.after))
-    return Explained(tolerance, int(kept.sum()), raked.runs, before, after)
+    return AtTolerance(tolerance, int(kept.sum()), raked.runs, before, after)
 
 
-def explained(raked: Raked) -> tuple[Explained, ...]:
+def at_tolerances(raked: RakedRuns) -> tuple[AtTolerance, ...]:
     """At every tolerance."""
     return tuple(at(raked, tolerance) for tolerance in TOLERANCES)
 
 
-def nearest(raked: Raked) -> Explained | None:
+def nearest(raked: RakedRuns) -> AtTolerance | None:
     """The tolerance whose variances are nearest to the published ones."""
-    rows = [(row.distance, row) for row in explained(raked)]
+    rows = [(row.distance, row) for row in at_tolerances(raked)]
     known = [(distance, row) for distance, row in rows if distance is not None]
     return min(known, key=lambda pair: pair[0])[1] if known else None
 
 
-def as_in_the_paper(raked: Raked) -> Explained:
+def as_in_the_paper(raked: RakedRuns) -> AtTolerance:
     """As large a share of runs as in the paper: those that come nearest to the margins."""
     return at(raked, raked.reading)
 
 
-def gap_of_selection(raked: Raked, expected: Floats) -> Floats:
+def gap_of_selection(raked: RakedRuns, expected: Floats) -> Floats:
     """The published variances without calibration against the mean of all runs, in standard errors of 224 runs."""
     error: Floats = raked.before.std(axis=0, ddof=1) / sqrt(CONVERGED)
     return (PAPER_BEFORE - expected) / error

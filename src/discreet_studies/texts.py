@@ -1,0 +1,120 @@
+"""Texts of a study that are data: published numbers (CSV), tables' columns and claims (YAML), the report (Markdown)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from math import isnan
+from pathlib import Path
+from string import Formatter
+from typing import cast
+
+import yaml
+from jinja2 import Environment, StrictUndefined
+
+from discreet.privacy.exact import written
+from discreet.report.blocks import Block, Figure, Heading, Paragraph, Table
+from discreet.synth.lists import Entry, entries
+
+HERE = Path(__file__).parent
+NOTHING = 1e-6  # a number below it
+
+
+def published(study: str, name: str, kind: type[Entry]) -> tuple[Entry, ...]:
+    """A table of the paper, as `STUDY/published/NAME.csv` has it."""
+    return entries(name, kind, HERE / study / "published")
+
+
+def definitions(study: str, name: str) -> dict[str, dict[str, str]]:
+    """`STUDY/NAME.yaml`: texts by the name of the table or claim."""
+    return cast("dict[str, dict[str, str]]", yaml.safe_load((HERE / study / f"{name}.yaml").read_text("utf-8")))
+
+
+def number(value: float) -> str:
+    """Three decimals, three digits where there is little; what is below a millionth is 0."""
+    if isnan(value):
+        return "–"
+    if abs(value) < NOTHING:
+        return "0"
+    if abs(value) >= 1e6:
+        return f"{value:.1e}"
+    return f"{value:,.3f}" if abs(value) >= 0.1 else f"{value:#.3g}"
+
+
+def short(value: float | Fraction) -> str:
+    """Three digits."""
+    return f"{float(value):.3g}" if value < 1000 else f"{float(value):,.0f}"
+
+
+FORMATS: Mapping[str, Callable[..., str]] = {
+    "exact": written,
+    "number": number,
+    "short": short,
+    "digits": lambda value: f"{float(value):.4g}",
+    "yes": lambda holds: "yes" if holds else "no",
+}
+
+
+class Saying(Formatter):
+    """`str.format` of one row's fields, `#` being its place; with formats of our own, a dash for what is missing."""
+
+    def get_value(self, key: int | str, args: Sequence[object], kwargs: Mapping[str, object]) -> object:  # noqa: ARG002
+        row, place = args
+        if key == "#":
+            return place
+        return row[str(key)] if isinstance(row, Mapping) else getattr(row, str(key))
+
+    def format_field(self, value: object, format_spec: str) -> str:
+        if value is None or (isinstance(value, float) and isnan(value)):
+            return "–"
+        own = FORMATS.get(format_spec)
+        return own(value) if own else format(value, format_spec)
+
+
+SAYING = Saying()
+
+
+def say(text: str, row: object, place: int = 0) -> str:
+    """A text with the fields of a row."""
+    return SAYING.vformat(text, (row, place), {})
+
+
+def table(study: str, name: str, rows: Iterable[object]) -> Table:
+    """Rows under the columns that `tables.yaml` declares. `*FIELD` stands for a column for each entry of that field."""
+    found = list(rows)
+    heads: list[str] = []
+    lines: list[list[str]] = [[] for _ in found]
+    for head, shown in definitions(study, "tables")[name].items():
+        spread = head.removeprefix("*")
+        heads += [head] if spread == head else list(_entries(found[0], spread)) if found else []
+        for place, (row, line) in enumerate(zip(found, lines, strict=True), 1):
+            if spread == head:
+                line.append(say(shown, row, place))
+            else:
+                line += [SAYING.format_field(value, shown) for value in _entries(row, spread).values()]
+    return Table(name, heads, lines)
+
+
+def _entries(row: object, field: str) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", SAYING.get_value(field, (row, 0), {}))
+
+
+def blocks(study: str, tables: Mapping[str, Table], facts: Mapping[str, object]) -> list[Block]:
+    """`STUDY/report.md`, a template of Markdown. A paragraph `[NAME]` is the table of that name."""
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
+    environment.filters["f"] = SAYING.format_field
+    text = environment.from_string((HERE / study / "report.md").read_text("utf-8")).render(facts)
+    return [_block(" ".join(part.split("\n")), tables) for part in text.strip().split("\n\n") if part.strip()]
+
+
+def _block(text: str, tables: Mapping[str, Table]) -> Block:
+    text = text.strip()
+    if text.startswith("#"):
+        marks, _, words = text.partition(" ")
+        return Heading(len(marks), words)
+    if text.startswith("![") and text.endswith(".svg)"):
+        caption, _, file = text[2:-1].rpartition("](")
+        return Figure(file, caption)
+    if text.startswith("[") and text[1:-1] in tables:
+        return tables[text[1:-1]]
+    return Paragraph(text)
