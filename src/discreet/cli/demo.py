@@ -164,7 +164,8 @@ def demo(folder: Path, rows: int) -> None:
     _say(f"discreet query {survey}/out --by strength --where outdoors=3")
     _print(table_lines(open_cube(survey / "out").table(["strength"], {"outdoors": ["3"]}).arrow()))
     places = ", ".join(f"{where}/out" for where in (folder, jobs, children, survey))
-    _say(f"All of this took {time.monotonic() - start:.0f} seconds. Look around in {places}: manifest.json, codebook.md, the tables as Parquet and CSV")
+    _say(f"All of this took {time.monotonic() - start:.0f} seconds")
+    _say(f"Look around in {places}: manifest.json, codebook.md, the tables as Parquet and CSV")
     folders = " ".join(f"{where}/out" for where in (folder, jobs, children, survey))
     _say(f"Or open them in a browser: discreet serve {folders}")
 
