@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,7 @@ from discreet.publish.folder import Owner, StoreOutput, output_at
 from discreet.publish.manifest import FILE, read
 from discreet.publish.place import Prefix
 from support.agency import Agency, graduates
-from support.object_store import BUCKET, Store, admitted, served
+from support.object_store import BUCKET, Store
 from support.repository import SUPPORT
 
 CLOCK = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
@@ -42,22 +41,6 @@ STEPS = ("reserve", "protect both", "protect states", "write", "commit", "publis
 
 class Crash(BaseException):
     """Not an error: the end of the process."""
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[int]:
-    with served() as port:
-        yield port
-
-
-@pytest.fixture(autouse=True)
-def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    admitted(monkeypatch)
-
-
-@pytest.fixture
-def store(running: int) -> Store:
-    return Store(running)
 
 
 @pytest.fixture
