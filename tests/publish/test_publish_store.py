@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 import shutil
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +25,11 @@ from discreet.pipeline.verify import verify_folder
 from discreet.publish.folder import Owner, StoreOutput, output_at
 from discreet.publish.manifest import FILE, read
 from discreet.publish.place import Prefix
+from support import crash_driver, processes
 from support.agency import Agency, graduates
 from support.object_store import BUCKET, Store
-from support.repository import SUPPORT
 
 CLOCK = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
-DRIVER = SUPPORT / "crash_driver.py"
 SEED = "crash test"  # the driver's
 PERSON = {"kind": "person", "column": "person_id"}
 PART = 4  # rows in a file: the larger table is one of parts
@@ -72,10 +69,7 @@ class Office:
         return self.release().run(out or self.uri, simulation=SEED, **more)
 
     def cli(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "discreet", *arguments],
-            cwd=self.folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        return processes.discreet(*arguments, cwd=self.folder, **environment)
 
     def files(self) -> dict[str, bytes]:
         """Everything but the mark that says whose it is."""
@@ -219,7 +213,7 @@ def test_crashed_in_an_upload(office: Office, monkeypatch: pytest.MonkeyPatch, n
 def test_killed_and_resumed_by_other_processes(office: Office) -> None:
     def drive(verb: str, kill_at: str = "") -> subprocess.CompletedProcess[str]:
         arguments = [verb, str(office.agency.spec()), str(office.agency.ledger_path), office.uri, kill_at, str(PART)]
-        return subprocess.run([sys.executable, str(DRIVER), *arguments], capture_output=True, text=True, check=False)
+        return processes.run(crash_driver.main, *arguments)
 
     assert drive("run", "protect both#2").returncode == -signal.SIGKILL
     assert FILE not in office.files()
