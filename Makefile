@@ -1,5 +1,5 @@
 # Every target is described in the README or in CONTRIBUTING.
-.PHONY: setup setup-base demo test test-full bench lint lock system clean
+.PHONY: setup setup-base demo test test-slow test-full bench lint lock system clean
 SHELL := /bin/bash
 export PYTHON ?= python3
 BIN := .venv/bin
@@ -27,11 +27,20 @@ demo: setup-base
 	rm -rf demo
 	$(BIN)/discreet demo demo
 
+# One server of each kind, in one of two processes; compiled files are kept, also where the environment says otherwise.
+PYTEST := env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -n 2 --dist loadgroup --no-loadscope-reorder
+TRACED := --cov --cov-report= --cov-fail-under=0
+
 test: setup system
-	$(BIN)/python -m pytest -m "not full" -n 2 --dist worksteal
+	$(PYTEST) -m "not slow and not full" --hypothesis-profile=fast $(if $(COVERAGE),$(TRACED))
+
+# With COVERAGE=yes in both, what is reported is the coverage of both, and it must be above the floor.
+test-slow: setup system
+	$(PYTEST) -m "(slow or hypothesis) and not full" $(TRACED) $(if $(COVERAGE),--cov-append)
+	@echo "Branch coverage, in percent:" && $(BIN)/coverage report --format=total $(if $(COVERAGE),,--fail-under=0)
 
 test-full: setup system
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(PYTEST)
 	DISCREET_TEST_SPARK=cluster $(BIN)/python -m pytest tests/engine/test_engine_suite.py \
 	  tests/engine/test_access_patterns.py tests/engine/spark/test_spark_existing_session.py
 
@@ -63,4 +72,4 @@ lock:
 	$(COMPILE) --constraint requirements-dev.lock -o requirements.lock pyproject.toml
 
 clean:
-	rm -rf .venv demo build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv demo build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage*

@@ -1,5 +1,5 @@
-"""What every test needs: an isolated home, and a look at what was left elsewhere. And what many use: the small agency,
-a PostgreSQL server."""
+"""What every test needs: an isolated home, its tier, and a look at what was left elsewhere. And what many use: the
+small agency, a PostgreSQL server, an object store."""
 
 from __future__ import annotations
 
@@ -10,10 +10,19 @@ import pytest
 
 from support import hypothesis_profile  # noqa: F401 (for all tests)
 from support.agency import Agency
+from support.object_store import Store, admitted, served
 from support.postgres_server import Server
 from support.tidiness import pytest_sessionfinish, pytest_sessionstart, pytest_terminal_summary
+from support.tiers import pytest_collection_modifyitems, pytest_configure, pytest_xdist_make_scheduler
 
-__all__ = ["pytest_sessionfinish", "pytest_sessionstart", "pytest_terminal_summary"]
+__all__ = [
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_sessionfinish",
+    "pytest_sessionstart",
+    "pytest_terminal_summary",
+    "pytest_xdist_make_scheduler",
+]
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -51,3 +60,16 @@ def server() -> Iterator[Server]:
         yield server
     finally:
         server.remove()
+
+
+@pytest.fixture(scope="session")
+def object_server() -> Iterator[int]:
+    """The port of an object store, one for all tests of this process; each takes a prefix of its own."""
+    with served() as port:
+        yield port
+
+
+@pytest.fixture
+def store(object_server: int, monkeypatch: pytest.MonkeyPatch) -> Store:
+    admitted(monkeypatch)
+    return Store(object_server)

@@ -5,14 +5,15 @@ import inspect
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import discreet
 from discreet import errors
 from discreet.errors import DiscreetError
+from support.hypothesis_profile import examples
 
-laws = settings(max_examples=60)
+laws = examples(60)
 
 KINDS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)]
 words = st.text(min_size=1).filter(str.strip)

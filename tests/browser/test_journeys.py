@@ -13,6 +13,7 @@ from support.chromium import Browser
 WHOLE = "/tables/cube?rows=strength&columns=outdoors&totals=1"
 
 
+@pytest.mark.core
 def test_build_a_table(browser: Browser) -> None:
     browser.open("/")
     browser.follow(browser.link("Cube"))

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain.bins import LARGEST, MOST, PSEO, Bins, lognormal
 from discreet.errors import ParameterError
+from support.hypothesis_profile import examples
 
-laws = settings(max_examples=80)
+laws = examples(80)
 FOUR = Bins((10, 20, 30, 40, 50))
 borders = st.lists(st.integers(-1000, 1000), min_size=2, max_size=12, unique=True).map(lambda b: tuple(sorted(b)))
 

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet import domain as domain_module
 from discreet.domain import Attribute, Domain, coarsening
 from discreet.domain.codelists import flat, from_groups, levels
+from support.hypothesis_profile import examples
 
-laws = settings(max_examples=80)
+laws = examples(80)
 
 
 def nested(name: str, parents: list[int], other: str | None = None) -> tuple[Attribute, Attribute]:

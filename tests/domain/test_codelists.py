@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from discreet.domain.codelists import from_codes, from_groups, levels, read_columns
 from discreet.errors import DomainError
+from support.hypothesis_profile import examples
 
 NAICS = "sector,division,label\n011,0,a\n012,0,b\n021,0,c\n101,1,d\n"
 
@@ -138,7 +139,7 @@ def test_a_byte_order_mark_and_crlf_are_no_part_of_a_code(file: Any) -> None:
     assert read_columns(file(b"\xef\xbb\xbfcode,x\r\n01,a\r\n"), ["code"], "a") == [("01",)]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.tuples(*[st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)] * 2),

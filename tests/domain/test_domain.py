@@ -5,14 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import MAX_CELLS, Attribute, Domain
 from discreet.domain.codelists import flat
 from discreet.errors import DomainError
+from support.hypothesis_profile import examples
 
-laws = settings(max_examples=60)
+laws = examples(60)
 
 
 def attribute(name: str, size: int, other: str | None = None, column: str | None = None) -> Attribute:

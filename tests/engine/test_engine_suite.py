@@ -31,11 +31,13 @@ from discreet.spec import FileSource, ValuesDomain
 from support.arrow_arrays import loose
 from support.engines import Bureau, Spark, on_cluster, stream, taken
 from support.method_cases import (
+    ONE_OF_EACH,
     UNITS,
     agency_bureau,
     cubes,
     estimates,
     jobs_by_unit,
+    one_of_each,
     records,
     register_with_doubles,
     spec,
@@ -63,6 +65,16 @@ def split(table: pa.Table, folder: Path, files: int) -> Path:
 
 def test_spark_is_the_one_asked_for(spark: Spark) -> None:
     assert spark.session.sparkContext.master.startswith("spark://" if on_cluster() else "local[2]")
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("method", ONE_OF_EACH)
+def test_published_bytes_of_one_table(bureau: Bureau, spark: Spark, method: str) -> None:
+    """What `make test` sees of the below: one table of every method that reads records."""
+    made, declared = one_of_each(bureau.folder, method)
+    expected, found = made.published(declared), made.published(declared, spark.session)
+    assert [name for name in expected if expected[name] != found.get(name)] == []
+    assert expected.keys() == found.keys()
 
 
 SOON_JOBS = [("in three", False), ("whole", True)]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.engine.duckdb import DuckDBEngine, duckdb_engine
@@ -22,12 +22,13 @@ from discreet.errors import EngineError
 from discreet.noise.key import Secret
 from discreet.noise.stream import Stream
 from support.engines import read
+from support.hypothesis_profile import examples
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 Rows = list[tuple[int, int]]
 rows = st.lists(st.tuples(st.integers(0, 30), INT64), max_size=40).map(lambda r: sorted(r, key=lambda row: row[0]))
 cuts = st.lists(st.integers(0, 40), max_size=8)
-engine_settings = settings(max_examples=25)
+engine_settings = examples(25)
 
 
 def batch(content: Rows, names: tuple[str, str] = (CELL, "n")) -> pa.RecordBatch:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from discreet.domain import Domain
@@ -23,6 +23,7 @@ from discreet.noise.key import Secret
 from discreet.privacy.unit import Person, Record, Unit
 from discreet.spec import GroupsDomain, HierarchyDomain, ValuesDomain
 from support.engines import taken
+from support.hypothesis_profile import examples
 
 KEY = bytes(range(16))
 A = ValuesDomain(values=["x", "y"]).attributes("a", Path())[0]
@@ -57,7 +58,7 @@ def brute(rows: Rows) -> dict[int, int]:
 values = st.one_of(st.none(), st.sampled_from(["x", "y", "1", "2", "3", "", " x", "X", "'; --", "ü"]))
 people = st.one_of(st.none(), st.sampled_from(["p", "q", "r", "", "p1", "1"]))
 records = st.lists(st.tuples(people, values, values), max_size=25)
-engine_settings = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+engine_settings = examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @given(records)

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from discreet.domain import Domain
@@ -27,6 +27,7 @@ from discreet.noise.key import ReleaseKey
 from discreet.privacy.unit import Person, Record
 from discreet.spec import FileSource
 from support.engines import taken
+from support.hypothesis_profile import examples
 
 DOMAIN = Domain((flat("cell", ["a", "b", "c"], None, "cell", None, ""),))
 NAN, INF = math.nan, math.inf
@@ -189,7 +190,7 @@ def _moved(one: dict[int, tuple[int, ...]], two: dict[int, tuple[int, ...]]) -> 
     return np.abs([np.subtract(one.get(cell, zero), two.get(cell, zero)) for cell in range(3)])
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(record, max_size=6), record, st.sampled_from(["clamp", "drop"]))
 def test_one_record_moves_one_cell_by_what_is_stated(
     duckdb: Engine, tmp_path: Path, rows: list[Any], more: Any, above: str
@@ -205,7 +206,7 @@ def test_one_record_moves_one_cell_by_what_is_stated(
     assert (moved.sum(axis=0) <= [1, 1000, 300, 300]).all()
 
 
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(record, max_size=5), st.lists(record, min_size=1, max_size=5))
 def test_one_unit_moves_cells_by_as_many_records_as_count(
     duckdb: Engine, tmp_path: Path, rows: list[Any], mine: list[Any]

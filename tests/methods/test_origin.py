@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.methods.noise_provenance import UNKNOWN, Origin
+from support.hypothesis_profile import examples
 
 
 def origin(moves: list[list[int]], measured: list[int] | None = None) -> Origin:
@@ -69,7 +70,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[list[int]], list[int] | None, list[int
     return moves, measured, parents, size
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(worlds())
 def test_any_recoding_against_a_literal_count(world: tuple[list[list[int]], list[int] | None, list[int], int]) -> None:
     moves, measured, parents, size = world

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from flint import arb, ctx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -18,6 +18,7 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.samplers.exact import Uniform, resolve
 from discreet.noise.samplers.magnitude import Magnitude, bucket_of, integer_thresholds, threshold_table
 from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Rounding
+from support.hypothesis_profile import examples
 from support.noise_fakes import fixed_stream, scripted
 
 RATES = st.fractions(Fraction(1, 50), 20, max_denominator=1000)
@@ -50,7 +51,7 @@ def masses(law: DiscreteLaplace) -> list[arb]:
     return [2 * r / total if k else r / total for k, r in enumerate(raw)]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(RATES, CAPS)
 def test_tail_mean_variance_and_margin_are_the_sums(rate: Fraction, cap: int | None) -> None:
     law = DiscreteLaplace(rate, cap)
@@ -65,7 +66,7 @@ def test_tail_mean_variance_and_margin_are_the_sums(rate: Fraction, cap: int | N
         assert m == 0 or sum(mass[:m], arb(0)) < float(level) + 1e-12
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(RATES, st.integers(1, 12), st.integers(1, 30))
 def test_delta_is_the_hockey_stick_divergence(rate: Fraction, cap: int, shift: int) -> None:
     law = DiscreteLaplace(rate, cap)
@@ -204,7 +205,7 @@ def test_huge_rates_draw_zero_but_for_the_exact_tail() -> None:
     [DiscreteLaplace(Fraction(3, 2)), DiscreteLaplace(Fraction(1, 300)), DiscreteLaplace(Fraction(1), 2)],
     ids=str,
 )
-@settings(max_examples=25)
+@examples(25)
 @given(st.integers(0, 2**62), st.lists(st.integers(0, 40_000), min_size=1, max_size=5))
 def test_noise_does_not_depend_on_the_split(law: DiscreteLaplace, first: int, sizes: list[int]) -> None:
     whole = law.draw(fixed_stream(), first, sum(sizes))

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from flint import arb, ctx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import integrate, special
@@ -24,6 +24,7 @@ from discreet.noise.samplers.normal import Normal, NormalQuantile
 from discreet.noise.samplers.power import Power, PowerQuantile
 from discreet.noise.samplers.rounded import ONE, Quantile, bucket_ends, rows_of
 from discreet.noise.samplers.sparse import Gap
+from support.hypothesis_profile import examples
 from support.noise_fakes import fixed_stream, scripted
 
 F = Fraction
@@ -180,7 +181,7 @@ def _prefix_at(value, target: int) -> int:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.parametrize("noise", [NOISES[0], NOISES[4], Power(F(1), F(1), F(1000), F(2))], ids=str)
-@settings(max_examples=15)
+@examples(15)
 @given(st.integers(0, 2**62), st.lists(st.integers(0, 40_000), min_size=1, max_size=4))
 def test_noise_does_not_depend_on_the_split(noise: GridNoise, first: int, sizes: list[int]) -> None:
     whole = noise.draw(fixed_stream(), first, sum(sizes))

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from flint import arb, ctx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError, StreamError
@@ -16,6 +16,7 @@ from discreet.noise.samplers.magnitude import Magnitude
 from discreet.noise.samplers.rounded import LARGEST_LIMIT
 from discreet.noise.samplers.sparse import Gap, block_bits
 from discreet.noise.stream import AesBlocks, BlockSource, Stream
+from support.hypothesis_profile import examples
 from support.noise_fakes import Scripted, fixed_stream
 
 F = Fraction
@@ -55,7 +56,7 @@ def test_small_rates_are_the_literal_walk_too() -> None:
     assert list(zip(cells.tolist(), noise.tolist(), strict=True)) == expected
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(
     st.sampled_from([DiscreteLaplace(F(3)), DiscreteLaplace(F(14)), DiscreteLaplace(F(8), 2)]),
     st.integers(0, 2**40),

@@ -15,6 +15,7 @@ import pytest
 import discreet
 import discreet.errors
 from discreet.api import set_budget
+from support import crash_driver, processes
 from support.agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
 from support.crash_driver import CLOCK
 from support.repository import SUPPORT
@@ -29,7 +30,7 @@ BEFORE_RESERVATION = STEPS[:3]
 
 def drive(agency: Agency, verb: str, kill_at: str = "", part: str = "") -> subprocess.CompletedProcess[str]:
     arguments = [verb, str(agency.spec()), str(agency.ledger_path), str(agency.folder / "out"), kill_at, part]
-    return subprocess.run([sys.executable, str(DRIVER), *arguments], capture_output=True, text=True, check=False)
+    return processes.run(crash_driver.main, *arguments)
 
 
 def simulated(folder: Path) -> Agency:

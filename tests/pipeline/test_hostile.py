@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sqlite3
 import subprocess
@@ -16,14 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import discreet
+from support import processes
 from support.agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
 
 
 def command(*arguments: str | Path, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "discreet", *map(str, arguments)],
-        cwd=cwd, capture_output=True, text=True, check=False, env={**os.environ, **environment},
-    )  # fmt: skip
+    return processes.discreet(*arguments, cwd=cwd, **environment)
 
 
 def table(key: str, value: Any) -> Callable[[dict[str, Any]], None]:

@@ -8,7 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from discreet.noise.keystore import FileKeyStore, default_keys
 from discreet.pipeline.abandon import abandon
 from discreet.publish.folder import FolderOutput
 from discreet.publish.place import sha256
-from support.object_store import BUCKET, Store, admitted, served
+from support.object_store import BUCKET, Store
 from support.recoding import CLOCK, EARNINGS, FLOWS, Crash, Office, Watch, contents, read_kept, without_head
 
 SMALL = ({**EARNINGS, "levels": EARNINGS["levels"][:1]}, {**FLOWS, "levels": []})
@@ -371,18 +370,6 @@ def test_another_place_to_keep_is_not_taken_on_resume(
 
 
 # --- object stores --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[int]:
-    with served() as port:
-        yield port
-
-
-@pytest.fixture
-def store(running: int, monkeypatch: pytest.MonkeyPatch) -> Store:
-    admitted(monkeypatch)
-    return Store(running)
 
 
 def bare(files: dict[str, bytes]) -> dict[str, bytes]:

@@ -3,7 +3,7 @@ and nothing stays, neither key nor file, in a folder and in an object store."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from discreet.noise.keystore import FileKeyStore
 from discreet.pipeline.abandon import abandon
 from discreet.pipeline.verify import verify_folder
 from support.agency import Agency
-from support.object_store import Store, admitted, served
+from support.object_store import Store
 from support.recoding import EARNINGS, FLOWS, Office
 from support.sensitivity import Atlas
 from support.survey import CONTROLS, DEVIATIONS, WEIGHTS, Survey
@@ -23,18 +23,6 @@ from support.workplaces import Register
 
 class Crash(BaseException):
     """Not an error: the end of the process."""
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[int]:
-    with served() as port:
-        yield port
-
-
-@pytest.fixture
-def store(running: int, monkeypatch: pytest.MonkeyPatch) -> Store:
-    admitted(monkeypatch)
-    return Store(running)
 
 
 def counted(folder: Path, _: Callable[[str], str]) -> OpenRelease:

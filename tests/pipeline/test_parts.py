@@ -7,7 +7,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from discreet.methods.counts import method as counts
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.manifest import Manifest, read
 from discreet.publish.place import sha256
+from support import processes
 from support.agency import Agency, graduates
 from support.crash_driver import CLOCK
 
@@ -125,8 +125,7 @@ def test_progress_is_told_part_by_part(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def verify(agency: Agency) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "discreet", "ledger", "verify", "--manifest", "out"]
-    return subprocess.run(command, cwd=agency.folder, capture_output=True, text=True, check=False)
+    return processes.discreet("ledger", "verify", "--manifest", "out", cwd=agency.folder)
 
 
 def test_the_command_line_verifies_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

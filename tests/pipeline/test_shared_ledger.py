@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,12 +18,11 @@ from discreet.noise.keystore import FileKeyStore
 from discreet.pipeline.abandon import abandon
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.postgres import PostgresStore
+from support import crash_driver, processes
 from support.agency import Agency
 from support.crash_driver import CLOCK
 from support.postgres_server import Server, as_user, execute
-from support.repository import SUPPORT
 
-DRIVER = SUPPORT / "crash_driver.py"
 UNIT = {"kind": "person", "column": "person_id"}
 
 
@@ -45,10 +43,7 @@ def restarted(server: Server) -> Iterator[Server]:
 
 
 def command(agency: Agency, *arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "discreet", *map(str, arguments)],
-        cwd=agency.folder, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    return processes.discreet(*arguments, cwd=agency.folder)
 
 
 def colleague(agency: Agency, url: str, who: str, keys: Path) -> OpenRelease:
@@ -100,7 +95,7 @@ def test_killed_after_the_reservation_and_resumed(agency: Agency, server: Server
 
     def drive(verb: str, kill_at: str = "") -> subprocess.CompletedProcess[str]:
         arguments = [verb, str(agency.spec()), url, str(agency.folder / "out"), kill_at]
-        return subprocess.run([sys.executable, str(DRIVER), *arguments], capture_output=True, text=True, check=False)
+        return processes.run(crash_driver.main, *arguments)
 
     assert drive("run", "protect both#1").returncode == -signal.SIGKILL
     assert discreet.ledger(url).verify().releases()["r1"].status == "reserved"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -23,9 +23,10 @@ from discreet.post import intervals
 from discreet.post.intervals import PARTS, exact_bounds, limits, outward
 from discreet.post.laplace_sum import WIDEST, count_margin, fourth_cumulant, half_pmf, radius, variance
 from discreet.post.percentiles import percentiles
+from support.hypothesis_profile import examples
 
 F = Fraction
-laws = settings(max_examples=80)
+laws = examples(80)
 QUARTILES = (F(1, 4), F(1, 2), F(3, 4))
 NINE_TENTHS = F(9, 10)
 Floats = NDArray[np.float64]

@@ -7,15 +7,16 @@ from math import floor
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain.bins import PSEO, Bins
 from discreet.errors import ParameterError
 from discreet.post.percentiles import NOWHERE, percentiles, places, to_dollars
+from support.hypothesis_profile import examples
 
 F = Fraction
-laws = settings(max_examples=150)
+laws = examples(150)
 QUARTILES = (F(1, 4), F(1, 2), F(3, 4))
 
 small = st.lists(st.integers(-20, 60), min_size=1, max_size=8)

@@ -4,12 +4,13 @@ from fractions import Fraction
 from math import floor
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from discreet.post.rounding import nonnegative, to_multiple
+from support.hypothesis_profile import examples
 
-laws = settings(max_examples=60)
+laws = examples(60)
 
 values = st.lists(st.integers(-(2**60), 2**60), max_size=20)
 

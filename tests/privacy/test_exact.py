@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 from flint import arb, ctx, fmpq
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from discreet.errors import ParameterError
 from discreet.privacy.exact import Exact, Positive, exact, exp_above, written
+from support.hypothesis_profile import examples
 
-laws = settings(max_examples=60)
+laws = examples(60)
 
 
 fractions = st.fractions(-(10**9), 10**9, max_denominator=10**9)
@@ -162,7 +163,7 @@ def test_a_number_too_long_to_write_is_refused_when_read() -> None:
         exact("1e-5000")
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.text(max_size=12))
 def test_any_text_is_a_number_or_a_refusal(text: str) -> None:
     if "e" in text.lower():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.integrate import quad
@@ -18,10 +18,11 @@ from discreet.errors import ParameterError
 from discreet.noise.interval_arithmetic import ball
 from discreet.privacy import gaussian
 from discreet.privacy.gaussian import as_epsilon, as_rho, gaussian_delta, nominal_rho, true_delta, true_epsilon
+from support.hypothesis_profile import examples
 
 F = Fraction
 DELTA = F(1, 10**6)
-laws = settings(max_examples=40)
+laws = examples(40)
 nominals = st.lists(st.fractions(F(1, 20), F(20), max_denominator=50), min_size=1, max_size=4)
 
 

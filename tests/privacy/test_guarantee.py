@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 from flint import arb, fmpq
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from discreet.errors import DiscreetError, GuaranteeError
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.unit import Establishment, Job, Person, Record, Unit, WholeEstablishment, meet
+from support.hypothesis_profile import examples
 
-laws = settings(max_examples=40)
+laws = examples(40)
 
 epsilons = st.fractions(0, 20, max_denominator=100)
 deltas = st.just(Fraction(0)) | st.fractions(0, 1, max_denominator=10**6)

@@ -4,14 +4,15 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from discreet.errors import ParameterError
 from discreet.privacy.unit import Establishment, Job, Person, Record, Unit, WholeEstablishment, meet
+from support.hypothesis_profile import examples
 
-laws = settings(max_examples=40)
+laws = examples(40)
 
 ADAPTER: TypeAdapter[Any] = TypeAdapter(Unit)
 columns = st.sampled_from(["p", "q"])

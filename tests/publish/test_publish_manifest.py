@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.unit import Establishment, Person, Record
 from discreet.publish.manifest import FILE, DomainEntry, LedgerEntry, Manifest, Said, TableEntry, read
+from support.hypothesis_profile import examples
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
 promises = st.builds(
@@ -101,7 +102,7 @@ def write(folder: Path, text: str | bytes) -> Path:
     return folder
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(manifests)
 def test_a_manifest_reads_back_as_it_was(made: Manifest) -> None:
     again = Manifest.model_validate_json(made.text())

@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from discreet.errors import PublishError
 from discreet.publish import place as module
 from discreet.publish.place import Folder, Hashed, Place, Prefix, sha256
+from support.hypothesis_profile import examples
 
 NAMES = ("t.csv", "t.parquet/part-00007.parquet", "a/b/c.csv", "with space.csv", "ü.csv")
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
@@ -191,7 +192,7 @@ def test_a_place_can_be_sent_to_a_worker(folder: Folder) -> None:
 
 
 @given(st.lists(st.binary(max_size=200), max_size=8))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_digest_is_the_files(folder: Folder, pieces: list[bytes]) -> None:
     with folder.create("t") as file:
         for piece in pieces:

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 import shutil
 import signal
 import socket
 import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +25,11 @@ from discreet.pipeline.verify import verify_folder
 from discreet.publish.folder import Owner, StoreOutput, output_at
 from discreet.publish.manifest import FILE, read
 from discreet.publish.place import Prefix
+from support import crash_driver, processes
 from support.agency import Agency, graduates
-from support.object_store import BUCKET, Store, admitted, served
-from support.repository import SUPPORT
+from support.object_store import BUCKET, Store
 
 CLOCK = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
-DRIVER = SUPPORT / "crash_driver.py"
 SEED = "crash test"  # the driver's
 PERSON = {"kind": "person", "column": "person_id"}
 PART = 4  # rows in a file: the larger table is one of parts
@@ -42,22 +38,6 @@ STEPS = ("reserve", "protect both", "protect states", "write", "commit", "publis
 
 class Crash(BaseException):
     """Not an error: the end of the process."""
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[int]:
-    with served() as port:
-        yield port
-
-
-@pytest.fixture(autouse=True)
-def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
-    admitted(monkeypatch)
-
-
-@pytest.fixture
-def store(running: int) -> Store:
-    return Store(running)
 
 
 @pytest.fixture
@@ -89,10 +69,7 @@ class Office:
         return self.release().run(out or self.uri, simulation=SEED, **more)
 
     def cli(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "discreet", *arguments],
-            cwd=self.folder, env={**os.environ, **environment}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        return processes.discreet(*arguments, cwd=self.folder, **environment)
 
     def files(self) -> dict[str, bytes]:
         """Everything but the mark that says whose it is."""
@@ -236,7 +213,7 @@ def test_crashed_in_an_upload(office: Office, monkeypatch: pytest.MonkeyPatch, n
 def test_killed_and_resumed_by_other_processes(office: Office) -> None:
     def drive(verb: str, kill_at: str = "") -> subprocess.CompletedProcess[str]:
         arguments = [verb, str(office.agency.spec()), str(office.agency.ledger_path), office.uri, kill_at, str(PART)]
-        return subprocess.run([sys.executable, str(DRIVER), *arguments], capture_output=True, text=True, check=False)
+        return processes.run(crash_driver.main, *arguments)
 
     assert drive("run", "protect both#2").returncode == -signal.SIGKILL
     assert FILE not in office.files()

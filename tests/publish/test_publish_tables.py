@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from discreet.domain import Domain
@@ -20,6 +20,7 @@ from discreet.privacy.unit import Record
 from discreet.publish.place import Folder, sha256
 from discreet.publish.tables import SIMULATION, file_names, stem, write_table
 from discreet.spreadsheet import guarded, unguarded
+from support.hypothesis_profile import examples
 
 PROMISE = Guarantee(unit=Record(), epsilon=1)
 CODES = pa.dictionary(pa.int32(), pa.string())
@@ -93,7 +94,7 @@ def test_an_empty_table_has_its_header(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "t.parquet").num_rows == 0
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.text(st.characters(codec="utf-8", exclude_characters="\0\r"), max_size=6),

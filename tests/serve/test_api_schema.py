@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.core.failures import FailureGroup
 from schemathesis.specs.openapi import checks
 
+from support.hypothesis_profile import examples
 from support.survey import OCCUPATIONS, OUTDOORS, STRENGTH
 from support.web_client import Client, opened, released
 
@@ -46,7 +47,7 @@ PICKED = st.fixed_dictionaries(
     },
 )
 FORMS = ["json-stat2", "csv", "xlsx", "parquet", "sdmx-csv"]
-EXAMPLES = settings(max_examples=60, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
+EXAMPLES = examples(60, phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck))
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,7 @@ OPERATIONS = [(path, method) for path, methods in PATHS.items() for method in me
 EVERY = pytest.mark.parametrize(("path", "method"), OPERATIONS)
 
 
+@pytest.mark.slow
 @EVERY
 def test_whatever_the_document_allows_or_not_is_answered_as_it_says(api: Any, path: str, method: str) -> None:
     operation = api[path][method.upper()]
@@ -76,6 +78,7 @@ def test_whatever_the_document_allows_or_not_is_answered_as_it_says(api: Any, pa
         run()
 
 
+@pytest.mark.slow
 @EVERY
 def test_and_so_it_is_for_tables_and_codes_that_are_there(api: Any, path: str, method: str) -> None:
     seen: Counter[int] = Counter()

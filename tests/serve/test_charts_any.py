@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from test_charts import LETTERS, PERCENTILES, answer, inside, items, picture, variable
 
@@ -19,6 +19,7 @@ from discreet.serve.charts.scale import brief, decimals_for, number, scale
 from discreet.serve.charts.svg import clean, cut, tag, width_of, words, wrap
 from discreet.serve.charts.tiles import FIPS
 from discreet.serve.query_model import Answer, Measure, Status, Variable
+from support.hypothesis_profile import examples
 
 TEXT = st.one_of(
     st.text(max_size=30),
@@ -75,7 +76,7 @@ def answers(draw: st.DrawFn) -> Answer:
     return Answer(draw(TEXT), tuple(variables), measures, numbers, status, (draw(TEXT),), limited)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@examples(150, suppress_health_check=[HealthCheck.too_slow])
 @given(answers(), st.booleans())
 def test_well_formed_whatever_it_holds(found: Answer, simulation: bool) -> None:
     fitting = charts.kinds(found)

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError
@@ -27,6 +27,7 @@ from discreet.serve.formats import FORMATS, columns
 from discreet.serve.query_model import Answer, Variable
 from discreet.serve.query_string import asked
 from support.answers import ABOUT, COUNT, ERROR, NASTY, PLACE, SEX, answers, jobs
+from support.hypothesis_profile import examples
 
 Reply = tuple[int, dict[str, str], bytes]
 DATA = FORMATS["json-stat2"].write(jobs(), ABOUT)
@@ -141,7 +142,7 @@ class Table:
 LIKE = ["*", "?", "6?", "top(1)", "[range(a,b)]", "a\\", "\\,"]  # codes that look like expressions
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(codes=st.lists((st.sampled_from([*NASTY, *LIKE]) | st.text(min_size=1)).filter(bool), min_size=1))
 def test_the_server_reads_what_the_client_writes(codes: list[str]) -> None:
     sent: list[str] = []
@@ -295,7 +296,7 @@ def test_not_json(server: Server, body: bytes) -> None:
         Client(server.url).tables()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(answer=answers())
 def test_all_that_is_written_is_read(answer: Answer) -> None:
     data = read(json.loads(FORMATS["json-stat2"].write(answer, ABOUT)))

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from pyjstat import pyjstat
 
 from discreet.serve.client import read
@@ -24,6 +24,7 @@ from discreet.serve.formats import FORMATS
 from discreet.serve.query_model import Answer, Status, Variable
 from discreet.spreadsheet import guarded, unguarded
 from support.answers import ABOUT, COUNT, ERROR, NAN, answers, jobs
+from support.hypothesis_profile import examples
 
 pytestmark = pytest.mark.filterwarnings("ignore:Shouldn't use this function:DeprecationWarning")
 
@@ -142,7 +143,7 @@ def test_a_table(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60)
+@examples(60)
 @given(answer=answers())
 @example(answer=Answer("", (), (COUNT,), {"estimate": np.array([NAN])}, [Status.ABSENT]))
 @example(

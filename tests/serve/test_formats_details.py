@@ -18,13 +18,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from discreet.errors import TooMuch
 from discreet.publish.tables import SIMULATION
 from discreet.serve.formats import FORMATS, excel, sdmx
 from discreet.serve.query_model import MEANING, Answer, Status, Variable
 from support.answers import ABOUT, COUNT, PLACE, answers, jobs
+from support.hypothesis_profile import examples
 from support.repository import SUPPORT
 
 SIMULATED = replace(ABOUT, simulation=True, notes=(SIMULATION,))
@@ -41,7 +42,7 @@ def rows(content: bytes) -> list[list[str]]:
 # JSON-stat
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(answer=answers())
 def test_json_stat_keeps_the_rules_of_version_2(answer: Answer) -> None:
     found = json.loads(written("json-stat2", answer))
@@ -233,7 +234,7 @@ def test_sdmx_to_the_letter() -> None:
     ]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(answer=answers())
 def test_sdmx_identifies_everything(answer: Answer) -> None:
     found = rows(written("sdmx-csv", answer))

@@ -13,10 +13,11 @@ from urllib.parse import quote, quote_from_bytes
 import numpy as np
 import pytest
 from fastapi import FastAPI
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from support.expected_answers import with_stored
+from support.hypothesis_profile import examples
 from support.survey import OCCUPATIONS, OUTDOORS, STRENGTH
 from support.web_client import Client, is_problem, released
 
@@ -228,21 +229,21 @@ def test_the_last_of_equal_keys_in_a_body_counts_and_repeated_parameters_add_up(
 
 
 @pytest.mark.usefixtures("web")
-@settings(max_examples=300)
+@examples(300)
 @given(st.binary(max_size=200), st.sampled_from([DATA, STORED, "/api/v2/tables", "/", "/api/v2/config"]))
 def test_any_bytes_as_a_query(app: FastAPI, query: bytes, path: str) -> None:
     harmless(app, "GET", path, query)
 
 
 @pytest.mark.usefixtures("web")
-@settings(max_examples=200)
+@examples(200)
 @given(DOCUMENTS)
 def test_any_json_as_a_body(app: FastAPI, body: Any) -> None:
     harmless(app, "POST", DATA, body=json.dumps(body).encode())
 
 
 @pytest.mark.usefixtures("web")
-@settings(max_examples=200)
+@examples(200)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
 def test_any_text_as_a_path(app: FastAPI, text: str) -> None:
     for path in (f"/{text}", f"/api/v2/{text}", f"/api/v2/tables/{text}/data", f"/static/{text}"):

@@ -18,6 +18,7 @@ from discreet.publish import pins
 from discreet.publish.manifest import read
 from discreet.serve.catalogue import Catalogue
 from discreet.serve.server import planned, worker
+from support import processes
 from support.forged_manifests import restate
 from support.web_client import released
 
@@ -53,8 +54,7 @@ def forged(folder: Path, tmp_path: Path) -> Path:
 
 
 def pin_lines(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "discreet", "ledger", "pins", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return processes.discreet("ledger", "pins", *arguments)
 
 
 def test_the_releases_own_folder_is_served_by_its_pin_and_by_its_ledger(

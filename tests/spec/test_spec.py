@@ -4,15 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError, SpecError
 from discreet.privacy.unit import Establishment, Job, Person, Record, WholeEstablishment
 from discreet.spec import Release, unknown
 from discreet.spec.loader import build
+from support.hypothesis_profile import examples
 
-laws = settings(max_examples=40)
+laws = examples(40)
 
 
 def spec(**changes: Any) -> dict[str, Any]:

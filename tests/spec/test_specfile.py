@@ -9,12 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from discreet.errors import SpecError
 from discreet.spec import Release
 from discreet.spec.loader import load, parse
+from support.hypothesis_profile import examples
 
 TEXT = """\
 release: r
@@ -207,7 +208,7 @@ def test_a_billion_laughs_are_refused_at_once() -> None:
     assert done.stdout.strip() == "refused"
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.text(st.sampled_from("ab:-[]{}\"'#\n ,.1|>"), max_size=40))
 @example("1{:")
 @example("? [a]\n: b")

@@ -323,6 +323,26 @@ def jobs_by_unit(register: Register, *, one_file: bool) -> Mapping[str, dict[str
     return found
 
 
+ONE_OF_EACH: dict[str, dict[str, Any]] = {
+    "counts": CASES["sparse"],
+    "earnings": {**CASES["earnings"], "levels": CASES["earnings"]["levels"][:1]},
+    "flows": CASES["moves"],
+    "employer": JOBS["weak"]["workforce"],
+    "sensitivity": {**PAID, **ESTIMATES["predicted"]},
+    "hypercube": CUBES["raked"],
+}
+
+
+def one_of_each(folder: Path, method: str) -> tuple[Bureau, dict[str, Any]]:
+    """A release with one table of a method, and who releases it."""
+    table = {"name": method, "method": method, "epsilon": "3", **deepcopy(ONE_OF_EACH[method])}
+    if method == "employer":
+        register = register_with_doubles(folder / "register")
+        return register, {**register.spec(WEAK, one_file=False), "tables": [table]}
+    bureau = agency_bureau(folder / "one")
+    return bureau, {**spec("record", write_records(bureau, records())), "tables": [table]}
+
+
 def write_records(bureau: Bureau, table: pa.Table) -> Path:
     path = bureau.folder / "records.parquet"
     pq.write_table(table, path)

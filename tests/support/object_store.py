@@ -9,8 +9,6 @@ from contextlib import contextmanager
 import pytest
 from pyarrow.fs import FileSelector, FileSystem, FileType
 
-moto = pytest.importorskip("moto.server", reason="no object store to test with")
-
 BUCKET = "protected"
 
 
@@ -46,8 +44,10 @@ class Store:
 @contextmanager
 def served() -> Iterator[int]:
     """A running server's port."""
+    from moto.server import ThreadedMotoServer
+
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    found = moto.ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    found = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     found.start()
     yield found.get_host_and_port()[1]
     found.stop()

@@ -22,7 +22,7 @@ def _below(folder: Path) -> Iterator[Path]:
     """Every file, but not what tools leave for themselves."""
     for place, folders, files in os.walk(folder):
         folders[:] = [name for name in folders if name not in CACHES and not name.endswith(".egg-info")]
-        yield from (Path(place, name) for name in files if name not in CACHES)
+        yield from (Path(place, name) for name in files if name not in CACHES and not name.startswith(".coverage"))
 
 
 def _listed(config: pytest.Config) -> dict[Path, int]:

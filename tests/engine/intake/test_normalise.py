@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain.bins import LARGEST, Bins
@@ -48,8 +48,9 @@ from discreet.engine.intake.normalise import (
 from discreet.errors import SourceError
 from discreet.spec import GroupsDomain, ValuesDomain
 from support.arrow_arrays import days, decimals, forms, loose
+from support.hypothesis_profile import examples
 
-quick = settings(max_examples=60)
+quick = examples(60)
 Make = Callable[[pa.Array], list[Any]]
 REALS = [0.0, -0.0, 1.0, -7.0, 2.5, 0.1 + 0.2, 1 / 3, 0.001, 0.00099999, -0.001, 1e-5, 5e-324, 1e7, 9999999.5,
          -9999999.5, 10000000.5, 2.0**53 - 1, 1 - 2.0**53, 2.0**53, 2.0**53 + 2, -(2.0**53), 1e15 + 0.5, 1e20, 1e300,

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from discreet.domain import Domain
@@ -35,10 +35,11 @@ from discreet.privacy.unit import Person, Record
 from discreet.spec import FileSource, ValuesDomain
 from support.earnings import Registrar, arrow, graduates, spec, table
 from support.engines import taken
+from support.hypothesis_profile import examples
 
 SMALL = Bins((-5, 0, 10, 1000))
 INFINITE = pa.array([math.inf, -math.inf, math.nan, 0.0], from_pandas=False)
-laws = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+laws = examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
 
 

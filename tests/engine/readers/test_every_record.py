@@ -19,7 +19,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
 from adbc_driver_postgresql import dbapi
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.engine.duckdb import duckdb_engine
@@ -31,6 +31,7 @@ from discreet.spec import FileSource
 from support import record_writers as writers
 from support.engines import Spark, as_uri
 from support.hostile_values import TEXTS, values_of
+from support.hypothesis_profile import examples
 from support.postgres_server import Server
 from support.record_cases import (
     CSV,
@@ -134,14 +135,14 @@ LINES = given(
 
 
 @LINES
-@settings(max_examples=60)
+@examples(60)
 def test_made_up_csv(fields: list[list[bytes]], ends: str, block: int, longest: int, final: bool) -> None:
     holds(every_record(made_up_lines(fields, ends, block, longest, final), Raw()))
 
 
 @pytest.mark.full
 @LINES
-@settings(max_examples=3000)
+@examples(3000)
 def test_much_made_up_csv(fields: list[list[bytes]], ends: str, block: int, longest: int, final: bool) -> None:
     holds(every_record(made_up_lines(fields, ends, block, longest, final), Raw()))
 
@@ -224,7 +225,7 @@ def test_sas_and_stata_in_halves(case: Case) -> None:
 
 
 @given(st.lists(st.one_of(st.text(max_size=4), st.binary(max_size=4), st.sampled_from(TEXTS)), min_size=2, max_size=8))
-@settings(max_examples=4)
+@examples(4)
 def test_made_up_texts(values: list[Any]) -> None:
     for kind in (pa.string(), pa.dictionary(pa.int8(), pa.large_string())):
         holds(split(Case("arrow", "made-up", records(values), writers.through(writers.chunked, kind)), Bare()))
@@ -234,7 +235,7 @@ NUMBERS = st.from_regex(r"\A *[+-]?[0-9.]{0,9}([eE][+-]?[0-9]{0,3})? *\Z")
 
 
 @given(st.lists(NUMBERS, min_size=2, max_size=32))
-@settings(max_examples=8)
+@examples(8)
 def test_made_up_numbers_in_text(values: list[str]) -> None:
     holds(split(Case("arrow", "numbers", records(values), writers.through(writers.whole, pa.string())), Bare()))
 

@@ -21,7 +21,7 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pyreadstat
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -35,6 +35,7 @@ from discreet.pipeline.check import lines as lines_of
 from discreet.privacy.unit import Record
 from discreet.spec import Source, ValuesDomain
 from support.engines import read, taken
+from support.hypothesis_profile import examples
 from support.postgres_server import Server
 from support.sas_writer import write_sas7bdat
 
@@ -351,7 +352,7 @@ PIECES = st.lists(st.sampled_from(['"', '""', "|", "a", " ", "é", "\x00", "\\"]
 
 
 @given(PIECES, st.sampled_from('|,;"\t ]^-\\.a'.replace('"', "")))
-@settings(max_examples=500)
+@examples(500)
 def test_fields_of_a_line_are_those_that_pythons_reader_finds(line: str, delimiter: str) -> None:
     line = line.replace("|", delimiter)
     try:

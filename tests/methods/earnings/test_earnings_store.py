@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 
 from discreet.errors import PublishError
 from support.earnings import BORDERS, Registrar, graduates, spec, table
-from support.object_store import Store, admitted, served
+from support.object_store import Store
 
 LEVELS = [{"name": "families", "by": ["family", "grad_cohort", "years_after"]}]
 DECLARED = spec(table(levels=LEVELS, layout="lehd"))
@@ -24,12 +23,6 @@ DECLARED = spec(table(levels=LEVELS, layout="lehd"))
 
 class Crash(BaseException):
     """Not an error: the end of the process."""
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[int]:
-    with served() as port:
-        yield port
 
 
 @dataclass(frozen=True)
@@ -51,9 +44,8 @@ class Shelf:
 
 
 @pytest.fixture
-def store(running: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    admitted(monkeypatch)
-    return Shelf(Store(running), f"releases/{tmp_path.name}")
+def shelf(store: Store, tmp_path: Path) -> Shelf:
+    return Shelf(store, f"releases/{tmp_path.name}")
 
 
 @pytest.fixture(params=["one file", pytest.param("many parts")])
@@ -69,16 +61,16 @@ def without_ledger(files: dict[str, bytes]) -> dict[str, Any]:
     return {**files, "manifest.json": manifest}
 
 
-def test_the_same_files_as_in_a_folder_and_no_measurement_is_left(office: Registrar, store: Shelf) -> None:
+def test_the_same_files_as_in_a_folder_and_no_measurement_is_left(office: Registrar, shelf: Shelf) -> None:
     expected = office.published(DECLARED)
-    office.open(DECLARED).run(store.uri, simulation="suite")
-    found = store.objects()
+    office.open(DECLARED).run(shelf.uri, simulation="suite")
+    found = shelf.objects()
     assert not [name for name in found if "measured" in name]
     assert without_ledger(found) == without_ledger(expected)
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
-def test_crashed_and_resumed(office: Registrar, store: Shelf, step: int) -> None:
+def test_crashed_and_resumed(office: Registrar, shelf: Shelf, step: int) -> None:
     expected, opened = office.published(DECLARED), office.open(DECLARED)
 
     def crash(name: str, done: int, total: int) -> None:
@@ -86,30 +78,30 @@ def test_crashed_and_resumed(office: Registrar, store: Shelf, step: int) -> None
             raise Crash
 
     with pytest.raises(Crash):
-        opened.run(store.uri, simulation="suite", observe=crash)
-    assert "manifest.json" not in store.objects()
-    assert [name for name in store.objects() if "measured" in name]
+        opened.run(shelf.uri, simulation="suite", observe=crash)
+    assert "manifest.json" not in shelf.objects()
+    assert [name for name in shelf.objects() if "measured" in name]
     opened.resume()
-    found = store.objects()
+    found = shelf.objects()
     assert not [name for name in found if "measured" in name]
     assert without_ledger(found) == without_ledger(expected)
 
 
-def test_measurements_that_others_changed_are_refused(office: Registrar, store: Shelf) -> None:
+def test_measurements_that_others_changed_are_refused(office: Registrar, shelf: Shelf) -> None:
     opened, touched = office.open(DECLARED), list[str]()
 
     def tamper(name: str, done: int, total: int) -> None:
-        measured = sorted(n for n, content in store.objects().items() if "measured" in n and content)
+        measured = sorted(n for n, content in shelf.objects().items() if "measured" in n and content)
         if name == "protect earnings" and measured and not touched:
-            kept = pq.read_table(pa.BufferReader(store.objects()[measured[0]]))
+            kept = pq.read_table(pa.BufferReader(shelf.objects()[measured[0]]))
             other = io.BytesIO()
             pq.write_table(pa.table({"count": np.zeros(kept.num_rows, np.int64)}), other)
-            store.put(measured[0], other.getvalue())
+            shelf.put(measured[0], other.getvalue())
             touched.append(measured[0])
 
     with pytest.raises(PublishError, match="is not what was written"):
-        opened.run(store.uri, simulation="suite", observe=tamper)
+        opened.run(shelf.uri, simulation="suite", observe=tamper)
     assert touched
-    assert "manifest.json" not in store.objects()
+    assert "manifest.json" not in shelf.objects()
     opened.resume()
-    assert without_ledger(store.objects()) == without_ledger(office.published(DECLARED))
+    assert without_ledger(shelf.objects()) == without_ledger(office.published(DECLARED))

@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -17,9 +17,10 @@ from discreet.domain.bins import PSEO, Bins
 from discreet.errors import ParameterError
 from discreet.methods.earnings.shrinkage import estimate, smoothed
 from discreet.post.percentiles import percentiles
+from support.hypothesis_profile import examples
 
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
-laws = settings(max_examples=100)
+laws = examples(100)
 tables = st.integers(1, 12).flatmap(lambda n: arrays(np.int64, (n, 5), elements=st.integers(-30, 90)))
 FIVE = Bins((0, 10, 20, 40, 80, 200))
 

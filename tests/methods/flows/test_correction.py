@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from flint import arb, ctx
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from discreet.errors import ParameterError
 from discreet.methods.flows import correction
 from discreet.methods.flows.correction import RULES, Controls, Groups, needed, published
 from discreet.methods.flows.exponential_race import MANY, exponential
+from support.hypothesis_profile import examples
 
 Int64s = NDArray[np.int64]
 Outcome = tuple[int, ...]
@@ -245,7 +246,7 @@ def test_what_the_proof_computes_is_so() -> None:
 
 
 # What every rule keeps.
-laws = settings(max_examples=150)
+laws = examples(150)
 tables = st.integers(1, 6).flatmap(lambda n: arrays(np.int64, (n, 13), elements=st.integers(-9, 12)))
 rules = pytest.mark.parametrize("rule", RULES)
 

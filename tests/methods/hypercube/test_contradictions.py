@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.control_feasibility import contradictions
 from discreet.post.cubes.margins import Axis, Margin
+from support.hypothesis_profile import examples
 
-laws = settings(max_examples=150)
+laws = examples(150)
 SHAPE = (4, 3, 2)
 CUBE = np.arange(1.0, 25.0)
 

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -15,9 +15,10 @@ from discreet.errors import ParameterError
 from discreet.methods.hypercube import regression
 from discreet.methods.hypercube.regression import fit
 from discreet.post.cubes.margins import Axis, Margin
+from support.hypothesis_profile import examples
 
 Floats = NDArray[np.float64]
-laws = settings(max_examples=80)
+laws = examples(80)
 WIDE = (6, 5, 30, 40)  # several rows of the compiled loops
 
 

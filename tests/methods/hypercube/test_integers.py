@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
@@ -21,10 +21,11 @@ from discreet.methods.hypercube.rounding.controlled_rounding import Whole, decom
 from discreet.methods.hypercube.rounding.fill import Fill
 from discreet.methods.hypercube.rounding.tables import Ladder
 from discreet.post.cubes.margins import Axis, Margin
+from support.hypothesis_profile import examples
 
 Floats = NDArray[np.float64]
 Sets = list[tuple[int, ...]]
-laws = settings(max_examples=60)
+laws = examples(60)
 WORDS = np.array([20, 26], np.uint64)
 SHAPE = (3, 2, 4)
 NEAR = 1e-6

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from ipfn.ipfn import ipfn
 
@@ -22,8 +22,9 @@ from discreet.methods.hypercube.raking.blocks import Plan
 from discreet.methods.hypercube.raking.kernel import ANY, ONE, RUN
 from discreet.methods.hypercube.raking.rake import Raked, rake
 from discreet.post.cubes.margins import Axis, Floats, Margin
+from support.hypothesis_profile import examples
 
-laws = settings(max_examples=60)
+laws = examples(60)
 PAPER = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2)
 
 

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from discreet.errors import DiscreetError, PublishError, StoreUnavailable
 from discreet.pipeline.verify import verify_folder
-from support.object_store import Store, admitted, served
+from support.object_store import Store
 from support.recoding import EARNINGS, FLOWS, NONCE, Crash, Office, contents, forget_ledger
 
 SMALL = ({**EARNINGS, "levels": EARNINGS["levels"][:1]}, {**FLOWS, "levels": []})
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[int]:
-    with served() as port:
-        yield port
-
-
-@pytest.fixture
-def store(running: int, monkeypatch: pytest.MonkeyPatch) -> Store:
-    admitted(monkeypatch)
-    return Store(running)
 
 
 @pytest.fixture

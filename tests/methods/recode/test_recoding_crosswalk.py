@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import DomainError
@@ -22,9 +22,10 @@ from discreet.methods.recode.crosswalk import (
     unwrapped,
 )
 from discreet.methods.recode.rollup import Parents, Prefix, Published, read_parents
+from support.hypothesis_profile import examples
 
 F = Fraction
-laws = settings(max_examples=80)
+laws = examples(80)
 Write = Callable[[str], Path]
 
 CIP = (

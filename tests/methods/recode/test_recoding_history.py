@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from discreet.domain import Key
@@ -17,9 +17,10 @@ from discreet.methods.recode import history as module
 from discreet.methods.recode.crosswalk import Crosswalk
 from discreet.methods.recode.history import History, read_history
 from discreet.methods.recode.rollup import Prefix, Published
+from support.hypothesis_profile import examples
 
 F = Fraction
-laws = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+laws = examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 Write = Callable[[str], Path]
 LEVELS = (("degree", "inst", "cohort"), ("degree", "inst"), ("degree",), ())
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -21,9 +21,10 @@ from scipy import stats
 from discreet.errors import ParameterError
 from discreet.methods.recode import split as module
 from discreet.methods.recode.split import LARGEST_COUNT, UNIT_BY_UNIT, Rule, Shares, needed, split
+from support.hypothesis_profile import examples
 
 F = Fraction
-laws = settings(max_examples=100)
+laws = examples(100)
 SPAN = 2**64
 RULES: tuple[Rule, ...] = ("multinomial", "balanced")
 ACCEPT, REJECT = 1e-6, 1e-20

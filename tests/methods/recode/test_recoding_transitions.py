@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import Key
@@ -17,9 +17,10 @@ from discreet.methods.recode.crosswalk import Crosswalk, proportional
 from discreet.methods.recode.history import History, read_history
 from discreet.methods.recode.rollup import Prefix, Published
 from discreet.methods.recode.transitions import Overrides, Transition, Transitions, new_groups, transitions
+from support.hypothesis_profile import examples
 
 F = Fraction
-laws = settings(max_examples=60)
+laws = examples(60)
 LEVELS = (("degree", "inst", "cohort"), ("degree", "inst"), ("degree",), ())
 SMALL = F(1, 1000)
 

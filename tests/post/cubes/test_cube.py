@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
@@ -24,6 +24,7 @@ from discreet.post.cubes.model import (
     RakedModel,
     SamplingModel,
 )
+from support.hypothesis_profile import examples
 from support.survey import (
     AVERAGE,
     CONTROLS,
@@ -37,7 +38,7 @@ from support.survey import (
     Survey,
 )
 
-laws = settings(max_examples=60)
+laws = examples(60)
 VARIABLES = ["occupation", "strength", "outdoors"]
 CODES: dict[str, list[str]] = {
     "occupation": list(OCCUPATIONS),

@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -18,9 +18,10 @@ from discreet.noise.key import public_stream
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.margins import Axis, Margin
 from discreet.post.cubes.variance import Known, Perturbation, reduction
+from support.hypothesis_profile import examples
 
 Floats = NDArray[np.float64]
-laws = settings(max_examples=60)
+laws = examples(60)
 PAPER = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2)
 ONE_WAY = tuple(Known((axis,), 0.0) for axis in range(10))
 

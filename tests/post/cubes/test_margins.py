@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.post.cubes.margins import Margin, reduced
+from support.hypothesis_profile import examples
 
-laws = settings(max_examples=150)
+laws = examples(150)
 shapes = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 
 

@@ -9,7 +9,7 @@ from math import inf, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize_scalar
@@ -32,9 +32,10 @@ from discreet.post.cubes.sampling import (
     tail,
 )
 from discreet.post.laplace_sum import fourth_cumulant
+from support.hypothesis_profile import examples
 
 LEVEL = Fraction(19, 20)
-laws = settings(max_examples=150)
+laws = examples(150)
 reals = st.floats(-1e9, 1e9)
 curves = st.builds(Gvf, st.floats(0, 0.2), st.floats(0, 1e3), st.one_of(st.just(inf), st.floats(1e4, 1e9)))
 

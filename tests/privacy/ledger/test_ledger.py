@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from pydantic import ValidationError
@@ -17,6 +17,7 @@ from discreet.postgres_url import is_url
 from discreet.privacy.ledger.events import Commit, canonical, entry_hash, link
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.unit import Establishment, Person, Record
+from support.hypothesis_profile import examples
 from support.ledger_fakes import TIME, Place, Row, budget, cost, forge, open_ledger, recorded, reserve, rows, started
 
 DAY = TIME.date()
@@ -298,12 +299,13 @@ def template(new_place: Callable[[], Place]) -> Template:
     return Template(rows(place), copy)
 
 
-def examples(number: int) -> Any:
+def drawn(number: int) -> Any:
     """A test on that many drawn examples; on a server, where each takes three connections, on a few."""
 
     def decorate(check: Callable[[Template, st.DataObject], None]) -> Callable[[Template], None]:
+        @pytest.mark.hypothesis
         def test(template: Template) -> None:
-            some = settings(max_examples=8 if is_url(str(template.copy)) else number)
+            some = examples(8 if is_url(str(template.copy)) else number)
             some(given(data=st.data())(lambda data: check(template, data)))()
 
         return test
@@ -317,7 +319,7 @@ def forged(template: Template, change: Any) -> Ledger:
     return open_ledger(template.copy)
 
 
-@examples(70)
+@drawn(70)
 def test_any_changed_character_is_found_and_its_entry_named(template: Template, data: st.DataObject) -> None:
     before = template.rows
     number = data.draw(st.integers(1, len(before)))
@@ -344,7 +346,7 @@ def test_any_changed_character_is_found_and_its_entry_named(template: Template, 
         ledger.reserve(reserve("next"), simulated=False)
 
 
-@examples(60)
+@drawn(60)
 def test_missing_moved_and_renumbered_entries_are_found(template: Template, data: st.DataObject) -> None:
     size = len(template.rows)
     i = data.draw(st.integers(1, size - 1))
@@ -567,11 +569,12 @@ class AnySequence(RuleBasedStateMachine):
         }
 
 
+@pytest.mark.hypothesis
 def test_any_sequence(new_place: Callable[[], Place]) -> None:
     number = 2 if is_url(str(new_place())) else 12
     run_state_machine_as_test(
         lambda: AnySequence(new_place()),
-        settings=settings(max_examples=number, stateful_step_count=14),
+        settings=examples(number, stateful_step_count=14),
     )
 
 

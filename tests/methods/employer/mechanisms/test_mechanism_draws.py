@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -21,6 +21,7 @@ from discreet.methods.employer.mechanisms.smooth import Smooth
 from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from support.goodness_of_fit import ACCEPT, REJECT, shape
+from support.hypothesis_profile import examples
 from support.mechanism_floats import geometric, law, log_laplace
 from support.noise_fakes import fixed_stream, scripted
 
@@ -59,7 +60,7 @@ def reference(mechanism: Mechanism, count: int, largest: int, cell: int) -> int:
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
-@settings(max_examples=12)
+@examples(12)
 @given(
     st.lists(st.tuples(st.integers(0, LARGEST - 1), st.integers(0, 10**9)), min_size=1, max_size=5),
     st.integers(0, 2**62),
@@ -72,7 +73,7 @@ def test_draws_are_the_reference(mechanism: Mechanism, cells: list[tuple[int, in
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
-@settings(max_examples=6)
+@examples(6)
 @given(st.integers(0, 2**40), st.lists(st.integers(0, 20_000), min_size=1, max_size=4))
 def test_a_draw_does_not_depend_on_the_split(mechanism: Mechanism, first: int, sizes: list[int]) -> None:
     counts = np.arange(sum(sizes), dtype=np.int64) % 1000

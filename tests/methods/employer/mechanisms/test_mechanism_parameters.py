@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
@@ -21,6 +21,7 @@ from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.privacy.exact import written
+from support.hypothesis_profile import examples
 
 F = Fraction
 TENTH, TWO = F(1, 10), F(2)
@@ -151,7 +152,7 @@ def test_the_smallest_epsilon_is_admissible_and_hardly_larger_than_the_bound(
     assert f"The smallest epsilon here is {written(smallest)}" in str(error.value)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.fractions(F(1, 100), F(2), max_denominator=100), st.integers(1, 20))
 def test_the_smallest_epsilon_is_admissible_everywhere(alpha: Fraction, cells: int) -> None:
     LaplacePareto(alpha, LaplacePareto.least_epsilon(alpha, cells=cells), cells=cells)

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError, SourceError
 from discreet.methods.sensitivity.statistics import Search, Variable
 from discreet.methods.sensitivity.statistics.difference import Difference
 from support.brute_force import Floats, additions, removals
+from support.hypothesis_profile import examples
 
 Y, ARM = Variable("y", -1.0, 1.0), Variable("treated", 0, 1)
 STATISTIC = Difference(Y, ARM)
@@ -30,7 +31,7 @@ def both(columns: Sequence[Floats]) -> tuple[float, float]:
     return float(one.mean() - nil.mean()), float(error)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(points=rows, search=st.sampled_from([Search(), Search("corners"), Search("grid", 4), Search("removals")]))
 def test_equals_brute_force(points: list[tuple[float, float]], search: Search) -> None:
     columns = [*np.array(sorted(points)).T.copy()]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
@@ -20,6 +20,7 @@ from discreet.methods.sensitivity.statistics import function as under_test
 from discreet.methods.sensitivity.statistics.function import Function
 from discreet.methods.sensitivity.statistics.quantiles import Quantile
 from support.brute_force import Floats, sensitivity
+from support.hypothesis_profile import examples
 
 X, Y = Variable("x", 0.0, 1.0), Variable("y", -1.0, 3.0)
 FILE = """
@@ -76,7 +77,7 @@ rows = st.lists(
 )
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(points=rows, k=st.integers(2, 4))
 def test_equals_brute_force(points: list[tuple[float, float]], k: int) -> None:
     columns = [*np.array(sorted(points)).T.copy()]

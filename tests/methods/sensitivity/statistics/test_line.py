@@ -8,7 +8,7 @@ from math import inf, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -16,6 +16,7 @@ from discreet.errors import ParameterError
 from discreet.methods.sensitivity.statistics import Search, Statistic, Variable
 from discreet.methods.sensitivity.statistics.line import Line
 from support import brute_force
+from support.hypothesis_profile import examples
 
 Floats = NDArray[np.float64]
 
@@ -73,7 +74,7 @@ YS = st.one_of(
 LINES = st.sampled_from(
     [line("slope"), line("intercept"), *(line("prediction", at) for at in (-0.5, 0.25, 0.3, 0.37, 0.5, 1.0, 1.7))]
 )
-SETTINGS = settings(max_examples=150)
+SETTINGS = examples(150)
 
 
 def cell(x: Sequence[float], y: Sequence[float]) -> list[Floats]:

@@ -8,7 +8,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -16,6 +16,7 @@ from discreet.errors import ParameterError
 from discreet.methods.sensitivity.statistics import Search, Statistic, Variable
 from discreet.methods.sensitivity.statistics.moments import Mean, Share, Variance
 from support import brute_force
+from support.hypothesis_profile import examples
 
 Floats = NDArray[np.float64]
 
@@ -28,7 +29,7 @@ VALUES = st.one_of(
     st.integers(0, 5).map(lambda k: 0.3 + 1e-6 * k),
 )
 CELLS = st.lists(VALUES, min_size=1, max_size=9).map(sorted)
-SETTINGS = settings(max_examples=200)
+SETTINGS = examples(200)
 
 
 def refit(statistic: Mean, values: Sequence[float]) -> tuple[Fraction, Fraction]:

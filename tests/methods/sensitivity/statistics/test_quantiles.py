@@ -7,13 +7,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.statistics import Search, Variable
 from discreet.methods.sensitivity.statistics.quantiles import Quantile
 from support.brute_force import Floats, removals, sensitivity
+from support.hypothesis_profile import examples
 
 Y = Variable("y", -2.0, 6.0)
 values = st.lists(st.integers(-2, 6).map(float), min_size=1, max_size=25)
@@ -24,7 +25,7 @@ def numpys(columns: Sequence[Floats], p: Fraction) -> float:
     return float(np.quantile(columns[0], float(p))) if columns[0].size else 2.0
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(cell=values, p=shares)
 def test_equals_brute_force(cell: list[float], p: Fraction) -> None:
     columns = [np.sort(cell)]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.statistics.ranks import Ranks, by_thresholds, percentile_ranks
+from support.hypothesis_profile import examples
 
 numbers = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(values=numbers, thresholds=numbers)
 def test_by_counting(values: list[float], thresholds: list[float]) -> None:
     thresholds = sorted(thresholds)
@@ -25,7 +26,7 @@ def test_by_counting(values: list[float], thresholds: list[float]) -> None:
     assert found.tolist() == each  # of the record alone
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(values=numbers)
 def test_among_the_data_ties_share_their_mean_rank(values: list[float]) -> None:
     found = percentile_ranks(np.array(values))

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.statistics import Search, Variable
 from discreet.methods.sensitivity.statistics.regression import Regression
 from support.brute_force import Floats, additions, removals
+from support.hypothesis_profile import examples
 
 A, B, C, Y = (Variable(name, -1.0, 2.0) for name in "abcy")
 
@@ -40,7 +41,7 @@ rows = st.one_of(
 )
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     points=rows,
     coefficient=st.integers(0, 2),

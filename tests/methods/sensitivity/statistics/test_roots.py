@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.methods.sensitivity.statistics.roots import MOST, horner, real_roots
+from support.hypothesis_profile import examples
 
 
 def roots(c: list[float], low: float, high: float) -> list[float]:
@@ -40,7 +41,7 @@ def test_nothing_but_zero_is_a_root_everywhere() -> None:
     st.lists(st.sampled_from([-1e6, -40.0, -3.0, -1.0, -1e-3, 0.0, 1e-6, 0.5, 2.0, 7.0, 1e5]), min_size=1, max_size=6),
     st.floats(0.1, 1e6),
 )
-@settings(max_examples=300)
+@examples(300)
 def test_every_root_is_found(wanted: list[float], lead: float) -> None:
     c = np.polynomial.polynomial.polyfromroots(wanted) * lead
     found = roots(c.tolist(), -2e6, 2e6)
@@ -58,7 +59,7 @@ def _taylor(c: np.ndarray, root: float, m: int) -> float:
 
 
 @given(st.lists(st.floats(-1, 1).map(lambda v: round(v, 3)), min_size=2, max_size=7))
-@settings(max_examples=300)
+@examples(300)
 def test_signs_change_only_at_roots(c: list[float]) -> None:
     found = roots(c, -3, 3)
     grid = np.linspace(-3, 3, 2001)

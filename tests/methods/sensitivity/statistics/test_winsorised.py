@@ -8,13 +8,14 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.statistics import EXACT, Search, Variable
 from discreet.methods.sensitivity.statistics.winsorised import WinsorisedLine
 from support.brute_force import Floats, additions, removals, sensitivity
+from support.hypothesis_profile import examples
 
 X, Y = Variable("x", 0.0, 1.0), Variable("y", -1.0, 1.0)
 TWENTIETH = Fraction(1, 20)
@@ -75,7 +76,7 @@ shares = st.sampled_from([TWENTIETH, Fraction(1, 5), Fraction(2, 5), Fraction(0)
 ats = st.sampled_from([0.25, 0.5, 1.5])
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(points=rows, kind=kinds, share=shares, at=ats)
 def test_never_below_refits_and_attained(
     points: list[tuple[float, float]], kind: Kind, share: Fraction, at: float
@@ -104,7 +105,7 @@ def test_never_below_refits_and_attained(
     assert after - here == pytest.approx(worst.change, rel=1e-8, abs=1e-9)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(points=rows, kind=kinds, at=ats)
 def test_infinite_exactly_where_nearby_points_diverge(points: list[tuple[float, float]], kind: Kind, at: float) -> None:
     """Near the inner x, refits grow with 1/distance iff the sensitivity (of θ, of its error) is infinite."""
@@ -118,7 +119,7 @@ def test_infinite_exactly_where_nearby_points_diverge(points: list[tuple[float, 
         assert np.isinf(found) == (max(abs(r[i]) for r in refits) > 1e3)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(points=rows, kind=kinds, search=st.sampled_from([Search("corners"), Search("grid", 5), Search("removals")]))
 def test_other_searches_are_the_same_loop(points: list[tuple[float, float]], kind: Kind, search: Search) -> None:
     line = WinsorisedLine(X, Y, kind, 0.25)
@@ -138,7 +139,7 @@ def test_other_searches_are_the_same_loop(points: list[tuple[float, float]], kin
     assert search.kind != "corners" or np.isinf(exact_error) or widest <= exact_error * (1 + 1e-9) + 1e-6
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(seed=st.integers(0, 10**6), n=st.integers(4, 60))
 def test_the_grid_of_errors_misses_little(seed: int, n: int) -> None:
     draw = np.random.default_rng(seed)

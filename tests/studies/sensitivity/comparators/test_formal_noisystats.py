@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import KeyRefused, ParameterError
@@ -15,6 +15,7 @@ from discreet_studies.sensitivity.comparators import FALLBACK
 from discreet_studies.sensitivity.comparators.grids import ALLOWED, UNIT, laplace, multiples
 from discreet_studies.sensitivity.comparators.moments import Moments
 from discreet_studies.sensitivity.comparators.noisystats import NoisyStats
+from support.hypothesis_profile import examples
 
 F = Fraction
 KEY = ReleaseKey.simulation("formal noisystats")
@@ -45,7 +46,7 @@ def many_cells(cells: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x, y, np.arange(cells + 1, dtype=np.int64) * n
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.lists(record, max_size=12), record, st.floats(-5, 5))
 def test_an_added_record_moves_no_sum_by_more(
     cell: list[tuple[float, float]], new: tuple[float, float], b: float
@@ -58,7 +59,7 @@ def test_an_added_record_moves_no_sum_by_more(
     assert abs(before[2] - after[2]) <= method.level_sensitivity(np.array([b]))[0] + 1e-9
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(st.lists(record, max_size=12), record, record, st.floats(-5, 5))
 def test_a_replaced_record_moves_no_sum_by_more(
     rest: list[tuple[float, float]], one: tuple[float, float], two: tuple[float, float], b: float

@@ -7,7 +7,7 @@ from math import exp, log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import KeyRefused, ParameterError
@@ -16,6 +16,7 @@ from discreet.noise.key import ReleaseKey
 from discreet_studies.sensitivity.comparators.grids import ALLOWED, UNIT, multiples
 from discreet_studies.sensitivity.comparators.moments import Moments
 from discreet_studies.sensitivity.comparators.smooth_line import SLACK, SmoothLine, mean_range, profile
+from support.hypothesis_profile import examples
 
 F = Fraction
 KEY = ReleaseKey.simulation("formal smooth line")
@@ -66,7 +67,7 @@ def random_cell(rng: np.random.Generator, n: int) -> Cell:
     return list(zip(x.tolist(), y.tolist(), strict=True))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.lists(record, max_size=25), record, st.sampled_from([0.0, 0.25, 0.5, 0.9, 1.0]))
 def test_neighbours_of_any_kind(cell: Cell, new: tuple[float, float], x0: float) -> None:
     check_pair(cell, [*cell, new], x0)

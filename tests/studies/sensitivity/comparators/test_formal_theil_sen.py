@@ -8,7 +8,7 @@ from math import log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -16,6 +16,7 @@ from discreet.errors import KeyRefused, ParameterError
 from discreet.noise.key import ReleaseKey
 from discreet_studies.sensitivity.comparators.choice import LEAST, SLACK, TOP, IntegerChoice
 from discreet_studies.sensitivity.comparators.theil_sen import TheilSen, median_scores
+from support.hypothesis_profile import examples
 
 F = Fraction
 KEY = ReleaseKey.simulation("formal theil-sen")
@@ -79,7 +80,7 @@ def test_weights_are_the_law_and_its_slack_is_paid_for() -> None:
     assert choice.rate * 4 == F(1, 2) - SLACK
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(
     st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=9),
     st.tuples(st.sampled_from([0.0, 1.0, 0.5]), st.sampled_from([0.0, 1.0])),
@@ -94,7 +95,7 @@ def test_another_pair_moves_scores_by_two_at_most(cell: Cell, new: tuple[float, 
         assert fewer.max() <= 2
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=11), st.integers(0, POINTS))
 def test_scores_equal_counting_one_by_one(cell: Cell, reach: int) -> None:
     values = []
