@@ -11,9 +11,9 @@ from pathlib import Path, PurePosixPath
 
 import grimp
 import pytest
+from agency import Agency
 
 import discreet
-from agency import Agency
 from discreet.methods import METHODS
 from discreet.version import ASIDE, SOURCES, code_version, determines_bytes, package_version
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-CODE = '''
+CODE = """
 from collections.abc import Iterator
 import ibis
 import pyarrow as pa
@@ -34,7 +34,7 @@ def renamed(cells: Confidential[ibis.Table]) -> Protected[ibis.Table]:
 
 def mapped(cells: Confidential[ibis.Table]) -> Protected[int]:
     return cells.map(lambda table: 1)  # refused
-'''
+"""
 
 
 def test_mypy_refuses_the_confidential_where_the_protected_belongs(
