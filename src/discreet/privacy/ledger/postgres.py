@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from discreet import postgres_url
 from discreet.errors import LedgerError
 from discreet.privacy.ledger import postgres_errors
-from discreet.privacy.ledger.events import Entry
+from discreet.privacy.ledger.events import Entry, broken
 from discreet.privacy.ledger.postgres_errors import APPEND_ONLY, FORGED, NOT_LINKED, NOT_OWNER
 from discreet.privacy.ledger.store import WAIT_SECONDS, Writer, locked, missing, uncertain
 
@@ -315,11 +315,7 @@ def _entry(number: int, previous: str, body: str, digest: str, written_by: str) 
     except (ValueError, AttributeError, RecursionError):
         who = written_by  # no event at all: the chain will say so
     if who != written_by:
-        raise LedgerError(
-            f"names {who!r}, but was written by {written_by!r}",
-            where=f"ledger entry {number}",
-            do="restore the ledger from a copy; spend nothing until then",
-        )
+        raise broken(number, f"names {who!r}, but was written by {written_by!r}")
     return Entry(number=number, previous=previous, body=body, hash=digest)
 
 
