@@ -21,7 +21,7 @@ from pyspark.errors import NumberFormatException
 from pyspark.logger import PySparkLogger
 
 from agency import SECRET_CODE, SECRET_PERSON, SPEC, graduates
-from discreet.engine.factory import open_engine
+from discreet.engine import open_engine
 from discreet.engine.spans import Span, Spans
 from discreet.errors import EngineError, SourceError
 from discreet.noise.key import Secret

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-import discreet.noise
+import discreet.noise.samplers
 
-FOLDER = Path(discreet.noise.__file__).parent
+FOLDER = Path(discreet.noise.samplers.__file__).parent
 MODULES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "__init__")
 PROOFS = sorted(FOLDER.glob("*.md"))
 
 
 def draws(name: str) -> bool:
     """Whether a module defines a law that can be drawn from."""
-    module = importlib.import_module(f"discreet.noise.{name}")
+    module = importlib.import_module(f"discreet.noise.samplers.{name}")
     laws = [c for c in vars(module).values() if inspect.isclass(c) and c.__module__ == module.__name__]
     return name == "sparse" or any(hasattr(c, "draw") and not inspect.isabstract(c) for c in laws)
 

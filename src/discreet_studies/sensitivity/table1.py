@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.methods.sensitivity.utility.decomposition import Shares, decomposition
 from discreet.synth.atlas import BLACK, BOYS, GIRLS, WHITE, Atlas
 from discreet_studies.sensitivity.cells import MANY, PLAIN, WINSORISED, Cells, measured, observations
+from discreet_studies.sensitivity.decomposition import Shares, decomposition
 
 HISPANIC, ASIAN, NATIVE = 2, 3, 4
 BIRTHS, JAIL, RANK = "teen_birth", "incarcerated", "kid_rank"
