@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from discreet.noise.keystore import KeyStore
+from discreet.privacy.exact import as_refusal
 from discreet.privacy.ledger.events import Budget, LedgerKind
 from discreet.privacy.ledger.ledger import Clock, Ledger, now
 from discreet.privacy.ledger.store import open_store
-from discreet.privacy.refusal import as_refusal
 from discreet.spec import Release, loader, parse_budget_unit
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.record_hash import contents, priorities
 from discreet.noise.key import Secret
-from discreet.noise.prf import siphash_text
+from discreet.noise.prf import contents, priorities, siphash_text
 from support.engines import read
 
 KEY = bytes(range(16))

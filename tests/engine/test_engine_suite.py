@@ -17,9 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from discreet.domain import Domain
-from discreet.engine import Engine
+from discreet.engine import Engine, open_engine
 from discreet.engine.audit import Audit
-from discreet.engine.factory import open_engine
 from discreet.engine.intake.derived import Identifier, Number, Shown
 from discreet.engine.intake.normalise import texts
 from discreet.engine.intake.stream import Intake

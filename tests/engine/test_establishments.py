@@ -17,9 +17,8 @@ import pytest
 
 from discreet.domain import Domain
 from discreet.domain.codelists import flat
-from discreet.engine import Engine
+from discreet.engine import Engine, open_engine
 from discreet.engine.establishments import Establishments, Workforce, counted_with_sizes, counted_without_large
-from discreet.engine.factory import open_engine
 from discreet.engine.intake.derived import Number
 from discreet.engine.lookups import Records, take_in
 from discreet.engine.tabulate import derived_columns

@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from discreet.domain import Domain
 from discreet.domain.codelists import flat
-from discreet.engine import Engine
-from discreet.engine.factory import open_engine
+from discreet.engine import Engine, open_engine
 from discreet.engine.observations import Observations
 from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
 from discreet.methods.hypercube.spec import Weights

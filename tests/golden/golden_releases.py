@@ -120,21 +120,21 @@ def _invented(folder: Path, invent: Callable[[Path], Any], declared: str, unit: 
 
 def demo_graduates(folder: Path) -> Digests:
     unit = {"person": "person_id", "max_records": 6}
-    return _invented(folder / "bureau", lambda at: graduates(at, 3000), demo.RELEASE, unit)
+    return _invented(folder / "bureau", lambda at: graduates(at, 3000), demo.declaration("graduates"), unit)
 
 
 def demo_jobs(folder: Path) -> Digests:
     unit = {"establishment": "workplace_id", "alpha": "0.1", "adversary": "strong"}
-    return _invented(folder / "bureau", lambda at: write_employers(at, 3000), demo.JOBS, unit)
+    return _invented(folder / "bureau", lambda at: write_employers(at, 3000), demo.declaration("jobs"), unit)
 
 
 def demo_atlas(folder: Path) -> Digests:
-    return _invented(folder / "bureau", lambda at: write_atlas(at, 3000, 40), demo.CHILDREN, "record")
+    return _invented(folder / "bureau", lambda at: write_atlas(at, 3000, 40), demo.declaration("children"), "record")
 
 
 def demo_survey(folder: Path) -> Digests:
     unit = {"establishment": "establishment", "whole": True, "max_records": 8}
-    return _invented(folder / "bureau", lambda at: write_occupations(at, 2000), demo.SURVEY, unit)
+    return _invented(folder / "bureau", lambda at: write_occupations(at, 2000), demo.declaration("survey"), unit)
 
 
 RELEASES: dict[str, Callable[[Path], Digests]] = {

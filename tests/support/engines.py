@@ -24,10 +24,9 @@ import yaml
 import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.domain import Domain
-from discreet.engine import Engine
+from discreet.engine import Engine, open_engine
 from discreet.engine.audit import coded, inspected
 from discreet.engine.derived_values import Binned, Observed, with_bins
-from discreet.engine.factory import open_engine
 from discreet.engine.intake.derived import Derived
 from discreet.engine.intake.normalise import plain_type
 from discreet.engine.intake.stream import Intake

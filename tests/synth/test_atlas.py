@@ -15,9 +15,8 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.utility.decomposition import Shares, decomposition
-from discreet.methods.sensitivity.utility.suppression import Fit, fitted, suppressed, winsorised
 from discreet.methods.sensitivity.utility.tradeoff import GRID, LAWS
+from discreet.methods.sensitivity.utility.weighted import Fit, fitted
 from discreet.noise.key import ReleaseKey
 from discreet.synth.atlas import (
     BLACK,
@@ -36,6 +35,8 @@ from discreet.synth.atlas import (
 )
 from discreet.synth.data_errors import NULL
 from discreet.synth.states import STATES
+from discreet_studies.sensitivity.decomposition import Shares, decomposition
+from discreet_studies.sensitivity.suppression import suppressed, winsorised
 
 CHILDREN, TRACTS = 300_000, 1_500  # two blocks of tracts, the second one short
 Floats = NDArray[np.float64]

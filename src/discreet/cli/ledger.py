@@ -100,7 +100,7 @@ def ledger_record(
 ) -> None:
     """Enter a release made earlier or elsewhere, so that the budget knows of it."""
     from discreet.cli.output import record_outside
-    from discreet.privacy.refusal import as_refusal
+    from discreet.privacy.exact import as_refusal
 
     with as_refusal("record"):
         entry = record_outside(open_ledger(ledger), release, asset, epsilon, delta, note)
@@ -127,7 +127,7 @@ def ledger_restore(
     """Go on from an older copy of the ledger: what it lacks is entered again, or counts as spent."""
     from discreet.noise.keystore import default_keys
     from discreet.pipeline.abandon import restore
-    from discreet.privacy.refusal import as_refusal
+    from discreet.privacy.exact import as_refusal
 
     with as_refusal("restore"):
         restored, unfinished = restore(open_ledger(ledger), default_keys(), reason)

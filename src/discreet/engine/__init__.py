@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from discreet.engine.intake.stream import Intake
     from discreet.engine.scan import Scan
     from discreet.noise.key import Secret
+    from discreet.spec import EngineSpec
 
 
 class Engine(Protocol):
@@ -52,21 +54,26 @@ class Engine(Protocol):
         """The table and one more column: a keyed pseudo-random int64 of each row's content."""
 
     def map(
-        self,
-        table: ibis.Table,
-        spans: Spans,
-        kernel: Kernel,
-        secret: Secret | None = None,
-        progress: Progress = quiet,
+        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
     ) -> ibis.Table:
         """What a kernel makes of every span of a table, occupied or not; it stays in the engine."""
 
     def gather(
-        self,
-        table: ibis.Table,
-        spans: Spans,
-        kernel: Kernel,
-        secret: Secret | None = None,
-        progress: Progress = quiet,
+        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
     ) -> Iterator[pa.RecordBatch]:
         """As `map`, brought here in any order of spans: for kernels that return a few rows a span."""
+
+
+@contextmanager
+def open_engine(spec: EngineSpec, session: Any = None) -> Iterator[Engine]:
+    """DuckDB in this process, or Spark: on an existing session, or on one of our own."""
+    if spec == "duckdb" and session is None:
+        from discreet.engine.duckdb import duckdb_engine
+
+        with duckdb_engine() as engine:
+            yield engine
+        return
+    from discreet.engine.spark import spark_engine
+
+    with spark_engine(None if spec == "duckdb" else spec, session) as engine:
+        yield engine

@@ -24,9 +24,7 @@ from ibis.common.exceptions import IbisError
 from discreet.engine.intake.parallel import taken_in
 from discreet.engine.intake.stream import Intake
 from discreet.engine.readers import open_source
-from discreet.engine.readers.redact import withhold
-from discreet.engine.record_hash import priorities
-from discreet.engine.scan import Scan, read_twice
+from discreet.engine.scan import Scan, read_twice, withhold
 from discreet.engine.spans import CELL, Ascending, Kernel, Progress, Spans, quiet
 from discreet.engine.workspace import workspace
 from discreet.errors import DiscreetError, EngineError
@@ -127,6 +125,8 @@ class DuckDBEngine:
             yield batch
 
     def prioritised(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
+        from discreet.noise.prf import priorities
+
         key = secret.expose()
 
         def priority(*values: pa.ChunkedArray) -> pa.Array:
@@ -142,12 +142,7 @@ class DuckDBEngine:
         return table.mutate(**{name: udf(*(table[column] for column in columns))})
 
     def map(
-        self,
-        table: ibis.Table,
-        spans: Spans,
-        kernel: Kernel,
-        secret: Secret | None = None,
-        progress: Progress = quiet,
+        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
     ) -> ibis.Table:
         target = self.folder / "tables" / f"{next(self._files)}.parquet"
         target.touch(mode=0o600)
@@ -159,12 +154,7 @@ class DuckDBEngine:
         return stored
 
     def gather(
-        self,
-        table: ibis.Table,
-        spans: Spans,
-        kernel: Kernel,
-        secret: Secret | None = None,
-        progress: Progress = quiet,
+        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
     ) -> Iterator[pa.RecordBatch]:
         stream = None if secret is None else Stream.from_secret(secret.expose())
         rows = Ascending(self._ordered(table))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
-from discreet.errors import EngineError
+from discreet.errors import EngineError, SourceError
 
 BATCH_ROWS = 1 << 18
+T = TypeVar("T")
 
 
 class Piece(Protocol):
@@ -19,6 +21,28 @@ class Piece(Protocol):
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
         """These columns, by their exact names and in this order; without any, batches that count the rows.
         Those that `repeated` names have few values: a reader may hand them over as dictionaries."""
+
+
+class Reader(Piece):
+    """A piece whose library may fail anywhere: what fails is told without its message, which may quote a record."""
+
+    faults: ClassVar[tuple[type[BaseException], ...]] = (Exception,)
+    failure: ClassVar[str]
+    remedy: ClassVar[str] = "check the file"
+    where: str  # the source, as errors name it
+
+    @abstractmethod
+    def batches(self, columns: list[str], repeated: Collection[str]) -> Iterator[pa.RecordBatch]:
+        """As `read`, with the library's own failures."""
+
+    def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
+        batches = self.batches(list(columns), repeated)
+        while (batch := self.withheld(lambda: next(batches, None), self.where)) is not None:
+            yield batch
+
+    @classmethod
+    def withheld(cls, call: Callable[[], T], where: str) -> T:
+        return withhold(call, cls.faults, cls.failure, where, cls.remedy)
 
 
 @dataclass(frozen=True)
@@ -31,6 +55,12 @@ class Scan:
     unreadable: dict[str, int] = field(default_factory=dict)  # lines that are no records, by file, once it was read
     unclosed: dict[str, int] = field(default_factory=dict, kw_only=True)  # those of them that end inside an open quote
     uncoded: Callable[[Collection[str]], Scan] | None = field(default=None, kw_only=True, repr=False)
+
+    @classmethod
+    def of(cls, where: str, files: Sequence[Mapping[str, pa.DataType]], pieces: Sequence[Piece]) -> Scan:
+        """The columns that all files have, by the types that each has."""
+        common = [name for name in files[0] if all(name in other for other in files)]
+        return cls(where, {name: frozenset(file[name] for file in files) for name in common}, pieces)
 
     def as_codes(self, columns: Collection[str]) -> Scan:
         """The same source, without labels in the place of some columns' codes."""
@@ -48,3 +78,56 @@ def read_twice(where: str) -> EngineError:
 def counting(rows: int) -> pa.RecordBatch:
     """Rows of which no column is wanted."""
     return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["rows"])
+
+
+def withhold(
+    call: Callable[[], T],
+    kinds: tuple[type[BaseException], ...],
+    what: str,
+    where: str,
+    do: str,
+    refusal: type[SourceError] = SourceError,
+) -> T:
+    """call(), its failures told as «`what` (kind)». Raised after the handler has ended, so that not even the
+    exception's context leads back to the message."""
+    try:
+        return call()
+    except SourceError:
+        raise
+    except kinds as error:
+        kind = type(error).__name__
+    raise refusal(f"{what} ({kind})", where=where, do=do)
+
+
+# --- types that Arrow has no word for: a column is refused under the name that its source gives them ------------------
+
+
+class Unfit(pa.ExtensionType):
+    """A type that a reader would have to change: no column of it is used."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        super().__init__(pa.null(), f"discreet.{type(self).__name__.lower()}")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return self._kind.encode()
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, _: pa.DataType, serialized: bytes) -> Self:
+        return cls(serialized.decode())
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and str(other) == self._kind
+
+    def __ne__(self, other: object) -> bool:  # Arrow has one of its own
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((type(self), self._kind))
+
+    def __str__(self) -> str:
+        return self._kind
+
+
+class Decimals(Unfit):
+    """Decimals of any scale, handed over as texts: they are numbers, but one is written in several ways."""

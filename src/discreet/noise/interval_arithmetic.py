@@ -6,7 +6,7 @@ never makes one wrong, and the loops here raise precision until a ball is narrow
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from flint import arb, arb_series, ctx, fmpq
@@ -23,12 +23,6 @@ def ball(x: Fraction | int) -> arb:
     return arb(fmpq(x.numerator, x.denominator))
 
 
-def at_precision(bits: int, f: Callable[[], arb]) -> arb:
-    """f() evaluated with `bits` bits."""
-    with ctx.workprec(bits):
-        return f()
-
-
 def unique_floor(x: arb) -> int | None:
     """floor(x) if the ball decides it."""
     if not x.is_finite():
@@ -37,20 +31,24 @@ def unique_floor(x: arb) -> int | None:
     return None if floor is None else int(floor)
 
 
-def exact_floor(f: Callable[[], arb], bits: int = 128) -> int:
-    """floor(f()), precision doubled until the ball decides it. f() must not be an integer."""
+def exact_floors(f: Callable[[], Sequence[arb]], bits: int = 128) -> list[int]:
+    """floor of each of f(), precision doubled until the balls decide them all. None of f() may be an integer."""
     while bits <= MAX_PRECISION:
-        floor = at_precision(bits, lambda: arb(f()))
         with ctx.workprec(bits):
-            k = unique_floor(floor)
-        if k is not None:
-            return k
+            floors = [unique_floor(x) for x in f()]
+        if None not in floors:
+            return [floor for floor in floors if floor is not None]
         bits *= 2
     raise ParameterError(
         "a constant of the noise is too close to an integer to be told from it",
         where="noise table",
         do="choose another parameter and report this one",
     )
+
+
+def exact_floor(f: Callable[[], arb], bits: int = 128) -> int:
+    """floor(f()), precision doubled until the ball decides it. f() must not be an integer."""
+    return exact_floors(lambda: [arb(f())], bits)[0]
 
 
 def rounded_up(f: Callable[[], arb], bits: int = 64) -> Fraction:
@@ -60,7 +58,8 @@ def rounded_up(f: Callable[[], arb], bits: int = 64) -> Fraction:
 
 def few_digits_above(f: Callable[[], arb]) -> Fraction:
     """A number of 6 digits (or whole parts of 10^36) above f() ≥ 0, and above it by less than one of its last digit."""
-    found, unit = at_precision(256, f), 10**DIGITS
+    with ctx.workprec(256):
+        found, unit = f(), 10**DIGITS
     while unit < FINEST and not bool(found * unit >= 10 ** (DIGITS - 1)):
         unit *= 10
     return Fraction(conservative_floor(lambda: f() * unit) + 1, unit)

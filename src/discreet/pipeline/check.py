@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from discreet.engine import Engine
+from discreet.engine import Engine, open_engine
 from discreet.engine.audit import Audit, EstimateAudit
-from discreet.engine.factory import open_engine
 from discreet.errors import SpecError
 from discreet.formatting import plural
 from discreet.methods.registry import trusted

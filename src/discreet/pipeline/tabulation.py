@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from discreet.engine import Engine
-from discreet.engine.factory import open_engine
+from discreet.engine import Engine, open_engine
 from discreet.engine.fingerprint import Bound, bound
 from discreet.engine.tabulate import Reading
 from discreet.errors import SourceError

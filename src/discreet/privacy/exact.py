@@ -7,11 +7,13 @@ does not hold for it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, PlainSerializer
+from pydantic import BeforeValidator, PlainSerializer, ValidationError
 
 from discreet.errors import ParameterError
 
@@ -87,3 +89,17 @@ def _parse_positive(value: Any) -> Fraction:
 
 Exact = Annotated[Fraction, BeforeValidator(_parse), PlainSerializer(written, return_type=str)]
 Positive = Annotated[Fraction, BeforeValidator(_parse_positive), PlainSerializer(written, return_type=str)]
+
+
+@contextmanager
+def as_refusal(where: str) -> Iterator[None]:
+    """Options that a model refuses become one clear line."""
+    try:
+        yield
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(step) for step in first["loc"])
+        text = str(first["msg"]).removeprefix("Value error, ")
+        raise ParameterError(text, where=f"{where}, {place}" if place else where, do="correct it") from None
+    except ValueError as error:
+        raise ParameterError(str(error), where=where, do="correct it") from None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.methods.sensitivity.utility.suppression import Binned, Fit, binned_scatter, fitted, suppressed, winsorised
+from discreet.methods.sensitivity.utility.weighted import Fit, fitted
 from discreet.synth.atlas import BLACK, GIRLS
 from discreet_studies.sensitivity.cells import PLAIN, measured, observations, one_group
+from discreet_studies.sensitivity.suppression import Binned, binned_scatter, suppressed, winsorised
 from discreet_studies.sensitivity.table1 import BIRTHS
 
 SEEDS = 5

@@ -7,9 +7,9 @@ from typing import Any
 
 import altair as alt
 
-from discreet.methods.sensitivity.utility.envelope_plots import cell_plot, envelope_plot, global_plot
-from discreet.methods.sensitivity.utility.suppression import Binned, Fit
+from discreet.methods.sensitivity.utility.envelope_plots import cell_plot, envelope_plot
 from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
+from discreet.methods.sensitivity.utility.weighted import Fit
 from discreet.privacy.exact import written
 from discreet.report.plots import COLOURS
 from discreet_studies.charts import chart, coloured, dashed, in_order, log_y, panel, titled
@@ -17,7 +17,9 @@ from discreet_studies.harness import Drawing
 from discreet_studies.sensitivity.births import HIDDEN, INFUSED
 from discreet_studies.sensitivity.cells import AT, EPSILON
 from discreet_studies.sensitivity.formal import MOS, OLS, ONE
+from discreet_studies.sensitivity.global_plot import global_plot
 from discreet_studies.sensitivity.study import SensitivityStudy
+from discreet_studies.sensitivity.suppression import Binned
 
 RANKS = ("parents' income rank", "child's income rank")
 SHADES = ("#000000", "#E69F00", "#B8860B", "#56B4E9", COLOURS[1], COLOURS[2])  # told apart by all eyes

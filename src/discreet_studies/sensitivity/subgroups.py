@@ -70,7 +70,8 @@ def subgroups(made: Atlas) -> Subgroups:
         for search in (EXACT, CORNERS)
     ]
     pool = states(made)[rows.tract] * GROUPS + rows.group
-    return Subgroups(*(local.sensitivity for local in both), rows, pool, both[0].statistic)
+    plain, plain_corners, drawn_in, drawn_in_corners = (local.sensitivity for local in both)
+    return Subgroups(plain, plain_corners, drawn_in, drawn_in_corners, rows, pool, both[0].statistic)
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,10 @@ def chis(found: Subgroups) -> Chis:
     mine = found.published
     pools, first, counts = np.unique(found.pool[mine], return_index=True, return_counts=True)
     names = ("plain", "plain_corners", "drawn_in", "drawn_in_corners")
-    each = (chi_of(found.n[mine], getattr(found, name)[mine], found.pool[mine])[first] for name in names)
-    return Chis(*each, pools, counts)
+    plain, plain_corners, drawn_in, drawn_in_corners = (
+        chi_of(found.n[mine], getattr(found, name)[mine], found.pool[mine])[first] for name in names
+    )
+    return Chis(plain, plain_corners, drawn_in, drawn_in_corners, pools, counts)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.methods.sensitivity.utility.decomposition import Shares, decomposition
 from discreet.synth.atlas import Atlas
 from discreet_studies.sensitivity.cells import MANY, PLAIN, WINSORISED, AtlasCells, measured, observations
+from discreet_studies.sensitivity.decomposition import Shares, decomposition
 from discreet_studies.texts import published
 
 BIRTHS, JAIL, RANK = "teen_birth", "incarcerated", "kid_rank"

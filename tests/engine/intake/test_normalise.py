@@ -18,8 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain.bins import LARGEST, Bins
-from discreet.engine.intake.categories import MISSING, UNDECLARED, Vocabulary
-from discreet.engine.intake.checks import check_code, check_id, check_number
 from discreet.engine.intake.derived import (
     Bin,
     Category,
@@ -34,6 +32,7 @@ from discreet.engine.intake.derived import (
     Part,
     Shown,
 )
+from discreet.engine.intake.derived.base import MISSING, UNDECLARED, Vocabulary, check_code, check_id, check_number
 from discreet.engine.intake.normalise import (
     FIRST_DAY,
     LAST_DAY,

@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.intake import derived, normalise
-from discreet.engine.kinds import Unfit
 from discreet.engine.readers import csvfile, open_source, parquet
+from discreet.engine.scan import Unfit
 from discreet.errors import SourceError
 from discreet.spec import FileSource
 from support import record_writers as writers
@@ -359,7 +359,7 @@ def spark_report(case: Case, engine: AnyEngine, most: int) -> Report:
 
 @pytest.fixture(scope="module")
 def spark_engine_(spark: Spark) -> Iterator[AnyEngine]:
-    from discreet.engine.factory import open_engine
+    from discreet.engine import open_engine
 
     with open_engine("duckdb", spark.session) as engine:
         yield engine

@@ -20,7 +20,7 @@ from pyspark import SparkContext, cloudpickle
 from pyspark.errors import NumberFormatException
 from pyspark.logger import PySparkLogger
 
-from discreet.engine.factory import open_engine
+from discreet.engine import open_engine
 from discreet.engine.spans import Span, Spans
 from discreet.errors import EngineError, SourceError
 from discreet.noise.key import Secret

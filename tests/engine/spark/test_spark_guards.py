@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark import SparkConf
 
-from discreet.engine.factory import open_engine
+from discreet.engine import open_engine
 from discreet.engine.fingerprint import FingerprintKernel
 from discreet.engine.intake.derived import Number
 from discreet.engine.intake.stream import Intake
@@ -151,7 +151,7 @@ DEAD = """
 import os, signal, sys
 from contextlib import suppress
 from pathlib import Path
-from discreet.engine.factory import open_engine
+from discreet.engine import open_engine
 from discreet.errors import EngineError
 from discreet.engine.spark.session import started
 from discreet.spec import SparkEngineSpec

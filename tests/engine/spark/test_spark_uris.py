@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.engine.factory import open_engine
+from discreet.engine import open_engine
 from discreet.errors import EngineError, SourceError
 from discreet.spec import FileSource
 from support.engines import Bureau, Spark, as_uri

@@ -300,7 +300,7 @@ def test_no_record_and_no_key_is_needed(
     def opened(*_: Any) -> NoReturn:
         raise AssertionError("an engine was opened")
 
-    for place in ("discreet.pipeline.tabulation.open_engine", "discreet.engine.factory.open_engine"):
+    for place in ("discreet.pipeline.tabulation.open_engine", "discreet.engine.open_engine"):
         monkeypatch.setattr(place, opened)
     office.open(office.recoding())
     release = discreet.release(office.folder / "new.yaml", ledger=office.ledger, keys=NoKeys(office.folder / "keys"))

@@ -12,8 +12,7 @@ import pytest
 from scipy import stats
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.utility.decomposition import Shares
-from discreet.methods.sensitivity.utility.suppression import Fit
+from discreet.methods.sensitivity.utility.weighted import Fit
 from discreet.synth.atlas import BLACK, GIRLS, WHITE, Atlas, atlas
 from discreet_studies import reproduce
 from discreet_studies.claims import Claim
@@ -31,6 +30,7 @@ from discreet_studies.sensitivity.cells import (
     one_group,
     tracts_for,
 )
+from discreet_studies.sensitivity.decomposition import Shares
 from discreet_studies.sensitivity.formal import EPSILONS, MOS, ONE, SIZES, best_formal, least_observed, rmse
 from discreet_studies.sensitivity.omissions import bounded, growth
 from discreet_studies.sensitivity.study import SensitivityStudy, paper, study

@@ -12,7 +12,6 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from discreet.engine.readers import csvfile, duckdb_table, frames, parquet, postgres, statistical
 from discreet.engine.scan import Scan
 from discreet.errors import SourceError
 from discreet.spec import DuckDBSource, FileSource, PostgresSource
@@ -21,19 +20,26 @@ _ENDINGS = {
     ".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv", ".txt": "csv",
     ".csv.gz": "csv", ".tsv.gz": "csv", ".txt.gz": "csv", ".sas7bdat": "sas", ".dta": "stata",
 }  # fmt: skip
+UNPACK = "unpack it; CSV is also read packed by gzip, as .csv.gz"
 _PACKED = {".gz", ".bz2", ".xz", ".zst", ".zip", ".7z", ".lz4", ".lzma", ".rar", ".tar", ".tgz", ".z"}
 
 
 def open_source(source: Any, base: Path) -> Scan:
     """A declared source, or a frame, opened: columns and types are known, no record has been read."""
-    match source:
+    match source:  # only the reader that is needed is loaded, and its library
         case FileSource():
             return _files(source, base)
         case DuckDBSource():
+            from discreet.engine.readers import duckdb_table
+
             return duckdb_table.scan(source, base)
         case PostgresSource():
+            from discreet.engine.readers import postgres
+
             return postgres.scan(source)
         case _:
+            from discreet.engine.readers import frames
+
             return frames.scan(source)
 
 
@@ -41,9 +47,15 @@ def _files(source: FileSource, base: Path) -> Scan:
     where = f"source {source.path}"
     paths, kind = find(base / source.path, source.format, where)
     if kind == "parquet":
+        from discreet.engine.readers import parquet
+
         return parquet.scan(paths, where)
     if kind == "csv":
+        from discreet.engine.readers import csvfile
+
         return csvfile.scan(paths, source.delimiter, where)
+    from discreet.engine.readers import statistical
+
     catalog = None if source.catalog is None else base / source.catalog
     return statistical.scan(paths, cast(Literal["sas", "stata"], kind), source.labels == "text", catalog)
 
@@ -86,4 +98,4 @@ def _format(path: Path) -> str | None:
 def _refuse_packed(path: Path, kind: str | None, where: str) -> None:
     ending = path.suffix.lower()
     if ending in _PACKED and (ending, kind) != (".gz", "csv"):
-        raise SourceError(f"{path.name} is packed as {ending}", where=where, do=csvfile.UNPACK)
+        raise SourceError(f"{path.name} is packed as {ending}", where=where, do=UNPACK)

@@ -12,29 +12,26 @@ import io
 import re
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import IO, TypeVar
+from typing import IO
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from discreet.engine.readers.redact import withhold
-from discreet.engine.scan import Scan, counting
+from discreet.engine.readers import UNPACK
+from discreet.engine.scan import Reader, Scan, counting
 from discreet.errors import SourceError
 
 BLOCK = 1 << 24
 HEADER = 1 << 16  # bytes that are read at a time to find the column names
 LONGEST = 1 << 26  # bytes of a line
-UNPACK = "unpack it; CSV is also read packed by gzip, as .csv.gz"
-T = TypeVar("T")
 _TABS = (".tsv", ".tsv.gz")
-_FAULTS = (gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError, pa.ArrowException, OSError)
 
 
 def scan(paths: Sequence[Path], delimiter: str | None, where: str) -> Scan:
@@ -45,14 +42,16 @@ def scan(paths: Sequence[Path], delimiter: str | None, where: str) -> Scan:
         CsvFile(path, delimiter or ("\t" if path.name.lower().endswith(_TABS) else ","), where, unreadable, unclosed)
         for path in paths
     ]
-    named = [file.names() for file in files]
-    common = [name for name in named[0] if all(name in other for other in named)]
-    return Scan(where, {name: frozenset([pa.large_string()]) for name in common}, files, unreadable, unclosed=unclosed)
+    kinds = [dict.fromkeys(file.names(), pa.large_string()) for file in files]
+    return replace(Scan.of(where, kinds, files), unreadable=unreadable, unclosed=unclosed)
 
 
 @dataclass(frozen=True)
-class CsvFile:
+class CsvFile(Reader):
     """One file."""
+
+    faults = (gzip.BadGzipFile, zlib.error, EOFError, UnicodeDecodeError, pa.ArrowException, OSError)
+    failure = "is not readable as CSV"
 
     path: Path
     delimiter: str
@@ -62,7 +61,7 @@ class CsvFile:
 
     def names(self) -> list[str]:
         """The columns that the header names."""
-        return _withheld(self._names, self.where)
+        return self.withheld(self._names, self.where)
 
     def _names(self) -> list[str]:
         with closing(_open(self.path)) as file:
@@ -71,12 +70,7 @@ class CsvFile:
             file.seek(0)
             return _header(_blocks(file, HEADER), self.delimiter, self.where)[0]
 
-    def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        batches = self._batches(list(columns))
-        while (batch := _withheld(lambda: next(batches, None), self.where)) is not None:
-            yield batch
-
-    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: list[str], repeated: Collection[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         left_out = unclosed = 0
         with closing(_open(self.path)) as file:
             blocks = _blocks(file, BLOCK)
@@ -87,10 +81,6 @@ class CsvFile:
                 unclosed += inside
                 yield from table.select(columns).to_batches() if columns else [counting(table.num_rows)]
         self.unreadable[str(self.path)], self.unclosed[str(self.path)] = left_out, unclosed
-
-
-def _withheld(call: Callable[[], T], where: str) -> T:
-    return withhold(call, _FAULTS, "is not readable as CSV", where, "check the file")
 
 
 def _open(path: Path) -> IO[bytes]:

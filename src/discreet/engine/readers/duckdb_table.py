@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 import duckdb
 import pyarrow as pa
 
-from discreet.engine.kinds import Unfit
-from discreet.engine.readers.redact import withhold
-from discreet.engine.scan import BATCH_ROWS, Scan, counting
+from discreet.engine.scan import BATCH_ROWS, Reader, Scan, Unfit, counting
 from discreet.errors import SourceError
 from discreet.spec import DuckDBSource
-
-T = TypeVar("T")
 
 # DuckDB's types that Arrow has as they are; texts of further ones tell the same values apart.
 _AS_IT_IS = {
@@ -32,12 +27,15 @@ def scan(source: DuckDBSource, base: Path) -> Scan:
     if not path.is_file():
         raise SourceError("does not exist", where=where, do="check the path; it is relative to the release file")
     table = DuckDBTable(str(path), source.table, where)
-    return Scan(where, {name: frozenset([kind]) for name, kind in table.kinds().items()}, [table])
+    return Scan.of(where, [table.kinds()], [table])
 
 
 @dataclass(frozen=True)
-class DuckDBTable:
+class DuckDBTable(Reader):
     """One table, opened for reading only."""
+
+    failure = "is not readable as a table of a DuckDB database"
+    remedy = "check the table's name, and that no other process has the database open for writing"
 
     path: str
     table: str
@@ -62,32 +60,18 @@ class DuckDBTable:
                 empty = relation.limit(0).project(", ".join(selected(relation, relation.columns))).to_arrow_table()
                 return {field.name: field.type for field in empty.schema} | unfit(relation)
 
-        return self._withheld(found)
+        return self.withheld(found, self.where)
 
     def _relation(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         return connection.sql(f"SELECT * FROM {self._name}")  # noqa: S608 - quoted above
 
-    def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        batches = self._batches(list(columns))
-        while (batch := self._withheld(lambda: next(batches, None))) is not None:
-            yield batch
-
-    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: list[str], repeated: Collection[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         with self._connected() as connection:
             relation = self._relation(connection)
             chosen = ", ".join(selected(relation, columns)) or "1 AS one"
             reader = relation.project(chosen).to_arrow_reader(BATCH_ROWS)
             for batch in reader:
                 yield batch if columns else counting(batch.num_rows)
-
-    def _withheld(self, call: Callable[[], T]) -> T:
-        return withhold(
-            call,
-            (Exception,),
-            "is not readable as a table of a DuckDB database",
-            self.where,
-            "check the table's name, and that no other process has the database open for writing",
-        )
 
 
 def selected(relation: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> list[str]:

@@ -11,11 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engine.intake.normalise import OBJECTS
-from discreet.engine.kinds import Unfit
 from discreet.engine.readers import relations
 from discreet.engine.readers.objects import objects
-from discreet.engine.readers.redact import withhold
-from discreet.engine.scan import BATCH_ROWS, Scan, counting
+from discreet.engine.scan import BATCH_ROWS, Scan, Unfit, counting, withhold
 from discreet.errors import SourceError
 
 WHERE = "source frame"
@@ -34,7 +32,7 @@ def scan(frame: Any) -> Scan:
         return _relation_scan(frame, given)
     table, unfit = _spoken(lambda: _as_table(frame), frame)
     kinds = _distinct([(field.name, field.type) for field in table.schema]) | unfit
-    return Scan(WHERE, {name: frozenset([kind]) for name, kind in kinds.items()}, [ArrowTable(table)])
+    return Scan.of(WHERE, [kinds], [ArrowTable(table)])
 
 
 def _spoken(call: Any, frame: Any) -> Any:
@@ -90,7 +88,7 @@ def _distinct(columns: Sequence[tuple[Any, pa.DataType]]) -> dict[str, pa.DataTy
 def _relation_scan(relation: duckdb.DuckDBPyRelation, given: Any) -> Scan:
     held = relations.Relation(relation, WHERE, given)
     kinds = _distinct(_spoken(held.columns, given))
-    return Scan(WHERE, {name: frozenset([kind]) for name, kind in kinds.items()}, [held])
+    return Scan.of(WHERE, [kinds], [held])
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ class ArrowTable:
 
 def _pandas_scan(frame: Any) -> Scan:
     kinds = _distinct([(name, _pandas_type(frame.dtypes.iloc[i])) for i, name in enumerate(frame.columns)])
-    return Scan(WHERE, {name: frozenset([kind]) for name, kind in kinds.items()}, [PandasFrame(frame, kinds)])
+    return Scan.of(WHERE, [kinds], [PandasFrame(frame, kinds)])
 
 
 def _pandas_type(dtype: Any) -> pa.DataType:

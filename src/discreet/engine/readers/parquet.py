@@ -6,43 +6,36 @@ texts, whatever Arrow noted beside them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from discreet.engine.intake.normalise import plain_type
-from discreet.engine.kinds import Unfit
-from discreet.engine.readers.redact import withhold
-from discreet.engine.scan import BATCH_ROWS, Scan, counting
+from discreet.engine.scan import BATCH_ROWS, Reader, Scan, Unfit, counting
 from discreet.errors import SourceError
 
-T = TypeVar("T")
 _ENCODINGS = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}  # that Arrow makes dictionaries of
 DICTIONARY = 1 << 30  # bytes of a column in a row group: of more than twice as many Arrow makes no dictionary of texts
 _NOTE = b"\x18\x0cARROW:schema\x18"  # a key, as Thrift writes it, and the beginning of its value
 
 
 @dataclass(frozen=True)
-class RowGroup:
+class RowGroup(Reader):
     """Some rows of a file."""
+
+    failure = "is not readable as Parquet"
 
     path: str
     number: int
     where: str
 
-    def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
-        batches = self._batches(list(columns), [name for name in columns if name in repeated])
-        while (batch := _withheld(lambda: next(batches, None), self.where)) is not None:
-            yield batch
-
-    def _batches(self, columns: list[str], repeated: list[str]) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: list[str], repeated: Collection[str]) -> Iterator[pa.RecordBatch]:
         metadata = _without_note(self.path)
-        known = _as_dictionaries(metadata.row_group(self.number), repeated)
+        known = _as_dictionaries(metadata.row_group(self.number), [name for name in columns if name in repeated])
         with pq.ParquetFile(self.path, metadata=metadata, read_dictionary=known) as file:
             if not columns:
                 yield counting(file.metadata.row_group(self.number).num_rows)
@@ -76,13 +69,12 @@ def scan(paths: Sequence[Path], where: str) -> Scan:
     kinds: list[dict[str, pa.DataType]] = []
     pieces: list[RowGroup] = []
     for path in paths:
-        types, groups = _withheld(lambda path=path: _header(path), where)  # type: ignore[misc]
+        types, groups = RowGroup.withheld(lambda path=path: _header(path), where)  # type: ignore[misc]
         if len(dict(types)) < len(types):
             raise SourceError("has two columns of one name", where=where, do="rename one of them")
         kinds.append(dict(types))
         pieces += [RowGroup(str(path), number, where) for number in range(groups)]
-    common = [name for name in kinds[0] if all(name in other for other in kinds)]
-    return Scan(where, {name: frozenset(each[name] for each in kinds) for name in common}, pieces)
+    return Scan.of(where, kinds, pieces)
 
 
 def _header(path: Path) -> tuple[list[tuple[str, pa.DataType]], int]:
@@ -97,7 +89,3 @@ def _header(path: Path) -> tuple[list[tuple[str, pa.DataType]], int]:
             for f in file.schema_arrow
         ]
         return types, file.num_row_groups
-
-
-def _withheld(call: Callable[[], T], where: str) -> T:
-    return withhold(call, (Exception,), "is not readable as Parquet", where, "check the file")

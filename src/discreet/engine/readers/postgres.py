@@ -6,20 +6,16 @@ convert; they are decoded here, each by itself, and one that cannot be, or would
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.engine.kinds import Decimals, Unfit
-from discreet.engine.readers.redact import withhold
-from discreet.engine.scan import Scan, counting
+from discreet.engine.scan import Decimals, Reader, Scan, Unfit, counting
 from discreet.errors import SourceError
 from discreet.spec import PostgresSource
-
-T = TypeVar("T")
 
 _FITS = {
     "bool": pa.bool_(), "int2": pa.int16(), "int4": pa.int32(), "int8": pa.int64(), "float4": pa.float32(),
@@ -53,42 +49,40 @@ WHERE a.attrelid = {table}::regclass AND a.attnum > 0 AND NOT a.attisdropped ORD
 def scan(source: PostgresSource) -> Scan:
     """A PostgreSQL table."""
     table = PostgresTable.opened(source.postgres, source.table)
-    return Scan(table.where, {name: frozenset([kind]) for name, kind in table.kinds.items()}, [table])
+    return Scan.of(table.where, [table.kinds], [table])
 
 
 @dataclass(frozen=True)
-class PostgresTable:
+class PostgresTable(Reader):
     """One table, read by one query."""
+
+    failure = "cannot be read from PostgreSQL"
+    remedy = "check the connection and the table's name"
 
     uri: str
     table: str
+    where: str
     kinds: Mapping[str, pa.DataType]
     types: Mapping[str, str]  # PostgreSQL's own, by their names
     codec: str | None
 
     @classmethod
     def opened(cls, uri: str, table: str) -> PostgresTable:
-        rows = _withheld(lambda: _columns(uri, table), table)
+        where = f"source table {table}"
+        driver = _driver(where)
+        rows = cls.withheld(lambda: _columns(driver, uri, table), where)
         encoding = rows[0]["encoding"] if rows else "UTF8"
         if encoding not in _CODECS:
             raise SourceError(
-                f"the database is in the encoding {encoding}", where=_where(table), do="copy the table to one in UTF-8"
+                f"the database is in the encoding {encoding}", where=where, do="copy the table to one in UTF-8"
             )
         kinds = {row["column"]: _kind(row) for row in rows}
-        return cls(uri, table, kinds, {row["column"]: row["type"] for row in rows if row["own"]}, _CODECS[encoding])
+        types = {row["column"]: row["type"] for row in rows if row["own"]}
+        return cls(uri, table, where, kinds, types, _CODECS[encoding])
 
-    @property
-    def where(self) -> str:
-        return _where(self.table)
-
-    def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        batches = self._batches(list(columns))
-        while (batch := _withheld(lambda: next(batches, None), self.table)) is not None:
-            yield batch
-
-    def _batches(self, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    def batches(self, columns: list[str], repeated: Collection[str]) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         chosen = ", ".join(f"{self._selected(name)} AS c{i}" for i, name in enumerate(columns)) or "1 AS one"
-        with _driver(self.table).connect(self.uri) as connection, connection.cursor() as cursor:
+        with _driver(self.where).connect(self.uri) as connection, connection.cursor() as cursor:
             _set(cursor, client_encoding="SQL_ASCII")  # bytes as they are
             cursor.execute(f"SELECT {chosen} FROM {_relation(self.table)}")  # noqa: S608 - quoted
             for batch in cursor.fetch_record_batch():
@@ -114,9 +108,9 @@ class PostgresTable:
         return pa.array(found, pa.large_string())
 
 
-def _columns(uri: str, table: str) -> list[dict[str, Any]]:
+def _columns(driver: Any, uri: str, table: str) -> list[dict[str, Any]]:
     name = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
-    with _driver(table).connect(uri) as connection, connection.cursor() as cursor:
+    with driver.connect(uri) as connection, connection.cursor() as cursor:
         _set(cursor, client_encoding="UTF8")
         cursor.execute(_COLUMNS.replace("{table}", "'" + name.replace("'", "''") + "'"))
         found: list[dict[str, Any]] = cursor.fetch_arrow_table().to_pylist()
@@ -157,10 +151,6 @@ def _decoded(value: bytes | None, codec: str) -> str | None:
         return None
 
 
-def _where(table: str) -> str:
-    return f"source table {table}"
-
-
 def _relation(table: str) -> str:
     return ".".join(_quoted(part) for part in table.split("."))
 
@@ -174,21 +164,9 @@ def _quoted(name: str) -> str:
     return 'U&"' + "".join(c if c.isascii() else f"\\+{ord(c):06x}" for c in escaped) + '"'
 
 
-def _driver(table: str) -> Any:
+def _driver(where: str) -> Any:
     try:
         from adbc_driver_postgresql import dbapi
     except ImportError:
-        raise SourceError(
-            "needs the PostgreSQL driver", where=_where(table), do="pip install 'discreet[postgres]'"
-        ) from None
+        raise SourceError("needs the PostgreSQL driver", where=where, do="pip install 'discreet[postgres]'") from None
     return dbapi
-
-
-def _withheld(call: Callable[[], T], table: str) -> T:
-    return withhold(
-        call,
-        (Exception,),
-        "cannot be read from PostgreSQL",
-        _where(table),
-        "check the connection and the table's name",
-    )

@@ -16,8 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from discreet.engine.readers import duckdb_table
-from discreet.engine.readers.redact import withhold
-from discreet.engine.scan import BATCH_ROWS, counting
+from discreet.engine.scan import BATCH_ROWS, counting, withhold
 
 # A connection refuses two calls at once, and nobody says which relations share one.
 _ONE_AT_A_TIME = threading.Lock()

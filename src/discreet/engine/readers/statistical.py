@@ -19,10 +19,8 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 
 from discreet.engine.intake import normalise
-from discreet.engine.kinds import Unfit
 from discreet.engine.readers.objects import objects
-from discreet.engine.readers.redact import withhold
-from discreet.engine.scan import Scan, counting
+from discreet.engine.scan import Scan, Unfit, counting, withhold
 from discreet.errors import SourceError
 
 T = TypeVar("T")
@@ -43,9 +41,7 @@ def _together(files: Sequence[StatisticalFile]) -> Scan:
     def uncoded(columns: Collection[str]) -> Scan:
         return _together([file.without_labels(columns) for file in files])
 
-    common = [name for name in files[0].kinds if all(name in file.kinds for file in files)]
-    kinds = {name: frozenset(file.kinds[name] for file in files) for name in common}
-    return Scan(files[0].where, kinds, files, uncoded=uncoded)
+    return replace(Scan.of(files[0].where, [file.kinds for file in files], files), uncoded=uncoded)
 
 
 @dataclass(frozen=True)

@@ -178,12 +178,7 @@ class SparkEngine:
         return self._keep(self._spread(table, spans, kernel, secret))
 
     def gather(
-        self,
-        table: ibis.Table,
-        spans: Spans,
-        kernel: Kernel,
-        secret: Secret | None = None,
-        progress: Progress = quiet,
+        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
     ) -> Iterator[pa.RecordBatch]:
         frame, reached = self._spread(table, spans, kernel, secret), 0
 

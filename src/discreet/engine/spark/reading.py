@@ -30,9 +30,8 @@ from pyspark.sql.types import (
 )
 
 from discreet.engine import readers
-from discreet.engine.kinds import Unfit
 from discreet.engine.readers import parquet
-from discreet.engine.scan import Scan
+from discreet.engine.scan import Scan, Unfit
 from discreet.engine.spark.jobs import discreetly
 from discreet.errors import SourceError
 from discreet.formatting import as_path

@@ -18,11 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.engine.intake.stream import Intake
-from discreet.engine.record_hash import priorities
 from discreet.engine.scan import Piece
 from discreet.engine.spans import CELL, Kernel, Spans
 from discreet.engine.workspace import no_core_dumps
 from discreet.errors import DiscreetError, EngineError
+from discreet.noise.prf import priorities
 from discreet.noise.stream import Stream
 from discreet.version import code_version
 

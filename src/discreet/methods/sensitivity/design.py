@@ -14,8 +14,7 @@ from discreet.errors import DomainError, GuaranteeError, SpecError
 from discreet.methods.cells import Int64s
 from discreet.methods.sensitivity import wording
 from discreet.methods.sensitivity.kernel import EstimateKernel, stepped
-from discreet.methods.sensitivity.noise import EstimateNoise
-from discreet.methods.sensitivity.sizes import public_sizes
+from discreet.methods.sensitivity.noise import EstimateNoise, public_sizes
 from discreet.methods.sensitivity.spec import PublicSizes, Sensitivity
 from discreet.methods.sensitivity.statistic import search, statistic
 from discreet.methods.sensitivity.statistics import Search, Statistic

@@ -1,7 +1,7 @@
 """Noise in proportion to χ/N^r (004, Step 4), in whole grid steps: exactly rounded Laplace or Normal.
 
 An estimate is first rounded to the grid, so its neighbours may lie one step further apart than the statistic's: the
-scale is (χ/N^r + 1 step)/ε, rounded up to a whole number of steps over ε.
+scale is (χ/N^r + 1 step)/ε, rounded up to a whole number of steps over ε. N may be public, listed by cell.
 """
 
 from __future__ import annotations
@@ -10,10 +10,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import sqrt
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from discreet.domain import Domain
+from discreet.errors import DomainError
+from discreet.methods.public_cells import listed
+from discreet.methods.sensitivity.spec import PublicSizes
 from discreet.methods.sensitivity.statistics import Floats, Int64s
 from discreet.noise.interval_arithmetic import ball, rounded_up
 from discreet.noise.samplers.discrete import DiscreteLaplace
@@ -24,6 +29,7 @@ from discreet.noise.stream import Stream
 
 BOUND = Fraction(2**51)  # grid steps: beyond it noise is cut
 CUT = 1 << 50  # where what is published is
+MOST = 10**12  # records of a cell, in a public list
 
 
 @dataclass(frozen=True)
@@ -81,3 +87,19 @@ class EstimateNoise:
     def scale(self, deviation: Floats) -> Floats:
         """The parameter of the law with this standard deviation: b of Laplace, σ of the Normal."""
         return deviation / sqrt(2) if self.law == "laplace" else deviation
+
+
+def public_sizes(spec: PublicSizes, domain: Domain, base: Path) -> Int64s:
+    """One number a cell, at least 1; a cell that is not listed counts as one record, so that its noise is largest."""
+    found = np.ones(domain.cells, np.int64)
+
+    def refused(what: str) -> DomainError:
+        return DomainError(
+            what, where=f"size, file {spec.public}", do="list every cell once, with its codes and a number"
+        )
+
+    for line, cell, text in listed(base / spec.public, domain, spec.column, "size", refused):
+        if not text.isdecimal() or not 0 <= int(text) <= MOST:
+            raise refused(f"line {line} has no whole number of records")
+        found[cell] = max(int(text), 1)
+    return found

@@ -6,20 +6,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from discreet.domain.codelists import read_thresholds
-from discreet.privacy.exact import Exact, Positive, written
+from discreet.methods.sensitivity.statistic_spec import Bound, FunctionSpec, PredictionSpec, StatisticSpec
+from discreet.privacy.exact import Positive, written
 from discreet.privacy.ledger.events import Name
-from discreet.spec.strict import ColumnName, Strict, unknown, within
+from discreet.spec.strict import ColumnName, Strict, unknown
 from discreet.spec.tables import TableSpec
 
 if TYPE_CHECKING:
     from discreet.domain import Domain
     from discreet.spec.release import Release
-
-LARGEST = 2**40
-Bound = Annotated[Exact, AfterValidator(within(-LARGEST, LARGEST))]
 
 
 class VariableSpec(Strict):
@@ -56,154 +54,6 @@ class VariableSpec(Strict):
     def thresholds(self, base: Path, where: str) -> tuple[float, ...]:
         """The public thresholds, ascending; none if it is no rank."""
         return () if self.ranks is None else read_thresholds(base / self.ranks, where)
-
-
-class MeanSpec(Strict):
-    """The mean of a variable."""
-
-    name: Literal["mean"] = "mean"
-    of: Name
-
-
-class ShareSpec(Strict):
-    """The share of records for which a 0/1 variable is 1."""
-
-    name: Literal["share"] = "share"
-    of: Name
-
-
-class VarianceSpec(Strict):
-    """The variance of a variable, with n − 1."""
-
-    name: Literal["variance"] = "variance"
-    of: Name
-
-
-class QuantileSpec(Strict):
-    """A quantile of a variable; p = 1/2 is the median."""
-
-    name: Literal["quantile"] = "quantile"
-    of: Name
-    p: Positive
-
-    @model_validator(mode="after")
-    def _inside(self) -> QuantileSpec:
-        if self.p >= 1:
-            raise ValueError("p lies between 0 and 1")
-        return self
-
-
-class DifferenceSpec(Strict):
-    """The mean of a variable where a 0/1 variable is 1, less its mean where that is 0."""
-
-    name: Literal["difference"] = "difference"
-    of: Name
-    arm: Name
-
-
-class _LineSpec(Strict):
-    """y on x by least squares, in each cell; `winsorise` the share of both at each end, within the cell, first."""
-
-    x: Name
-    y: Name
-    winsorise: Positive | None = None
-
-    @model_validator(mode="after")
-    def _two(self) -> _LineSpec:
-        if self.x == self.y:
-            raise ValueError("x and y are the same variable")
-        if self.winsorise is not None and self.winsorise >= Fraction(1, 2):
-            raise ValueError("winsorise lies below 1/2: the share at each end")
-        return self
-
-
-class SlopeSpec(_LineSpec):
-    """The slope of y on x."""
-
-    name: Literal["slope"] = "slope"
-
-
-class InterceptSpec(_LineSpec):
-    """The prediction at x = 0."""
-
-    name: Literal["intercept"] = "intercept"
-
-
-class PredictionSpec(_LineSpec):
-    """The prediction of y at some x (004: at the 25th percentile)."""
-
-    name: Literal["prediction"] = "prediction"
-    at: Bound
-
-
-class CoefficientSpec(Strict):
-    """One coefficient of y on several variables and a constant, by least squares."""
-
-    name: Literal["coefficient"] = "coefficient"
-    y: Name
-    on: Annotated[list[Name], Field(min_length=1, max_length=12)]
-    of: Name
-
-    @model_validator(mode="after")
-    def _listed(self) -> CoefficientSpec:
-        if self.of not in self.on:
-            raise ValueError(f"of names {self.of!r}, which is none of on: {', '.join(self.on)}")
-        if len({*self.on, self.y}) <= len(self.on):
-            raise ValueError("a variable is named twice")
-        return self
-
-
-class FunctionSpec(Strict):
-    """Any Python function of a cell's columns, from a file."""
-
-    name: Literal["function"] = "function"
-    file: str
-    function: Name
-    of: Annotated[list[Name], Field(min_length=1, max_length=12)]
-    scale: Positive
-    empty: Bound = Fraction(0)
-    error: Name | None = None
-
-
-_STATISTICS: dict[str, type[Strict]] = {
-    "mean": MeanSpec,
-    "share": ShareSpec,
-    "variance": VarianceSpec,
-    "quantile": QuantileSpec,
-    "difference": DifferenceSpec,
-    "slope": SlopeSpec,
-    "intercept": InterceptSpec,
-    "prediction": PredictionSpec,
-    "coefficient": CoefficientSpec,
-    "function": FunctionSpec,
-}
-
-
-def _known_statistic(data: Any) -> Any:
-    if isinstance(data, dict):
-        if "name" not in data:
-            raise ValueError(f"key 'name' is missing; known statistics: {', '.join(_STATISTICS)}")
-        if not isinstance(data["name"], str) or data["name"] not in _STATISTICS:
-            raise ValueError(unknown(str(data["name"]), list(_STATISTICS), "statistic"))
-    elif isinstance(data, str):
-        raise ValueError(f"expected keys and values, such as {{name: {data}, …}}")
-    return data
-
-
-StatisticSpec = Annotated[
-    MeanSpec
-    | ShareSpec
-    | VarianceSpec
-    | QuantileSpec
-    | DifferenceSpec
-    | SlopeSpec
-    | InterceptSpec
-    | PredictionSpec
-    | CoefficientSpec
-    | FunctionSpec,
-    Discriminator("name"),
-    BeforeValidator(_known_statistic),
-]
 
 
 class GridSearch(Strict):
@@ -280,10 +130,10 @@ class Sensitivity(TableSpec):
 
     @model_validator(mode="after")
     def _coherent(self) -> Sensitivity:
-        for name in self.named:
+        for name in self.statistic.reads:
             if name not in self.variables:
                 raise ValueError(f"statistic: {unknown(name, list(self.variables), 'variable')}")
-        if unused := next((name for name in self.variables if name not in self.named), None):
+        if unused := next((name for name in self.variables if name not in self.statistic.reads), None):
             raise ValueError(f"variables: {unused!r} is not used by the statistic; leave it out")
         if isinstance(self.statistic, PredictionSpec):
             low, high = self.variables[self.statistic.x].bounds
@@ -325,21 +175,6 @@ class Sensitivity(TableSpec):
         found = ["bound"] if self.size == "bound" else []
         found += ["normal"] if self.noise == "normal" else []
         return [*found, "small"] if self.minimum is not None and self.minimum.on == "released" else found
-
-    @property
-    def named(self) -> list[str]:
-        """The variables that the statistic reads, in its order."""
-        match self.statistic:
-            case SlopeSpec() | InterceptSpec() | PredictionSpec():
-                return [self.statistic.x, self.statistic.y]
-            case DifferenceSpec():
-                return [self.statistic.of, self.statistic.arm]
-            case CoefficientSpec():
-                return [*self.statistic.on, self.statistic.y]
-            case FunctionSpec():
-                return list(self.statistic.of)
-            case _:
-                return [self.statistic.of]
 
     @property
     def names(self) -> list[str]:

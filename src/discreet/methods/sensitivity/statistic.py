@@ -7,19 +7,15 @@ from typing import Any, cast
 
 from discreet.engine.derived_values import Observed
 from discreet.errors import SpecError
-from discreet.methods.sensitivity.spec import (
+from discreet.methods.sensitivity.spec import GridSearch, Sensitivity
+from discreet.methods.sensitivity.statistic_spec import (
     CoefficientSpec,
     DifferenceSpec,
     FunctionSpec,
-    GridSearch,
-    InterceptSpec,
-    MeanSpec,
+    LineSpec,
     PredictionSpec,
     QuantileSpec,
-    Sensitivity,
-    ShareSpec,
-    SlopeSpec,
-    VarianceSpec,
+    SummarySpec,
 )
 from discreet.methods.sensitivity.statistics import Search, Statistic, Variable
 from discreet.methods.sensitivity.statistics.difference import Difference
@@ -40,7 +36,7 @@ def variable(table: Sensitivity, name: str) -> Variable:
 def observed(table: Sensitivity) -> tuple[Observed, ...]:
     """What is made of each record, in the statistic's order."""
     found = []
-    for name in table.named:
+    for name in table.statistic.reads:
         spec = table.variables[name]
         low, high = spec.bounds
         equals = None if spec.equals is None else tuple(spec.equals)
@@ -55,29 +51,26 @@ def observed(table: Sensitivity) -> tuple[Observed, ...]:
 def thresholds(table: Sensitivity, base: Path) -> tuple[tuple[float, ...], ...]:
     """Of each variable, the public thresholds that it is ranked among."""
     where = f"tables.{table.name}.variables"
-    return tuple(table.variables[name].thresholds(base, f"{where}.{name}.ranks") for name in table.named)
+    return tuple(table.variables[name].thresholds(base, f"{where}.{name}.ranks") for name in table.statistic.reads)
 
 
 def statistic(table: Sensitivity, base: Path) -> Statistic:
     """The statistic that a table declares. Runs nothing of a Python file."""
     spec, where = table.statistic, f"tables.{table.name}.statistic"
-    made = [variable(table, name) for name in table.named]
+    made = [variable(table, name) for name in table.statistic.reads]
     one, two = made[0], made[-1]
     found: Statistic
     match spec:
-        case MeanSpec():
-            found = Mean(one)
-        case ShareSpec():
-            _binary(table, spec.of, f"{where}.of")
-            found = Share(one)
-        case VarianceSpec():
-            found = Variance(one)
+        case SummarySpec():
+            if spec.name == "share":
+                _binary(table, spec.of, f"{where}.of")
+            found = {"mean": Mean, "share": Share, "variance": Variance}[spec.name](one)
         case QuantileSpec():
             found = Quantile(one, spec.p)
         case DifferenceSpec():
             _binary(table, spec.arm, f"{where}.arm")
             found = Difference(one, two)
-        case SlopeSpec() | InterceptSpec() | PredictionSpec():
+        case LineSpec() | PredictionSpec():
             at = float(spec.at) if isinstance(spec, PredictionSpec) else 0.0
             share = spec.winsorise
             found = Line(one, two, spec.name, at) if share is None else WinsorisedLine(one, two, spec.name, at, share)

@@ -46,7 +46,7 @@ def published(design: Design, spans: tuple[Spans, ...]) -> list[PublishedTable]:
 
 
 def _about(design: Design) -> str:
-    told = wording.statistic(design.spec)
+    told = design.spec.statistic.in_words()
     rules = "; ".join(made.in_words() for made in observed(design.spec))
     told = f"Of each cell: {told}. Variables: {rules}. A cell where it is not defined has a stated value in its place."
     few = ""
@@ -77,7 +77,12 @@ def notes(design: Design) -> dict[str, tuple[str, ...]]:
     one = 2**0.5 / float(design.spec.epsilon)
     estimate = f"estimates: {one:.3g} times χ/N, which the records decide; `discreet tradeoff` makes a public guess"
     groups = f"χ by {' × '.join(design.spec.groups)}" if design.spec.groups else "one χ for all cells"
-    notes = [wording.statistic(design.spec), deviation, estimate, f"{groups}; estimates in steps of 1/{design.steps:,}"]
+    notes = [
+        design.spec.statistic.in_words(),
+        deviation,
+        estimate,
+        f"{groups}; estimates in steps of 1/{design.steps:,}",
+    ]
     if design.spec.minimum is not None:
         kind = design.spec.minimum.on
         notes.append(f"no estimate where the {kind} count is below {design.spec.minimum.count}")

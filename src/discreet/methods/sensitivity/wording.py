@@ -6,19 +6,6 @@ from fractions import Fraction
 
 from discreet.formatting import plural
 from discreet.methods.sensitivity.noise import EstimateNoise
-from discreet.methods.sensitivity.spec import (
-    CoefficientSpec,
-    DifferenceSpec,
-    FunctionSpec,
-    InterceptSpec,
-    MeanSpec,
-    PredictionSpec,
-    QuantileSpec,
-    Sensitivity,
-    ShareSpec,
-    SlopeSpec,
-    VarianceSpec,
-)
 from discreet.methods.sensitivity.statistics import Search, Statistic
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import INFORMAL
@@ -60,31 +47,6 @@ WINSORISED = (
     "Sensitivities of the standard errors of winsorised lines are exact for removed records; added ones were tried on "
     "a grid, which can miss a little."
 )
-
-
-def statistic(table: Sensitivity) -> str:
-    """What is estimated, in words."""
-    spec = table.statistic
-    match spec:
-        case MeanSpec() | VarianceSpec():
-            text = f"the {spec.name} of {spec.of}"
-        case ShareSpec():
-            text = f"the share of records with {spec.of}"
-        case QuantileSpec():
-            text = f"the {written(spec.p)} quantile of {spec.of}"
-        case DifferenceSpec():
-            text = f"the mean of {spec.of} where {spec.arm} is 1, less that where it is 0"
-        case PredictionSpec():
-            text = f"{spec.y} predicted at {spec.x} = {written(spec.at)}, by the least-squares line of {spec.y} on it"
-        case SlopeSpec() | InterceptSpec():
-            text = f"the {spec.name} of the least-squares line of {spec.y} on {spec.x}"
-        case CoefficientSpec():
-            text = f"the coefficient of {spec.of} when {spec.y} is regressed on {', '.join(spec.on)} and a constant"
-        case FunctionSpec():
-            text = f"the function {spec.function} of {spec.file} of {', '.join(spec.of)}"
-    if (share := getattr(spec, "winsorise", None)) is not None:
-        text += f", both winsorised within the cell at {written(100 * share)}% at each end"
-    return text
 
 
 def searched(search: Search, statistic: Statistic) -> str:

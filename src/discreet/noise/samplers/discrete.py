@@ -14,10 +14,8 @@ from numpy.typing import NDArray
 from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import ball, exact_floor, positive_fraction
-from discreet.noise.samplers.magnitude import Magnitude
+from discreet.noise.samplers.magnitude import Magnitude, Signed
 from discreet.noise.samplers.rounded import LARGEST_LIMIT
-from discreet.noise.samplers.signed import Signed
-from discreet.noise.samplers.sparse import nonzero_noise
 from discreet.noise.stream import Stream, check_range
 
 SMALLEST_RATE = Fraction(1, 2**40)
@@ -68,6 +66,8 @@ class DiscreteLaplace:
 
     def sparse(self, stream: Stream, first: int, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Cells of first … first+n−1 with non-zero noise, ascending, and it. Not the same draw as `draw`."""
+        from discreet.noise.samplers.sparse import nonzero_noise
+
         return nonzero_noise(self.magnitude, stream, first, n)
 
     def _run(self, stream: Stream, first: int, out: NDArray[np.int64], add: bool) -> None:

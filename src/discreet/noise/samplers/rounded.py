@@ -14,13 +14,13 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from discreet.noise import kernels
-from discreet.noise.interval_arithmetic import ball, upper_float
-from discreet.noise.samplers.exact import Uniform, resolve
+from discreet.noise.interval_arithmetic import ball, unique_floor, upper_float
 
 DEGREE = 6
 BITS = 128  # of the balls from which tables are made
 ULP = 2.0**-53
 LARGEST_LIMIT = 1 << 52  # results are exact as float64
+ONE = np.ones(1, dtype=np.int64)
 
 
 class Quantile(Protocol):
@@ -141,7 +141,42 @@ def _horner_error(coefficients: list[float]) -> float:
     return error
 
 
-ONE = np.ones(1, dtype=np.int64)
+# --- draws that fixed-width arithmetic leaves open: decided from as many bits as it takes ---------------------------
+
+
+class Uniform:
+    """U in [0, 1) known to `bits` binary digits; `more` gives 64 further ones at a time."""
+
+    def __init__(self, word: int, more: Iterator[int]) -> None:
+        self.digits = word & (2**63 - 1)
+        self.bits = 63
+        self._more = more
+
+    def read_on(self) -> None:
+        """Learn 64 further digits."""
+        self.digits = self.digits << 64 | next(self._more)
+        self.bits += 64
+
+    def ends(self) -> tuple[arb, arb]:
+        """The smallest and the largest value U may have (exact at a precision above `bits`)."""
+        return arb((self.digits, -self.bits)), arb((self.digits + 1, -self.bits))
+
+
+def resolve(value: Callable[[arb], arb], uniform: Uniform, limit: int) -> int:
+    """min(floor(value(U)), limit) for a monotone value: read on until both ends of U's interval round alike."""
+    while True:
+        # Twice the digits and more: what precision then cannot tell, further digits will.
+        with ctx.workprec(2 * uniform.bits + 128):
+            low, high = (_floor(value(end), limit) for end in uniform.ends())
+        if low is not None and low == high:
+            return low
+        uniform.read_on()
+
+
+def _floor(y: arb, limit: int) -> int | None:
+    if y.is_finite() and y > limit:
+        return limit
+    return unique_floor(y)
 
 
 def settle(

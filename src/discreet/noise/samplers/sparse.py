@@ -21,9 +21,8 @@ from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import exact_floor
 from discreet.noise.jit import compiled
-from discreet.noise.samplers.magnitude import Magnitude
+from discreet.noise.samplers.magnitude import Magnitude, Signed
 from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Rounding, settle
-from discreet.noise.samplers.signed import Signed
 from discreet.noise.stream import CHUNK, Stream, check_range
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 12, 44

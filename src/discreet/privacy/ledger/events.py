@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
+from collections.abc import Iterable
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
@@ -170,23 +172,24 @@ class Entry(BaseModel):
 
     @property
     def event(self) -> Event:
-        if self.number == 1:
-            _refuse_other_version(self.body)
-        try:
-            event = _EVENT.validate_json(self.body)
-            if canonical(json.loads(self.body)) == self.body:
-                return event
-            raise LedgerError(  # it may say a thing twice
-                "is not written as a ledger writes it",
-                where=f"ledger entry {self.number}",
-                do="restore the ledger from a copy; spend nothing until then",
-            )
-        except ValidationError as error:
-            raise LedgerError(
-                f"is not an event this version knows ({error.errors()[0]['msg']})",
-                where=f"ledger entry {self.number}",
-                do="use the version of discreet that wrote it; nothing is assumed about it",
-            ) from None
+        return _read(self.number, self.body)
+
+
+@lru_cache(maxsize=4096)  # a release looks at the chain a dozen times; bodies are immutable, and so are events
+def _read(number: int, body: str) -> Event:
+    if number == 1:
+        _refuse_other_version(body)
+    try:
+        event = _EVENT.validate_json(body)
+    except ValidationError as error:
+        raise LedgerError(
+            f"is not an event this version knows ({error.errors()[0]['msg']})",
+            where=f"ledger entry {number}",
+            do="use the version of discreet that wrote it; nothing is assumed about it",
+        ) from None
+    if canonical(json.loads(body)) != body:  # it may say a thing twice
+        raise broken(number, "is not written as a ledger writes it")
+    return event
 
 
 def _refuse_other_version(body: str) -> None:
@@ -207,6 +210,24 @@ def _refuse_other_version(body: str) -> None:
             LedgerError,
             "begin another and enter what was spent with `discreet ledger record`: before 1.0 nothing is converted",
         )
+
+
+def linked(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The entries, if each has its number, the hash of its content, and the one before it in front."""
+    found, previous = tuple(entries), ""
+    for place, entry in enumerate(found, start=1):
+        if entry.number != place:
+            raise broken(place, f"is missing (entry {entry.number} stands in its place)")
+        if entry.previous != previous or entry.hash != entry_hash(place, previous, entry.body):
+            raise broken(place, "was changed after it was written: its hash does not fit")
+        previous = entry.hash
+    return found
+
+
+def broken(number: int, what: str) -> LedgerError:
+    return LedgerError(
+        what, where=f"ledger entry {number}", do="restore the ledger from a copy; spend nothing until then"
+    )
 
 
 def link(number: int, previous: str, event: Event) -> Entry:

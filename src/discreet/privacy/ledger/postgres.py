@@ -13,83 +13,19 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from discreet import postgres_url
 from discreet.errors import LedgerError
 from discreet.privacy.ledger import postgres_errors
-from discreet.privacy.ledger.events import Entry
+from discreet.privacy.ledger.events import Entry, broken
 from discreet.privacy.ledger.postgres_errors import APPEND_ONLY, FORGED, NOT_LINKED, NOT_OWNER
 from discreet.privacy.ledger.store import WAIT_SECONDS, Writer, locked, missing, uncertain
 
 TABLE, GUARD = "discreet_entries", "discreet_guard"
 COLUMNS = "number bigint, previous text, body text, hash text, written_by text"
 
-_SCHEMA = (
-    "CREATE TABLE {table} (number bigint PRIMARY KEY, previous text NOT NULL UNIQUE, body text NOT NULL, "
-    "hash text NOT NULL UNIQUE, written_by text NOT NULL DEFAULT session_user)",
-    # With the rights of whoever writes. A name in the body must be the writer's; a body that says a thing twice is
-    # none of ours; only the end of the chain can be written.
-    f"""
-CREATE FUNCTION {{guard}}() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $guard$
-DECLARE
-  event jsonb;
-  kind text;
-  last record;
-  named record;
-BEGIN
-  IF TG_OP <> 'INSERT' THEN
-    RAISE EXCEPTION 'the ledger is append-only' USING ERRCODE = '{APPEND_ONLY}';
-  END IF;
-  event := NEW.body::jsonb;
-  kind := event ->> 'kind';
-  NEW.written_by := session_user;
-  IF (kind IS NULL OR kind NOT IN ('genesis', 'commit')) AND event ->> 'who' IS DISTINCT FROM session_user::text
-    OR (SELECT count(*) FROM json_object_keys(NEW.body::json)) <> (SELECT count(*) FROM jsonb_object_keys(event)) THEN
-    RAISE EXCEPTION 'an entry names its writer' USING ERRCODE = '{FORGED}';
-  END IF;
-  IF kind IS NULL
-    OR kind NOT IN ('genesis', 'budget', 'reserve', 'commit', 'abandon', 'record', 'derive', 'restore') THEN
-    RAISE EXCEPTION 'no such kind of entry' USING ERRCODE = '{NOT_LINKED}';
-  END IF;
-  IF kind IN ('reserve', 'record', 'derive', 'commit') THEN
-    EXECUTE format('SELECT count(*) FILTER (WHERE event ->> ''kind'' = ''commit'') AS commits,
-        count(*) FILTER (WHERE event ->> ''kind'' <> ''commit'') AS others,
-        max(written_by) FILTER (WHERE event ->> ''kind'' = ''reserve'') AS reserver
-      FROM (SELECT body::jsonb AS event, written_by FROM %s) entries
-      WHERE event ->> ''kind'' IN (''reserve'', ''record'', ''derive'', ''commit'') AND event ->> ''release'' = $1',
-      TG_RELID::regclass) INTO named USING event ->> 'release';
-    IF kind = 'commit' AND (named.commits > 0 OR named.reserver IS DISTINCT FROM session_user::text)
-      OR kind <> 'commit' AND named.others > 0 THEN
-      RAISE EXCEPTION 'a release is reserved once, and committed by who reserved it' USING ERRCODE = '{FORGED}';
-    END IF;
-  END IF;
-  IF kind = 'derive' THEN
-    EXECUTE format('SELECT count(*) AS sources FROM (SELECT body::jsonb AS event FROM %s) entries
-      WHERE event ->> ''kind'' IN (''commit'', ''derive'') AND event ->> ''release'' = $1
-        AND event -> ''kept'' <> ''{{{{}}}}''::jsonb', TG_RELID::regclass) INTO named USING event ->> 'of';
-    IF named.sources = 0 THEN
-      RAISE EXCEPTION 'only what was kept is derived from' USING ERRCODE = '{FORGED}';
-    END IF;
-  END IF;
-  IF kind IN ('genesis', 'budget', 'restore') AND NOT pg_has_role(
-      session_user, (SELECT relowner FROM pg_class WHERE oid = TG_RELID), 'MEMBER') THEN
-    RAISE EXCEPTION 'budgets are set, and ledgers restored, by the owner of the ledger' USING ERRCODE = '{NOT_OWNER}';
-  END IF;
-  EXECUTE format('SELECT number, hash FROM %s ORDER BY number DESC LIMIT 1', TG_RELID::regclass) INTO last;
-  IF NEW.number IS DISTINCT FROM coalesce(last.number, 0) + 1
-    OR NEW.previous IS DISTINCT FROM coalesce(last.hash, '')
-    OR NEW.hash IS DISTINCT FROM encode(sha256(convert_to(
-      NEW.number || chr(10) || NEW.previous || chr(10) || NEW.body, 'UTF8')), 'hex') THEN
-    RAISE EXCEPTION 'an entry continues the chain' USING ERRCODE = '{NOT_LINKED}';
-  END IF;
-  RETURN NEW;
-END $guard$
-""",  # noqa: S608 - constants
-    f"CREATE TRIGGER {GUARD}_rows BEFORE INSERT ON {{table}} FOR EACH ROW EXECUTE FUNCTION {{guard}}()",
-    f"CREATE TRIGGER {GUARD}_table BEFORE UPDATE OR DELETE OR TRUNCATE ON {{table}} "
-    "FOR EACH STATEMENT EXECUTE FUNCTION {guard}()",
-)
 _FIND = f"""
 SELECT n.nspname::text, c.relkind = 'r' AND '{COLUMNS}' = (
     SELECT string_agg(attname || ' ' || format_type(atttypid, atttypmod), ', ' ORDER BY attnum) FROM pg_attribute
@@ -203,9 +139,8 @@ class PostgresStore:
             self._lock(session, schema)
             if session.find() is not None:
                 return False
-            names = {"table": f"{_quoted(schema)}.{TABLE}", "guard": f"{_quoted(schema)}.{GUARD}"}
-            for statement in _SCHEMA:
-                session.do(statement.format(**names))
+            for statement in _beginning(schema):
+                session.do(statement)
             _Rows(session, schema).append(first)
             self._commit(session)
         return True
@@ -308,6 +243,14 @@ class PostgresStore:
         return dbapi
 
 
+def _beginning(schema: str) -> list[str]:
+    """The statements that begin a ledger: its table, and the guard of it."""
+    text = Path(__file__).with_name("postgres_guard.sql").read_text(encoding="utf-8")
+    codes = {"append_only": APPEND_ONLY, "forged": FORGED, "not_linked": NOT_LINKED, "not_owner": NOT_OWNER}
+    names = {"table": f"{_quoted(schema)}.{TABLE}", "guard": f"{_quoted(schema)}.{GUARD}"}
+    return text.format(**names, **codes).split(";\n\n")
+
+
 def _entry(number: int, previous: str, body: str, digest: str, written_by: str) -> Entry:
     """An entry whose body names somebody else than the server did was not written through the guard."""
     try:
@@ -315,11 +258,7 @@ def _entry(number: int, previous: str, body: str, digest: str, written_by: str) 
     except (ValueError, AttributeError, RecursionError):
         who = written_by  # no event at all: the chain will say so
     if who != written_by:
-        raise LedgerError(
-            f"names {who!r}, but was written by {written_by!r}",
-            where=f"ledger entry {number}",
-            do="restore the ledger from a copy; spend nothing until then",
-        )
+        raise broken(number, f"names {who!r}, but was written by {written_by!r}")
     return Entry(number=number, previous=previous, body=body, hash=digest)
 
 

@@ -23,7 +23,8 @@ from discreet.privacy.ledger.events import (
     Recorded,
     Reserve,
     Restored,
-    entry_hash,
+    broken,
+    linked,
 )
 
 
@@ -92,17 +93,10 @@ class Chain:
     """All entries, checked: numbers, hashes and kinds. Built anew for every decision."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        self.entries = tuple(entries)
-        previous = ""
-        for place, entry in enumerate(self.entries, start=1):
-            if entry.number != place:
-                raise _broken(place, f"is missing (entry {entry.number} stands in its place)")
-            if entry.previous != previous or entry.hash != entry_hash(place, previous, entry.body):
-                raise _broken(place, "was changed after it was written: its hash does not fit")
-            previous = entry.hash
+        self.entries = linked(entries)
         self.events: tuple[Event, ...] = tuple(entry.event for entry in self.entries)
         if not self.events or not isinstance(self.events[0], Genesis):
-            raise _broken(1, "is not the beginning of a ledger")
+            raise broken(1, "is not the beginning of a ledger")
 
     @property
     def kind(self) -> LedgerKind:
@@ -127,14 +121,14 @@ class Chain:
         for entry, event in zip(self.entries, self.events, strict=True):
             if isinstance(event, Reserve):
                 if event.release in states:
-                    raise _broken(entry.number, f"reserves a second time what was reserved: {event.release!r}")
+                    raise broken(entry.number, f"reserves a second time what was reserved: {event.release!r}")
                 states[event.release] = ReleaseState(event, entry)
             elif isinstance(event, Commit | Abandon):
                 old = states.get(event.release)
                 if old is None:
-                    raise _broken(entry.number, f"ends a release that was never reserved: {event.release!r}")
+                    raise broken(entry.number, f"ends a release that was never reserved: {event.release!r}")
                 if old.abandon is not None or (old.commit is not None):
-                    raise _broken(entry.number, f"ends a release that had ended: {event.release!r}")
+                    raise broken(entry.number, f"ends a release that had ended: {event.release!r}")
                 commit, at = (event, entry) if isinstance(event, Commit) else (old.commit, old.committed_at)
                 abandon = event if isinstance(event, Abandon) else old.abandon
                 states[event.release] = ReleaseState(old.reserve, old.reserved_at, commit, at, abandon)
@@ -182,7 +176,7 @@ class Chain:
                 kept[event.release] = assets.get(event.release, "")
             elif isinstance(event, Derived):
                 if kept.get(event.of) != event.asset or event.release in found or event.release in assets:
-                    raise _broken(entry.number, f"derives {event.release!r} from what was not kept, or a second time")
+                    raise broken(entry.number, f"derives {event.release!r} from what was not kept, or a second time")
                 found[event.release] = (event, entry)
                 kept |= {event.release: event.asset} if event.kept else {}
         return found
@@ -236,9 +230,3 @@ class Chain:
         """The total ever spent on an asset (by one user), whatever the periods: loss does not expire with a budget."""
         spent = [event.guarantee for event in self.spending(asset) if who in (None, event.who)]
         return compose(spent) if spent else None
-
-
-def _broken(number: int, what: str) -> LedgerError:
-    return LedgerError(
-        what, where=f"ledger entry {number}", do="restore the ledger from a copy; spend nothing until then"
-    )

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from discreet import filelock, postgres_url
 from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
-from discreet.privacy.ledger.events import Entry
+from discreet.privacy.ledger.events import Entry, broken
 
 WAIT_SECONDS = 10.0
 
@@ -128,11 +128,7 @@ class _Rows:
 def _entry(place: int, row: tuple[Any, ...]) -> Entry:
     """SQLite stores any type in any column: a field of another one was not written by us."""
     if [type(field) for field in row] != [int, str, str, str]:
-        raise LedgerError(
-            "was changed after it was written: a field is of another type",
-            where=f"ledger entry {place}",
-            do="restore the ledger from a copy; spend nothing until then",
-        )
+        raise broken(place, "was changed after it was written: a field is of another type")
     number, previous, body, digest = row
     return Entry(number=number, previous=previous, body=body, hash=digest)
 

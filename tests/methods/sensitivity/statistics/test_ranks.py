@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics.ranks import Ranks, by_thresholds, percentile_ranks
+from discreet.methods.sensitivity.statistics.ranks import by_thresholds, percentile_ranks
 from support.hypothesis_profile import examples
 
 numbers = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=30)
@@ -22,7 +22,7 @@ def test_by_counting(values: list[float], thresholds: list[float]) -> None:
     found = by_thresholds(np.array(values), thresholds)
     assert found.tolist() == pytest.approx(expected)
     assert ((found >= 0) & (found <= 1)).all()
-    each = [Ranks(tuple(thresholds)).of(np.array([v])).item() for v in values]
+    each = [by_thresholds(np.array([v]), thresholds).item() for v in values]
     assert found.tolist() == each  # of the record alone
 
 
@@ -45,6 +45,6 @@ def test_edges() -> None:
 @pytest.mark.parametrize("bad", [(), (2.0, 1.0), (0.0, np.nan), (0.0, np.inf)])
 def test_refusals(bad: tuple[float, ...]) -> None:
     with pytest.raises(ParameterError, match="thresholds"):
-        Ranks(bad)
+        by_thresholds(np.zeros(1), bad)
     with pytest.raises(ParameterError, match="missing"):
         percentile_ranks(np.array([1.0, np.nan]))

@@ -16,8 +16,8 @@ from discreet.methods.sensitivity.utility.envelope_plots import (
     NEAREST,
     cell_plot,
     envelope_plot,
-    global_plot,
 )
+from discreet_studies.sensitivity.global_plot import global_plot
 
 RNG = np.random.default_rng(8)
 X = RNG.uniform(0, 0.8, 20)

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.utility.suppression import binned_scatter, fitted, suppressed, winsorised
+from discreet.methods.sensitivity.utility.weighted import fitted
+from discreet_studies.sensitivity.suppression import binned_scatter, suppressed, winsorised
 
 
 def test_implied_counts_that_round_to_one_to_four_are_hidden() -> None:

@@ -8,21 +8,67 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from discreet.domain import Attribute, Domain
-from discreet.engine.intake.categories import MISSING, Lookup
-from discreet.engine.intake.checks import check_code
-from discreet.engine.intake.derived.base import Derived, named
+from discreet.engine.intake.derived.base import MISSING, UNDECLARED, Codes, Derived, Vocabulary, check_code, named
 from discreet.engine.intake.derived.columns import Part
+
+
+@dataclass(frozen=True, eq=False)
+class CategoryEncoder:
+    """From the texts of an attribute's columns to its categories, one column after the other."""
+
+    attribute: Attribute
+
+    def find(self, columns: Sequence[pa.Array]) -> Codes:
+        """The category that each record's texts are listed under, or MISSING, or UNDECLARED."""
+        place = np.zeros(len(columns[0]), np.int64)
+        for j, ((vocabulary, pairs), values) in enumerate(zip(self._steps, columns, strict=True)):
+            own = vocabulary.find(values, self.attribute.width_of(j))
+            if j == 0:
+                place = own.astype(np.int64)  # the first column's pairs are its words
+                continue
+            pair = place * len(vocabulary.words) + own
+            at = np.searchsorted(pairs, pair)
+            known = (place >= 0) & (own >= 0) & (np.append(pairs, -1)[at] == pair)
+            nothing = (place == MISSING) | (own == MISSING)
+            place = np.where(known, at, np.where(nothing, MISSING, UNDECLARED))
+        return self._codes[place]
+
+    @cached_property
+    def _steps(self) -> list[tuple[Vocabulary, NDArray[np.int64]]]:
+        """Of each column its vocabulary, and which pairs there are of what columns before it say and its own word."""
+        return self._declared[0]
+
+    @cached_property
+    def _codes(self) -> Codes:
+        """The category of each declared combination of texts; what is UNDECLARED or MISSING stays so."""
+        codes = np.fromiter(self.attribute.lookup.values(), np.int32, len(self.attribute.lookup))
+        ordered = np.empty_like(codes)
+        ordered[self._declared[1]] = codes
+        return np.append(ordered, np.array([UNDECLARED, MISSING], np.int32))
+
+    @cached_property
+    def _declared(self) -> tuple[list[tuple[Vocabulary, NDArray[np.int64]]], NDArray[np.int64]]:
+        """The steps, and where each key of the lookup ends up after the last of them."""
+        keys, steps = list(self.attribute.lookup), []
+        before = np.zeros(len(keys), np.int64)
+        for j in range(len(self.attribute.source)):
+            words = {word: i for i, word in enumerate(dict.fromkeys(key[j] for key in keys))}
+            own = np.fromiter((words[key[j]] for key in keys), np.int64, len(keys))
+            pairs, before = np.unique(before * len(words) + own, return_inverse=True)
+            steps.append((Vocabulary.of(list(words)), pairs))
+        return steps, before
 
 
 @dataclass(frozen=True, eq=False)
 class _OfAttribute(Derived):
     attribute: Attribute
 
-    @property
-    def type(self) -> pa.DataType:
-        return pa.int32()
+    type = pa.int32()
+    repeats = True
+    check = staticmethod(check_code)
 
     @property
     def name(self) -> str:
@@ -32,16 +78,9 @@ class _OfAttribute(Derived):
     def reads(self) -> tuple[str, ...]:
         return self.attribute.source
 
-    @property
-    def repeats(self) -> bool:
-        return True
-
-    def check(self, column: str, kind: pa.DataType, where: str) -> None:
-        check_code(column, kind, where)
-
     @cached_property
-    def _lookup(self) -> Lookup:
-        return Lookup(self.attribute)
+    def _encoder(self) -> CategoryEncoder:
+        return CategoryEncoder(self.attribute)
 
     def parts(self) -> tuple[Part, ...]:
         """The words of its columns, for columns that are in several tables."""
@@ -59,7 +98,7 @@ class Category(_OfAttribute):
         return self.attribute.size
 
     def make(self, columns: Sequence[pa.Array]) -> pa.Array:
-        codes = self._lookup.find(columns)
+        codes = self._encoder.find(columns)
         if self.attribute.absent is not None:
             codes[codes == MISSING] = self.attribute.absent
         if self.attribute.other_code is not None:
@@ -77,7 +116,7 @@ class Listed(_OfAttribute):
         return len(self.attribute.categories) + 1
 
     def make(self, columns: Sequence[pa.Array]) -> pa.Array:
-        codes = self._lookup.find(columns)
+        codes = self._encoder.find(columns)
         known = np.where(codes < 0, len(self.attribute.categories), codes).astype(np.int32)
         return pa.array(known, mask=codes == MISSING)
 
@@ -86,16 +125,11 @@ class Listed(_OfAttribute):
 class Fate(_OfAttribute):
     """What the rules of an attribute meet, for the preflight: a declared value (0), none (1), an undeclared one (2)."""
 
-    @property
-    def values(self) -> int:
-        return 3
-
-    @property
-    def unlisted(self) -> int:
-        return 1
+    values = 3
+    unlisted = 1
 
     def make(self, columns: Sequence[pa.Array]) -> pa.Array:
-        codes = self._lookup.find(columns)
+        codes = self._encoder.find(columns)
         return pa.array(np.where(codes >= 0, 0, -codes).astype(np.int32))
 
 
@@ -104,6 +138,10 @@ class Cell(Derived):
     """The number of the cell that a record's categories make; none where one of them is none."""
 
     domain: Domain
+
+    type = pa.int64()
+    repeats = True
+    check = staticmethod(check_code)
 
     @cached_property
     def name(self) -> str:
@@ -114,19 +152,8 @@ class Cell(Derived):
         return tuple(Category(attribute) for attribute in self.domain.attributes)
 
     @property
-    def type(self) -> pa.DataType:
-        return pa.int64()
-
-    @property
     def reads(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for category in self.categories for name in category.reads))
-
-    @property
-    def repeats(self) -> bool:
-        return True
-
-    def check(self, column: str, kind: pa.DataType, where: str) -> None:
-        check_code(column, kind, where)
 
     def make(self, columns: Sequence[pa.Array]) -> pa.Array:
         raw = dict(zip(self.reads, columns, strict=True))

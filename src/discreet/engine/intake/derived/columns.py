@@ -6,16 +6,25 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.domain.bins import Bins
-from discreet.engine.intake.categories import MISSING, Vocabulary
-from discreet.engine.intake.checks import check_code, check_id, check_number
-from discreet.engine.intake.derived.base import Derived, named
+from discreet.engine.intake.derived.base import (
+    MISSING,
+    Derived,
+    Vocabulary,
+    check_code,
+    check_id,
+    check_number,
+    named,
+)
 from discreet.engine.intake.normalise import NUMBER, REAL, absent, compared, numbers, plain_type, texts
+
+if TYPE_CHECKING:
+    from discreet.domain.bins import Bins
 
 
 @dataclass(frozen=True)
@@ -39,17 +48,12 @@ class _OfColumn(Derived):
 
 
 class _Value(_OfColumn):
-    def check(self, column: str, kind: pa.DataType, where: str) -> None:
-        check_number(column, kind, where)
+    check = staticmethod(check_number)
 
 
 class _Code(_OfColumn):
-    @property
-    def repeats(self) -> bool:
-        return True
-
-    def check(self, column: str, kind: pa.DataType, where: str) -> None:
-        check_code(column, kind, where)
+    repeats = True
+    check = staticmethod(check_code)
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,7 @@ class Bin(_Value):
 
     bins: Bins
 
-    @property
-    def type(self) -> pa.DataType:
-        return pa.int32()
+    type = pa.int32()
 
     @property
     def values(self) -> int:
@@ -79,17 +81,9 @@ class Holds(_OfColumn):
     at_most: int | None = None
     equals: tuple[str, ...] | None = None
 
-    @property
-    def type(self) -> pa.DataType:
-        return pa.bool_()
-
-    @property
-    def values(self) -> int:
-        return 2
-
-    @property
-    def unlisted(self) -> bool:
-        return False
+    type = pa.bool_()
+    values = 2
+    unlisted = False
 
     @property
     def repeats(self) -> bool:
@@ -121,9 +115,7 @@ class Holds(_OfColumn):
 class Number(_Value):
     """A value as float64; none where it is no number. There is neither NaN nor −0, so all engines order it alike."""
 
-    @property
-    def type(self) -> pa.DataType:
-        return pa.float64()
+    type = pa.float64()
 
     def of(self, values: pa.Array) -> pa.Array:
         return numbers(values)
@@ -135,9 +127,7 @@ class Indicator(_Code):
 
     codes: tuple[str, ...]
 
-    @property
-    def type(self) -> pa.DataType:
-        return pa.float64()
+    type = pa.float64()
 
     def of(self, values: pa.Array) -> pa.Array:
         found = Vocabulary.of(self.codes).find(values)
@@ -151,9 +141,7 @@ class Part(_Code):
     width: int | None
     words: tuple[str, ...]
 
-    @property
-    def type(self) -> pa.DataType:
-        return pa.int32()
+    type = pa.int32()
 
     @property
     def values(self) -> int:
@@ -180,6 +168,8 @@ class Identifier(_OfColumn):
 
     whole: bool
 
+    check = staticmethod(check_id)
+
     @cached_property
     def name(self) -> str:
         return identifier(self.column)
@@ -187,9 +177,6 @@ class Identifier(_OfColumn):
     @property
     def type(self) -> pa.DataType:
         return pa.int64() if self.whole else pa.large_string()
-
-    def check(self, column: str, kind: pa.DataType, where: str) -> None:
-        check_id(column, kind, where)
 
     @staticmethod
     def fits(kind: pa.DataType) -> bool:
@@ -218,17 +205,9 @@ class Legible(_Value):
 
     plain: bool
 
-    @property
-    def type(self) -> pa.DataType:
-        return pa.int32()
-
-    @property
-    def values(self) -> int:
-        return 3
-
-    @property
-    def unlisted(self) -> int:
-        return 1
+    type = pa.int32()
+    values = 3
+    unlisted = 1
 
     def of(self, values: pa.Array) -> pa.Array:
         read = numbers(values, NUMBER if self.plain else REAL)
@@ -241,9 +220,7 @@ class Shown(_Code):
 
     width: int | None
 
-    @property
-    def type(self) -> pa.DataType:
-        return pa.large_string()
+    type = pa.large_string()
 
     def of(self, values: pa.Array) -> pa.Array:
         return texts(values, self.width)

@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.engine import Engine
-from discreet.engine.factory import open_engine
+from discreet.engine import Engine, open_engine
 from discreet.engine.spans import CELL
 from discreet.errors import PublishError, SpecError
 from discreet.formatting import plural

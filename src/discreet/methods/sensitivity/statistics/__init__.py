@@ -7,9 +7,10 @@ observation can move it beyond all bounds, its sensitivity is infinite. Formulas
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,7 @@ class Search:
 
 
 EXACT = Search()
+SEARCHES: tuple[str, ...] = ("exact", "corners", "grid", "removals")
 
 
 @dataclass(frozen=True)
@@ -108,29 +110,70 @@ class Statistic(Protocol):
     def searches(self) -> tuple[str, ...]:
         """The kinds of search that it knows, the default first."""
 
-    def local(self, columns: Sequence[Floats], starts: Int64s, search: Search = EXACT, *, errors: bool = True) -> Local:
+    def local(
+        self, columns: Sequence[Floats], starts: Int64s, search: Search | None = None, *, errors: bool = True
+    ) -> Local:
         """The statistic and its sensitivity in every cell. Cell j has rows starts[j] … starts[j+1] − 1 of the columns,
         sorted by the columns in order; every cell has at least one row. Sums run over rows in order, so that equal
         cells give equal bits. Without `errors`, standard errors are left out (None)."""
 
-    def worst(self, columns: Sequence[Floats], search: Search = EXACT) -> Worst:
+    def worst(self, columns: Sequence[Floats], search: Search | None = None) -> Worst:
         """The observation behind one cell's sensitivity, for its picture (004, Figure 1)."""
 
 
-def known(statistic: Statistic, search: Search) -> None:
-    """Refuse a search that the statistic does not know, or a grid without two points."""
+class CompiledStatistic(Statistic):
+    """A statistic whose kernel measures many cells at once."""
+
+    has_error = True
+    kinds: ClassVar[tuple[str, ...]] = SEARCHES  # of search, the default first
+
+    def searches(self) -> tuple[str, ...]:
+        return self.kinds
+
+    def local(
+        self, columns: Sequence[Floats], starts: Int64s, search: Search | None = None, *, errors: bool = True
+    ) -> Local:
+        out = self._measured(_contiguous(columns), starts, known(self, search), errors)
+        both = (out[2], out[3]) if errors and self.has_error else (None, None)
+        return Local(np.diff(starts), out[0], out[1], *both)
+
+    def worst(self, columns: Sequence[Floats], search: Search | None = None) -> Worst:
+        return self._worst(_contiguous(columns), known(self, search))
+
+    @abstractmethod
+    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
+        """A column a cell: the statistic, its sensitivity, its standard error, and the sensitivity of that."""
+
+    @abstractmethod
+    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+        """Of one cell."""
+
+
+def _contiguous(columns: Sequence[Floats]) -> list[Floats]:
+    return [np.ascontiguousarray(column, np.float64) for column in columns]
+
+
+def one_cell(columns: Sequence[Floats]) -> Int64s:
+    """Where cells start, if these are the rows of one."""
+    return np.array([0, columns[0].size], np.int64)
+
+
+def known(statistic: Statistic, search: Search | None) -> Search:
+    """The search, or the statistic's own; refused if the statistic does not know it, or it is a grid of one point."""
     kinds = statistic.searches()
+    if search is None:
+        return Search(cast(Any, kinds[0]))
     if search.kind not in kinds:
         raise ParameterError(
             f"no search of the kind {search.kind!r}", where=statistic.name, do=f"choose one of {', '.join(kinds)}"
         )
     if search.kind == "grid" and search.points < 2:
         raise ParameterError("a grid needs two points or more", where=statistic.name, do="give two or more")
+    return search
 
 
 def tried_points(statistic: Statistic, search: Search) -> Floats:
     """Every observation that corners or a grid add, a row each; none for removals alone."""
-    known(statistic, search)
     if search.kind == "removals":
         return np.empty((0, len(statistic.variables)))
     values = [search.values(variable) for variable in statistic.variables]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from discreet.errors import ParameterError, SourceError
-from discreet.methods.sensitivity.statistics import EXACT, Floats, Int64s, Local, Search, Variable, Worst, known
+from discreet.methods.sensitivity.statistics import CompiledStatistic, Floats, Int64s, Search, Variable, Worst, one_cell
 from discreet.noise.jit import compiled
 
 ILL = 2.0**-10  # a sum of squares that falls below this part of itself is summed anew
@@ -16,7 +15,7 @@ Arms = tuple[tuple[int, int], tuple[float, float], tuple[float, float]]  # n, ȳ
 
 
 @dataclass(frozen=True)
-class Difference:
+class Difference(CompiledStatistic):
     """ȳ₁ − ȳ₀, 0 where an arm is empty; `arm` is 0 or 1. Error √(s₁²/n₁ + s₀²/n₀), 0 where an arm has fewer than two.
 
     An added observation joins either arm g. The mean moves by (y − ȳ_g)/(n_g + 1), linear in y: the bounds are worst.
@@ -27,13 +26,13 @@ class Difference:
     y: Variable
     arm: Variable
 
+    name = "difference"
+    empty = 0.0
+    parameters = 2
+
     def __post_init__(self) -> None:
         if (self.arm.low, self.arm.high) != (0, 1):
             raise ParameterError("an arm is 0 or 1", where=f"variable {self.arm.name}", do="declare bounds 0 and 1")
-
-    @property
-    def name(self) -> str:
-        return "difference"
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -43,40 +42,19 @@ class Difference:
     def scale(self) -> float:
         return self.y.width
 
-    @property
-    def has_error(self) -> bool:
-        return True
+    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002
+        return self._run(columns, starts, search)[0]
 
-    @property
-    def empty(self) -> float:
-        return 0.0
-
-    @property
-    def parameters(self) -> int:
-        return 2
-
-    def searches(self) -> tuple[str, ...]:
-        return "exact", "corners", "grid", "removals"
-
-    def local(self, columns: Sequence[Floats], starts: Int64s, search: Search = EXACT, *, errors: bool = True) -> Local:
-        out, _ = self._run(columns, starts, search)
-        both = (out[2], out[3]) if errors else (None, None)
-        return Local(np.diff(starts), out[0], out[1], *both)
-
-    def worst(self, columns: Sequence[Floats], search: Search = EXACT) -> Worst:
-        _, worst = self._run(columns, np.array([0, columns[0].size], np.int64), search)
-        added, y, arm, change = worst[0].tolist()
+    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+        added, y, arm, change = self._run(columns, one_cell(columns), search)[1][0].tolist()
         return Worst(bool(added), (y, arm), change)
 
-    def _run(self, columns: Sequence[Floats], starts: Int64s, search: Search) -> tuple[Floats, Floats]:
-        known(self, search)
-        y, arm = (np.ascontiguousarray(column, np.float64) for column in columns)
+    def _run(self, columns: list[Floats], starts: Int64s, search: Search) -> tuple[Floats, Floats]:
+        y, arm = columns
         if not ((arm == 0) | (arm == 1)).all():
             raise SourceError("an arm that is neither 0 nor 1", where=f"column {self.arm.name}", do="recode it")
         tried = np.empty(0) if search.kind == "removals" else search.values(self.y)
-        out, worst = np.zeros((4, starts.size - 1)), np.empty((starts.size - 1, 4))
-        _differences(y, arm, starts, tried, search.kind == "exact", out, worst)
-        return out, worst
+        return _differences(y, arm, starts, tried, search.kind == "exact")
 
 
 @compiled
@@ -112,10 +90,9 @@ def _error(n: int, square: float, m: int, other: float) -> float:
 
 
 @compiled
-def _differences(
-    y: Floats, arm: Floats, starts: Int64s, tried: Floats, exact: bool, out: Floats, worst: Floats
-) -> None:
-    """`out`: θ, its sensitivity, the error, its sensitivity. `worst`: added, y, arm, change."""
+def _differences(y: Floats, arm: Floats, starts: Int64s, tried: Floats, exact: bool) -> tuple[Floats, Floats]:
+    """By cell θ, its sensitivity, the error, its sensitivity; and of the worst observation added, y, arm, change."""
+    out, worst = np.zeros((4, len(starts) - 1)), np.empty((len(starts) - 1, 4))
     for j in range(len(starts) - 1):
         cy, ca = y[starts[j] : starts[j + 1]], arm[starts[j] : starts[j + 1]]
         n, mean, square = _arms(cy, ca, -1)
@@ -147,3 +124,4 @@ def _differences(
                 new_square = square[g] + far * far * n[g] / (n[g] + 1)
                 moved = _error(n[g] + 1, new_square, n[1 - g], square[1 - g])
                 out[3, j] = max(out[3, j], abs(moved - error))
+    return out, worst

@@ -24,13 +24,22 @@ from typing import TypeGuard
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import Floats, Int64s, Local, Search, Variable, Worst, tried_points
+from discreet.methods.sensitivity.statistics import (
+    SEARCHES,
+    Floats,
+    Int64s,
+    Local,
+    Search,
+    Variable,
+    Worst,
+    known,
+    tried_points,
+)
 
 Cell = Sequence[Floats]
 OfCell = Callable[[Cell], float]
 Progress = Callable[[int, int], None]
 
-DEFAULT = Search("corners")
 SMALL = 2_000  # calls: less is done here before other processes have heard of it
 PARTS = 32  # of the work, about: what one process takes at a time, and what progress is told by
 INVENTED = 24  # observations of a rehearsal
@@ -74,8 +83,7 @@ class Function:
     depend on nothing else: equal cells, equal values. With `processes` (None: one a core), results are the same to the
     bit. A function that processes cannot import (a lambda, one of the main program) runs in this one.
 
-    A function that fails for every cell would have the sensitivity 0: `rehearse` it, as `from_file` does. `of_file`
-    runs nothing of the file.
+    A function that fails for every cell would have the sensitivity 0: `rehearse` it.
     """
 
     name: str
@@ -96,23 +104,6 @@ class Function:
             )
 
     @classmethod
-    def from_file(
-        cls,
-        path: str | Path,
-        name: str,
-        variables: tuple[Variable, ...],
-        scale: float,
-        empty: float,
-        error: str | None = None,
-        parameters: int = 0,
-        processes: int | None = None,
-    ) -> Function:
-        """The function `name` of a Python file, and the one called `error` for its standard error. Runs the file."""
-        found = cls.of_file(path, name, variables, scale, empty, error, parameters, processes)
-        found.rehearse()
-        return found
-
-    @classmethod
     def of_file(
         cls,
         path: str | Path,
@@ -124,7 +115,8 @@ class Function:
         parameters: int = 0,
         processes: int | None = None,
     ) -> Function:
-        """The same, the file read as text alone: rehearse it before it is called."""
+        """The function `name` of a Python file, and the one called `error` for its standard error. The file is read as
+        text alone, and nothing of it run: rehearse it before it is called."""
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8")
@@ -138,9 +130,9 @@ class Function:
         return self.error is not None
 
     def searches(self) -> tuple[str, ...]:
-        return "corners", "grid", "removals"
+        return SEARCHES[1:]
 
-    def rehearse(self) -> None:
+    def rehearse(self) -> Function:
         """Call it with invented observations, spread over the bounds: there its own message may be shown."""
         steps = [np.arange(INVENTED) * (2 * j + 7) % INVENTED / (INVENTED - 1) for j in range(len(self.variables))]
         cell = [v.low + v.width * step for v, step in zip(self.variables, steps, strict=True)]
@@ -163,12 +155,13 @@ class Function:
                 raise ParameterError(
                     "gives two values for one cell", where=f"function {self.name}", do="let it depend on nothing else"
                 )
+        return self
 
     def local(
         self,
         columns: Cell,
         starts: Int64s,
-        search: Search = DEFAULT,
+        search: Search | None = None,
         *,
         errors: bool = True,
         progress: Progress | None = None,
@@ -191,7 +184,7 @@ class Function:
         both = (out[:, 2], out[:, 3]) if spread else (None, None)
         return Local(np.diff(starts), out[:, 0], out[:, 1], *both)
 
-    def worst(self, columns: Cell, search: Search = DEFAULT) -> Worst:
+    def worst(self, columns: Cell, search: Search | None = None) -> Worst:
         task = Task(self.function, None, self.empty, self._added(search))
         with _quiet():
             here = task.value(columns)
@@ -199,8 +192,8 @@ class Function:
         change, added, point = max(changes, key=lambda found: abs(found[0]))
         return Worst(added, point, change)
 
-    def _added(self, search: Search) -> list[tuple[float, ...]]:
-        return [tuple(point) for point in tried_points(self, search).tolist()]
+    def _added(self, search: Search | None) -> list[tuple[float, ...]]:
+        return [tuple(point) for point in tried_points(self, known(self, search)).tolist()]
 
     def _workers(self, calls: int) -> int:
         shared = all(_importable(f) for f in (self.function, self.error) if f is not None)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Literal
 
-import numpy as np
-
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import EXACT, Floats, Int64s, Local, Search, Variable, Worst, known
+from discreet.methods.sensitivity.statistics import SEARCHES, CompiledStatistic, Floats, Int64s, Search, Variable, Worst
 from discreet.methods.sensitivity.statistics.line_kernel import centred, lines, worst_of
 
 
 @dataclass(frozen=True)
-class Line:
+class Line(CompiledStatistic):
     """θ = w·ȳ + (t − w·x̄)·Sxy/Sxx of the line of y on x: its slope, its intercept or its prediction at x = `at`.
 
     Where all x of a cell are equal the slope is 0. The error is √(SSE/(n−2)·(w²/n + (t−w·x̄)²/Sxx)), 0 below n = 3.
@@ -25,6 +22,9 @@ class Line:
     y: Variable
     kind: Literal["slope", "intercept", "prediction"]
     at: float = 0.0  # of a prediction
+
+    parameters = 2
+    kinds = SEARCHES[:3]
 
     def __post_init__(self) -> None:
         if self.kind not in ("slope", "intercept", "prediction"):
@@ -46,31 +46,17 @@ class Line:
         return self.y.width / self.x.width if self.kind == "slope" else self.y.width
 
     @property
-    def has_error(self) -> bool:
-        return True
-
-    @property
     def empty(self) -> float:
         """w times the middle of y's bounds."""
         return self._weights[0] * (self.y.low + self.y.high) / 2
 
-    @property
-    def parameters(self) -> int:
-        return 2
-
-    def searches(self) -> tuple[str, ...]:
-        return ("exact", "corners", "grid")
-
-    def local(self, columns: Sequence[Floats], starts: Int64s, search: Search = EXACT, *, errors: bool = True) -> Local:
+    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         """Exact by closed forms: eight candidates for an addition, one division a removal (DECISIONS)."""
-        known(self, search)
         x, y = columns
-        out = lines(x, y, starts, *self._weights, *self._tried(search), search.kind == "exact", errors)
-        return Local(np.diff(starts), out[0], out[1], out[2] if errors else None, out[3] if errors else None)
+        return lines(x, y, starts, *self._weights, *self._tried(search), search.kind == "exact", errors)
 
-    def worst(self, columns: Sequence[Floats], search: Search = EXACT) -> Worst:
+    def _worst(self, columns: list[Floats], search: Search) -> Worst:
         """Where nothing bounds the change: the point that ever worse ones approach."""
-        known(self, search)
         x, y = columns
         fit, exact = centred(x, y, -1), search.kind == "exact"
         _, change, added, px, py = worst_of(x, y, fit, *self._weights, *self._tried(search), exact)

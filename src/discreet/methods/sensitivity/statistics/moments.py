@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
+from typing import ClassVar
 
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import EXACT, Floats, Int64s, Local, Search, Variable, Worst, known
+from discreet.methods.sensitivity.statistics import SEARCHES, CompiledStatistic, Floats, Int64s, Search, Variable, Worst
 from discreet.methods.sensitivity.statistics.roots import MOST, real_roots
 from discreet.noise.jit import compiled
 
@@ -19,14 +19,18 @@ Sums = tuple[int, float, float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Mean:
-    """ȳ, the middle of the bounds where there is no observation. Error s/√n, s² = Σ(y − ȳ)²/(n − 1); 0 below n = 2."""
+class Mean(CompiledStatistic):
+    """ȳ, the middle of the bounds where there is no observation. Error s/√n, s² = Σ(y − ȳ)²/(n − 1); 0 below n = 2.
+
+    Exact: a mean changes monotonely with the new observation, the squares of errors by polynomials.
+    """
 
     y: Variable
 
-    @property
-    def name(self) -> str:
-        return "mean"
+    name = "mean"
+    parameters = 1
+    kinds = SEARCHES[:3]
+    order: ClassVar[int] = MEAN
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -37,65 +41,43 @@ class Mean:
         return self.y.width
 
     @property
-    def has_error(self) -> bool:
-        return True
-
-    @property
     def empty(self) -> float:
         return (self.y.low + self.y.high) / 2
 
-    @property
-    def parameters(self) -> int:
-        return 1
-
-    def searches(self) -> tuple[str, ...]:
-        return ("exact", "corners", "grid")
-
-    def local(self, columns: Sequence[Floats], starts: Int64s, search: Search = EXACT, *, errors: bool = True) -> Local:
-        """Exact: a mean changes monotonely with the new observation, the squares of errors by polynomials."""
+    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         tried, exact = self._tried(search)
-        out = _moments(columns[0], starts, self._order, tried, self.empty, exact, errors)
-        return Local(np.diff(starts), out[0], out[1], out[2] if errors else None, out[3] if errors else None)
+        return _moments(columns[0], starts, self.order, tried, self.empty, exact, errors)
 
-    def worst(self, columns: Sequence[Floats], search: Search = EXACT) -> Worst:
-        tried, exact = self._tried(search)
-        y = columns[0]
-        _, change, added, point = _worst(y, _sums(y, -1), self._order, tried, self.empty, exact)
+    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+        (y,), (tried, exact) = columns, self._tried(search)
+        _, change, added, point = _worst(y, _sums(y, -1), self.order, tried, self.empty, exact)
         return Worst(added, (point,), change)
 
     def _tried(self, search: Search) -> tuple[Floats, bool]:
         """What is added, and whether stationary points as well."""
-        known(self, search)
         return search.values(self.y), search.kind == "exact"
-
-    @property
-    def _order(self) -> int:
-        return MEAN
 
 
 @dataclass(frozen=True)
 class Share(Mean):
-    """p, the mean of zeros and ones; only 0 and 1 can be added. Error √(p(1 − p)/(n − 1)), the sample's s/√n."""
+    """p, the mean of zeros and ones; only 0 and 1 can be added. Error √(p(1 − p)/(n − 1)), the sample's s/√n.
+
+    Exact: two observations can be added, two removed.
+    """
+
+    name = "share"
+    kinds = SEARCHES[:2]
 
     def __post_init__(self) -> None:
         if (self.y.low, self.y.high) != (0, 1):
             raise ParameterError("a share is of zeros and ones", where=self.y.name, do="declare the bounds 0 and 1")
 
-    @property
-    def name(self) -> str:
-        return "share"
-
-    def searches(self) -> tuple[str, ...]:
-        return ("exact", "corners")
-
-    def local(self, columns: Sequence[Floats], starts: Int64s, search: Search = EXACT, *, errors: bool = True) -> Local:
-        """Exact: two observations can be added, two removed."""
+    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         if not ((columns[0] == 0) | (columns[0] == 1)).all():
             raise ParameterError("a share of values other than 0 and 1", where=self.y.name, do="ask for the mean")
-        return super().local(columns, starts, search, errors=errors)
+        return super()._measured(columns, starts, search, errors)
 
-    def _tried(self, search: Search) -> tuple[Floats, bool]:
-        known(self, search)
+    def _tried(self, search: Search) -> tuple[Floats, bool]:  # noqa: ARG002
         return np.array([0.0, 1.0]), False
 
 
@@ -103,21 +85,13 @@ class Share(Mean):
 class Variance(Mean):
     """s² = Σ(y − ȳ)²/(n − 1), 0 below n = 2. Error √((m₄ − s⁴(n − 3)/(n − 1))/n), m₄ = Σ(y − ȳ)⁴/n; 0 below n = 2."""
 
-    @property
-    def name(self) -> str:
-        return "variance"
+    name = "variance"
+    empty = 0.0
+    order = VARIANCE
 
     @property
     def scale(self) -> float:
         return self.y.width**2
-
-    @property
-    def empty(self) -> float:
-        return 0.0
-
-    @property
-    def _order(self) -> int:
-        return VARIANCE
 
 
 @compiled
@@ -234,14 +208,8 @@ def _worst_error(y: Floats, sums: Sums, order: int, tried: Floats, exact: bool) 
         # (n+1)·V of the variance is quartic in v; its derivative over 4.
         up = n + 1.0
         spread = (n - 2.0) / (n * n * n)
-        slopes = np.array(
-            [
-                -d3 / up**2,
-                3.0 * d2 / up**3 - spread * d2 * n / up,
-                0.0,
-                n * (n * n - n + 1.0) / up**4 - spread * (n / up) ** 2,
-            ]
-        )
+        linear, cubic = 3.0 * d2 / up**3 - spread * d2 * n / up, n * (n * n - n + 1.0) / up**4 - spread * (n / up) ** 2
+        slopes = np.array([-d3 / up**2, linear, 0.0, cubic])
         found = real_roots(slopes, (tried[0] - origin) - mean, (tried[-1] - origin) - mean, stationary)
     for j in range(len(tried) + found):
         v = (tried[j] - origin) - mean if j < len(tried) else stationary[j - len(tried)]

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import EXACT, Floats, Int64s, Local, Search, Variable, Worst, known
+from discreet.methods.sensitivity.statistics import (
+    SEARCHES,
+    CompiledStatistic,
+    Floats,
+    Int64s,
+    Search,
+    Variable,
+    Worst,
+    one_cell,
+)
 from discreet.noise.jit import compiled
 
 FINEST = 10**6  # p·(n − 1) is taken in 64-bit integers
 
 
 @dataclass(frozen=True)
-class Quantile:
+class Quantile(CompiledStatistic):
     """The p-quantile, type 7 of Hyndman and Fan (R's and NumPy's): with h = (n − 1)·p, between y₍⌊h⌋₊₁₎ and the next at
     the fraction of h. The middle of the bounds where there is no observation. No standard error.
 
@@ -28,14 +36,15 @@ class Quantile:
     y: Variable
     p: Fraction
 
+    name = "quantile"
+    has_error = False
+    parameters = 0
+    kinds = SEARCHES  # the first three are the same: the bounds are worst
+
     def __post_init__(self) -> None:
         p: object = self.p  # a float may come from outside
         if not isinstance(p, Fraction) or not 0 <= p <= 1 or p.denominator > FINEST:
             raise ParameterError("p is no fraction in 0 … 1", where="quantile", do="give one such as 1/4")
-
-    @property
-    def name(self) -> str:
-        return "quantile"
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -46,44 +55,23 @@ class Quantile:
         return self.y.width
 
     @property
-    def has_error(self) -> bool:
-        return False
-
-    @property
     def empty(self) -> float:
         return 0.5 * (self.y.low + self.y.high)
 
-    @property
-    def parameters(self) -> int:
-        return 0
-
-    def searches(self) -> tuple[str, ...]:
-        return "exact", "corners", "grid", "removals"  # the first three are the same: the bounds are worst
-
-    def local(
-        self,
-        columns: Sequence[Floats],
-        starts: Int64s,
-        search: Search = EXACT,
-        *,
-        errors: bool = True,  # noqa: ARG002 (has none)
-    ) -> Local:
-        known(self, search)
+    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002 - it has none
         changes = self._changes(columns, starts, search)
-        return Local(np.diff(starts), changes[:, 4], np.abs(changes[:, :4]).max(axis=1), None, None)
+        return np.stack([changes[:, 4], np.abs(changes[:, :4]).max(axis=1)])
 
-    def worst(self, columns: Sequence[Floats], search: Search = EXACT) -> Worst:
-        known(self, search)
-        y = columns[0]
-        changes = self._changes(columns, np.array([0, y.size], np.int64), search)[0, :4]
+    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+        y, changes = columns[0], self._changes(columns, one_cell(columns), search)[0, :4]
         which = int(np.abs(changes).argmax())
         point = (y[0], y[-1], self.y.low, self.y.high)[which]
         return Worst(which >= 2, (float(point),), float(changes[which]))
 
-    def _changes(self, columns: Sequence[Floats], starts: Int64s, search: Search) -> Floats:
+    def _changes(self, columns: list[Floats], starts: Int64s, search: Search) -> Floats:
         add = search.kind != "removals"
-        y = np.ascontiguousarray(columns[0], np.float64)
-        return _quantiles(y, starts, self.p.numerator, self.p.denominator, self.y.low, self.y.high, self.empty, add)
+        p, bounds = (self.p.numerator, self.p.denominator), (self.y.low, self.y.high)
+        return _quantiles(columns[0], starts, *p, *bounds, self.empty, add)
 
 
 @compiled

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,32 +10,18 @@ from discreet.errors import ParameterError
 from discreet.methods.sensitivity.statistics import Floats
 
 
-@dataclass(frozen=True)
-class Ranks:
-    """Ranks among public thresholds, such as a published national distribution: ascending, ties allowed.
+def by_thresholds(values: Floats, thresholds: Sequence[float]) -> Floats:
+    """Ranks among public thresholds, such as a published national distribution: ascending, ties allowed; NaN of NaN.
 
     Of m thresholds, L below a value and E equal to it: (L + E/2)/m. A function of the record alone, so that one record
     changes no other's rank, and sensitivities of statistics of ranks mean what they say.
     """
-
-    thresholds: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        found = np.asarray(self.thresholds, np.float64)
-        if not found.size or not np.isfinite(found).all() or (np.diff(found) < 0).any():
-            raise ParameterError(
-                "thresholds are not finite and ascending", where="ranks", do="give public thresholds in order"
-            )
-
-    def of(self, values: Floats) -> Floats:
-        """The rank of each value; NaN of NaN."""
-        points = np.asarray(self.thresholds, np.float64)
-        return _mid(points, np.asarray(values, np.float64))
-
-
-def by_thresholds(values: Floats, thresholds: Sequence[float]) -> Floats:
-    """The rank of each value among public thresholds: `Ranks`."""
-    return Ranks(tuple(thresholds)).of(values)
+    points = np.asarray(thresholds, np.float64)
+    if not points.size or not np.isfinite(points).all() or (np.diff(points) < 0).any():
+        raise ParameterError(
+            "thresholds are not finite and ascending", where="ranks", do="give public thresholds in order"
+        )
+    return _mid(points, np.asarray(values, np.float64))
 
 
 def percentile_ranks(values: Floats) -> Floats:

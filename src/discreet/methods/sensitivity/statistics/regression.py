@@ -9,23 +9,32 @@ and V − k²/(1 + h).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import Floats, Int64s, Local, Search, Variable, Worst, tried_points
+from discreet.methods.sensitivity.statistics import (
+    SEARCHES,
+    CompiledStatistic,
+    Floats,
+    Int64s,
+    Search,
+    Variable,
+    Worst,
+    one_cell,
+    tried_points,
+)
 from discreet.noise.jit import compiled
 
 RANK = 2.0**-30  # a regressor this near to the span of those before it, in parts of its length, depends on them
 ILL = 2.0**-20  # where 1 − h or what is left of SSE is smaller, the regression is fitted again
-DEFAULT = Search("corners")
 Fit = tuple[bool, float, float, float]  # of full rank; θ, SSE and V
+Space = tuple[Floats, Floats, Floats, Floats, Floats]  # where a fit is written: Q, R, g, the means (y's last) and β
 
 
 @dataclass(frozen=True)
-class Regression:
+class Regression(CompiledStatistic):
     """Coefficient j of y on `regressors` with an intercept, which is coefficient 0. The classical
     standard error, 0 where n = p + 1.
 
@@ -37,6 +46,9 @@ class Regression:
     y: Variable
     regressors: tuple[Variable, ...]
     coefficient: int
+
+    kinds = SEARCHES[1:]
+    empty = 0.0
 
     def __post_init__(self) -> None:
         if not self.regressors or not 0 <= self.coefficient <= len(self.regressors):
@@ -57,40 +69,21 @@ class Regression:
         return self.y.width / self.regressors[self.coefficient - 1].width if self.coefficient else self.y.width
 
     @property
-    def has_error(self) -> bool:
-        return True
-
-    @property
-    def empty(self) -> float:
-        return 0.0
-
-    @property
     def parameters(self) -> int:
         return len(self.regressors) + 1
 
-    def searches(self) -> tuple[str, ...]:
-        return "corners", "grid", "removals"
+    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002
+        return self._run(columns, starts, search)[0]
 
-    def local(
-        self, columns: Sequence[Floats], starts: Int64s, search: Search = DEFAULT, *, errors: bool = True
-    ) -> Local:
-        out, _ = self._run(columns, starts, search)
-        both = (out[2], out[3]) if errors else (None, None)
-        return Local(np.diff(starts), out[0], out[1], *both)
-
-    def worst(self, columns: Sequence[Floats], search: Search = DEFAULT) -> Worst:
+    def _worst(self, columns: list[Floats], search: Search) -> Worst:
         """The observation behind the sensitivity; where that is infinite, the cell's first, which means nothing."""
-        out, worst = self._run(columns, np.array([0, columns[0].size], np.int64), search)
+        out, worst = self._run(columns, one_cell(columns), search)
         added, change, *point = worst[0].tolist()
         return Worst(bool(added), tuple(point), np.inf if np.isinf(out[1, 0]) else change)
 
-    def _run(self, columns: Sequence[Floats], starts: Int64s, search: Search) -> tuple[Floats, Floats]:
-        grid = tried_points(self, search)
-        *xs, y = (np.asarray(column, np.float64) for column in columns)
-        out = np.zeros((4, starts.size - 1))
-        worst = np.zeros((starts.size - 1, len(columns) + 2))
-        _regressions(np.column_stack(xs), np.ascontiguousarray(y), starts, self.coefficient, grid, out, worst)
-        return out, worst
+    def _run(self, columns: list[Floats], starts: Int64s, search: Search) -> tuple[Floats, Floats]:
+        *xs, y = columns
+        return _regressions(np.column_stack(xs), y, starts, self.coefficient, tried_points(self, search))
 
 
 @compiled
@@ -113,20 +106,17 @@ def _orthogonal(basis: Floats, upper: Floats, j: int) -> float:
 
 
 @compiled
-def _fit(
-    xs: Floats,
-    y: Floats,
-    without: int,
-    coefficient: int,
-    basis: Floats,
-    upper: Floats,
-    g: Floats,
-    means: Floats,
-    beta: Floats,
-) -> Fit:
+def _space(rows: int, p: int) -> Space:
+    return np.empty((rows, p)), np.empty((p, p)), np.empty(p), np.empty(p + 1), np.empty(p)
+
+
+@compiled
+def _fit(xs: Floats, y: Floats, without: int, coefficient: int, space: Space) -> Fit:
     """The regression without one row (−1: with all): Gram–Schmidt, twice, on columns less their means, in their order.
-    Fills Q (`basis`), R (`upper`), g, the means (y's last) and β."""
+    Fills the space."""
     rows, p = xs.shape
+    basis, upper, _, means, _ = space
+    basis = basis[:rows]
     n = rows - (1 if without >= 0 else 0)
     if n < p + 1:
         return False, 0.0, 0.0, 0.0
@@ -147,23 +137,14 @@ def _fit(
             return False, 0.0, 0.0, 0.0
         for i in range(rows):
             basis[i, j] /= left
-    return _solve(xs, y, without, coefficient, basis, upper, g, means, beta)
+    return _solve(xs, y, without, coefficient, space)
 
 
 @compiled
-def _solve(
-    xs: Floats,
-    y: Floats,
-    without: int,
-    coefficient: int,
-    basis: Floats,
-    upper: Floats,
-    g: Floats,
-    means: Floats,
-    beta: Floats,
-) -> Fit:
+def _solve(xs: Floats, y: Floats, without: int, coefficient: int, space: Space) -> Fit:
     """β = R⁻¹Q′y and g = R⁻ᵀ(t − w·x̄), then θ, SSE from residuals, and V (`factor`)."""
     rows, p = xs.shape
+    basis, upper, g, means, beta = space
     weight = 1.0 if coefficient == 0 else 0.0
     for j in range(p - 1, -1, -1):
         along = 0.0
@@ -201,10 +182,9 @@ def _error(sse: float, factor: float, freedom: int) -> float:
 
 
 @compiled
-def _moved(
-    x: Floats, y: float, n: int, weight: float, upper: Floats, g: Floats, means: Floats, beta: Floats, q: Floats
-) -> tuple[float, float, float]:
+def _moved(x: Floats, y: float, n: int, weight: float, space: Space, q: Floats) -> tuple[float, float, float]:
     """h, k and e of an observation."""
+    _, upper, g, means, beta = space
     h, k = 1.0 / n, weight / n
     for j in range(len(beta)):
         q[j] = x[j] - means[j]
@@ -217,29 +197,19 @@ def _moved(
 
 
 @compiled
-def _regressions(
-    xs: Floats, y: Floats, starts: Int64s, coefficient: int, grid: Floats, out: Floats, worst: Floats
-) -> None:
-    """`out`: θ, its sensitivity, the error, its sensitivity. `worst`: added, change, and the point."""
-    p = xs.shape[1]
+def _regressions(xs: Floats, y: Floats, starts: Int64s, coefficient: int, grid: Floats) -> tuple[Floats, Floats]:
+    """By cell θ, its sensitivity, the error, its sensitivity; and of the worst observation added, change, values."""
+    cells, p = len(starts) - 1, xs.shape[1]
+    out, worst = np.zeros((4, cells)), np.zeros((cells, p + 3))
     weight = 1.0 if coefficient == 0 else 0.0
     longest = 0
-    for j in range(len(starts) - 1):
+    for j in range(cells):
         longest = max(longest, starts[j + 1] - starts[j])
-    space, again = np.empty((longest, p)), np.empty((longest, p))
-    upper, upper2, g, g2, beta, beta2 = (
-        np.empty((p, p)),
-        np.empty((p, p)),
-        np.empty(p),
-        np.empty(p),
-        np.empty(p),
-        np.empty(p),
-    )
-    means, means2, q = np.empty(p + 1), np.empty(p + 1), np.empty(p)
-    for j in range(len(starts) - 1):
+    space, again, q = _space(longest, p), _space(longest, p), np.empty(p)
+    for j in range(cells):
         cx, cy = xs[starts[j] : starts[j + 1]], y[starts[j] : starts[j + 1]]
         n = len(cy)
-        full, theta, sse, factor = _fit(cx, cy, -1, coefficient, space[:n], upper, g, means, beta)
+        full, theta, sse, factor = _fit(cx, cy, -1, coefficient, space)
         worst[j, 2:-1], worst[j, -1] = cx[0], cy[0]
         if not full:
             out[1, j], out[3, j] = np.inf, np.inf
@@ -247,22 +217,23 @@ def _regressions(
         error = _error(sse, factor, n - p - 1)
         out[0, j], out[2, j] = theta, error
         for i in range(n):
-            h, k, e = _moved(cx[i], cy[i], n, weight, upper, g, means, beta, q)
+            h, k, e = _moved(cx[i], cy[i], n, weight, space, q)
             kept = sse - e * e / (1.0 - h) if h < 1.0 else -1.0
             if 1.0 - h > ILL and kept >= ILL * sse:
                 change, moved = -k * e / (1.0 - h), _error(kept, factor + k * k / (1.0 - h), n - p - 2)
             else:
-                _, theta2, sse2, factor2 = _fit(cx, cy, i, coefficient, again[:n], upper2, g2, means2, beta2)
+                _, theta2, sse2, factor2 = _fit(cx, cy, i, coefficient, again)
                 change, moved = theta2 - theta, _error(sse2, factor2, n - p - 2)
             out[3, j] = max(out[3, j], abs(moved - error))
             if abs(change) > out[1, j]:
                 out[1, j] = abs(change)
                 worst[j, 0], worst[j, 1], worst[j, 2:-1], worst[j, -1] = 0.0, change, cx[i], cy[i]
         for i in range(len(grid)):
-            h, k, e = _moved(grid[i, :p], grid[i, p], n, weight, upper, g, means, beta, q)
+            h, k, e = _moved(grid[i, :p], grid[i, p], n, weight, space, q)
             change = k * e / (1.0 + h)
             moved = _error(sse + e * e / (1.0 + h), factor - k * k / (1.0 + h), n - p)
             out[3, j] = max(out[3, j], abs(moved - error))
             if abs(change) > out[1, j]:
                 out[1, j] = abs(change)
                 worst[j, 0], worst[j, 1], worst[j, 2:] = 1.0, change, grid[i]
+    return out, worst

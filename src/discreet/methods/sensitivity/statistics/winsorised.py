@@ -7,7 +7,6 @@ moves the cuts as well. Derivation of the exact maximum: winsorised.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -15,7 +14,7 @@ from typing import Literal
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import EXACT, Floats, Int64s, Local, Search, Variable, Worst, known
+from discreet.methods.sensitivity.statistics import CompiledStatistic, Floats, Int64s, Search, Variable, Worst, one_cell
 from discreet.methods.sensitivity.statistics.winsorised_kernel import cells
 
 FINEST = 10**6  # share·n is taken in 64-bit integers
@@ -23,7 +22,7 @@ NONE = np.empty(0)
 
 
 @dataclass(frozen=True)
-class WinsorisedLine:
+class WinsorisedLine(CompiledStatistic):
     """Slope, intercept or prediction θ = w·ȳ + (t − w·x̄)·Sxy/Sxx of the winsorised values.
 
     w = 1, t = at for a prediction, t = 0 for the intercept; w = 0, t = 1 for the slope. Where the winsorised x has no
@@ -41,6 +40,8 @@ class WinsorisedLine:
     at: float
     share: Fraction = Fraction(1, 20)
     points: int = 33
+
+    parameters = 2
 
     def __post_init__(self) -> None:
         share: object = self.share  # a float may come from outside
@@ -70,16 +71,8 @@ class WinsorisedLine:
         return self.y.width / self.x.width if self.kind == "slope" else self.y.width
 
     @property
-    def has_error(self) -> bool:
-        return True
-
-    @property
     def empty(self) -> float:
         return self._weight * 0.5 * (self.y.low + self.y.high)
-
-    @property
-    def parameters(self) -> int:
-        return 2
 
     @property
     def _weight(self) -> float:
@@ -89,47 +82,33 @@ class WinsorisedLine:
     def _target(self) -> float:
         return {"slope": 1.0, "intercept": 0.0, "prediction": float(self.at)}[self.kind]
 
-    def searches(self) -> tuple[str, ...]:
-        return "exact", "corners", "grid", "removals"
+    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
+        return self._run(columns, starts, search, errors)[0]
 
-    def local(self, columns: Sequence[Floats], starts: Int64s, search: Search = EXACT, *, errors: bool = True) -> Local:
-        out, _ = self._run(columns, starts, search, errors)
-        return out
-
-    def worst(self, columns: Sequence[Floats], search: Search = EXACT) -> Worst:
+    def _worst(self, columns: list[Floats], search: Search) -> Worst:
         """The observation behind the sensitivity; where that is infinite, where additions diverge."""
-        starts = np.array([0, columns[0].size], np.int64)
-        out, points = self._run(columns, starts, search, False)
+        out, points = self._run(columns, one_cell(columns), search, False)
         added, x, y = points[0].tolist()
         return Worst(bool(added), (x, y), self._change(columns, out, bool(added), x, y))
 
-    def _run(self, columns: Sequence[Floats], starts: Int64s, search: Search, errors: bool) -> tuple[Local, Floats]:
-        known(self, search)
-        x, y = (np.ascontiguousarray(column, np.float64) for column in columns)
+    def _run(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> tuple[Floats, Floats]:
+        (x, y), exact = columns, search.kind == "exact"
         bounds = np.array([self.x.low, self.x.high, self.y.low, self.y.high])
-        exact = search.kind == "exact"
         tried = (NONE, NONE) if exact else (search.values(self.x), search.values(self.y))
-        statistic, sensitivity, error, error_sensitivity = np.empty((4, starts.size - 1))
-        worst = np.empty((starts.size - 1, 3))
-        cells(
-            x, y, np.ascontiguousarray(starts, np.int64), bounds, self.share.numerator, self.share.denominator,
-            self._weight, self._target, search.kind != "removals", tried, self.points if errors else 0,
-            statistic, sensitivity, error, error_sensitivity, worst,
-        )  # fmt: skip
-        both = (error, error_sensitivity) if errors else (None, None)
-        return Local(np.diff(starts), statistic, sensitivity, *both), worst
+        share, points = (self.share.numerator, self.share.denominator), self.points if errors else 0
+        add = search.kind != "removals"
+        return cells(x, y, starts, bounds, *share, self._weight, self._target, add, tried, points)
 
-    def _change(self, columns: Sequence[Floats], here: Local, added: bool, x: float, y: float) -> float:
+    def _change(self, columns: list[Floats], here: Floats, added: bool, x: float, y: float) -> float:
         """θ(D ± d) − θ(D), by fitting again; its size is what the search found, infinite or not."""
-        size = float(here.sensitivity[0])
-        rows = np.stack([np.asarray(c, np.float64) for c in columns], axis=1)
+        theta, size = float(here[0, 0]), float(here[1, 0])
+        rows = np.stack(columns, axis=1)
         if added:
             rows = np.vstack([rows, [[x, y]]])
         else:
             rows = np.delete(rows, int(np.flatnonzero((rows == [x, y]).all(axis=1))[0]), axis=0)
         if not np.isfinite(size) or not rows.size:
-            return size if rows.size else self.empty - float(here.statistic[0])
+            return size if rows.size else self.empty - theta
         rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
-        starts = np.array([0, len(rows)], np.int64)
-        after, _ = self._run((rows[:, 0], rows[:, 1]), starts, Search("removals"), False)
-        return float(np.copysign(size, after.statistic[0] - here.statistic[0]))
+        after = self.local((rows[:, 0], rows[:, 1]), np.array([0, len(rows)], np.int64), Search("removals"))
+        return float(np.copysign(size, after.statistic[0] - theta))

@@ -278,14 +278,7 @@ def added(
 
 @compiled
 def added_error(
-    n: int,
-    k: int,
-    here: Setting,
-    weight: float,
-    target: float,
-    error: float,
-    tried: Tried,
-    points: int,
+    n: int, k: int, here: Setting, weight: float, target: float, error: float, tried: Tried, points: int
 ) -> float:
     """The largest change of the standard error by an addition, of those tried, or without any of a grid of `points` in
     each piece of each variable."""
@@ -321,8 +314,7 @@ def extended(
     y: Floats,
     z: Floats,
     bounds: Floats,
-    over: int,
-    under: int,
+    k: int,
     weight: float,
     target: float,
     theta: float,
@@ -330,9 +322,9 @@ def extended(
     tried: Tried,
     points: int,
 ) -> tuple[float, float, float, float]:
-    """The largest |Δθ| of an addition with its x and y, and the largest change of the standard error."""
+    """The largest |Δθ| of an addition with its x and y, and the largest change of the standard error; `k` rows are cut
+    at each side of n + 1."""
     n = len(x)
-    k = cut_rows(n + 1, over, under)
     mx, mz = marks(x, k, bounds[0], bounds[1]), marks(z, k, bounds[2], bounds[3])
     if 2 * k == n:  # every x becomes the median, every y too, and that moves from the one mark to the other
         low, high = mz[2], mz[1]
@@ -364,13 +356,10 @@ def cells(
     add: bool,
     tried: Tried,
     points: int,
-    statistic: Floats,
-    sensitivity: Floats,
-    error: Floats,
-    error_sensitivity: Floats,
-    worst: Floats,
-) -> None:
-    """Every cell in turn. `points` = 0: without standard errors. `worst`: a row each of (added, x, y)."""
+) -> tuple[Floats, Floats]:
+    """By cell θ, its sensitivity, the error, its sensitivity; and of the worst observation added, x, y. `points` = 0:
+    without standard errors."""
+    out, worst = np.empty((4, len(starts) - 1)), np.empty((len(starts) - 1, 3))
     empty = weight * 0.5 * (bounds[2] + bounds[3])
     longest = 0
     for j in range(len(starts) - 1):
@@ -390,10 +379,11 @@ def cells(
             most, row, widest = removed(cx, cy, z, over, under, weight, target, theta, own)
         worst[j] = (0.0, cx[row], cy[row])
         if add:
-            change, at, by, wider = extended(cx, cy, z, bounds, over, under, weight, target, theta, own, tried, points)
+            k = cut_rows(n + 1, over, under)
+            change, at, by, wider = extended(cx, cy, z, bounds, k, weight, target, theta, own, tried, points)
             widest = max(widest, wider)
             if change > most:
                 most = change
                 worst[j] = (1.0, at, by)
-        statistic[j], sensitivity[j] = theta, most
-        error[j], error_sensitivity[j] = spread, widest
+        out[0, j], out[1, j], out[2, j], out[3, j] = theta, most, spread, widest
+    return out, worst

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from discreet.domain import Domain
-from discreet.engine import Engine
-from discreet.engine.factory import open_engine
+from discreet.engine import Engine, open_engine
 from discreet.engine.observations import Observations
 from discreet.engine.spans import CELL
 from discreet.errors import PublishError, SourceError, SpecError

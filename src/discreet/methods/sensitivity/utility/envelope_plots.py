@@ -1,6 +1,6 @@
-"""Pictures of sensitivity: cells under their envelope, one cell's worst point, why no global bound exists.
+"""Pictures of sensitivity: cells under their envelope, one cell's worst point.
 
-The first two show confidential cells, and say so in their titles unless the data is synthetic.
+Both show confidential cells, and say so in their titles unless the data is synthetic.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.statistics import Worst
-from discreet.methods.sensitivity.utility.suppression import Fit, fitted
+from discreet.methods.sensitivity.utility.weighted import Fit, fitted
 from discreet.report.plots import COLOURS, decades, ends
 
 Floats = NDArray[np.float64]
@@ -21,7 +21,6 @@ Floats = NDArray[np.float64]
 MARK = "CONFIDENTIAL. "
 MOST_DOTS, NEAREST = 3_000, 500  # dots in a picture; of those the nearest to the line, all shown
 BEFORE, AFTER = "fitted line", "after the worst change"
-SPREADS = (0.1, 0.03, 0.01)  # half-widths of x in the picture without data
 
 
 def heading(title: str, *, synthetic: bool) -> str:
@@ -59,7 +58,7 @@ def envelope_plot(
         .mark_text(align="left", baseline="bottom", fontSize=13, color=COLOURS[1], dx=8, dy=-6)
         .encode(x=x, y=y, text="text:N")
     )
-    return _finished(alt.layer(points, bound, name), heading(title, synthetic=synthetic), _outside(finite, shown))
+    return finished(alt.layer(points, bound, name), heading(title, synthetic=synthetic), _outside(finite, shown))
 
 
 def _log(channel: Any, field: str, name: str, low: float, high: float) -> Any:
@@ -104,24 +103,24 @@ def cell_plot(
 ) -> Any:
     """One cell, its line, the point that moves its height at `at` most (hollow), and the line after (004, Figure 1)."""
     across, up = np.asarray(x, np.float64), np.asarray(y, np.float64)
-    before, after = fitted(across, up), _changed(across, up, worst)
+    before, after = fitted(across, up), changed(across, up, worst)
     moved = after.at(at) - before.at(at)
     verb = "Adding" if worst.added else "Removing"
     subtitle = [
         f"At {at:g} the line is at {before.at(at):.3f}. {verb} the hollow point moves it to {after.at(at):.3f}:",
         f"the local sensitivity of this cell of {across.size} is {abs(moved):.3f}.",
     ]
-    axes = _axis("x", names[0], bounds[0]), _axis("y", names[1], bounds[1])
+    axes = axis("x", names[0], bounds[0]), axis("y", names[1], bounds[1])
     chart = alt.layer(
-        _dots(across, up, *axes),
-        *_lines(((BEFORE, before), (AFTER, after)), bounds[0], *axes),
-        _arrow(at, before.at(at), after.at(at), *axes),
-        _hollow(worst, *axes),
+        dots(across, up, *axes),
+        *lines(((BEFORE, before), (AFTER, after)), bounds[0], *axes),
+        arrow(at, before.at(at), after.at(at), *axes),
+        hollow(worst, *axes),
     )
-    return _finished(chart, heading(title, synthetic=synthetic), subtitle)
+    return finished(chart, heading(title, synthetic=synthetic), subtitle)
 
 
-def _changed(x: Floats, y: Floats, worst: Worst) -> Fit:
+def changed(x: Floats, y: Floats, worst: Worst) -> Fit:
     """The line after the worst change; `point` is (x, y)."""
     if worst.added:
         return fitted(np.append(x, worst.point[0]), np.append(y, worst.point[1]))
@@ -129,41 +128,7 @@ def _changed(x: Floats, y: Floats, worst: Worst) -> Fit:
     return fitted(np.delete(x, gone), np.delete(y, gone))
 
 
-def global_plot(
-    title: str = "Why no global bound exists: the less x varies, the further one point moves the line",
-) -> Any:
-    """Three invented cells of 20 points, x ever closer, and the line after (0, 1) is added (004, Appendix Figure 1)."""
-    panels = []
-    axes = _axis("x", "x", (0.0, 1.0)), _axis("y", "y", (-1.0, 2.0))
-    for spread in SPREADS:
-        x, y = _tight(spread)
-        worst = Worst(added=True, point=(0.0, 1.0), change=0.0)
-        before, after = fitted(x, y), _changed(x, y, worst)
-        chart = alt.layer(
-            _dots(x, y, *axes),
-            *_lines(((BEFORE, before), ("after adding (0, 1)", after)), (0.0, 1.0), *axes),
-            _arrow(0.25, before.at(0.25), after.at(0.25), *axes),
-            _hollow(worst, *axes),
-        )
-        moved = abs(after.at(0.25) - before.at(0.25))
-        text = f"x within ±{spread:g}: at 0.25 the line moves by {moved:.2f}"
-        panels.append(chart.properties(width=260, height=260, title=alt.TitleParams(text, fontSize=12)))
-    return (
-        alt.hconcat(*panels, spacing=14)
-        .properties(title=alt.TitleParams(title, subtitle=["Invented points."], anchor="start", offset=10))
-        .configure_view(stroke="#cccccc")
-        .configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
-    )
-
-
-def _tight(spread: float) -> tuple[Floats, Floats]:
-    """Twenty points about a steep line through (.5, .5), by a fixed pattern: no data, no chance."""
-    place = np.linspace(-1, 1, 20)
-    wiggle = np.array([1, -1, -1, 1] * 5)
-    return 0.5 + spread * place, 0.5 + 0.2 * place + 0.05 * wiggle
-
-
-def _axis(which: str, name: str, bounds: tuple[float, float]) -> Any:
+def axis(which: str, name: str, bounds: tuple[float, float]) -> Any:
     kind = alt.X if which == "x" else alt.Y
     return kind(
         f"{which}:Q",
@@ -173,36 +138,36 @@ def _axis(which: str, name: str, bounds: tuple[float, float]) -> Any:
     )
 
 
-def _dots(x: Floats, y: Floats, *axes: Any) -> Any:
+def dots(x: Floats, y: Floats, *axes: Any) -> Any:
     values = [{"x": a, "y": b} for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     points = alt.Chart(alt.InlineData(values=values)).mark_point(size=38, filled=True, color=COLOURS[0], opacity=0.85)
     return points.encode(x=axes[0], y=axes[1])
 
 
-def _lines(lines: tuple[tuple[str, Fit], ...], ends: tuple[float, float], *axes: Any) -> list[Any]:
+def lines(fits: tuple[tuple[str, Fit], ...], ends: tuple[float, float], *axes: Any) -> list[Any]:
     """The fitted lines from bound to bound, the second one dashed."""
-    names = [name for name, _ in lines]
+    names = [name for name, _ in fits]
     colour = alt.Color("which:N", scale=alt.Scale(domain=names, range=["#000000", COLOURS[1]]), sort=None, title=None)
     dash = alt.StrokeDash("which:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 3]]), sort=None, title=None)
-    rows = [{"which": name, "x": end, "y": fit.at(end)} for name, fit in lines for end in ends]
+    rows = [{"which": name, "x": end, "y": fit.at(end)} for name, fit in fits for end in ends]
     base = alt.Chart(alt.InlineData(values=rows)).mark_line(strokeWidth=2, clip=True)
     return [base.encode(x=axes[0], y=axes[1], color=colour, strokeDash=dash)]
 
 
-def _arrow(at: float, low: float, high: float, *axes: Any) -> Any:
+def arrow(at: float, low: float, high: float, *axes: Any) -> Any:
     """How far the statistic moves."""
     base = alt.Chart(alt.InlineData(values=[{"x": at, "y": low, "to": high}]))
     return base.mark_rule(strokeWidth=3, color=COLOURS[2], clip=True).encode(x=axes[0], y=axes[1], y2="to:Q")
 
 
-def _hollow(worst: Worst, *axes: Any) -> Any:
+def hollow(worst: Worst, *axes: Any) -> Any:
     base = alt.Chart(alt.InlineData(values=[{"x": worst.point[0], "y": worst.point[1]}]))
     return base.mark_point(size=90, filled=False, strokeWidth=2, color=COLOURS[1], fill="white", opacity=1).encode(
         x=axes[0], y=axes[1]
     )
 
 
-def _finished(chart: Any, title: str, subtitle: list[str]) -> Any:
+def finished(chart: Any, title: str, subtitle: list[str]) -> Any:
     return (
         chart.properties(
             width=480, height=360, title=alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=10)

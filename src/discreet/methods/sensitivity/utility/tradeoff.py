@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.utility.decomposition import columns
+from discreet.methods.sensitivity.utility.weighted import columns
 from discreet.noise.interval_arithmetic import positive_fraction
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey

@@ -6,11 +6,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from discreet.errors import ParameterError
-
-Floats = NDArray[np.float64]
+from discreet.methods.sensitivity.utility.weighted import variance, weighted
 
 
 @dataclass(frozen=True)
@@ -91,29 +90,3 @@ def _reliability(name: str, spread: float, noise: float) -> float:
             do="use more cells, larger cells or a larger epsilon",
         )
     return (spread - noise) / spread
-
-
-def variance(values: Floats, weights: Floats) -> float:
-    """Σ w(v − v̄)² / Σ w."""
-    return float(np.average((values - np.average(values, weights=weights)) ** 2, weights=weights))
-
-
-def columns(*given: ArrayLike) -> tuple[Floats, ...]:
-    """Columns of equal length, single numbers repeated; two cells or more, all finite."""
-    try:
-        equal = np.broadcast_arrays(*(np.asarray(column, np.float64) for column in given))
-    except ValueError as error:
-        raise ParameterError("columns are not equally long", where="columns", do="give one value a cell") from error
-    if equal[0].ndim != 1 or equal[0].size < 2 or not all(np.isfinite(column).all() for column in equal):
-        raise ParameterError(
-            "at least two cells with finite numbers are needed", where="columns", do="leave out cells without estimates"
-        )
-    return tuple(equal)
-
-
-def weighted(*given: ArrayLike) -> tuple[Floats, ...]:
-    """Columns, of which the last is weights: none negative, some positive."""
-    equal = columns(*given)
-    if (equal[-1] < 0).any() or not equal[-1].any():
-        raise ParameterError("weights are not positive", where="weights", do="weight cells by their people")
-    return equal

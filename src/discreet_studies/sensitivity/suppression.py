@@ -1,4 +1,4 @@
-"""What suppressing small counts does to a slope: implied counts, binned scatter, weighted least squares (004, §IV)."""
+"""What suppressing small counts does to a slope: implied counts and binned scatter (004, §IV)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.utility.decomposition import variance, weighted
-
-Floats = NDArray[np.float64]
+from discreet.methods.sensitivity.statistics import Floats
+from discreet.methods.sensitivity.utility.weighted import weighted
 
 LOW, HIGH = 0.5, 4.5  # implied counts that round to 1 … 4 (004, note 11); zero is shown
 BINS = 20
@@ -31,35 +30,6 @@ def winsorised(values: ArrayLike, share: float = 0.01) -> Floats:
     """Values beyond the quantiles `share` and 1 − `share` drawn in to them (004, Figure 3)."""
     given = np.asarray(values, np.float64)
     return np.clip(given, *np.quantile(given, [share, 1 - share]))
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A weighted least-squares line, its slope's robust standard error, and the cells behind it."""
-
-    slope: float
-    intercept: float
-    error: float
-    cells: int
-
-    def at(self, x: float) -> float:
-        """The line's height."""
-        return self.intercept + self.slope * x
-
-
-def fitted(x: ArrayLike, y: ArrayLike, weights: ArrayLike = 1.0) -> Fit:
-    """Weighted least squares. SE² = n/(n−2) · Σ (w u e)² / (Σ w u²)², u = x − x̄ (HC1; MacKinnon & White 1985)."""
-    across, up, weight = weighted(x, y, weights)
-    if not variance(across, weight) > 0:
-        raise ParameterError("x does not vary, so there is no slope", where="x", do="give cells that differ")
-    centre_x, centre_y = np.average(across, weights=weight), np.average(up, weights=weight)
-    u = across - centre_x
-    spread = float(weight @ u**2)
-    slope = float((weight * u) @ (up - centre_y)) / spread
-    left = up - centre_y - slope * u
-    n = int((weight > 0).sum())
-    error = np.sqrt(n / (n - 2) * float(((weight * u * left) ** 2).sum())) / spread if n > 2 else np.nan
-    return Fit(slope, float(centre_y - slope * centre_x), float(error), n)
 
 
 @dataclass(frozen=True)

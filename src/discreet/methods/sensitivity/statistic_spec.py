@@ -1,0 +1,187 @@
+"""The statistics that a table of estimates may declare (004): what each reads, and what it is in words."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, model_validator
+
+from discreet.privacy.exact import Exact, Positive, written
+from discreet.privacy.ledger.events import Name
+from discreet.spec.strict import Strict, unknown, within
+
+LARGEST = 2**40
+Bound = Annotated[Exact, AfterValidator(within(-LARGEST, LARGEST))]
+
+
+class _DeclaredStatistic(Strict):
+    @property
+    @abstractmethod
+    def reads(self) -> list[str]:
+        """The variables, in the statistic's order."""
+
+    @abstractmethod
+    def in_words(self) -> str:
+        """What is estimated."""
+
+
+class SummarySpec(_DeclaredStatistic):
+    """The mean of a variable; the share of records for which a 0/1 variable is 1; or the variance, with n − 1."""
+
+    name: Literal["mean", "share", "variance"]
+    of: Name
+
+    @property
+    def reads(self) -> list[str]:
+        return [self.of]
+
+    def in_words(self) -> str:
+        return f"the share of records with {self.of}" if self.name == "share" else f"the {self.name} of {self.of}"
+
+
+class QuantileSpec(_DeclaredStatistic):
+    """A quantile of a variable; p = 1/2 is the median."""
+
+    name: Literal["quantile"] = "quantile"
+    of: Name
+    p: Positive
+
+    @model_validator(mode="after")
+    def _inside(self) -> QuantileSpec:
+        if self.p >= 1:
+            raise ValueError("p lies between 0 and 1")
+        return self
+
+    @property
+    def reads(self) -> list[str]:
+        return [self.of]
+
+    def in_words(self) -> str:
+        return f"the {written(self.p)} quantile of {self.of}"
+
+
+class DifferenceSpec(_DeclaredStatistic):
+    """The mean of a variable where a 0/1 variable is 1, less its mean where that is 0."""
+
+    name: Literal["difference"] = "difference"
+    of: Name
+    arm: Name
+
+    @property
+    def reads(self) -> list[str]:
+        return [self.of, self.arm]
+
+    def in_words(self) -> str:
+        return f"the mean of {self.of} where {self.arm} is 1, less that where it is 0"
+
+
+class _OnALine(_DeclaredStatistic):
+    """y on x by least squares, in each cell; `winsorise` the share of both at each end, within the cell, first."""
+
+    x: Name
+    y: Name
+    winsorise: Positive | None = None
+
+    @model_validator(mode="after")
+    def _two(self) -> _OnALine:
+        if self.x == self.y:
+            raise ValueError("x and y are the same variable")
+        if self.winsorise is not None and self.winsorise >= Fraction(1, 2):
+            raise ValueError("winsorise lies below 1/2: the share at each end")
+        return self
+
+    @property
+    def reads(self) -> list[str]:
+        return [self.x, self.y]
+
+    @property
+    def _winsorised(self) -> str:
+        share = self.winsorise
+        return "" if share is None else f", both winsorised within the cell at {written(100 * share)}% at each end"
+
+
+class LineSpec(_OnALine):
+    """The slope of y on x, or the intercept: the prediction at x = 0."""
+
+    name: Literal["slope", "intercept"]
+
+    def in_words(self) -> str:
+        return f"the {self.name} of the least-squares line of {self.y} on {self.x}{self._winsorised}"
+
+
+class PredictionSpec(_OnALine):
+    """The prediction of y at some x (004: at the 25th percentile)."""
+
+    name: Literal["prediction"] = "prediction"
+    at: Bound
+
+    def in_words(self) -> str:
+        line = f"{self.y} predicted at {self.x} = {written(self.at)}, by the least-squares line of {self.y} on it"
+        return line + self._winsorised
+
+
+class CoefficientSpec(_DeclaredStatistic):
+    """One coefficient of y on several variables and a constant, by least squares."""
+
+    name: Literal["coefficient"] = "coefficient"
+    y: Name
+    on: Annotated[list[Name], Field(min_length=1, max_length=12)]
+    of: Name
+
+    @model_validator(mode="after")
+    def _listed(self) -> CoefficientSpec:
+        if self.of not in self.on:
+            raise ValueError(f"of names {self.of!r}, which is none of on: {', '.join(self.on)}")
+        if len({*self.on, self.y}) <= len(self.on):
+            raise ValueError("a variable is named twice")
+        return self
+
+    @property
+    def reads(self) -> list[str]:
+        return [*self.on, self.y]
+
+    def in_words(self) -> str:
+        return f"the coefficient of {self.of} when {self.y} is regressed on {', '.join(self.on)} and a constant"
+
+
+class FunctionSpec(_DeclaredStatistic):
+    """Any Python function of a cell's columns, from a file."""
+
+    name: Literal["function"] = "function"
+    file: str
+    function: Name
+    of: Annotated[list[Name], Field(min_length=1, max_length=12)]
+    scale: Positive
+    empty: Bound = Fraction(0)
+    error: Name | None = None
+
+    @property
+    def reads(self) -> list[str]:
+        return list(self.of)
+
+    def in_words(self) -> str:
+        return f"the function {self.function} of {self.file} of {', '.join(self.of)}"
+
+
+_NAMES = ["mean", "share", "variance", "quantile", "difference", "slope", "intercept", "prediction"]
+_NAMES += ["coefficient", "function"]
+
+
+def _known_statistic(data: Any) -> Any:
+    if isinstance(data, dict):
+        if "name" not in data:
+            raise ValueError(f"key 'name' is missing; known statistics: {', '.join(_NAMES)}")
+        if not isinstance(data["name"], str) or data["name"] not in _NAMES:
+            raise ValueError(unknown(str(data["name"]), _NAMES, "statistic"))
+    elif isinstance(data, str):
+        raise ValueError(f"expected keys and values, such as {{name: {data}, …}}")
+    return data
+
+
+StatisticSpec = Annotated[
+    SummarySpec | QuantileSpec | DifferenceSpec | LineSpec | PredictionSpec | CoefficientSpec | FunctionSpec,
+    Discriminator("name"),
+    BeforeValidator(_known_statistic),
+]
