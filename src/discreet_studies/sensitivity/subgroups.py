@@ -70,7 +70,7 @@ def subgroups(made: Atlas) -> Subgroups:
         for search in (EXACT, CORNERS)
     ]
     pool = states(made)[rows.tract] * GROUPS + rows.group
-    return Subgroups(*(local.sensitivity for local in both), rows, pool, both[0].statistic)
+    return Subgroups(*(local.sensitivity for local in both), rows=rows, pool=pool, theta=both[0].statistic)
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def chis(found: Subgroups) -> Chis:
     pools, first, counts = np.unique(found.pool[mine], return_index=True, return_counts=True)
     names = ("plain", "plain_corners", "drawn_in", "drawn_in_corners")
     each = (chi_of(found.n[mine], getattr(found, name)[mine], found.pool[mine])[first] for name in names)
-    return Chis(*each, pools, counts)
+    return Chis(*each, pool=pools, cells=counts)
 
 
 @dataclass(frozen=True)
