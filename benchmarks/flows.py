@@ -31,9 +31,9 @@ from discreet.methods.flows.tables import group_words
 from discreet.noise.key import ReleaseKey, public_stream
 from discreet.noise.keystore import FileKeyStore
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.synth.education.national import CELLS, National, national
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
+from discreet_studies.pseo.national import CELLS, National, national
 
 SEED = 7
 PIECE = 4096  # groups

@@ -13,7 +13,7 @@ from benchmarks._measure import Result, front
 from discreet_studies.employer.mechanism_grid import ALPHA, EPSILON, GEOMETRIC, TRUNCATED, MechanismGrid
 from discreet_studies.employer.ratios import EVERY, INFUSION, OCCUPIED, Ratio, ratios
 from discreet_studies.employer.study import INFUSION as OURS
-from discreet_studies.employer.workloads import ALL, PARTS, economy
+from discreet_studies.employer.workloads import ALL, PARTS, tabulated_frame
 
 JOBS, FULL = 10_900_000, 130_000_000
 FOUR = Fraction(4)
@@ -32,7 +32,7 @@ def name(row: Ratio) -> str:
 
 def measure(arguments: Namespace) -> Result:
     jobs = FULL if arguments.size == "full" else arguments.rows
-    made = economy(jobs, arguments.seed, OURS)
+    made = tabulated_frame(jobs, arguments.seed, OURS)
     grid = MechanismGrid((ALPHA,), (EPSILON, FOUR))
     rows = [row for row in ratios(made, 1, grid) if wanted(row)]
 

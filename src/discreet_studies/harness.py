@@ -72,7 +72,7 @@ class Paper(Generic[Numbers]):
             observe("figures", done, len(drawings))
         files = {f"data/{name}.csv": as_csv(one.columns, one.rows) for name, one in drawings.items() if one.columns}
         claims = self.claims(made)
-        rows = {"verdicts": claims, **self.tables(made)}
+        rows = {**self.tables(made), **({"verdicts": claims} if claims else {})}
         tables = {name: table(self.name, name, found) for name, found in rows.items()}
         facts = {"title": self.title, "study": made, "claims": claims, **self.facts(made)}
         written = write_report(out, self.title, blocks(self.name, tables, facts), files | dict(self.further(made, out)))

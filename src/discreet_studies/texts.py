@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cache
 from math import isnan
 from pathlib import Path
 from string import Formatter
@@ -25,6 +26,7 @@ def published(study: str, name: str, kind: type[Entry]) -> tuple[Entry, ...]:
     return entries(name, kind, HERE / study / "published")
 
 
+@cache
 def definitions(study: str, name: str) -> dict[str, dict[str, str]]:
     """`STUDY/NAME.yaml`: texts by the name of the table or claim."""
     return cast("dict[str, dict[str, str]]", yaml.safe_load((HERE / study / f"{name}.yaml").read_text("utf-8")))

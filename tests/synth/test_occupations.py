@@ -18,7 +18,7 @@ from discreet.errors import ParameterError
 from discreet.synth.__main__ import main
 from discreet.synth.occupational import occupations as module
 from discreet.synth.occupational.files import OccupationFiles, write_occupations
-from discreet.synth.occupational.occupations import STRATA, Survey, SurveyDesign, occupations
+from discreet.synth.occupational.occupations import STRATA, SurveyDesign
 from discreet.synth.occupational.requirements import (
     GROUPS,
     ORS,
@@ -31,6 +31,7 @@ from discreet.synth.occupational.requirements import (
     plain_requirements,
     uniform,
 )
+from discreet_studies.hypercube.survey import Survey, occupations
 
 ROWS, DRAWS = 6_000, 100
 TABLES = ("major_group", "education", "strength")

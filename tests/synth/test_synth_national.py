@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from discreet.errors import ParameterError
-from discreet.synth.education import national as source
-from discreet.synth.education.national import BLOCK, CELLS, LARGEST, MARGINAL, SCHOOL, National, national
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
+from discreet_studies.pseo import national as source
+from discreet_studies.pseo.national import BLOCK, CELLS, LARGEST, MARGINAL, SCHOOL, National, national
 
 GROUPS = 3 * SCHOOL + 17  # the last institution's list is cut, and so is the last block
 

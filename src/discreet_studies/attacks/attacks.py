@@ -86,15 +86,9 @@ def reidentification(method: Publication, workers: Int64s, columns: Sequence[int
     seen = _published(method, workers, key, "reidentification")[:, list(columns)]
     tied = seen[np.arange(len(seen)), commonest] == seen.max(axis=1)
     found = np.where(tied, commonest, seen.argmax(axis=1))
-    baseline = _rate(truth == commonest)
-    return Attack(
-        attack="re-identification",
-        success="the right group",
-        method=method.name,
-        rate=_rate(found == truth),
-        baseline=baseline,
-        ceiling=_ceiling(method, baseline.share),
-    )
+    guessed = _rate(truth == commonest)
+    ceiling = _ceiling(method, guessed.share)
+    return Attack("re-identification", "the right group", method.name, _rate(found == truth), guessed, ceiling)
 
 
 def differencing(
@@ -140,26 +134,17 @@ def growth(method: Publication, before: Int64s, after: Int64s, key: ReleaseKey) 
     truth = second / first
     found = np.divide(seen[1], seen[0], out=np.full(len(truth), np.nan), where=seen[0] > 0)
     common = second.sum() / first.sum()
-    return Attack(
-        attack="growth",
-        success="within 0.1%",
-        method=method.name,
-        rate=_rate(_close(found, truth, NEAR / 10)),
-        baseline=_rate(_close(np.full(len(truth), common), truth, NEAR / 10)),
-    )
+    rate, guessed = (_rate(_close(growth, truth, NEAR / 10)) for growth in (found, np.full(len(truth), common)))
+    return Attack("growth", "within 0.1%", method.name, rate, guessed)
 
 
 def _shape_from(attack: str, method: Publication, workers: Int64s, seen: Floats) -> Attack:
     _refuse_empty(workers)
     truth = workers / workers.sum(axis=1, keepdims=True)
     common = workers.sum(axis=0) / workers.sum()
-    return Attack(
-        attack=attack,
-        success="every share within half a percentage point",
-        method=method.name,
-        rate=_rate(_same_shares(_shares(seen), truth)),
-        baseline=_rate(_same_shares(np.broadcast_to(common, truth.shape), truth)),
-    )
+    found = (_shares(seen), np.broadcast_to(common, truth.shape))
+    rate, guessed = (_rate(_same_shares(shares, truth)) for shares in found)
+    return Attack(attack, "every share within half a percentage point", method.name, rate, guessed)
 
 
 def _size_from(attack: str, method: Publication, workers: Int64s, seen: Floats, near: float) -> Attack:
@@ -172,13 +157,9 @@ def _size_from(attack: str, method: Publication, workers: Int64s, seen: Floats, 
         found = np.maximum(known + total - shown, known)
     parts, wholes = (np.bincount(which, numbers, workers.shape[1]) for numbers in (known, truth))
     guesses = (known * (wholes / np.maximum(parts, 1))[which], np.full(len(truth), np.bincount(truth).argmax()))
-    return Attack(
-        attack=attack,
-        success="exact" if near == 0 else f"within {near:.0%}",
-        method=method.name,
-        rate=_rate(_close(np.rint(found), truth, near)),
-        baseline=max((_rate(_close(np.rint(guess), truth, near)) for guess in guesses), key=lambda rate: rate.hits),
-    )
+    rate, *guessed = (_rate(_close(np.rint(sizes), truth, near)) for sizes in (found, *guesses))
+    success = "exact" if near == 0 else f"within {near:.0%}"
+    return Attack(attack, success, method.name, rate, max(guessed, key=lambda guess: guess.hits))
 
 
 def _published(method: Publication, workers: Int64s, key: ReleaseKey, table: str) -> Floats:

@@ -17,7 +17,7 @@ from discreet_studies.attacks.attacks import Attack, Averaged, Bools
 from discreet_studies.attacks.releases import Infusing, Protecting, Publication, strong, weak
 from discreet_studies.attacks.runs import targets
 from discreet_studies.employer.mechanism_grid import ALPHA, DELTA
-from discreet_studies.employer.workloads import GRADUATES, WORKER_CELLS, Economy, Int64s
+from discreet_studies.employer.workloads import GRADUATES, WORKER_CELLS, Int64s, TabulatedFrame
 
 EPSILON = Fraction(4)  # the smallest of the grid at which every mechanism is admissible in eight cells
 THETA = 1000
@@ -36,7 +36,7 @@ class Attacked:
     averaged: tuple[Averaged, ...]
 
 
-def methods(world: Economy) -> tuple[Publication, ...]:
+def methods(world: TabulatedFrame) -> tuple[Publication, ...]:
     """Noise infusion, and all mechanisms at α = .1, ε = 4 for all worker cells together."""
     each, delta = EPSILON / WORKER_CELLS, DELTA / WORKER_CELLS
     return (
@@ -54,7 +54,7 @@ def methods(world: Economy) -> tuple[Publication, ...]:
     )
 
 
-def attacked(world: Economy) -> tuple[Attacked, ...]:
+def attacked(world: TabulatedFrame) -> tuple[Attacked, ...]:
     """All of them; nothing if no establishment can be a target."""
     aimed = targets(world.workers, world.frame.cell, GRADUATES, world.infusion.limit)
     rows, cell, target = _differing(world)
@@ -78,7 +78,7 @@ def attacked(world: Economy) -> tuple[Attacked, ...]:
     )
 
 
-def _differing(world: Economy) -> tuple[Int64s, Int64s, Bools]:
+def _differing(world: TabulatedFrame) -> tuple[Int64s, Int64s, Bools]:
     """Cells that have a target and others: their establishments, renumbered cells, and one target in each."""
     seen = np.bincount(world.frame.cell, minlength=world.frame.cells)
     able = attacks.clear(world.workers, world.infusion.limit) & (seen[world.frame.cell] > 1)

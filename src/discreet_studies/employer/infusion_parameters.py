@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from discreet_studies.employer.comparators.infusion import Infusion, Shape
 from discreet_studies.employer.mechanism_grid import ALPHA, CONTENDERS, EPSILON, LABELS, PRINTED, TRUNCATED
 from discreet_studies.employer.ratios import INFUSION, OCCUPIED
-from discreet_studies.employer.workloads import ALL, Economy
+from discreet_studies.employer.workloads import ALL, TabulatedFrame
 
 if TYPE_CHECKING:
     from discreet_studies.employer.study import EmployerStudy
@@ -35,7 +35,7 @@ class Swept:
     infusion: float
 
 
-def swept(world: Economy) -> Iterator[Swept]:
+def swept(world: TabulatedFrame) -> Iterator[Swept]:
     """Ramps over a grid of (s, t); the uniform shape at ours. Workloads 2 and 3 have the same table."""
     ours = world.infusion
     methods = [Infusion(s, t, ours.limit) for s in S for t in T if s < t]

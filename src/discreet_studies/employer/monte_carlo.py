@@ -12,7 +12,7 @@ from discreet.methods.employer.mechanisms import Mechanism
 from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
 from discreet_studies.employer.mechanism_grid import ALPHA, CONTENDERS, EPSILON, GEOMETRIC, TRUNCATED, MechanismGrid
 from discreet_studies.employer.ratios import INFUSION
-from discreet_studies.employer.workloads import CellTable, Economy, Floats, Int64s, infusion_key
+from discreet_studies.employer.workloads import CellTable, Floats, Int64s, TabulatedFrame, infusion_key
 
 CLEAR = 5.0  # jobs of expected error from which on rounding to integers changes less than 0.3% of it
 ERRORS, ROUNDING = 5.0, 0.005  # agreement: within 5 standard errors and half a per cent
@@ -53,7 +53,7 @@ class Trials:
     places: float  # dollars: Σ |error of the place's jobs|
 
 
-def checks(world: Economy) -> Iterator[Check]:
+def checks(world: TabulatedFrame) -> Iterator[Check]:
     """Every mechanism in every workload, once."""
     for workload, (alpha, epsilon) in CHECKED.items():
         table = world.of(workload)
@@ -64,7 +64,9 @@ def checks(world: Economy) -> Iterator[Check]:
                 yield Check(workload, contender.name, alpha, epsilon, *found)
 
 
-def _check(world: Economy, table: CellTable, mechanism: Mechanism, purpose: str) -> tuple[int, float, float, float]:
+def _check(
+    world: TabulatedFrame, table: CellTable, mechanism: Mechanism, purpose: str
+) -> tuple[int, float, float, float]:
     counts, largest = table.counts[world.occupied].reshape(-1), table.largest[world.occupied].reshape(-1)
     expected = mechanism.mean_abs(counts.astype(np.float64), largest.astype(np.float64))
     kept = expected >= CLEAR
@@ -77,7 +79,7 @@ def _check(world: Economy, table: CellTable, mechanism: Mechanism, purpose: str)
     return len(counts), float(expected.sum()), float(np.mean(totals)), error
 
 
-def baseline(world: Economy, grid: MechanismGrid) -> Iterator[Trials]:
+def baseline(world: TabulatedFrame, grid: MechanismGrid) -> Iterator[Trials]:
     """Noise infusion and every mechanism at α = .1, ε = 2."""
     table, frame = world.establishments, world.frame
     infused = [
@@ -103,7 +105,7 @@ def baseline(world: Economy, grid: MechanismGrid) -> Iterator[Trials]:
         yield _drawn(world, name, theta, [np.where(world.occupied, made, 0) for made in trials])
 
 
-def _drawn(world: Economy, name: str, theta: int | None, published: list[Floats] | list[Int64s]) -> Trials:
+def _drawn(world: TabulatedFrame, name: str, theta: int | None, published: list[Floats] | list[Int64s]) -> Trials:
     """Cells without establishments are published as zeros here: that they have none is public."""
     table, some = world.establishments, world.occupied
     counts = table.counts[:, 0]

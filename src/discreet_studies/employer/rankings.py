@@ -14,7 +14,7 @@ from discreet.methods.employer.mechanisms import Mechanism
 from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
 from discreet_studies.employer.mechanism_grid import GEOMETRIC, TRUNCATED, MechanismGrid
 from discreet_studies.employer.ratios import EVERY, OCCUPIED
-from discreet_studies.employer.workloads import GRADUATE_WOMAN, PARTS, Economy, Floats, Int64s
+from discreet_studies.employer.workloads import GRADUATE_WOMAN, PARTS, Floats, Int64s, TabulatedFrame
 from discreet_studies.harness import Observer
 
 RANKED = {1: (1, 0), 2: (2, GRADUATE_WOMAN)}  # ranking -> workload, column
@@ -109,7 +109,7 @@ class Ranking:
     references: tuple[list[Floats], list[Floats]]
 
     @classmethod
-    def of(cls, world: Economy, number: int, cells: str) -> Ranking:
+    def of(cls, world: TabulatedFrame, number: int, cells: str) -> Ranking:
         """Of all cells, or of those with establishments."""
         workload, column = RANKED[number]
         table = world.of(workload)
@@ -118,7 +118,7 @@ class Ranking:
         references = groups.ranks(table.infused.values[kept, column]), groups.ranks(counts)
         return cls(number, cells, kept, groups, counts, table.largest[kept, column], references)
 
-    def correlations(self, world: Economy, setting: MechanismSetting) -> Iterator[Correlation]:
+    def correlations(self, world: TabulatedFrame, setting: MechanismSetting) -> Iterator[Correlation]:
         """Of a mechanism, mean over trials. What it leaves out, it ranks without."""
         counts, trials = self.counts, TRIALS[self.cells]
         if setting.theta is not None:
@@ -153,7 +153,7 @@ def settings(grid: MechanismGrid) -> list[MechanismSetting]:
     return found
 
 
-def correlations(world: Economy, grid: MechanismGrid, observe: Observer) -> Iterator[Correlation]:
+def correlations(world: TabulatedFrame, grid: MechanismGrid, observe: Observer) -> Iterator[Correlation]:
     """Of both rankings. A mechanism is used for all at once: the tables of its law are large, and few are kept."""
     wanted = [Ranking.of(world, number, cells) for number in RANKED for cells in TRIALS]
     chosen = settings(grid)

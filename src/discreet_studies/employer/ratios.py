@@ -11,7 +11,7 @@ import numpy as np
 from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet_studies.employer.mechanism_grid import GEOMETRIC, STRONG, TRUNCATED, MechanismGrid
-from discreet_studies.employer.workloads import PARTS, Bools, Economy, Floats, Int64s
+from discreet_studies.employer.workloads import PARTS, Bools, Floats, Int64s, TabulatedFrame
 
 OCCUPIED, EVERY = "with establishments", "all"  # cells over which errors are averaged
 INFUSION = "infusion"
@@ -44,7 +44,7 @@ class Ratio:
 
 
 def by_stratum(
-    world: Economy,
+    world: TabulatedFrame,
     workload: int,
     error: Floats,
     mechanism: str,
@@ -63,13 +63,13 @@ def by_stratum(
             yield Ratio(workload, mechanism, alpha, epsilon, theta, stratum, cells, int(number[position]), *means)
 
 
-def _totals(world: Economy, values: Floats, kept: Bools) -> Floats:
+def _totals(world: TabulatedFrame, values: Floats, kept: Bools) -> Floats:
     """Of all, then of each stratum."""
     strata = np.bincount(world.stratum[kept], values.sum(axis=1)[kept], len(PARTS) - 1)
     return np.concatenate([[strata.sum()], strata])
 
 
-def ratios(world: Economy, workload: int, grid: MechanismGrid) -> Iterator[Ratio]:
+def ratios(world: TabulatedFrame, workload: int, grid: MechanismGrid) -> Iterator[Ratio]:
     """Every mechanism at every admissible pair; noise infusion itself first."""
     table = world.of(workload)
     counts, largest = table.counts.astype(np.float64), table.largest.astype(np.float64)

@@ -30,7 +30,7 @@ from discreet_studies.employer.mechanism_grid import ALPHA, DELTA, EPSILON, Inad
 from discreet_studies.employer.monte_carlo import Check, Trials, baseline, checks
 from discreet_studies.employer.rankings import Correlation, correlations
 from discreet_studies.employer.ratios import OCCUPIED, Ratio, ratios
-from discreet_studies.employer.workloads import ALL, GRADUATES, TRIALS, WORKER_CELLS, Economy, economy
+from discreet_studies.employer.workloads import ALL, GRADUATES, TRIALS, WORKER_CELLS, TabulatedFrame, tabulated_frame
 from discreet_studies.harness import Observer, Paper, Size
 
 Result = TypeVar("Result")
@@ -87,18 +87,18 @@ class EmployerStudy:
     attacked: tuple[Attacked, ...]
 
     @cached_property
-    def ratio(self) -> Lookup:
+    def ratio(self) -> NumberLookup:
         """Of L1 errors by workload; None where the pair is inadmissible or the stratum empty."""
-        return Lookup({(r.workload, *r.setting): r.ratio for r in self.ratios if not isnan(r.ratio)})
+        return NumberLookup({(r.workload, *r.setting): r.ratio for r in self.ratios if not isnan(r.ratio)})
 
     @cached_property
-    def correlation(self) -> Lookup:
+    def correlation(self) -> NumberLookup:
         """With the order of noise infusion, by ranking; None as for ratios."""
-        return Lookup({(c.ranking, *c.setting): c.infusion for c in self.correlations if not isnan(c.infusion)})
+        return NumberLookup({(c.ranking, *c.setting): c.infusion for c in self.correlations if not isnan(c.infusion)})
 
 
 @dataclass(frozen=True)
-class Lookup:
+class NumberLookup:
     """One number of a workload or ranking."""
 
     numbers: Mapping[tuple[object, ...], float]
@@ -126,7 +126,7 @@ def study(
         observe(name, 1, 1)
         return result
 
-    made = step("establishments", economy(jobs, seed, INFUSION, trials))
+    made = step("establishments", tabulated_frame(jobs, seed, INFUSION, trials))
     return EmployerStudy(
         data=_data(made),
         infusion=INFUSION,
@@ -144,7 +144,7 @@ def study(
     )
 
 
-def _data(made: Economy) -> FrameSize:
+def _data(made: TabulatedFrame) -> FrameSize:
     counts = made.establishments.counts[made.occupied, 0]
     return FrameSize(
         jobs=made.frame.jobs,
@@ -158,7 +158,7 @@ def _data(made: Economy) -> FrameSize:
     )
 
 
-def _splitting(made: Economy) -> Iterator[Splitting]:
+def _splitting(made: TabulatedFrame) -> Iterator[Splitting]:
     """At δ of the figures, and at a small one."""
     largest = int(made.frame.size.max())
     beside = made.establishments.infusion_error[made.occupied].mean()
@@ -170,7 +170,7 @@ def _splitting(made: Economy) -> Iterator[Splitting]:
             yield Splitting(reference, delta, float(method.mean_abs() / beside), lost, beyond)
 
 
-def _tested(made: Economy) -> tuple[RequirementEvidence, ...]:
+def _tested(made: TabulatedFrame) -> tuple[RequirementEvidence, ...]:
     """Table 1 at the baseline, ε for all worker cells together; nothing if no establishment can be a target."""
     aimed = targets(made.workers, made.frame.cell, GRADUATES, made.infusion.limit)
     if not len(aimed.clear) or not len(aimed.with_one):
@@ -208,7 +208,7 @@ def further(study: EmployerStudy, out: Path) -> Mapping[str, str]:
     protected."""
     from discreet_studies.employer.tables import every_number
 
-    made = economy(study.data.jobs, study.data.seed, study.infusion, 1)
+    made = tabulated_frame(study.data.jobs, study.data.seed, study.infusion, 1)
     sector, ownership = np.divmod(np.arange(made.frame.cells) % (len(SECTORS) * len(OWNERSHIP)), len(OWNERSHIP))
     labels = {
         "place": pa.array([place.code for place in made.frame.places]).take(pa.array(made.place)),

@@ -40,7 +40,7 @@ class CellTable:
 
 
 @dataclass(frozen=True)
-class Economy:
+class TabulatedFrame:
     """Establishments with their workers, tabulated by place × sector × ownership."""
 
     frame: Employers
@@ -127,8 +127,8 @@ def infusion_key(seed: int, trial: int) -> ReleaseKey:
     return ReleaseKey.simulation(f"reproduce employer, infusion, seed {seed}, trial {trial}")
 
 
-def economy(jobs: int, seed: int, infusion: Infusion, trials: int = TRIALS) -> Economy:
+def tabulated_frame(jobs: int, seed: int, infusion: Infusion, trials: int = TRIALS) -> TabulatedFrame:
     """Invent establishments and their workers."""
     frame = employers(jobs, seed)
     key = ReleaseKey.simulation(f"reproduce employer, seed {seed}")
-    return Economy(frame, frame.workers(0, len(frame)).astype(np.int64), key, infusion, trials)
+    return TabulatedFrame(frame, frame.workers(0, len(frame)).astype(np.int64), key, infusion, trials)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from discreet.post.cubes.margins import Floats
-from discreet.synth.occupational.occupations import occupations
 from discreet.synth.occupational.requirements import PAPER, PAPER_ROWS, Requirement
 from discreet_studies.hypercube.simulation import MARGINS, RakedRuns, rake_only
+from discreet_studies.hypercube.survey import occupations
 
 MOST_RUNS = 200  # on each other set of cases
 MAIN = "levels as 1, 1/2, 1/3, …"

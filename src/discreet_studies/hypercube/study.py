@@ -11,31 +11,9 @@ import numpy as np
 from discreet.post.cubes.variance import Reduction
 from discreet.privacy.exact import written
 from discreet_studies.harness import Observer, Paper, Size
-from discreet_studies.hypercube import printed
+from discreet_studies.hypercube import perturbation, printed, simulation
 from discreet_studies.hypercube.cases import MAIN, Cases, counts, others, raked_cases
-from discreet_studies.hypercube.perturbation import (
-    EVALUATED,
-    Chance,
-    ExactLoss,
-    PrintedProbability,
-    chance,
-    losses,
-    table2,
-)
 from discreet_studies.hypercube.records import Perturbed, average, query, table3
-from discreet_studies.hypercube.simulation import (
-    CELLS,
-    CONTROL,
-    RAKING,
-    SHARE,
-    TOLERANCES,
-    Estimated,
-    Longer,
-    Simulated,
-    expected,
-    longer,
-    simulate,
-)
 from discreet_studies.hypercube.tolerance_search import as_in_the_paper, at, nearest
 
 
@@ -46,19 +24,19 @@ class HypercubeStudy:
     runs: int
     seed: int
     records: tuple[Perturbed, ...]
-    table2: tuple[PrintedProbability, ...]
-    losses: tuple[ExactLoss, ...]
-    chance: Chance
-    simulated: Simulated
+    table2: tuple[perturbation.PrintedProbability, ...]
+    losses: tuple[perturbation.ExactLoss, ...]
+    chance: perturbation.Chance
+    simulated: simulation.Simulated
     exact: tuple[Reduction, ...]  # controls exact, in closed form, by dimension
     noisy: tuple[Reduction, ...]  # controls perturbed
     cases: tuple[Cases, ...]  # the main set first
-    longer: Longer
+    longer: simulation.Longer
 
 
 def study(runs: int, seed: int, observe: Observer) -> HypercubeStudy:
     """All of it."""
-    made = simulate(counts(seed), runs, seed, observe)
+    made = simulation.simulate(counts(seed), runs, seed, observe)
     cases = [Cases(MAIN, seed, made.smallest, made.raked)]
     wanted = others(seed)
     for label, other, requirements in wanted:
@@ -68,14 +46,14 @@ def study(runs: int, seed: int, observe: Observer) -> HypercubeStudy:
         runs=runs,
         seed=seed,
         records=table3(),
-        table2=table2(),
-        losses=losses(),
-        chance=chance(CELLS),
+        table2=perturbation.table2(),
+        losses=perturbation.losses(),
+        chance=perturbation.chance(simulation.CELLS),
         simulated=made,
-        exact=expected(0.0),
-        noisy=expected(CONTROL.variance()),
+        exact=simulation.expected(0.0),
+        noisy=simulation.expected(simulation.CONTROL.variance()),
         cases=tuple(cases),
-        longer=longer(made.cube, runs, seed),
+        longer=simulation.longer(made.cube, runs, seed),
     )
 
 
@@ -83,11 +61,12 @@ def facts(study: HypercubeStudy) -> Mapping[str, object]:
     """What the report's text says besides its tables: also what 22.4% and the published variances say about the rule of
     convergence."""
     made, raked, row = study.simulated, study.simulated.raked, as_in_the_paper(study.simulated.raked)
-    loosest, loose = TOLERANCES[-1], raked.gap > TOLERANCES[-1]
+    loosest, loose = simulation.TOLERANCES[-1], raked.gap > simulation.TOLERANCES[-1]
     all_sets = [one.raked for one in study.cases]
     left = [as_in_the_paper(one).left for one in all_sets if one.reading <= loosest]
     z = [
-        np.abs(Estimated.of(values).z(closed)).max() for values, closed in made.beside_closed(study.exact, study.noisy)
+        np.abs(simulation.Estimated.of(values).z(closed)).max()
+        for values, closed in made.beside_closed(study.exact, study.noisy)
     ]
     empty = int(np.sum(made.cube == 0))
     return {
@@ -99,12 +78,12 @@ def facts(study: HypercubeStudy) -> Mapping[str, object]:
         "query": query(),
         "average": written(average()),
         "end": float(study.losses[0].found),
-        "share": SHARE,
+        "share": simulation.SHARE,
         "z": z,
         "nearest": nearest(raked),
         "usable": at(raked, loosest),
         "loosest": loosest,
-        "middle": TOLERANCES[2],
+        "middle": simulation.TOLERANCES[2],
         "loose": loose,
         "loose_blocked": int((loose & raked.blocked).sum()),
         "worst": float(np.median(raked.after[loose][:, 1])) if loose.any() else None,
@@ -117,12 +96,12 @@ def facts(study: HypercubeStudy) -> Mapping[str, object]:
         "blocked": sum(int(one.blocked.sum()) for one in all_sets),
         "blocked_converged": sum(int((one.blocked & one.converged(loosest)).sum()) for one in all_sets),
         "empty": empty,
-        "added": empty * float(EVALUATED.delta()),
+        "added": empty * float(perturbation.EVALUATED.delta()),
         "clipped_left": float(made.clipped.after.mean(axis=0)[1]),
-        "control": CONTROL.variance(),
-        "rule": RAKING,
-        "reconciled": Estimated.of(made.noisy_raked, made.noisy_met),
-        "alone": Estimated.of(made.noisy, made.noisy_met),
+        "control": simulation.CONTROL.variance(),
+        "rule": simulation.RAKING,
+        "reconciled": simulation.Estimated.of(made.noisy_raked, made.noisy_met),
+        "alone": simulation.Estimated.of(made.noisy, made.noisy_met),
     }
 
 

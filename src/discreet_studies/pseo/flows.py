@@ -20,10 +20,10 @@ from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.synth.draws import StreamPurpose, generator
-from discreet.synth.education.national import SCHOOL, national
 from discreet.synth.limits import refuse_unless_within
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
+from discreet_studies.pseo.national import SCHOOL, national
 
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -10,32 +10,11 @@ import numpy as np
 from discreet.privacy.exact import written
 from discreet.synth.atlas import BLACK, GIRLS, atlas
 from discreet_studies.harness import Observer, Paper, Size
+from discreet_studies.sensitivity import omissions, subgroups
 from discreet_studies.sensitivity.births import SEEDS, Births, Slopes, births
 from discreet_studies.sensitivity.cells import EPSILON, PLAIN, measured, observations, tracts_for
 from discreet_studies.sensitivity.choosing import Chosen, chosen
 from discreet_studies.sensitivity.formal import EPSILONS, PLANNED, SIZES, Cost, best_formal, costs, least_observed
-from discreet_studies.sensitivity.omissions import (
-    Bounded,
-    Counterexample,
-    Nominal,
-    Recovered,
-    bounded,
-    counterexample,
-    growth,
-    nominal,
-    recovered,
-)
-from discreet_studies.sensitivity.subgroups import (
-    Chis,
-    Corners,
-    Envelope,
-    Example,
-    chis,
-    corners,
-    envelopes,
-    example,
-    subgroups,
-)
 from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, ROWS, VarianceRow, table1
 
 
@@ -57,18 +36,18 @@ class SensitivityStudy:
 
     data: AtlasSize
     table1: tuple[VarianceRow, ...]
-    example: Example | None
-    envelopes: tuple[Envelope, Envelope]
+    example: subgroups.Example | None
+    envelopes: tuple[subgroups.Envelope, subgroups.Envelope]
     births: Births
     slopes: tuple[Slopes, ...]
     chosen: tuple[Chosen, ...]
-    corners: tuple[Corners, ...]
-    chis: Chis
-    counterexample: Counterexample
+    corners: tuple[subgroups.Corners, ...]
+    chis: subgroups.Chis
+    counterexample: omissions.Counterexample
     growth: tuple[tuple[float, float, float], ...]
-    nominal: tuple[Nominal, ...]
-    bounded: tuple[Bounded, ...]
-    recovered: tuple[Recovered, ...]
+    nominal: tuple[omissions.Nominal, ...]
+    bounded: tuple[omissions.Bounded, ...]
+    recovered: tuple[omissions.Recovered, ...]
     costs: tuple[Cost, ...]
 
 
@@ -83,8 +62,8 @@ def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
     picked = tuple(chosen(made))
     observe("choosing epsilon", 1, 1)
     girls = measured(observations(made, BIRTHS, BLACK, GIRLS, by_group=False), made, PLAIN)
-    found = subgroups(made)
-    seen = envelopes(found, made)
+    found = subgroups.subgroups(made)
+    seen = subgroups.envelopes(found, made)
     tracts, published = made.tracts, found.n[found.published]
     data = AtlasSize(
         children, seed, len(tracts), len(set(tracts.county)), len(set(tracts.state)), int(np.sum(found.published))
@@ -95,7 +74,7 @@ def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
     for done, more in enumerate(costs(found), 1):
         cost += more
         observe("formal methods", done, len(SIZES))
-    cell, short, scales = example(found), tuple(corners(found)), chis(found)
+    cell, short, scales = subgroups.example(found), tuple(subgroups.corners(found)), subgroups.chis(found)
     del found
     atlases = []
     for number in range(SEEDS):
@@ -111,11 +90,11 @@ def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
         chosen=picked,
         corners=short,
         chis=scales,
-        counterexample=counterexample(),
-        growth=tuple(growth()),
-        nominal=nominal(),
-        bounded=tuple(bounded(published)),
-        recovered=tuple(recovered(girls)),
+        counterexample=omissions.counterexample(),
+        growth=tuple(omissions.growth()),
+        nominal=omissions.nominal(),
+        bounded=tuple(omissions.bounded(published)),
+        recovered=tuple(omissions.recovered(girls)),
         costs=tuple(cost),
     )
 

@@ -64,14 +64,21 @@ def subgroups(made: Atlas) -> Subgroups:
     """Every cell of three children or more."""
     rows = observations(made, RANK, by_group=True, least=SMALLEST)
     columns = (rows.x, rows.y)
-    both = [
+    plain, plain_corners, drawn_in, drawn_in_corners = (
         line.local(columns, rows.starts, search, errors=False)
         for line in (PLAIN, WINSORISED)
         for search in (EXACT, CORNERS)
-    ]
+    )
     pool = states(made)[rows.tract] * GROUPS + rows.group
-    plain, plain_corners, drawn_in, drawn_in_corners = (local.sensitivity for local in both)
-    return Subgroups(plain, plain_corners, drawn_in, drawn_in_corners, rows, pool, both[0].statistic)
+    return Subgroups(
+        plain.sensitivity,
+        plain_corners.sensitivity,
+        drawn_in.sensitivity,
+        drawn_in_corners.sensitivity,
+        rows,
+        pool,
+        plain.statistic,
+    )
 
 
 @dataclass(frozen=True)
@@ -129,11 +136,12 @@ def chis(found: Subgroups) -> Chis:
     """Over published cells."""
     mine = found.published
     pools, first, counts = np.unique(found.pool[mine], return_index=True, return_counts=True)
-    names = ("plain", "plain_corners", "drawn_in", "drawn_in_corners")
-    plain, plain_corners, drawn_in, drawn_in_corners = (
-        chi_of(found.n[mine], getattr(found, name)[mine], found.pool[mine])[first] for name in names
-    )
-    return Chis(plain, plain_corners, drawn_in, drawn_in_corners, pools, counts)
+
+    def largest(sensitivity: Floats) -> Floats:
+        return chi_of(found.n[mine], sensitivity[mine], found.pool[mine])[first]
+
+    (plain, plain_corners), (drawn_in, corners) = (map(largest, found.pair(name)) for name in ESTIMATORS)
+    return Chis(plain, plain_corners, drawn_in, corners, pools, counts)
 
 
 @dataclass(frozen=True)

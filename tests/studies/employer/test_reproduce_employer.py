@@ -36,7 +36,7 @@ from discreet_studies.employer.rankings import Correlation, StrataCells, spearma
 from discreet_studies.employer.ratios import EVERY, INFUSION, OCCUPIED, Ratio, ratios, truncated_error
 from discreet_studies.employer.study import EmployerStudy, study
 from discreet_studies.employer.table2 import table2
-from discreet_studies.employer.workloads import ALL, PARTS, WORKER_CELLS, Economy, economy
+from discreet_studies.employer.workloads import ALL, PARTS, WORKER_CELLS, TabulatedFrame, tabulated_frame
 
 F = Fraction
 GRID = MechanismGrid((F(1, 100), F(1, 10)), (F(1, 2), F(2), F(4)), (2, 100))
@@ -48,8 +48,8 @@ def ignore(step: str, done: int, total: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def small() -> Economy:
-    return economy(20_000, 7, module.INFUSION, 3)
+def small() -> TabulatedFrame:
+    return tabulated_frame(20_000, 7, module.INFUSION, 3)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def made() -> EmployerStudy:
         return study(100_000, 7, ignore, GRID, 8)
 
 
-def test_ratios_are_those_of_loops_over_cells(small: Economy) -> None:
+def test_ratios_are_those_of_loops_over_cells(small: TabulatedFrame) -> None:
     alpha, epsilon, c = F(1, 10), F(2), 1.0  # printed smooth Laplace: 2/ε
     found = {
         (r.workload, r.cells, r.stratum): r for w in (1, 2) for r in ratios(small, w, GRID) if _is(r, alpha, epsilon)

@@ -15,7 +15,6 @@ from scipy.linalg import hadamard
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Margin
 from discreet.synth.occupational.occupations import SurveyDesign as Occupations
-from discreet.synth.occupational.occupations import occupations
 from discreet_studies.hypercube.coverage import (
     WAYS,
     CoverageDesign,
@@ -26,6 +25,7 @@ from discreet_studies.hypercube.coverage import (
     cube_coverage,
     incidence,
 )
+from discreet_studies.hypercube.survey import occupations
 
 SHAPE = (5, 4, 3, 3, 2)
 WEIGHTS = (10, 20, 40)
