@@ -20,6 +20,7 @@ from discreet.methods.hypercube.raking.rake import rake
 from discreet.methods.hypercube.regression import fit
 from discreet.post.cubes.margins import Floats, Margin, Problem
 from discreet.post.cubes.variance import Known, Perturbation
+from discreet.post.portable import inner
 
 TABLES = 24  # of each dimension, at most, on which the error of raking is measured
 WORK = 1 << 32  # cells of all of them, in all runs
@@ -133,7 +134,7 @@ def _places(margin: Margin) -> list[int]:
 
 def _binned(size: Floats, error: Floats) -> NDArray[np.float64]:
     """By powers of 2 of the size."""
-    place = np.minimum(np.log2(1 + size), BINS - 1).astype(np.int64)
+    place = np.minimum(np.frexp(1 + size)[1] - 1, BINS - 1)
     return np.stack([np.bincount(place, weights, BINS) for weights in (None, size, error)], axis=-1)
 
 
@@ -152,14 +153,14 @@ def _fitted(bins: Floats) -> Raked:
     if not len(number):
         return Raked(1.0, 0.0)
     size, error = size / number, error / number
-    times, share = max(float(error @ number / number.sum()), 1.0), 0.0
+    times, share = max(inner(error, number) / float(number.sum()), 1.0), 0.0
     for _ in range(ROUNDS):
         weight = number / (times + share * size) ** 2
-        w, wx, wxx = weight.sum(), weight @ size, weight @ size**2
-        wy, wxy = weight @ error, weight @ (size * error)
+        w, wx, wxx = float(weight.sum()), inner(weight, size), inner(weight, size**2)
+        wy, wxy = inner(weight, error), inner(weight, size * error)
         determinant = w * wxx - wx**2
-        share = max(float((w * wxy - wx * wy) / determinant), 0.0) if determinant > 1e-9 * w * wxx else 0.0
-        times = max(float((wy - share * wx) / w), 1.0)
+        share = max((w * wxy - wx * wy) / determinant, 0.0) if determinant > 1e-9 * w * wxx else 0.0
+        times = max((wy - share * wx) / w, 1.0)
     return Raked(times, share)
 
 
