@@ -99,7 +99,7 @@ class CubeTables:
     def _whole(self, best: Floats) -> Whole:
         if np.abs(best).sum() > LARGEST_TOTAL:  # no record may stop a release
             rounded = np.rint(np.clip(best, 0, LARGEST)).astype(np.int64)
-            return Whole(rounded, None, [], 0, (Problem("beyond", self.design.name, 0, "rounded cell by cell"),))
+            return Whole(rounded, [], 0, (Problem("beyond", self.design.name, 0, "rounded cell by cell"),))
         words = next(self._stream("whole").words(0, WORDS)).reshape(-1)
         margins = [control.margin for control in self.design.controls]
         return whole(best.reshape(self.design.domain.shape), margins, words=words)
