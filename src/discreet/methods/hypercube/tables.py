@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from discreet.domain import Domain, Numbers
 from discreet.methods.cells import Int64s
-from discreet.methods.hypercube.calibration import Calibrated, Drawn, Raked, Raking, calibrate, raked_variances
+from discreet.methods.hypercube.calibration import Calibrated, Drawn, Raking, calibrate, raked_variances
 from discreet.methods.hypercube.design import Design, Known
 from discreet.methods.hypercube.kernel import shown_schema, worth
 from discreet.methods.hypercube.measured import Read
@@ -21,7 +21,7 @@ from discreet.methods.hypercube.spec import Rake
 from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
 from discreet.post.cubes.margins import Floats, Margin, Problem
-from discreet.post.cubes.model import SamplingModel
+from discreet.post.cubes.model import RakedModel, SamplingModel
 from discreet.post.cubes.overlap import carried
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.reservation import Grant
@@ -115,7 +115,7 @@ class CubeTables:
         controls = list(self.read.controls.values())
         return calibrate(measure, controls, self.read.variance, self._raking, self.read.held.cells)
 
-    def _raked_variances(self, found: Calibrated) -> tuple[Raked, ...]:
+    def _raked_variances(self, found: Calibrated) -> tuple[RakedModel, ...]:
         """What noise is left in tables of a raked cube, by simulation."""
         asked, raking = self.design.spec.calibration, self._raking
         if raking is None or not isinstance(asked, Rake):
