@@ -63,7 +63,7 @@ def check(found: Whole, margins: list[Margin]) -> None:
     assert found.largest_gap == 0
     for margin, target in zip(margins, found.targets, strict=True):
         assert target.dtype == np.int64
-        np.testing.assert_array_equal(margin.add_up(values, found.cells), target)
+        np.testing.assert_array_equal(margin.add_up(values), target)
 
 
 @laws
@@ -111,14 +111,11 @@ def test_whole_cubes_stay(cube: NDArray[np.int64], sets: Sets) -> None:
 @laws
 @given(cubes, st.sampled_from(CHAINS + OTHERS))
 def test_whole_sums_stay_and_runs_repeat(x: Floats, sets: Sets) -> None:
-    """Also: the order of the margins changes nothing, and neither does the sparse form of a full cube."""
+    """Also: the order of the margins changes nothing."""
     margins = margins_of(sets)
     found = whole(x, margins, words=WORDS)
     np.testing.assert_array_equal(whole(x, margins, words=WORDS).values, found.values)
     np.testing.assert_array_equal(whole(x, margins[::-1], words=WORDS).values, found.values)
-    if margins:
-        listed = whole(x.reshape(-1), margins, words=WORDS, cells=np.arange(x.size))
-        np.testing.assert_array_equal(listed.values, found.values.reshape(-1))
     if sets in CHAINS:
         for margin, target in zip(margins, found.targets, strict=True):
             real = margin.add_up(x)
@@ -250,7 +247,7 @@ def test_an_answer_always_exists_exactly_where_none_is_refused(sets: Sets) -> No
     rng = np.random.default_rng(1)
     for goal in sorted(wanted):  # near cubes that have nothing to do with these margins, too
         targets = [np.array(target) for target in goal]
-        fill = Fill(rng.gamma(0.3, 1.0, 8), None, margins, targets, NEAR, np.uint64(7))
+        fill = Fill(rng.gamma(0.3, 1.0, 8), margins, targets, NEAR, np.uint64(7))
         fill.run()
         fill.join(ladder, ladder.top, inner)
         fill.repair(ladder, ladder.top, inner)
@@ -373,49 +370,21 @@ def test_rounding_is_nearly_unbiased_and_largest_rests_are_not(monkeypatch: pyte
     assert bias[small].sum() < -0.5 * x[small].sum()
 
 
-def test_a_sparse_cube_larger_than_memory() -> None:
-    """10^12 cells, 3,000 of them listed. Nothing dense is made but the margins."""
-    shape = (10_000, 10_000, 10_000)
-    rng = np.random.default_rng(6)
-    cells = np.unique(rng.integers(0, 10**12, 3000))
-    x = rng.gamma(0.5, 4, len(cells))
-    margins = margins_of([(0,), (1,), (2,)], shape)
-    found = whole(x, margins, words=WORDS, cells=cells)
-    check(found, margins)
-    assert found.cells is not None
-    assert (np.diff(found.cells) > 0).all()
-    listed = np.searchsorted(found.cells, cells)
-    np.testing.assert_array_equal(found.cells[listed], cells)
-    assert all(rounded(m.add_up(x, cells), t).all() for m, t in zip(margins, found.targets, strict=True))
-    assert not found.problems
-
-
-def test_a_sparse_cube_with_itself_as_a_margin() -> None:
-    cells, x = np.array([1, 4, 5]), np.array([0.5, 0.5, 2.0])
-    margins = [Margin.over((2, 3), (1, 0), "all"), Margin.over((2, 3), (), "total")]
-    found = whole(x, margins, words=WORDS, cells=cells)
-    check(found, margins)
-    assert found.targets[1].tolist() == [3]
-
-
 @pytest.mark.parametrize(
-    ("values", "margins", "words", "cells", "says"),
+    ("values", "margins", "words", "says"),
     [
-        (np.ones(5), margins_of([(0,)]), WORDS, None, "not a value for each cell"),
-        (np.ones(2), [], WORDS, np.array([0, 1]), "unknown shape"),
-        (np.ones(2), margins_of([(0,)]), WORDS, np.array([1, 0]), "not ascending"),
-        (np.ones(2), margins_of([(0,)]), WORDS, np.array([0, 24]), "not ascending"),
-        (np.full(SHAPE, np.nan), margins_of([(0,)]), WORDS, None, "not finite"),
-        (np.full(SHAPE, 2.0**51), margins_of([(0,)]), WORDS, None, "not finite"),
-        (np.ones(SHAPE), margins_of([(0,)]), WORDS[:0], None, "no uint64 words"),
-        (np.ones(SHAPE), margins_of([(0,)]), np.array([1]), None, "no uint64 words"),
-        (np.ones(SHAPE), [*margins_of([(0,)]), Margin.over((3, 2), (0,))], WORDS, None, "several cubes"),
-        (np.ones((0, 2)), [Margin.over((0, 2), (1,))], WORDS, None, "without cells"),
+        (np.ones(5), margins_of([(0,)]), WORDS, "not a value for each cell"),
+        (np.full(SHAPE, np.nan), margins_of([(0,)]), WORDS, "not finite"),
+        (np.full(SHAPE, 2.0**51), margins_of([(0,)]), WORDS, "not finite"),
+        (np.ones(SHAPE), margins_of([(0,)]), WORDS[:0], "no uint64 words"),
+        (np.ones(SHAPE), margins_of([(0,)]), np.array([1]), "no uint64 words"),
+        (np.ones(SHAPE), [*margins_of([(0,)]), Margin.over((3, 2), (0,))], WORDS, "several cubes"),
+        (np.ones((0, 2)), [Margin.over((0, 2), (1,))], WORDS, "without cells"),
     ],
 )
-def test_bad_input(values: Floats, margins: list[Margin], words: object, cells: object, says: str) -> None:
+def test_bad_input(values: Floats, margins: list[Margin], words: object, says: str) -> None:
     with pytest.raises(ParameterError, match=says):
-        whole(values, margins, words=words, cells=cells)  # type: ignore[arg-type]
+        whole(values, margins, words=words)  # type: ignore[arg-type]
 
 
 def test_the_proof_runs() -> None:

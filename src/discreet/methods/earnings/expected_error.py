@@ -26,6 +26,7 @@ from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.laplace_sum import count_margin, reaches
 from discreet.post.percentiles import percentiles
+from discreet.post.portable import inner
 from discreet.privacy.exact import written
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _nobody(level: AnyLevel, bins: int) -> str:
     measured = isinstance(level, MeasuredLevel)
     sums, cells = (np.ones((2, 1), np.int64)) if measured else np.unique(level.summands, return_counts=True)
     chances = [reaches(level.law.rate, int(s) * bins, level.shape.minimum) for s in sums]
-    share = float(np.dot(chances, cells)) / max(int(cells.sum()), 1)
+    share = inner(np.array(chances), cells.astype(np.float64)) / max(int(cells.sum()), 1)
     said = f"a cell with nobody in it is published with probability {_small(share)}"
     if share <= NOISE:
         return said

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from discreet.domain.bins import Bins
 from discreet.errors import ParameterError
 from discreet.noise.jit import compiled
+from discreet.post.elementwise import exp, log, sin
 from discreet.post.percentiles import checked_counts
 
 Int64s = NDArray[np.int64]
@@ -115,7 +116,7 @@ def _cosines(share: Floats) -> Floats:
     """(families, M, K): what √2·cos(kπu) adds to each bin, u the rank within the family: increments of its integral."""
     rank = np.concatenate([np.zeros((len(share), 1)), np.cumsum(share, axis=1)], axis=1)
     turns = np.pi * np.arange(1, TERMS + 1)
-    added: Floats = np.diff(math.sqrt(2) * np.sin(rank[:, :, None] * turns) / turns, axis=1)
+    added: Floats = np.diff(math.sqrt(2) * sin(rank[:, :, None] * turns) / turns, axis=1)
     return added
 
 
@@ -130,8 +131,8 @@ def _spreads(theta: Floats, error: Floats, enough: NDArray[np.bool_]) -> tuple[F
     spread = np.maximum(np.median(theta[enough] ** 2 / CHI_SQUARE_MEDIAN - error[enough], axis=0), 0)
     for _ in range(ROUNDS):
         usual, odd = error + spread, error + spread + STRANGER
-        evidence = 0.5 * (np.log(usual / odd) + theta**2 * (1 / usual - 1 / odd)).sum(axis=1)
-        strange = 1 / (1 + (1 - DOUBT) / DOUBT * np.exp(-np.clip(evidence, -300, 300)))
+        evidence = 0.5 * (log(usual / odd) + theta**2 * (1 / usual - 1 / odd)).sum(axis=1)
+        strange = 1 / (1 + (1 - DOUBT) / DOUBT * exp(-np.clip(evidence, -300, 300)))
         kept = weight * (1 - strange)[:, None]
         spread = np.maximum((kept * excess).sum(axis=0) / np.maximum(kept.sum(axis=0), 1e-300), 0)
     return spread, strange

@@ -51,12 +51,12 @@ def no_words(noisy: Int64s) -> Int64s:
 
 def published(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
     """A.3.2: F times one is subtracted from a non-zero cell that is drawn with probability weight/Σ weight."""
-    return _run(_published, noisy, groups, words, starts)
+    return _run(noisy, groups, words, starts)
 
 
 def projection(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
     """The nearest integers in least squares; of the cells that are as near, those whose clock rings first give way."""
-    return _run(_projection, noisy, groups, words, starts)
+    return _run(noisy, groups, words, starts, nearest=True)
 
 
 def quantiles(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
@@ -93,12 +93,12 @@ def _ready(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64
     return flows
 
 
-def _run(rule: Callable[..., bool], noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
-    """What a rule of clocks makes of the flows."""
+def _run(noisy: Int64s, groups: Groups, words: Words, starts: Int64s, *, nearest: bool = False) -> Int64s:
+    """What clocks make of the flows."""
     flows = _ready(noisy, groups, words, starts)
     c, out = groups.controls, np.empty_like(flows)
     tables = (c.ease, c.easiest, c.industry_flow, c.marginal_weight, groups.home, groups.family)
-    if not rule(flows, *tables, words, starts, out):
+    if not _corrected(flows, *tables, words, starts, nearest, out):
         raise _too_few()
     return out
 
@@ -166,7 +166,7 @@ def _desk(size: int) -> tuple[Int64s, Int64s, Floats, Scratch]:
 
 
 @compiled
-def _published(
+def _corrected(
     noisy: Int64s,
     ease: Floats,
     easiest: Floats,
@@ -176,6 +176,7 @@ def _published(
     family: Int64s,
     words: Words,
     starts: Int64s,
+    nearest: bool,
     out: Int64s,
 ) -> bool:
     """Whether every group had words enough."""
@@ -185,60 +186,39 @@ def _published(
         total, rings = _clip(noisy[g], out[g])
         if total <= 0:
             out[g] = 0
-        elif rings > 0:
-            h, f = home[g], family[g]
-            count = _clocks(noisy[g], ease[h], easiest[h], industry_flow[f], marginal_weight, cells, left, slowness)
-            if starts[g + 1] - starts[g] < count + rings:
-                enough = False
-                continue
+        if total <= 0 or rings == 0:
+            continue
+        h, f = home[g], family[g]
+        count = _clocks(noisy[g], ease[h], easiest[h], industry_flow[f], marginal_weight, cells, left, slowness)
+        if starts[g + 1] - starts[g] < count + rings:
+            enough = False
+            continue
+        if nearest:
+            count, rings = _levelled(cells, left, slowness, count, rings, out[g])
+        if rings > 0:
             ring(cells, left, slowness, count, rings, words[starts[g] : starts[g + 1]], desk, out[g])
     return enough
 
 
 @compiled
-def _projection(
-    noisy: Int64s,
-    ease: Floats,
-    easiest: Floats,
-    industry_flow: Floats,
-    marginal_weight: float,
-    home: Int64s,
-    family: Int64s,
-    words: Words,
-    starts: Int64s,
-    out: Int64s,
-) -> bool:
-    """x − 1 costs 2(n − x) + 1 more than x, so n, n − 1, … fall in step: all by `level`, some by one more."""
-    cells, left, slowness, desk = _desk(noisy.shape[1])
-    enough = True
-    for g in range(noisy.shape[0]):
-        total, excess = _clip(noisy[g], out[g])
-        if total <= 0:
-            out[g] = 0
-        if total <= 0 or excess == 0:
-            continue
-        h, f = home[g], family[g]
-        count = _clocks(noisy[g], ease[h], easiest[h], industry_flow[f], marginal_weight, cells, left, slowness)
-        if starts[g + 1] - starts[g] < count + excess:
-            enough = False
-            continue
-        level, above = np.int64(0), np.int64(1)
-        while np.minimum(left[:count], above).sum() <= excess:
-            level, above = above, 2 * above
-        while above - level > 1:
-            middle = (level + above) // 2
-            if np.minimum(left[:count], middle).sum() <= excess:
-                level = middle
-            else:
-                above = middle
-        kept = 0
-        for j in range(count):
-            taken = min(left[j], level)
-            excess -= taken
-            out[g, cells[j]] -= taken
-            if left[j] > level:
-                cells[kept], left[kept], slowness[kept] = cells[j], 1, slowness[j]
-                kept += 1
-        if excess > 0:
-            ring(cells, left, slowness, kept, excess, words[starts[g] : starts[g + 1]], desk, out[g])
-    return enough
+def _levelled(cells: Int64s, left: Int64s, slowness: Floats, count: int, excess: int, out: Int64s) -> tuple[int, int]:
+    """Take from all cells by `level`: x − 1 costs 2(n − x) + 1 more than x, so n, n − 1, … fall in step. How many cells
+    are left, which may each fall by one more, and by how much they must."""
+    level, above = np.int64(0), np.int64(1)
+    while np.minimum(left[:count], above).sum() <= excess:
+        level, above = above, 2 * above
+    while above - level > 1:
+        middle = (level + above) // 2
+        if np.minimum(left[:count], middle).sum() <= excess:
+            level = middle
+        else:
+            above = middle
+    kept = 0
+    for j in range(count):
+        taken = min(left[j], level)
+        excess -= taken
+        out[cells[j]] -= taken
+        if left[j] > level:
+            cells[kept], left[kept], slowness[kept] = cells[j], 1, slowness[j]
+            kept += 1
+    return kept, excess

@@ -283,25 +283,14 @@ class FlowsMethod(Method):
     def table_columns(self, name: str) -> list[Column]:
         """The published columns of a table, in words."""
         if name in (self.name, self.measured_name):
-            return self.flow_columns(name)
+            return flow_columns(self.unit, self.groups, self.destinations, corrected=name == self.name)
         if name == self.unobserved_name and self.coverage is not None:
             return coverage_columns(self.coverage)
         if name == self.report_name:
-            return self.report_columns()
-        return self.sum_columns(next(shape for shape in self.sums if shape.name == name))
-
-    def flow_columns(self, name: str) -> list[Column]:
-        return flow_columns(self.unit, self.groups, self.destinations, corrected=name == self.name)
-
-    def sum_columns(self, shape: SumShape) -> list[Column]:
+            return list(REPORT_COLUMNS)
+        shape = next(shape for shape in self.sums if shape.name == name)
         hides = self.coverage is not None and self.coverage.within(shape) is not None
         return shape.columns(self.home is not None, hides)
-
-    def unobserved_columns(self) -> list[Column]:
-        return [] if self.coverage is None else coverage_columns(self.coverage)
-
-    def report_columns(self) -> list[Column]:
-        return list(REPORT_COLUMNS)
 
     def notes(self) -> dict[str, tuple[str, ...]]:
         return {self.name: flows_notes(self)}

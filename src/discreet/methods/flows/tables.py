@@ -101,13 +101,12 @@ class FlowTables:
         numbers: dict[str, Protected[FlowNumbers]] = {}
         for level in sums:
             hidden = None if shares is None else shares.of_level(level.shape)
-            columns = method.sum_columns(level.shape)
-            yield self._table(place, level.shape.name, columns, level.rows(method.law.rate, hidden))
+            yield self._table(place, level.shape.name, level.rows(method.law.rate, hidden))
             if method.pseof is not None and level.shape.name in method.pseof.names:
                 numbers[level.shape.name] = self.grant.protect(level.numbers(hidden), self.parts.guarantee)
         if shares is not None:
-            yield self._table(place, method.unobserved_name, method.unobserved_columns(), shares.rows())
-        yield self._table(place, method.report_name, method.report_columns(), iter([self._report(replaced, tally)]))
+            yield self._table(place, method.unobserved_name, shares.rows())
+        yield self._table(place, method.report_name, iter([self._report(replaced, tally)]))
         if method.pseof is not None:
             yield Parts(method.pseof.write(place, numbers), 0)
 
@@ -191,7 +190,7 @@ class FlowTables:
     ) -> Written:
         first, flows = measured
         cells = self.method.destinations.cells
-        schema = _schema(self.method.flow_columns(name))
+        schema = _schema(self.method.table_columns(name))
         margin, blurred = self._margins(np.arange(first, first + len(flows)))
         size = max(ROWS // cells, 1)
 
@@ -220,8 +219,8 @@ class FlowTables:
         groups = self.method.groups.cells
         return self.origin.draws(np.arange(groups), groups)
 
-    def _table(self, place: Place, name: str, columns: list[Column], rows: Iterator[list[pa.Array]]) -> Parts:
-        schema = _schema(columns)
+    def _table(self, place: Place, name: str, rows: Iterator[list[pa.Array]]) -> Parts:
+        schema = _schema(self.method.table_columns(name))
         batches = (pa.RecordBatch.from_arrays(arrays, schema=schema) for arrays in rows)
         protected = (self.grant.protect(batch, self.parts.guarantee) for batch in batches)
         made = write_table(place, name, schema, protected, self.grant.simulated)

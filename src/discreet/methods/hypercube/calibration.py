@@ -18,8 +18,10 @@ from discreet.domain import Numbers
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking.rake import rake
 from discreet.methods.hypercube.regression import fit
-from discreet.post.cubes.margins import Floats, Margin, Problem
+from discreet.post.cubes.margins import Floats, Margin, Problem, combination
+from discreet.post.cubes.model import RakedModel
 from discreet.post.cubes.variance import Known, Perturbation
+from discreet.post.portable import inner
 
 TABLES = 24  # of each dimension, at most, on which the error of raking is measured
 WORK = 1 << 32  # cells of all of them, in all runs
@@ -84,17 +86,6 @@ def calibrate(
     return replace(least, cycles=done.cycles, problems=(*done.problems, *found.problems))
 
 
-@dataclass(frozen=True)
-class Raked:
-    """The variance of a query of a raked cube: times·(what least squares would leave) + share·(the estimate)².
-
-    Raking moves a cell in proportion to what is in it, so large ones err more.
-    """
-
-    times: float
-    share: float
-
-
 Drawn = tuple[Floats, list[Floats]]  # noise of the cube, and of each control
 
 
@@ -105,9 +96,10 @@ def raked_variances(
     raking: Raking,
     draws: Iterator[Drawn],
     runs: int,
-) -> tuple[Raked, ...]:
+) -> tuple[RakedModel, ...]:
     """Of queries of 0, 1, … variables, simulated from protected numbers: the calibrated cube stands for the truth, is
-    perturbed and calibrated again. Never less than least squares would leave."""
+    perturbed and calibrated again. Never less than least squares would leave. Raking moves a cell in proportion to what
+    is in it, so large ones err more."""
     shape = controls[0].margin.shape
     known = tuple(Known(tuple(a.place for a in c.margin.axes), c.variance) for c in controls if c.margin.whole)
     stated = Perturbation(shape, variance, known)
@@ -133,7 +125,7 @@ def _places(margin: Margin) -> list[int]:
 
 def _binned(size: Floats, error: Floats) -> NDArray[np.float64]:
     """By powers of 2 of the size."""
-    place = np.minimum(np.log2(1 + size), BINS - 1).astype(np.int64)
+    place = np.minimum(np.frexp(1 + size)[1] - 1, BINS - 1)
     return np.stack([np.bincount(place, weights, BINS) for weights in (None, size, error)], axis=-1)
 
 
@@ -146,21 +138,21 @@ def _enough(bins: Floats, dimension: int) -> Floats:
     return found
 
 
-def _fitted(bins: Floats) -> Raked:
+def _fitted(bins: Floats) -> RakedModel:
     """error² ≈ times + share·size, by least squares reweighted until the weights are those of the fit."""
     number, size, error = bins[bins[:, 0] > 0].T
     if not len(number):
-        return Raked(1.0, 0.0)
+        return RakedModel(times=1.0, share=0.0)
     size, error = size / number, error / number
-    times, share = max(float(error @ number / number.sum()), 1.0), 0.0
+    times, share = max(inner(error, number) / float(number.sum()), 1.0), 0.0
     for _ in range(ROUNDS):
         weight = number / (times + share * size) ** 2
-        w, wx, wxx = weight.sum(), weight @ size, weight @ size**2
-        wy, wxy = weight @ error, weight @ (size * error)
+        w, wx, wxx = float(weight.sum()), inner(weight, size), inner(weight, size**2)
+        wy, wxy = inner(weight, error), inner(weight, size * error)
         determinant = w * wxx - wx**2
-        share = max(float((w * wxy - wx * wy) / determinant), 0.0) if determinant > 1e-9 * w * wxx else 0.0
-        times = max(float((wy - share * wx) / w), 1.0)
-    return Raked(times, share)
+        share = max((w * wxy - wx * wy) / determinant, 0.0) if determinant > 1e-9 * w * wxx else 0.0
+        times = max((wy - share * wx) / w, 1.0)
+    return RakedModel(times=times, share=share)
 
 
 def _tables(shape: Sequence[int], work: int) -> Iterator[tuple[int, ...]]:
@@ -170,18 +162,4 @@ def _tables(shape: Sequence[int], work: int) -> Iterator[tuple[int, ...]]:
         number = comb(len(shape), dimension)
         chosen = {i * (number - 1) // max(most - 1, 1) for i in range(most)} if number > most else range(number)
         for rank in sorted(chosen):
-            yield _combination(len(shape), dimension, rank)
-
-
-def _combination(n: int, k: int, rank: int) -> tuple[int, ...]:
-    """The combination of k of n numbers at this place of their order, without going through those before it."""
-    found = list[int]()
-    for number in range(n):
-        if len(found) == k:
-            break
-        those_with_it = comb(n - number - 1, k - len(found) - 1)
-        if rank < those_with_it:
-            found.append(number)
-        else:
-            rank -= those_with_it
-    return tuple(found)
+            yield combination(len(shape), dimension, rank)

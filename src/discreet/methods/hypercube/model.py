@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from discreet.methods.hypercube.calibration import Calibrated, Raked
+from discreet.methods.hypercube.calibration import Calibrated
 from discreet.methods.hypercube.design import Design, Known
 from discreet.methods.hypercube.measured import Read
 from discreet.post.cubes.margins import Floats, Margin, Problem
@@ -30,7 +30,7 @@ def cube_model(
     read: Read,
     simulated: bool,
     found: Calibrated | None,
-    raked: Sequence[Raked],
+    raked: Sequence[RakedModel],
     unkept: Sequence[Problem] | None,
     sampling: SamplingModel | None,
 ) -> CubeModel:
@@ -82,7 +82,7 @@ def _told(problems: Sequence[Problem]) -> tuple[str, ...]:
     return tuple(f"{p.margin}, cell {p.cell}: {p.kind}, {p.detail}" for p in problems[:NAMED])
 
 
-def _calibration(design: Design, found: Calibrated, raked: Sequence[Raked]) -> CalibrationModel:
+def _calibration(design: Design, found: Calibrated, raked: Sequence[RakedModel]) -> CalibrationModel:
     return CalibrationModel(
         asked=design.spec.calibration.by,
         done="rake" if found.raked else "regression",
@@ -90,7 +90,7 @@ def _calibration(design: Design, found: Calibrated, raked: Sequence[Raked]) -> C
         cycles=found.cycles,
         largest_gap=found.largest_gap,
         problems=_told(found.problems),
-        raked=tuple(RakedModel(times=r.times, share=r.share) for r in raked),
+        raked=tuple(raked),
     )
 
 

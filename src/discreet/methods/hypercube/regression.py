@@ -22,6 +22,7 @@ from discreet.noise.jit import compiled
 from discreet.post.cubes.margins import Floats, Margin, Problem
 from discreet.post.cubes.overlap import Overlap, arranged, by_place, counts, multiplied, others
 from discreet.post.cubes.variance import Known, Perturbation, by_effects
+from discreet.post.portable import inner, norm
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -150,11 +151,11 @@ def _solve(space: _Space, variance: float, noise: Floats, right: Floats) -> tupl
 
     target = scale * right
     solution = np.zeros_like(target)
-    start = float(np.linalg.norm(product(target)))
+    start = norm(product(target))
     left = start
     for _ in range(RESTARTS):
-        step = _conjugate_residuals(product, target - product(solution), CLOSE * float(np.linalg.norm(target)))
-        new = float(np.linalg.norm(product(target - product(solution + step))))
+        step = _conjugate_residuals(product, target - product(solution), CLOSE * norm(target))
+        new = norm(product(target - product(solution + step)))
         if not new < left:
             break
         solution, left = solution + step, new
@@ -166,16 +167,16 @@ def _conjugate_residuals(product: Callable[[Floats], Floats], right: Floats, eno
     solution = np.zeros_like(right)
     residual, mapped = right, product(right)
     direction, image = residual, mapped
-    energy = float(residual @ mapped)
+    energy = inner(residual, mapped)
     for _ in range(STEPS):
-        size = float(np.linalg.norm(residual))
-        if energy <= 0 or size <= enough or float(np.linalg.norm(mapped)) <= CLOSE * size:
+        size = norm(residual)
+        if energy <= 0 or size <= enough or norm(mapped) <= CLOSE * size:
             break
-        along = energy / float(image @ image)
+        along = energy / inner(image, image)
         solution = solution + along * direction
         residual = residual - along * image
         mapped = product(residual)
-        before, energy = energy, float(residual @ mapped)
+        before, energy = energy, inner(residual, mapped)
         direction = residual + energy / before * direction
         image = mapped + energy / before * image
     return solution

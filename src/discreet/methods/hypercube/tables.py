@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from discreet.domain import Domain, Numbers
 from discreet.methods.cells import Int64s
-from discreet.methods.hypercube.calibration import Calibrated, Drawn, Raked, Raking, calibrate, raked_variances
+from discreet.methods.hypercube.calibration import Calibrated, Drawn, Raking, calibrate, raked_variances
 from discreet.methods.hypercube.design import Design, Known
 from discreet.methods.hypercube.kernel import shown_schema, worth
 from discreet.methods.hypercube.measured import Read
@@ -21,7 +21,7 @@ from discreet.methods.hypercube.spec import Rake
 from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
 from discreet.post.cubes.margins import Floats, Margin, Problem
-from discreet.post.cubes.model import SamplingModel
+from discreet.post.cubes.model import RakedModel, SamplingModel
 from discreet.post.cubes.overlap import carried
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.reservation import Grant
@@ -99,7 +99,7 @@ class CubeTables:
     def _whole(self, best: Floats) -> Whole:
         if np.abs(best).sum() > LARGEST_TOTAL:  # no record may stop a release
             rounded = np.rint(np.clip(best, 0, LARGEST)).astype(np.int64)
-            return Whole(rounded, None, [], 0, (Problem("beyond", self.design.name, 0, "rounded cell by cell"),))
+            return Whole(rounded, [], 0, (Problem("beyond", self.design.name, 0, "rounded cell by cell"),))
         words = next(self._stream("whole").words(0, WORDS)).reshape(-1)
         margins = [control.margin for control in self.design.controls]
         return whole(best.reshape(self.design.domain.shape), margins, words=words)
@@ -115,7 +115,7 @@ class CubeTables:
         controls = list(self.read.controls.values())
         return calibrate(measure, controls, self.read.variance, self._raking, self.read.held.cells)
 
-    def _raked_variances(self, found: Calibrated) -> tuple[Raked, ...]:
+    def _raked_variances(self, found: Calibrated) -> tuple[RakedModel, ...]:
         """What noise is left in tables of a raked cube, by simulation."""
         asked, raking = self.design.spec.calibration, self._raking
         if raking is None or not isinstance(asked, Rake):

@@ -21,7 +21,6 @@ from discreet.domain import Numbers
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Axis, Floats, Margin, reduced
 from discreet.post.cubes.model import CubeModel
-from discreet.post.cubes.overlap import carried
 from discreet.post.cubes.sampling import Gvf, interval, outward, replicate_variance, standard_error, tail
 from discreet.post.cubes.variance import Known, Perturbation
 
@@ -182,6 +181,8 @@ class Cube:
 
     def _carried(self, margin: Margin, chosen: list[NDArray[np.bool_]]) -> Floats:
         """What calibration adds to a table of a sparse cube."""
+        from discreet.post.cubes.overlap import carried  # compiled: most queries need not wait for Numba
+
         found, some = np.zeros(margin.cells), _within(margin, chosen)
         for control, steps in zip(self.model.controls, self.steps, strict=True):
             found += carried(steps, _within(self._control(control.by), chosen), some)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.domain import Numbers
+from discreet.noise.jit import compiled
 from discreet.post.cubes.margins import Axis, Floats, Margin
 
 
@@ -43,19 +44,45 @@ def counts(axis: Axis) -> Numbers:
 
 
 @dataclass(frozen=True, eq=False)
+class Pairs:
+    """The groups of two axes that share codes: sums of a table by the second one's, as the first one has them."""
+
+    size: int  # of the first axis
+    ours: Numbers  # its group, of each pair,
+    theirs: Numbers  # and the other's,
+    codes: Floats  # and how many they share
+
+    def added_up(self, table: Floats, axis: int) -> Floats:
+        """A table with the first axis in place of the second one."""
+        before, after = table.shape[:axis], table.shape[axis + 1 :]
+        found = np.zeros((prod(before), self.size, prod(after)))
+        given = np.ascontiguousarray(table).reshape(len(found), -1, found.shape[2])
+        _add_pairs(given, self.ours, self.theirs, self.codes, found)
+        return found.reshape((*before, self.size, *after))
+
+
+@compiled
+def _add_pairs(table: Floats, ours: Numbers, theirs: Numbers, codes: Floats, found: Floats) -> None:
+    for p in range(table.shape[0]):
+        for n in range(len(ours)):
+            for q in range(table.shape[2]):
+                found[p, ours[n], q] += codes[n] * table[p, theirs[n], q]
+
+
+@dataclass(frozen=True, eq=False)
 class Overlap:
     """M_i M_j' of two margins with axes in the cube's order."""
 
     shared: tuple[int, ...]  # the cube's axes that both have
-    lost: tuple[tuple[int, Floats], ...]  # axes of j alone: added up, each group as often as it has codes
-    kept: tuple[Floats, ...]  # axes of both: a diagonal, or the matrix of codes in both groups
+    lost: tuple[tuple[int, Pairs], ...]  # axes of j alone: added up, each group as often as it has codes
+    kept: tuple[Floats | Pairs, ...]  # axes of both: a diagonal, or which groups share codes
     shape: tuple[int, ...]  # what is left, beside the axes of i alone
     weight: Floats  # of the axes of i alone, and of those of neither
 
     @classmethod
     def of(cls, shape: tuple[int, ...], a: Sequence[Axis], b: Sequence[Axis]) -> Overlap:
         of_a, of_b = {axis.place: axis for axis in a}, {axis.place: axis for axis in b}
-        lost = [(i, counts(axis).astype(np.float64)) for i, axis in enumerate(b) if axis.place not in of_a]
+        lost = [(i, _together(axis)) for i, axis in enumerate(b) if axis.place not in of_a]
         kept = [_both(axis, of_b[axis.place]) for axis in a if axis.place in of_b]
         alone = [counts(axis) if axis.place not in of_b else np.ones(1) for axis in a]
         left = tuple(axis.size if axis.place in of_b else 1 for axis in a)
@@ -65,26 +92,30 @@ class Overlap:
     def added_up(self, table: Floats) -> Floats:
         """A table of j, without the axes that i lacks."""
         for i, times in self.lost:
-            table = np.tensordot(table, times, (i, 0))
+            table = times.added_up(table, i).squeeze(i)
         return table
 
     def spread(self, table: Floats) -> Floats:
         """From the axes that both have to those of i."""
         for i, factor in enumerate(self.kept):
-            if factor.ndim == 1:
-                table = table * factor.reshape([-1 if i == k else 1 for k in range(table.ndim)])
+            if isinstance(factor, Pairs):
+                table = factor.added_up(table, i)
             else:
-                table = np.moveaxis(np.tensordot(factor, table, (1, i)), 0, i)
+                table = table * factor.reshape([-1 if i == k else 1 for k in range(table.ndim)])
         result: Floats = self.weight * table.reshape(self.shape)
         return result
 
 
-def _both(a: Axis, b: Axis) -> Floats:
+def _both(a: Axis, b: Axis) -> Floats | Pairs:
     if np.array_equal(a.groups, b.groups) and a.size == b.size:
         return counts(a).astype(np.float64)
-    matrix = np.zeros((a.size, b.size))
-    np.add.at(matrix, (a.groups, b.groups), 1.0)
-    return matrix
+    pairs, codes = np.unique(a.groups * b.size + b.groups, return_counts=True)
+    return Pairs(a.size, pairs // b.size, pairs % b.size, codes.astype(np.float64))
+
+
+def _together(axis: Axis) -> Pairs:
+    """All groups as one."""
+    return Pairs(1, np.zeros(axis.size, np.int64), np.arange(axis.size), counts(axis).astype(np.float64))
 
 
 def multiplied(vectors: Sequence[NDArray[np.generic]]) -> Floats:

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Floats
 from discreet.post.laplace_sum import check_level, expansion
+from discreet.post.portable import inner
 
 Basis = Literal["both", "a", "b", "bound", "nothing"]
 Spread = Callable[[Floats], Floats]
@@ -299,8 +300,8 @@ class _Scaled:
             weight: Floats = 1 / np.maximum(spread + fit.relative**2 * curve**2 + slope, 1e-12)
             last, fit = fit, self._solved(weight, shown)
             left = self.v - fit.b * self.x - (fit.a - fit.b / self.total) * (self.x**2 - self.s2)
-            size = float(weight @ curve**2)
-            beyond = float(weight @ (left**2 - spread - slope)) / size if size > 0 else 0.0
+            size = inner(weight, curve**2)
+            beyond = inner(weight, left**2 - spread - slope) / size if size > 0 else 0.0
             fit = replace(fit, relative=float(np.sqrt(np.clip(beyond, 0.0, RELATIVE))))
             if fit.basis == "nothing" or (_close(last.a, fit.a) and _close(last.b, fit.b)):
                 break
@@ -311,11 +312,11 @@ class _Scaled:
         x, s2 = self.x, self.s2
         second, third = x**2 - s2, x**3 - 3 * s2 * x
         power = x**4 - 6 * s2 * x**2 + 3 * s2**2 - self.fourth
-        turn = np.array([[1.0, 0.0], [-1 / self.total, 1.0]])  # x − x²/total, from x² and x
-        raw = np.array([[weight @ power, weight @ third], [weight @ third, weight @ second]])
-        h = turn @ np.array([weight @ (self.v * second), weight @ (self.v * x)])
-        (aa, ab), (_, bb) = (turn @ raw @ turn.T).tolist()
-        ha, hb = h.tolist()
+        less = 1 / self.total  # x − x²/total, from x and x²
+        aa, mixed, ha = inner(weight, power), inner(weight, third), inner(weight, self.v * second)
+        ab = mixed - less * aa
+        bb = inner(weight, second) - less * (mixed + ab)
+        hb = inner(weight, self.v * x) - less * ha
         determinant, cells = aa * bb - ab**2, len(x)
         showing = False
         if aa > 0 and bb > 0 and determinant > DETACHED * aa * bb:

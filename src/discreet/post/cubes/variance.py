@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Floats
+from discreet.post.portable import inner
 
 Ints = NDArray[np.int64]
 Effect = frozenset[int]
@@ -98,7 +99,8 @@ class Perturbation:
             chance *= np.where(has[:, axis], 1 - kept[:, axis, None], kept[:, axis, None])
         beyond = np.maximum(1 - chance.sum(axis=1), 0.0)
         beyond[self._inside(sizes)] = 0.0  # exactly, where subtraction would leave rounding times the cube
-        result: Floats = self.variance * np.prod(sizes, axis=1, dtype=np.float64) * (chance @ left + beyond)
+        kept_share = (chance * left).sum(axis=1) + beyond
+        result: Floats = self.variance * np.prod(sizes, axis=1, dtype=np.float64) * kept_share
         return result
 
     def _inside(self, sizes: Ints) -> NDArray[np.bool_]:
@@ -193,7 +195,7 @@ def reduction(shape: Sequence[int], variance: float, controls: Sequence[Known], 
     for known in ((), tuple(controls)):
         noise = Perturbation(tuple(shape), variance, known)
         total = float(noise.of(np.array([shape], np.int64))[0])
-        sum_of_variances = float(weights @ noise.of(sizes))
+        sum_of_variances = inner(weights, noise.of(sizes))
         means.append(sum_of_variances / cells)
         spreads.append((sum_of_variances - comb(len(shape), dimension) ** 2 * total / cells) / max(cells - 1, 1))
     return Reduction(dimension, cells, means[0], means[1], spreads[0], spreads[1])

@@ -17,10 +17,8 @@ from numpy.typing import NDArray
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.assessment.comparison import (
     BOTTOM_UP,
-    CALIBRATED,
     EACH,
     SPLIT,
-    Calibration,
     Comparison,
     compare,
     shared,
@@ -87,17 +85,9 @@ def assessed() -> Assessment:
     return assess(Side(SHAPE, true, TRUE, sampling), Side(SHAPE, shown, noisy(), errors), 10.0, Rule(5, 0.4))
 
 
-def to_total(cube: Floats, run: int) -> Floats:
-    """The gap to the exact first margin, spread evenly: a calibration that can be checked by hand."""
-    table = cube.reshape(SHAPE[0], -1)
-    gap = COUNTS.reshape(SHAPE[0], -1).sum(axis=1) - table.sum(axis=1)
-    moved: Floats = (table + gap[:, None] / table.shape[1]).reshape(-1)
-    return moved
-
-
 @cache
 def compared() -> Comparison:
-    return compare(COUNTS.reshape(SHAPE), LAW, Calibration(to_total, None), runs=200)
+    return compare(COUNTS.reshape(SHAPE), LAW, runs=200)
 
 
 # --- which tables
@@ -271,18 +261,10 @@ def test_the_formula_counts_the_cells_in_a_cell() -> None:
     assert one.expected > two.expected > three.expected > four.expected
 
 
-def test_what_is_calibrated_has_less_error_where_it_is_calibrated() -> None:
-    plain, better = compared().of(BOTTOM_UP), compared().of(CALIBRATED)
-    assert better[0].mean_square < 0.9 * plain[0].mean_square
-    assert all(isnan(line.expected) for line in better)
-    assert better[0].mean_square > 0  # the other margins still have noise
-
-
 def test_only_interactive_answers_do_not_add_up() -> None:
-    for way in (BOTTOM_UP, CALIBRATED):
-        one, *more = compared().of(way)
-        assert isnan(one.broken)
-        assert [line.broken for line in more] == [0, 0, 0]
+    one, *more = compared().of(BOTTOM_UP)
+    assert isnan(one.broken)
+    assert [line.broken for line in more] == [0, 0, 0]
     for way in (SPLIT, EACH):
         assert all(line.broken > 0.3 for line in compared().of(way)[1:])
     # a two-way table has two coarser ones: 6 tables, each axis three times
@@ -311,21 +293,11 @@ def test_what_each_way_pays() -> None:
     once = float(LAW.delta())
     assert ways[BOTTOM_UP].epsilon == 2
     assert ways[BOTTOM_UP].delta == once
-    assert ways[CALIBRATED].epsilon is None  # its controls are exact
     assert ways[SPLIT].epsilon == 2
     assert ways[SPLIT].law.rate == Fraction(2, 15)
     assert ways[SPLIT].delta <= once
     assert ways[EACH].epsilon == 30
     assert ways[EACH].delta == pytest.approx(15 * once)
-
-
-def test_controls_that_are_paid_for_are_part_of_the_price() -> None:
-    paid = compare(COUNTS.reshape(SHAPE), LAW, Calibration(to_total, Fraction(1), 1e-6), dimensions=[1], runs=2)
-    ways = {way.name: way for way in paid.ways}
-    assert ways[CALIBRATED].epsilon == ways[SPLIT].epsilon == 3
-    assert ways[CALIBRATED].delta == pytest.approx(float(LAW.delta()) + 1e-6)
-    assert ways[SPLIT].law.rate == Fraction(3, 4)  # four one-way tables
-    assert {line.dimension for line in paid.lines} == {1}
 
 
 @pytest.mark.parametrize("number", [1, 2, 15, 1023])
@@ -369,7 +341,7 @@ def picture(chart: Any, folder: Path) -> str:
 
 def test_pictures_say_what_they_show(tmp_path: Path) -> None:
     errors = picture(error_plot(compared(), "Errors of it"), tmp_path)
-    for text in ("Errors of it", BOTTOM_UP, CALIBRATED, SPLIT, EACH, "variables of the table", "do not add up"):
+    for text in ("Errors of it", BOTTOM_UP, SPLIT, EACH, "variables of the table", "do not add up"):
         assert text in errors
     moved = picture(moves_plot(assessed(), "Moves"), tmp_path)
     assert all(text in moved for text in ("Moves", RISEN, FALLEN, "below 10"))
@@ -457,11 +429,8 @@ def test_the_report_says_it_is_confidential_and_has_every_dimension() -> None:
 
 def test_the_report_names_what_each_way_costs() -> None:
     text = as_markdown(comparison_blocks(compared()))
-    assert "| bottom-up, calibrated | none: exact controls |" in text
     assert "| interactive, same ε for each table | 30 |" in text
     assert f"| 4 | {compared().of(BOTTOM_UP)[3].rms:.3f} |" in text
     assert "15 tables asked for, 200 simulations" in text
     assert comparison_title(compared()) in text
-    assert "ε = 2 for a record)" in comparison_title(compared())
-    alone = compare(COUNTS.reshape(SHAPE), LAW, dimensions=[1], runs=2)
-    assert "simulated cube (ε = 2 for a record, not calibrated)" in comparison_title(alone)
+    assert "simulated cube (ε = 2 for a record, not calibrated)" in comparison_title(compared())

@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from flint import arb
 
 from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms import LARGEST, Floats, Hides, Int64s
+from discreet.methods.employer.mechanisms.base import SymmetricMechanism
 from discreet.methods.employer.mechanisms.parameters import (
     check_choice,
     check_level,
@@ -20,7 +21,6 @@ from discreet.methods.employer.mechanisms.parameters import (
     cut_sum,
     least,
     refuse,
-    state,
 )
 from discreet.noise.interval_arithmetic import ball, positive_fraction
 from discreet.noise.samplers.discrete import SMALLEST_RATE, DiscreteLaplace
@@ -29,9 +29,10 @@ from discreet.privacy.exact import written
 
 
 @dataclass(frozen=True)
-class Additive(ABC):
+class Additive(SymmetricMechanism, ABC):
     """count + K, P(K = k) ∝ e^(−rate·|k|), cut at ± 2⁵¹: the same noise in every cell."""
 
+    delta: ClassVar[Fraction] = Fraction(0)  # the bound is pure
     epsilon: Fraction
 
     def __post_init__(self) -> None:
@@ -44,11 +45,6 @@ class Additive(ABC):
     @abstractmethod
     def jobs(self) -> int:
         """The most by which neighbouring data differ, in jobs."""
-
-    @property
-    def delta(self) -> Fraction:
-        """None: the bound is pure."""
-        return Fraction(0)
 
     @cached_property
     def law(self) -> DiscreteLaplace:
@@ -71,10 +67,6 @@ class Additive(ABC):
         m = k - count
         return self.law.tail(m) / 2 if m > 0 else 1 - self.law.tail(1 - m) / 2
 
-    def lower(self, count: int, largest: int, k: int) -> arb:
-        """P(published ≤ k), without subtracting from 1: the law is symmetric around the count, and so is the cut."""
-        return self.upper(-count, largest, -k)
-
     def margin(self, level: Fraction, largest: Int64s) -> Int64s:
         """The same margin for every cell."""
         return np.full(largest.shape, self.law.margin(check_level(level)), dtype=np.int64)
@@ -87,26 +79,18 @@ class Additive(ABC):
     def in_words(self) -> str:
         return f"count + two-sided geometric noise, P(k) ∝ exp(−{written(self.law.rate)}·|k|)"
 
-    def __getstate__(self) -> dict[str, Any]:
-        return state(self)
-
 
 @dataclass(frozen=True)
 class Geometric(Additive):
     """Rate ε: hides one job (003, §6: edges), not the size of an establishment."""
 
+    name: ClassVar[str] = "geometric"
+    hides: ClassVar[Hides] = "job"
+
     @classmethod
     def least_epsilon(cls) -> Fraction:
         """Of the smallest rate that is drawn, 2^−40."""
         return _least(1)
-
-    @property
-    def name(self) -> str:
-        return "geometric"
-
-    @property
-    def hides(self) -> Hides:
-        return "job"
 
     @property
     def jobs(self) -> int:
@@ -121,6 +105,8 @@ class Truncated(Additive):
     margins and limits are about what remains.
     """
 
+    name: ClassVar[str] = "truncated"
+    hides: ClassVar[Hides] = "establishment"
     theta: int
     noise: Literal["tight", "printed"] = "tight"
 
@@ -134,14 +120,6 @@ class Truncated(Additive):
         """Of the smallest rate that is drawn, 2^−40."""
         _check_theta(theta)
         return _least(theta - 1 if noise == "tight" else theta)
-
-    @property
-    def name(self) -> str:
-        return "truncated"
-
-    @property
-    def hides(self) -> Hides:
-        return "establishment"
 
     @property
     def jobs(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 from flint import arb, ctx
 
@@ -28,6 +29,8 @@ class LaplacePareto(Smooth):
     least c·E|Z|.
     """
 
+    name: ClassVar[str] = "laplace-pareto"
+    delta: ClassVar[Fraction] = Fraction(0)  # the bound is pure
     g: Fraction | None = None
     cells: int = 1
 
@@ -48,15 +51,6 @@ class LaplacePareto(Smooth):
         exact, tail = check_alpha(alpha), SMALLEST if g is None else _checked(g)
         check_cells(cells)
         return least(lambda: cells * ball(tail - 1) * log1p(exact), lambda e: _admissible(exact, e, tail, cells))
-
-    @property
-    def name(self) -> str:
-        return "laplace-pareto"
-
-    @property
-    def delta(self) -> Fraction:
-        """None: the bound is pure."""
-        return Fraction(0)
 
     @cached_property
     def shape(self) -> Fraction:

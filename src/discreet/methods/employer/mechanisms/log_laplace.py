@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from flint import arb, ctx
 
-from discreet.methods.employer.mechanisms import LARGEST, Floats, Hides, Int64s
+from discreet.methods.employer.mechanisms import LARGEST, Floats, Int64s
+from discreet.methods.employer.mechanisms.base import BaseMechanism
 from discreet.methods.employer.mechanisms.parameters import (
     BITS,
     check_alpha,
@@ -20,7 +21,6 @@ from discreet.methods.employer.mechanisms.parameters import (
     least,
     log1p,
     refuse,
-    state,
 )
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
 from discreet.noise.samplers.log_laplace import LogLaplace as Noise
@@ -32,13 +32,15 @@ ROUNDINGS = 2.0**-48  # of float limits: more than their few roundings
 
 
 @dataclass(frozen=True)
-class LogLaplace:
+class LogLaplace(BaseMechanism):
     """(n + γ)·f·e^(λZ) − γ, γ = 1/α, Z Laplace; rounded, and cut at 2⁵¹. λ < 1, or there is no expectation.
 
     tight: λ = ln(1+α)/ε; printed: twice that (003, Alg. 1). unbiased: f = 1 − λ², else 1. `largest` is not used: for
     marginals of establishments, or under weak privacy; not for worker attributes under strong privacy.
     """
 
+    name: ClassVar[str] = "log-laplace"
+    delta: ClassVar[Fraction] = Fraction(0)  # the bound is pure
     alpha: Fraction
     epsilon: Fraction
     scale: Scale = "tight"
@@ -60,20 +62,6 @@ class LogLaplace:
         exact = check_alpha(alpha)
         check_choice("scale", scale, ("tight", "printed"))
         return least(lambda: _times(scale) * log1p(exact), lambda e: _admissible(exact, e, scale))
-
-    @property
-    def name(self) -> str:
-        return "log-laplace"
-
-    @property
-    def hides(self) -> Hides:
-        """An establishment's size within 1 + α, and one job."""
-        return "size"
-
-    @property
-    def delta(self) -> Fraction:
-        """None: the bound is pure."""
-        return Fraction(0)
 
     @cached_property
     def exponent(self) -> Fraction:
@@ -129,10 +117,6 @@ class LogLaplace:
     def _half(self, ratio: Fraction) -> arb:
         return (ball(ratio).log() * ball(1 / self.exponent)).exp() / 2 if ratio > 0 else arb(0)
 
-    def margin(self, level: Fraction, largest: Int64s) -> None:  # noqa: ARG002
-        """None: the error grows with the count."""
-        return
-
     def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s]:
         """(k ∓ ½ + γ)/(f·(1 − level)^∓λ) − γ, rounded outwards and cut to 0 … 2⁵¹: multiplicative in k + γ."""
         shift = float(1 / self.alpha)
@@ -150,9 +134,6 @@ class LogLaplace:
             f"(count + 1/α)·{form}e^(λZ) − 1/α, λ = {float(self.exponent):.4g}, Z Laplace; "
             f"{'unbiased' if self.unbiased else 'biased upwards'}; rounded to integers"
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        return state(self)
 
 
 def _times(scale: Scale) -> int:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
 from fractions import Fraction
 from math import ceil, floor, log10
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from flint import arb
@@ -15,9 +13,6 @@ from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms import LARGEST, Int64s
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
 from discreet.privacy.exact import written
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 BITS = 256  # of the balls in which constants and probabilities are computed
 BOUND = Fraction(2 * LARGEST)  # where noise is cut: the sum of it and a count is then beyond ± LARGEST
@@ -104,8 +99,3 @@ def least(bound: Callable[[], arb], admissible: Callable[[Fraction], bool]) -> F
 def refuse(what: str, smallest: Fraction, otherwise: str = "; or lower alpha") -> ParameterError:
     """An ε outside of what the mechanism can serve, and the first one inside."""
     return ParameterError(what, where="epsilon", do=f"the smallest epsilon here is {written(smallest)}{otherwise}")
-
-
-def state(mechanism: DataclassInstance) -> dict[str, Any]:
-    """The declared fields alone, for pickles: what was computed is computed again."""
-    return {field.name: getattr(mechanism, field.name) for field in fields(mechanism)}

@@ -6,13 +6,13 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from flint import arb, ctx
 
 from discreet.errors import ParameterError
-from discreet.methods.employer.mechanisms import LARGEST, Floats, Hides, Int64s
+from discreet.methods.employer.mechanisms import LARGEST, Floats, Int64s
+from discreet.methods.employer.mechanisms.base import SymmetricMechanism
 from discreet.methods.employer.mechanisms.parameters import (
     BITS,
     BOUND,
@@ -22,7 +22,6 @@ from discreet.methods.employer.mechanisms.parameters import (
     check_numbers,
     check_pair,
     cut_sum,
-    state,
 )
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
 from discreet.noise.samplers.grid_noise import GridNoise
@@ -30,7 +29,7 @@ from discreet.noise.stream import Stream
 
 
 @dataclass(frozen=True)
-class Smooth(ABC):
+class Smooth(SymmetricMechanism, ABC):
     """count + c·S·Z, S = max(α·x, 1), x the cell's largest establishment; rounded, and cut at ± 2⁵¹."""
 
     alpha: Fraction
@@ -39,16 +38,6 @@ class Smooth(ABC):
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", check_alpha(self.alpha))
         object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """As a release names it."""
-
-    @property
-    def hides(self) -> Hides:
-        """An establishment's size within 1 + α, and one job."""
-        return "size"
 
     @property
     @abstractmethod
@@ -110,10 +99,6 @@ class Smooth(ABC):
         with ctx.workprec(max(ctx.prec, BITS)):
             return self.tail(z) / 2 if z > 0 else 1 - self.tail(-z) / 2
 
-    def lower(self, count: int, largest: int, k: int) -> arb:
-        """P(published ≤ k), without subtracting from 1: the law is symmetric around the count, and so is the cut."""
-        return self.upper(-count, largest, -k)
-
     def margin(self, level: Fraction, largest: Int64s) -> Int64s:
         """m = floor(c·S·G(1 − level) + ½), S of a public `largest`: what is cut only comes closer to the count."""
         check_numbers("largest", largest)
@@ -122,13 +107,6 @@ class Smooth(ABC):
         scale = beyond * self.constant / self.alpha.denominator
         margins = [min((2 * multiple * scale + 1) // 2, int(BOUND)) for multiple in found.tolist()]
         return np.array(margins, dtype=np.int64)[places]
-
-    def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s] | None:  # noqa: ARG002
-        """None: the scale of the noise is confidential."""
-        return None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return state(self)
 
 
 def ball_quantile(noise: GridNoise, u: Fraction) -> Fraction:

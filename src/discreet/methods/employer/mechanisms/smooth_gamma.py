@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 from flint import arb, ctx
 
@@ -42,6 +42,8 @@ class SmoothGamma(Smooth):
     separate: c = K/(ε − d(γ−1)ln(1+α)). printed: c = 5/(ε − 5·ln(1+α)), γ = 4, one cell. gamma None: the least c·E|Z|.
     """
 
+    name: ClassVar[str] = "smooth-gamma"
+    delta: ClassVar[Fraction] = Fraction(0)  # the bound is pure
     constants: Constants = "joint"
     gamma: Fraction | None = PRINTED
     cells: int = 1
@@ -68,15 +70,6 @@ class SmoothGamma(Smooth):
             lambda: ball(_dilation(constants, shape, cells)) * log1p(exact),
             lambda e: _admissible(exact, e, constants, shape, cells),
         )
-
-    @property
-    def name(self) -> str:
-        return "smooth-gamma"
-
-    @property
-    def delta(self) -> Fraction:
-        """None: the bound is pure."""
-        return Fraction(0)
 
     @cached_property
     def shape(self) -> Fraction:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal
 
 from flint import arb, ctx
 
@@ -34,6 +34,7 @@ class SmoothLaplace(Smooth):
     `cells` = d: each of d cells is given ε/d and δ/d (basic composition).
     """
 
+    name: ClassVar[str] = "smooth-laplace"
     delta: Fraction
     constants: Constants = "exact"
     cells: int = 1
@@ -62,10 +63,6 @@ class SmoothLaplace(Smooth):
             return cells * log1p(exact).max(-ball(exact) * _cosh(exact, Fraction(0), each).log())
 
         return least(bound, lambda e: _admissible(exact, e / cells, each, constants))
-
-    @property
-    def name(self) -> str:
-        return "smooth-laplace"
 
     @cached_property
     def constant(self) -> Fraction:

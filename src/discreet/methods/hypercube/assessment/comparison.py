@@ -5,7 +5,7 @@ For synthetic, public or earlier protected counts, as `tradeoff` is. Noise is dr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -24,28 +24,19 @@ from discreet.post.cubes.margins import Margin
 
 Int64s = NDArray[np.int64]
 
-BOTTOM_UP, CALIBRATED = "bottom-up", "bottom-up, calibrated"
+BOTTOM_UP = "bottom-up"
 SPLIT, EACH = "interactive, same total ε", "interactive, same ε for each table"
 RUNS = 20
-ADDS_UP = 1e-6  # sums that differ by less agree: counts are whole, and calibrated cells are rounded by doubles only
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """What is done to a perturbed cube, flat, in a run, and what its controls cost. Exact controls have no ε."""
-
-    adjust: Callable[[Floats, int], Floats]
-    epsilon: Fraction | None
-    delta: float = 0.0
+ADDS_UP = 1e-6  # sums that differ by less agree: counts are whole
 
 
 @dataclass(frozen=True)
 class Way:
-    """A way to answer, and what it pays for all tables together; no ε where controls are exact."""
+    """A way to answer, and what it pays for all tables together."""
 
     name: str
     law: DiscreteLaplace  # of each table, or of the cube
-    epsilon: Fraction | None
+    epsilon: Fraction
     delta: float
 
 
@@ -59,7 +50,7 @@ class Line:
     cells: int  # of all tables together
     mean_square: float  # mean over runs of the mean squared error over cells
     mean_square_error: float  # standard error of the simulation
-    expected: float  # by formula; NaN after calibration, which has none here
+    expected: float  # by formula
     compared: int  # cells of tables one dimension lower that were also asked for
     broken: float  # share of them that is not the sum of this dimension's cells; NaN if none was compared
 
@@ -88,7 +79,6 @@ class Comparison:
 def compare(
     counts: NDArray[np.int64],
     law: DiscreteLaplace,
-    calibration: Calibration | None = None,
     *,
     dimensions: Iterable[int] | None = None,
     most: int = MOST_TABLES,
@@ -101,8 +91,8 @@ def compare(
         raise ParameterError("one run has no standard error", where="runs", do="give 2 or more")
     wanted = range(1, counts.ndim + 1) if dimensions is None else sorted(set(dimensions))
     asked = [margin for dimension in wanted for margin in tables(counts.shape, dimension, most)]
-    ways = _ways(law, len(asked), calibration)
-    trial = _Trial(counts, tuple(asked), calibration)
+    ways = _ways(law, len(asked))
+    trial = _Trial(counts, tuple(asked))
     lines = []
     for way in ways:
         squares, broken = (np.array(part) for part in zip(*(trial.run(way, run) for run in range(runs)), strict=True))
@@ -120,18 +110,14 @@ def compare(
     return Comparison(counts.shape, runs, tuple(ways), tuple(lines))
 
 
-def _ways(law: DiscreteLaplace, number: int, calibration: Calibration | None) -> list[Way]:
-    """What the cube and its controls cost together is what the tables may cost together."""
-    once, epsilon = float(law.delta()), law.rate
-    ways = [Way(BOTTOM_UP, law, law.rate, once)]
-    delta = law.delta()
-    if calibration:
-        epsilon += calibration.epsilon or 0
-        delta += calibration.delta
-        ways.append(Way(CALIBRATED, law, None if calibration.epsilon is None else epsilon, float(delta)))
-    split = shared(epsilon, None if law.cap is None else delta, number)
-    ways.append(Way(SPLIT, split, epsilon, number * float(split.delta())))
-    return [*ways, Way(EACH, law, number * law.rate, min(1.0, number * once))]
+def _ways(law: DiscreteLaplace, number: int) -> list[Way]:
+    """What the cube costs is what the tables may cost together."""
+    once, split = float(law.delta()), shared(law.rate, None if law.cap is None else law.delta(), number)
+    return [
+        Way(BOTTOM_UP, law, law.rate, once),
+        Way(SPLIT, split, law.rate, number * float(split.delta())),
+        Way(EACH, law, number * law.rate, min(1.0, number * once)),
+    ]
 
 
 def shared(epsilon: Fraction, delta: arb | None, number: int) -> DiscreteLaplace:
@@ -159,7 +145,6 @@ class _Trial:
 
     counts: NDArray[np.int64]
     asked: tuple[Margin, ...]
-    calibration: Calibration | None
 
     @cached_property
     def places(self) -> list[tuple[int, ...]]:
@@ -194,8 +179,6 @@ class _Trial:
 
     def expected(self, way: Way) -> Floats:
         """Var K, times the cube's cells in a table's cell where the cube is perturbed."""
-        if way.name == CALIBRATED:
-            return np.full(self.counts.ndim, nan)
         variance = np.full(self.counts.ndim, way.law.variance())
         return variance * self.number * self.counts.size / self._safe_cells if way.name == BOTTOM_UP else variance
 
@@ -218,13 +201,10 @@ class _Trial:
         return squares / self._safe_cells, shares
 
     def _answers(self, way: Way, run: int) -> dict[tuple[int, ...], Floats]:
-        """Every table as this way answers it. Calibrated or not, the cube has the same noise."""
-        purpose = BOTTOM_UP if way.name == CALIBRATED else way.name
-        stream = ReleaseKey.simulation("evaluate").stream("evaluate", "cubes", b"", f"{purpose}, run {run}")
-        if way.name in (BOTTOM_UP, CALIBRATED):
+        """Every table as this way answers it."""
+        stream = ReleaseKey.simulation("evaluate").stream("evaluate", "cubes", b"", f"{way.name}, run {run}")
+        if way.name == BOTTOM_UP:
             cube = (self.counts.reshape(-1) + way.law.draw(stream, 0, self.counts.size)).astype(np.float64)
-            if way.name == CALIBRATED and self.calibration:
-                cube = self.calibration.adjust(cube, run)
             found = [summed(self.counts.shape, cube, margin) for margin in self.asked]
         else:
             noise = way.law.draw(stream, 0, sum(margin.cells for margin in self.asked))

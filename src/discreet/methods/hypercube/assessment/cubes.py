@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from itertools import groupby
-from math import comb, nan, prod
+from math import comb, nan
 from typing import TypeVar
 
 import numpy as np
@@ -32,7 +31,7 @@ from discreet.methods.hypercube.assessment.measures import (
     overlaps,
     published,
 )
-from discreet.post.cubes.margins import Margin
+from discreet.post.cubes.margins import Margin, combination, reduced
 
 Numeric = NDArray[np.float64] | NDArray[np.int64]
 Tables = Callable[[Margin], Floats]  # the numbers of a table
@@ -64,14 +63,10 @@ class Side:
 
 def summed(shape: tuple[int, ...], values: Numeric, margin: Margin, cells: Numbers | None = None) -> Floats:
     """A table of a cube; a dense cube's own axes are added up by NumPy, which is faster than numbering cells."""
-    places = [axis.place for axis in margin.axes]
+    places, real = [axis.place for axis in margin.axes], values.astype(np.float64, copy=False)
     if cells is not None or not margin.whole or places != sorted(places):
-        return margin.add_up(values.astype(np.float64, copy=False), cells)
-    runs = [(kept, [shape[place] for place in run]) for kept, run in groupby(range(len(shape)), places.__contains__)]
-    gone = tuple(number for number, (kept, _) in enumerate(runs) if not kept)
-    merged = values.reshape([prod(sizes) for _, sizes in runs])  # neighbours that go or stay together are one axis
-    found: Floats = merged.sum(axis=gone, dtype=np.float64).reshape(-1)
-    return found
+        return margin.add_up(real, cells)
+    return reduced(np.ascontiguousarray(real).reshape(shape), places).reshape(-1)
 
 
 def replicate_errors(
@@ -104,20 +99,7 @@ def tables(shape: tuple[int, ...], dimension: int, most: int = MOST_TABLES) -> l
         raise ParameterError("there are no such tables", where="tables", do=f"ask for 1 to {len(shape)} axes")
     n = comb(len(shape), dimension)
     chosen = range(n) if n <= most else (i * n // most for i in range(most))
-    return [Margin.over(shape, _axes(len(shape), dimension, number)) for number in chosen]
-
-
-def _axes(axes: int, dimension: int, number: int) -> tuple[int, ...]:
-    """The number-th choice of so many axes, in their order: those that begin with the first axis come first."""
-    chosen, place = list[int](), 0
-    while len(chosen) < dimension:
-        beginning = comb(axes - place - 1, dimension - len(chosen) - 1)
-        if number < beginning:
-            chosen.append(place)
-        else:
-            number -= beginning
-        place += 1
-    return tuple(chosen)
+    return [Margin.over(shape, combination(len(shape), dimension, number)) for number in chosen]
 
 
 @dataclass(frozen=True)

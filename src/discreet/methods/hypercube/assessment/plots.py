@@ -8,14 +8,13 @@ from typing import Any
 
 import altair as alt
 
-from discreet.methods.hypercube.assessment.comparison import BOTTOM_UP, CALIBRATED, EACH, SPLIT, Comparison, Line
+from discreet.methods.hypercube.assessment.comparison import BOTTOM_UP, EACH, SPLIT, Comparison, Line
 from discreet.methods.hypercube.assessment.cubes import Assessment
 from discreet.methods.hypercube.assessment.report import by, moved_most
 from discreet.report.plots import COLOURS, HEIGHT, WIDTH, decades, ends
 
 LOOKS = {  # colour, dash, shape: told apart without colour, too
     BOTTOM_UP: (COLOURS[0], [1, 0], "circle"),
-    CALIBRATED: (COLOURS[2], [1, 0], "square"),
     SPLIT: (COLOURS[1], [1, 0], "triangle-up"),
     EACH: (COLOURS[1], [4, 3], "diamond"),
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from discreet.formatting import plural
-from discreet.methods.hypercube.assessment.comparison import CALIBRATED, Comparison, Way
+from discreet.methods.hypercube.assessment.comparison import Comparison, Way
 from discreet.methods.hypercube.assessment.cubes import Assessed, Assessment, Dimension
 from discreet.privacy.exact import written
 from discreet.report.blocks import Block, Heading, Paragraph, Table
@@ -160,10 +160,8 @@ def association(assessment: Assessment) -> str:
 
 def comparison_title(comparison: Comparison) -> str:
     """What is compared, and at which ε."""
-    way = comparison.ways[0]
-    epsilon = "?" if way.epsilon is None else written(way.epsilon)
-    calibrated = "" if any(one.name == CALIBRATED for one in comparison.ways) else ", not calibrated"
-    return f"Raw counts: one simulated cube (ε = {epsilon} for a record{calibrated}), or every table on its own"
+    epsilon = written(comparison.ways[0].epsilon)
+    return f"Raw counts: one simulated cube (ε = {epsilon} for a record, not calibrated), or every table on its own"
 
 
 def comparison_blocks(comparison: Comparison) -> list[Block]:
@@ -191,5 +189,4 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
 
 def _way(way: Way) -> Sequence[str]:
     cap = "" if way.law.cap is None else f", at most ±{way.law.cap:,}"
-    epsilon = "none: exact controls" if way.epsilon is None else written(way.epsilon)
-    return way.name, epsilon, f"{way.delta:.2g}", f"discrete Laplace, rate {float(way.law.rate):.4g}{cap}"
+    return way.name, written(way.epsilon), f"{way.delta:.2g}", f"discrete Laplace, rate {float(way.law.rate):.4g}{cap}"

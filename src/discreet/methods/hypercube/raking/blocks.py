@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -48,41 +48,17 @@ class Plan:
     """How to rake cubes of one shape to these margins."""
 
     margins: tuple[Margin, ...]
-    cells: int  # of the cube; those not zero if it is sparse
+    cells: int  # of the cube
     rows: int  # in which they are taken
     blocks: tuple[Block, ...]
 
     @classmethod
-    def dense(cls, margins: tuple[Margin, ...]) -> Plan:
+    def of(cls, margins: tuple[Margin, ...]) -> Plan:
         """For all cells of a cube."""
         shape = _shape(margins)
         parts = list(_parts(margins, prod(shape)))
         cut = _cut(shape, [groups for _, groups in parts])
-
-        def places(groups: Groupings) -> tuple[Places, Places]:
-            shares = _shares(shape, groups, cut)
-            return _spread(shares[:cut]), _spread(shares[cut:])
-
-        return cls(margins, prod(shape), prod(shape[:cut]), tuple(_blocks(parts, cut, places)))
-
-    @classmethod
-    def sparse(cls, margins: tuple[Margin, ...], cells: Numbers) -> Plan:
-        """For these cells of a cube: one row, with a step of four bytes a cell and block."""
-        shape = _shape(margins)
-        if cells.ndim != 1 or cells.dtype != np.int64:
-            raise ParameterError("no list of int64 cell numbers", where="cells", do="number the cells of the cube")
-        if len(cells) and not (cells[0] >= 0 and cells[-1] < prod(shape) and (np.diff(cells) > 0).all()):
-            raise ParameterError("cells out of order or outside the cube", where="cells", do="number them, ascending")
-        parts = list(_parts(margins, len(cells)))
-
-        def places(groups: Groupings) -> tuple[Places, Places]:
-            found = np.zeros(len(cells), np.uint32)
-            for place, share in enumerate(_shares(shape, groups, 0)):
-                if share.any():
-                    found += share[cells // prod(shape[place + 1 :]) % shape[place]]
-            return np.zeros(1, np.uint32), found
-
-        return cls(margins, len(cells), 1, tuple(_blocks(parts, 0, places)))
+        return cls(margins, prod(shape), prod(shape[:cut]), tuple(_blocks(parts, shape, cut)))
 
 
 def _shape(margins: tuple[Margin, ...]) -> tuple[int, ...]:
@@ -169,10 +145,11 @@ def _spread(shares: Iterable[Places]) -> Places:
     return found
 
 
-def _blocks(parts: list[Part], cut: int, places: Callable[[Groupings], tuple[Places, Places]]) -> Iterator[Block]:
+def _blocks(parts: list[Part], shape: tuple[int, ...], cut: int) -> Iterator[Block]:
     begins = 0
     for margins, groups in parts:
-        rows, steps = places(groups)
+        shares = _shares(shape, groups, cut)
+        rows, steps = _spread(shares[:cut]), _spread(shares[cut:])
         width = prod(size for place, (_, size) in groups.items() if place >= cut)
         kind = ONE if width == 1 else RUN if np.array_equal(steps, np.arange(width)) else ANY
         parents = np.stack([_parents(margin, groups) for margin in margins])

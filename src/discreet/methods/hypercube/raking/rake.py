@@ -13,7 +13,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.domain import Numbers
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking.blocks import Block, Plan
 from discreet.methods.hypercube.raking.kernel import NOT, add_up, adjust, fold, furthest, largest, meets
@@ -46,20 +45,17 @@ def rake(
     *,
     tolerance: float,
     cycles: int,
-    cells: Numbers | None = None,
 ) -> Raked:
     """x ← x·target/sum, slice by slice, margin after margin; at most `cycles` times over all margins (002, §3.3).
 
     Ends as soon as |sum − target| ≤ tolerance·max(1, |target|) for all cells of all margins, which is measured on the
     cube before the first cycle and after the last margin of each. Negative cells stay, and a factor may be negative. A
     slice with the sum 0 is left alone. Ends, too, before a cell would leave the floating-point range.
-
-    values: all cells of the cube, or with `cells` those with these ascending numbers, zeros elsewhere.
     """
-    plan = _planned(tuple(margins), cells)
+    plan = _planned(tuple(margins))
     cube = np.array(values, np.float64, order="C").reshape(-1)
     if len(cube) != plan.cells:
-        raise ParameterError("not one value a cell", where="values", do="give all cells, or `cells` for some of them")
+        raise ParameterError("not one value a cell", where="values", do="give all cells")
     if not 0 <= tolerance < math.inf:
         raise ParameterError("a tolerance is a number from 0", where="tolerance", do="try 1e-9")
     if cycles < 1:
@@ -82,16 +78,14 @@ def rake(
     return Raked(cube.reshape(np.shape(values)), plain, done, gap <= tolerance, tuple(problems), gap)
 
 
-def _planned(margins: tuple[Margin, ...], cells: Numbers | None) -> Plan:
-    if cells is not None:
-        return Plan.sparse(margins, cells)
+def _planned(margins: tuple[Margin, ...]) -> Plan:
     small = sum(margin.cells for margin in margins) <= KEPT
-    return _kept(margins) if small else Plan.dense(margins)
+    return _kept(margins) if small else Plan.of(margins)
 
 
 @lru_cache(maxsize=8)  # many cubes are raked to the same margins; a margin is equal to itself alone
 def _kept(margins: tuple[Margin, ...]) -> Plan:
-    return Plan.dense(margins)
+    return Plan.of(margins)
 
 
 def _listed(margins: Sequence[Margin], targets: Sequence[Floats]) -> Floats:

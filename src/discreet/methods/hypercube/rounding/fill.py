@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,10 @@ from discreet.methods.hypercube.rounding.tables import Ladder, Levels, ears, sha
 from discreet.post.cubes.margins import Floats, Margin
 
 Int64s = NDArray[np.int64]
-Number = TypeVar("Number", np.int64, np.float64)
 
 EVERY = 2**52  # units: more than any cell has
 TRIES, ROUNDS = 100, 3  # of swapping codes with a partner
 JOIN, REPAIR, DRAW = 0, 1 << 31, 1 << 32  # where the purposes of words begin
-NONE = np.empty(0, np.int64)
 
 
 class Fill:
@@ -29,14 +26,12 @@ class Fill:
     def __init__(
         self,
         x: Floats,
-        cells: Numbers | None,
         margins: list[Margin],
         targets: list[Int64s],
         tolerance: float,
         seed: np.uint64,
     ) -> None:
         self.x, self.tolerance, self.seed = x, tolerance, seed
-        self.cells, self.sparse = (NONE, False) if cells is None else (cells, True)
         shape = margins[0].shape
         self.sizes = np.array(shape, np.int64)
         self.first = np.cumsum(self.sizes) - self.sizes
@@ -53,17 +48,17 @@ class Fill:
         frame = (self.sizes, self.first, self.shares)
         starts = self.starts[:-1]
         rests = np.zeros(len(self.lacks))
-        kernel.floors(self.x, self.cells, *frame, starts, self.tolerance, self.lacks, self.out, rests)
+        kernel.floors(self.x, *frame, starts, self.tolerance, self.lacks, self.out, rests)
         if len(self.shares) == 1 and self.lacks.any():
             begin, stretch = self._begin(rests)
-            kernel.systematic(self.x, self.cells, *frame, self.tolerance, begin, stretch, self.lacks, self.out)
+            kernel.systematic(self.x, *frame, self.tolerance, begin, stretch, self.lacks, self.out)
         for most in (1, 1, EVERY):
             if self.lacks.min(initial=0) < 0:
                 order = np.flatnonzero(self.out)
-                kernel.take(order, most, self.cells, *frame, starts, self.lacks, self.out)
+                kernel.take(order, most, *frame, starts, self.lacks, self.out)
         if self.lacks.any():
-            rows, keys = kernel.ranks(self.x, self.cells, self.tolerance, self.seed, self.out)
-            kernel.give(rows[np.argsort(keys)], self.cells, *frame, starts, self.lacks, self.out)
+            rows, keys = kernel.ranks(self.x, self.tolerance, self.seed, self.out)
+            kernel.give(rows[np.argsort(keys)], *frame, starts, self.lacks, self.out)
 
     def _begin(self, rests: Floats) -> tuple[Floats, Floats]:
         """Where systematic sampling begins, and by how much rests are stretched, for it to give what is lacking.
@@ -98,12 +93,6 @@ class Fill:
             if known < fine:
                 codes[:, place] = self._drawn(ladder.coarser(place, fine, known), codes[:, place], place)
         numbers, more = np.unique(_number(codes, ladder.sizes(table)), return_counts=True)
-        if self.sparse:
-            listed = self.cells
-            self.cells = np.union1d(listed, numbers)
-            rows = np.searchsorted(self.cells, listed)
-            self.x, self.out = _spread(self.x, rows, len(self.cells)), _spread(self.out, rows, len(self.cells))
-            numbers = np.searchsorted(self.cells, numbers)
         self.out[numbers] += more
         self.lacks[:] = 0
 
@@ -117,13 +106,13 @@ class Fill:
                 return
             margin = ladder.margin(table, common)
             raised = np.flatnonzero(self.out > self.x)
-            key = margin.parents(self.cells[raised] if self.sparse else raised)
+            key = margin.parents(raised)
             order = np.argsort(key, kind="stable")
-            wanted = margin.parents(self.cells[bad] if self.sparse else bad)
+            wanted = margin.parents(bad)
             low, high = (np.searchsorted(key, wanted, side, order).astype(np.int64) for side in ("left", "right"))
             seed = kernel.seeded(REPAIR + step, self.seed)
             pairs = (bad, raised[order], low, high, self.sizes, swapped)
-            kernel.exchange(*pairs, self.x, self.cells, self.tolerance, TRIES, seed, self.out)
+            kernel.exchange(*pairs, self.x, self.tolerance, TRIES, seed, self.out)
 
     def _shuffled(self, key: Numbers, purpose: int) -> Numbers:
         """Places in the order of their keys, in an order of chance where these are equal."""
@@ -150,13 +139,6 @@ def _number(codes: Int64s, sizes: Sequence[int]) -> Numbers:
     found = np.zeros(len(codes), np.int64)
     for place, size in enumerate(sizes):
         found = found * size + codes[:, place]
-    return found
-
-
-def _spread(row: NDArray[Number], places: Numbers, size: int) -> NDArray[Number]:
-    """A row put into these places of a longer one."""
-    found = np.zeros(size, row.dtype)
-    found[places] = row
     return found
 
 

@@ -65,7 +65,6 @@ def find(cell: int, sizes: Int64s, first: Int64s, shares: Int64s, at: Int64s) ->
 @compiled
 def floors(
     x: Floats,
-    cells: Int64s,
     sizes: Int64s,
     first: Int64s,
     shares: Int64s,
@@ -84,7 +83,7 @@ def floors(
         if whole == 0 and left == 0.0:
             continue
         at[:] = starts
-        find(cells[j] if len(cells) else j, sizes, first, shares, at)
+        find(j, sizes, first, shares, at)
         for m in range(len(at)):
             lacks[at[m]] -= whole
         rests[at[0]] += left
@@ -93,7 +92,6 @@ def floors(
 @compiled
 def systematic(
     x: Floats,
-    cells: Int64s,
     sizes: Int64s,
     first: Int64s,
     shares: Int64s,
@@ -111,7 +109,7 @@ def systematic(
         if left == 0.0:
             continue
         at[0] = 0
-        find(cells[j] if len(cells) else j, sizes, first, shares, at)
+        find(j, sizes, first, shares, at)
         g = at[0]
         before = math.ceil(so_far[g] - begin[g])
         so_far[g] += left * stretch[g]
@@ -121,7 +119,7 @@ def systematic(
 
 
 @compiled
-def ranks(x: Floats, cells: Int64s, tolerance: float, seed: np.uint64, out: Int64s) -> tuple[Int64s, Floats]:
+def ranks(x: Floats, tolerance: float, seed: np.uint64, out: Int64s) -> tuple[Int64s, Floats]:
     """Cells with a rest r that have not got their unit, and u(1 − r)/((1 − u)r): in its order the chance of a cell to
     be among the first is close to r (Rosén 1997)."""
     count = 0
@@ -132,7 +130,7 @@ def ranks(x: Floats, cells: Int64s, tolerance: float, seed: np.uint64, out: Int6
     for j in range(len(x)):
         r = rest(x[j], out[j], tolerance)
         if r > 0.0:
-            u = uniform(np.uint64(cells[j] if len(cells) else j), seed)
+            u = uniform(np.uint64(j), seed)
             rows[count], keys[count] = j, u * (1 - r) / ((1 - u) * r)
             count += 1
     return rows, keys
@@ -141,7 +139,6 @@ def ranks(x: Floats, cells: Int64s, tolerance: float, seed: np.uint64, out: Int6
 @compiled
 def give(
     order: Int64s,
-    cells: Int64s,
     sizes: Int64s,
     first: Int64s,
     shares: Int64s,
@@ -153,7 +150,7 @@ def give(
     at = starts.copy()
     for j in order:
         at[:] = starts
-        find(cells[j] if len(cells) else j, sizes, first, shares, at)
+        find(j, sizes, first, shares, at)
         room = lacks[at[0]]
         for m in range(1, len(at)):
             room = min(room, lacks[at[m]])
@@ -167,7 +164,6 @@ def give(
 def take(
     order: Int64s,
     most: int,
-    cells: Int64s,
     sizes: Int64s,
     first: Int64s,
     shares: Int64s,
@@ -181,7 +177,7 @@ def take(
         if out[j] == 0:
             continue
         at[:] = starts
-        find(cells[j] if len(cells) else j, sizes, first, shares, at)
+        find(j, sizes, first, shares, at)
         least = lacks[at[0]]
         for m in range(1, len(at)):
             least = min(least, lacks[at[m]])
@@ -207,15 +203,6 @@ def outliers(x: Floats, out: Int64s, tolerance: float) -> Int64s:
 
 
 @compiled
-def row_of(cell: np.int64, cells: Int64s, count: int) -> int:
-    """Where a cell is listed, −1 if it is not."""
-    if not len(cells):
-        return int(cell) if cell < count else -1
-    row = int(np.searchsorted(cells, cell))
-    return row if row < len(cells) and cells[row] == cell else -1
-
-
-@compiled
 def exchange(
     bad: Int64s,
     partners: Int64s,
@@ -224,7 +211,6 @@ def exchange(
     sizes: Int64s,
     swapped: NDArray[np.bool_],
     x: Floats,
-    cells: Int64s,
     tolerance: float,
     tries: int,
     seed: np.uint64,
@@ -240,17 +226,13 @@ def exchange(
                 break
             word = np.uint64(b * tries + t)
             j = partners[low[b] + np.int64(uniform(word, seed) * (high[b] - low[b]))]
-            ours = np.int64(cells[i] if len(cells) else i)
-            theirs = np.int64(cells[j] if len(cells) else j)
-            shift, stride, left, right = np.int64(0), np.int64(1), ours, theirs
+            shift, stride, left, right = np.int64(0), np.int64(1), i, j
             for p in range(len(sizes) - 1, -1, -1):
                 if swapped[p]:
                     shift += (right % sizes[p] - left % sizes[p]) * stride
                 left, right, stride = left // sizes[p], right // sizes[p], stride * sizes[p]
-            if out[j] == 0 or shift == 0 or ours + shift == theirs:
-                continue
-            k, h = row_of(ours + shift, cells, len(x)), row_of(theirs - shift, cells, len(x))
-            if k < 0 or h < 0:
+            k, h = i + shift, j - shift
+            if out[j] == 0 or shift == 0 or k == j:
                 continue
             change = beyond(x[i], out[i] - 1, tolerance) - excess
             change += beyond(x[j], out[j] - 1, tolerance) - beyond(x[j], out[j], tolerance)

@@ -1,0 +1,49 @@
+"""Logarithms, exponentials and sines number by number, by the C library: NumPy's own differ between processors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from discreet.noise.jit import compiled
+from discreet.post.portable import Floats
+
+_LOG, _EXP, _SIN = range(3)
+
+
+def log(values: Floats) -> Floats:
+    """ln x of each.
+
+    >>> log(np.array([[1.0]])).tolist()
+    [[0.0]]
+    """
+    return _each(values, _LOG)
+
+
+def exp(values: Floats) -> Floats:
+    """e^x of each."""
+    return _each(values, _EXP)
+
+
+def sin(values: Floats) -> Floats:
+    """sin x of each."""
+    return _each(values, _SIN)
+
+
+def _each(values: Floats, function: int) -> Floats:
+    given = np.ascontiguousarray(values)
+    found = np.empty_like(given)
+    _apply(given.reshape(-1), function, found.reshape(-1))
+    return found
+
+
+@compiled
+def _apply(values: Floats, function: int, found: Floats) -> None:
+    for i in range(len(values)):
+        if function == _LOG:
+            found[i] = math.log(values[i])
+        elif function == _EXP:
+            found[i] = math.exp(values[i])
+        else:
+            found[i] = math.sin(values[i])
