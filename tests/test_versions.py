@@ -18,7 +18,7 @@ from discreet.privacy.ledger.events import Genesis
 from discreet.publish import measurements
 from discreet.publish.codebook import as_json
 from discreet.publish.manifest import Manifest, read
-from discreet.publish.place import Folder
+from discreet.publish.storage import LocalFolder
 from discreet.serve.catalogue import Catalogue
 from discreet.spec import Release
 from discreet.spec.loader import build, parse
@@ -89,10 +89,10 @@ def test_a_codebook_of_another_version(folder: Path) -> None:
 def test_measurements_of_another_version(tmp_path: Path) -> None:
     (tmp_path / measurements.FILE).write_text('{"format": "discreet-measurements/2", "new": 1}')
     with pytest.raises(PublishError, match="is in format 'discreet-measurements/2'"):
-        measurements.read(Folder(tmp_path, tmp_path), "kept")
+        measurements.read(LocalFolder(tmp_path, tmp_path), "kept")
     (tmp_path / measurements.FILE).write_text('{"format": "discreet-measurements/1"}')
     with pytest.raises(PublishError, match="cannot be read"):
-        measurements.read(Folder(tmp_path, tmp_path), "kept")
+        measurements.read(LocalFolder(tmp_path, tmp_path), "kept")
 
 
 @pytest.mark.parametrize("found", ["2", '"1"', "true", "null", "1.0", "[1]", "0"])

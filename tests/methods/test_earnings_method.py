@@ -33,7 +33,7 @@ from discreet.privacy.protected import Protected
 from discreet.publish import tables
 from discreet.publish.lehd import schema
 from discreet.publish.manifest import Manifest
-from discreet.publish.place import Folder
+from discreet.publish.storage import LocalFolder
 from earners import (
     BORDERS,
     COHORTS,
@@ -115,13 +115,13 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Files, Mea
 def watched(patch: pytest.MonkeyPatch) -> Measured:
     """The protected histograms that all else is made of: seen as they are taken away."""
     seen: Measured = {}
-    remove = Folder.remove
+    remove = LocalFolder.remove
 
-    def look(self: Folder, name: str) -> None:
+    def look(self: LocalFolder, name: str) -> None:
         seen[name] = pq.read_table(pa.BufferReader(self.read(name))).column("count").to_numpy()
         remove(self, name)
 
-    patch.setattr(Folder, "remove", look)
+    patch.setattr(LocalFolder, "remove", look)
     return seen
 
 

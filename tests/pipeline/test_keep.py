@@ -18,7 +18,7 @@ from discreet.errors import DiscreetError, LedgerError, PublishError, SpecError
 from discreet.noise.keystore import FileKeyStore, default_keys
 from discreet.pipeline.run import abandon
 from discreet.publish.folder import FolderOutput
-from discreet.publish.place import sha256
+from discreet.publish.storage import sha256
 from object_store import BUCKET, Store, admitted, served
 from recoders import CLOCK, EARNINGS, FLOWS, Crash, Office, Watch, contents, read_kept, without_head
 

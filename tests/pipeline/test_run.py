@@ -19,7 +19,7 @@ from agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
 from discreet.api import set_budget
 from discreet.errors import LedgerError, OverBudget, SourceError
 from discreet.publish.manifest import read
-from discreet.publish.place import sha256
+from discreet.publish.storage import sha256
 
 
 def test_published_files_manifest_and_ledger_agree(agency: Agency, isolated: Path) -> None:

@@ -21,7 +21,7 @@ from discreet.publish.lehd.sidecars import joined
 from discreet.publish.manifest import DomainEntry, Said, TableEntry
 from discreet.publish.measurements import FILE as MEASUREMENTS
 from discreet.publish.measurements import MeasuredAttribute, MeasuredTable, Measurements
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 from discreet.publish.tables import SIMULATION, file_names, in_words, stem
 from discreet.spec import Release
 
@@ -130,7 +130,7 @@ def stage(
     return Staged(files | _written(places.published, texts), kept)
 
 
-def _written(place: Place, texts: Mapping[str, str]) -> dict[str, str]:
+def _written(place: Storage, texts: Mapping[str, str]) -> dict[str, str]:
     """Small files, and their digests."""
     files = {}
     for name, text in texts.items():

@@ -9,7 +9,7 @@ from discreet.errors import PublishError
 from discreet.publish.codebook import FILES
 from discreet.publish.cubes import verified
 from discreet.publish.manifest import Manifest
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 
 
 class _Part(BaseModel):
@@ -63,7 +63,7 @@ class Codebook(_Part):
     attributes: dict[str, AttributePart]
 
 
-def read_codebook(manifest: Manifest, place: Place, where: str) -> Codebook:
+def read_codebook(manifest: Manifest, place: Storage, where: str) -> Codebook:
     """The codebook, if it is one and has every table of the manifest, with the attributes that it is by."""
     name = FILES[0]
     if name not in manifest.files:

@@ -21,23 +21,23 @@ from discreet.post.cubes.model import AxisModel, CubeModel
 from discreet.publish.intact import intact
 from discreet.publish.manifest import Manifest, TableEntry, read
 from discreet.publish.parquet import table_of
-from discreet.publish.place import Place, place_at
+from discreet.publish.storage import Storage, storage_at
 from discreet.publish.tables import stem
 
 
 def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = False) -> Cube:
     """A cube of a published release; the only one, if no name is given. Files that are not what the manifest lists are
     refused. With `counts` queries are about numbers of records, where the release has them beside weighted totals."""
-    return cube_of(read(str(folder)), place_at(str(folder)), name, str(folder), counts=counts)
+    return cube_of(read(str(folder)), storage_at(str(folder)), name, str(folder), counts=counts)
 
 
-def cube_of(manifest: Manifest, place: Place, name: str | None, where: str, *, counts: bool = False) -> Cube:
+def cube_of(manifest: Manifest, place: Storage, name: str | None, where: str, *, counts: bool = False) -> Cube:
     """The same of a manifest that has been read."""
     with intact(where):
         return _opened(manifest, place, _entry(manifest, name, where), counts)
 
 
-def _opened(manifest: Manifest, place: Place, table: TableEntry, counts: bool) -> Cube:
+def _opened(manifest: Manifest, place: Storage, table: TableEntry, counts: bool) -> Cube:
     model = _model(manifest, place, table.name)
     if counts:
         model = _of_counts(model)
@@ -56,7 +56,7 @@ def _opened(manifest: Manifest, place: Place, table: TableEntry, counts: bool) -
     return Cube(model, values, None if dense else cells, deviations, steps)
 
 
-def additive_of(manifest: Manifest, place: Place, model: CubeModel) -> Cube:
+def additive_of(manifest: Manifest, place: Storage, model: CubeModel) -> Cube:
     """A table of counts whose noise the codebook states, as a cube that answers queries."""
     table = _listed(manifest, model.cube)
     dense, what = model.form == "dense", f"table {table.name}"
@@ -75,7 +75,7 @@ def _of_counts(model: CubeModel) -> CubeModel:
     return model.model_copy(update={"measure": "count", "estimate": "count", **own, **none})
 
 
-def _steps(manifest: Manifest, place: Place, model: CubeModel) -> Iterator[NDArray[np.float64]]:
+def _steps(manifest: Manifest, place: Storage, model: CubeModel) -> Iterator[NDArray[np.float64]]:
     """What calibration adds to the cells of each control."""
     axes: dict[str, AxisModel] = {axis.name: axis for axis in (*model.axes, *model.levels)}
     for control in model.controls:
@@ -86,7 +86,7 @@ def _steps(manifest: Manifest, place: Place, model: CubeModel) -> Iterator[NDArr
 
 def open_counts(folder: str | Path, name: str) -> NDArray[np.float64] | None:
     """The protected unweighted counts of a cube's cells, in the order of `open_cube`; None if it has none."""
-    manifest, place = read(str(folder)), place_at(str(folder))
+    manifest, place = read(str(folder)), storage_at(str(folder))
     with intact(str(folder)):
         files = _parquet(_entry(manifest, name, str(folder)).files)
         if "count" not in pq.read_schema(pa.BufferReader(verified(manifest, place, files[0]))).names:
@@ -119,7 +119,7 @@ def _entry(manifest: Manifest, name: str | None, where: str) -> TableEntry:
     return cubes[0]
 
 
-def verified(manifest: Manifest, place: Place, name: str) -> bytes:
+def verified(manifest: Manifest, place: Storage, name: str) -> bytes:
     """A file of a release, if it is what the manifest lists."""
     if name not in manifest.files:  # whatever a table's entry says
         raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
@@ -137,12 +137,12 @@ def is_cube(manifest: Manifest, name: str) -> bool:
     return _model_file(manifest, name) in manifest.files
 
 
-def model_of(manifest: Manifest, place: Place, name: str) -> CubeModel | None:
+def model_of(manifest: Manifest, place: Storage, name: str) -> CubeModel | None:
     """The model of a cube; None of a table that is none."""
     return _model(manifest, place, name) if is_cube(manifest, name) else None
 
 
-def _model(manifest: Manifest, place: Place, name: str) -> CubeModel:
+def _model(manifest: Manifest, place: Storage, name: str) -> CubeModel:
     file = _model_file(manifest, name)
     try:
         return CubeModel.model_validate(formats.parsed(verified(manifest, place, file), formats.MODEL, file))
@@ -156,7 +156,7 @@ def _model_file(manifest: Manifest, name: str) -> str:
 
 def _columns(
     manifest: Manifest,
-    place: Place,
+    place: Storage,
     files: list[str],
     axes: Sequence[AxisModel],
     names: list[str],
@@ -175,7 +175,7 @@ def _columns(
 
 
 def _pieces(
-    manifest: Manifest, place: Place, files: list[str], axes: Sequence[AxisModel], names: list[str]
+    manifest: Manifest, place: Storage, files: list[str], axes: Sequence[AxisModel], names: list[str]
 ) -> Iterator[list[NDArray[Any]]]:
     codes = [column for axis in axes for column in axis.columns]
     for file in files:

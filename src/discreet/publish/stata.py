@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import PublishError
-from discreet.publish.place import Hashed
+from discreet.publish.storage import Hashed
 
 LONGEST_NAME, LONGEST_LABEL = 32, 80  # characters
 LONGEST_TEXT = 2045  # bytes of a code

@@ -20,7 +20,7 @@ from discreet.publish.intact import intact
 from discreet.publish.manifest import FILE, Manifest, TableEntry, read
 from discreet.publish.parquet import table_of
 from discreet.publish.pins import pin_of
-from discreet.publish.place import Place, place_at
+from discreet.publish.storage import Storage, storage_at
 from discreet.serve.cube_table import CubeTable
 from discreet.serve.query_model import About, Measure, Table, Variable
 from discreet.serve.stored_table import StoredTable
@@ -70,7 +70,7 @@ class Catalogue:
 @dataclass(frozen=True, eq=False)
 class _Release:
     path: Path
-    place: Place
+    place: Storage
     manifest: Manifest
     codebook: Codebook
 
@@ -90,7 +90,7 @@ class _Release:
             )
         if any(file.is_symlink() for file in path.rglob("*")):
             raise PublishError("has a symbolic link", where=str(path), do="serve the release as it was published")
-        place = place_at(str(path))
+        place = storage_at(str(path))
         for name, expected in manifest.files.items():
             if name not in there or place.sha256(name) != expected:
                 raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
