@@ -19,7 +19,7 @@ from discreet.publish import measurements
 from discreet.publish.codebook import as_json
 from discreet.publish.manifest import Manifest, read
 from discreet.publish.storage import LocalFolder
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from discreet.spec import Release
 from discreet.spec.loader import build, parse
 from forgers import relist
@@ -65,7 +65,7 @@ def test_the_reference_lists_them() -> None:
 @pytest.mark.parametrize("found", ["discreet-manifest/1", "discreet-manifest/3", "discreet-manifest/"])
 def test_a_manifest_of_another_version(folder: Path, found: str) -> None:
     edited(folder / "manifest.json", format=found)
-    for opened in (read, lambda place: Catalogue.of([place])):
+    for opened in (read, lambda place: TableCatalogue.of([place])):
         with pytest.raises(PublishError) as caught:
             opened(folder)
         assert str(caught.value) == (
@@ -78,12 +78,12 @@ def test_a_codebook_of_another_version(folder: Path) -> None:
     edited(folder / "codebook.json", format="discreet-codebook/2")
     relist(folder, folder / "codebook.json")
     with pytest.raises(PublishError, match=r"is in format 'discreet-codebook/2', .* 'discreet-codebook/1' alone"):
-        Catalogue.of([folder])
+        TableCatalogue.of([folder])
     for content in (b"{}", b"[]", b"not json", b'{"format": 1}', b"[" * 100_000):
         (folder / "codebook.json").write_bytes(content)
         relist(folder, folder / "codebook.json")
         with pytest.raises(PublishError, match="is no codebook"):
-            Catalogue.of([folder])
+            TableCatalogue.of([folder])
 
 
 def test_measurements_of_another_version(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from selenium.webdriver.chrome.service import Service
 
 from browsing import both, serving
 from discreet.serve.app import create_app
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, Served
 
 MISSING = "no Chromium: run `make system` as root, or apt-get install chromium chromium-driver"
@@ -29,12 +29,12 @@ FLAGS = [
 
 
 @pytest.fixture(scope="session")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> TableCatalogue:
     return both(tmp_path_factory.mktemp("releases"))
 
 
 @pytest.fixture(scope="session")
-def chromium(catalogue: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, Browser]]:
+def chromium(catalogue: TableCatalogue, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, Browser]]:
     """One browser for all tests, at a server and at one that allows little."""
     program, steering = shutil.which("chromium"), shutil.which("chromedriver")
     if program is None or steering is None:

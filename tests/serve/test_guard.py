@@ -16,7 +16,7 @@ from fastapi import FastAPI, Response
 from web import Client, is_problem, opened, released
 
 from discreet.serve.config import Config
-from discreet.serve.http.middleware import POLICY, Counts, Guard, route_path
+from discreet.serve.http.middleware import POLICY, Guard, RequestCounts, route_path
 from discreet.serve.http.rate import MOST_CLIENTS, Rate, Turns, client_of
 
 SECRET = "what-people-ask"
@@ -25,7 +25,7 @@ SECRET = "what-people-ask"
 def guarded(config: Config = Config(), **more: Any) -> FastAPI:  # noqa: B008 - frozen
     """A few routes that misbehave."""
     app = FastAPI(openapi_url=None)
-    app.state.counts = Counts()
+    app.state.counts = RequestCounts()
     app.state.gate = threading.Event()
     app.add_middleware(Guard, config=config, counts=app.state.counts, **more)
 

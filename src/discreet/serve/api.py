@@ -32,7 +32,7 @@ from discreet.serve.models import (
     VariablesSelection,
 )
 from discreet.serve.openapi import DATA, LIMITS, QUESTION
-from discreet.serve.query_model import Question, Table, Variable, checked
+from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable, checked
 from discreet.serve.query_string import CONTENTS, asked, codelist, less, link, question, told
 from discreet.serve.search import found as fits
 from discreet.version import __version__, code_version
@@ -120,7 +120,7 @@ def router(served: Served) -> APIRouter:
         """The same, for questions that are too long for a link."""
         table = own.served.catalogue.table(id)
         others = asked(table, _query(request), OTHERS)
-        if others.question != Question():
+        if others.question != TableQuery():
             raise AskedWrongly("is in the body and in the link", where="question", do="ask in the body alone")
         return own.data(request, table, selected(table, body), others.others)
 
@@ -177,7 +177,7 @@ class _Api:
     def _page(self, asked: Mapping[str, str], number: int, size: int) -> str:
         return f"{self._root}/tables?{urlencode({**asked, 'pageNumber': number, 'pageSize': size})}"
 
-    def brief(self, table: Table) -> TableResponse:
+    def brief(self, table: PublishedTable) -> TableResponse:
         about = table.about
         return TableResponse(
             id=about.id,
@@ -195,10 +195,10 @@ class _Api:
             extension={"method": about.method, "guarantee": about.guarantee, "caveats": list(about.caveats)},
         )
 
-    def _href(self, table: Table) -> str:
+    def _href(self, table: PublishedTable) -> str:
         return f"{self._root}/tables/{quote(table.about.id, safe='')}"
 
-    def metadata(self, table: Table) -> Dataset:
+    def metadata(self, table: PublishedTable) -> Dataset:
         about, own = table.about, [v for v in table.variables if not v.of]
         measures = jsonstat.measured(table.measures)
         measures["extension"] |= {"elimination": False}
@@ -217,7 +217,7 @@ class _Api:
             }
         )
 
-    def _dimension(self, table: Table, v: Variable) -> dict[str, Any]:
+    def _dimension(self, table: PublishedTable, v: TableVariable) -> dict[str, Any]:
         coarser = [
             CodeListInformation(id=codelist(table, c), label=c.label, links=[self._codelist_link(table, c)])
             for c in table.variables
@@ -225,16 +225,16 @@ class _Api:
         ]
         return jsonstat.dimension(v) | {"extension": {"elimination": table.additive, "codelists": coarser}}
 
-    def _codelist_link(self, table: Table, v: Variable) -> Link:
+    def _codelist_link(self, table: PublishedTable, v: TableVariable) -> Link:
         return Link(rel="metadata", href=f"{self._root}/codelists/{quote(codelist(table, v), safe='')}")
 
-    def coarser(self, name: str) -> tuple[Table, Variable]:
+    def coarser(self, name: str) -> tuple[PublishedTable, TableVariable]:
         """The variable that a code list stands for."""
         if name not in self._lists:
             raise Missing(f"no code list {name[:60]!r}", where="codelists", do="the metadata of a table names them")
         return self._lists[name]
 
-    def codelist(self, table: Table, v: Variable) -> CodeListResponse:
+    def codelist(self, table: PublishedTable, v: TableVariable) -> CodeListResponse:
         finer = next(f for f in table.variables if f.id == v.of)
         within: list[list[str]] = [[] for _ in v.codes]
         for code, group in zip(finer.codes, v.groups, strict=True):
@@ -260,7 +260,7 @@ class _Api:
 
     # --- numbers ----------------------------------------------------------------------------------------------------
 
-    def data(self, request: Request, table: Table, found: Question, others: Mapping[str, str]) -> Response:
+    def data(self, request: Request, table: PublishedTable, found: TableQuery, others: Mapping[str, str]) -> Response:
         name = others.get("outputFormat", DEFAULT)
         if name not in FORMATS:
             raise AskedWrongly(f"no format {name[:40]!r}", where="outputFormat", do=f"there are {', '.join(FORMATS)}")
@@ -284,7 +284,7 @@ class _Api:
             headers["Content-Disposition"] = f'attachment; filename="{stem}.{form.extension}"'
         return Response(content, headers=headers, media_type=form.media_type)
 
-    def _too_much(self, table: Table, found: Question, name: str, error: TooMuch) -> Response:
+    def _too_much(self, table: PublishedTable, found: TableQuery, name: str, error: TooMuch) -> Response:
         """403, as PxWeb has it, with a link that asks for less."""
         smaller = less(table, found, self.served.config.max_cells)
         offers = list(error.offers)
@@ -293,9 +293,9 @@ class _Api:
         said = f"{error} The link in `instead` asks for less: {told(table, found, smaller)}."
         return problem(403, said, offers=offers, instead=self._link(table, smaller, name))
 
-    def _incomplete(self, table: Table, found: Question, name: str, missing: list[str]) -> Response:
+    def _incomplete(self, table: PublishedTable, found: TableQuery, name: str, missing: list[str]) -> Response:
         """400, with all that is missing, and a link that has it."""
-        whole = Question((*found.by, *((one, ()) for one in missing)), found.where, found.measures)
+        whole = TableQuery((*found.by, *((one, ()) for one in missing)), found.where, found.measures)
         example = less(table, whole, self.served.config.max_cells)
         neither = f"{missing[0]} is" if len(missing) == 1 else f"{', '.join(missing)} are"
         said = (
@@ -306,7 +306,7 @@ class _Api:
             return problem(400, f"{said}.")
         return problem(400, f"{said}, such as in the link in `instead`.", instead=self._link(table, example, name))
 
-    def _link(self, table: Table, found: Question, name: str) -> str:
+    def _link(self, table: PublishedTable, found: TableQuery, name: str) -> str:
         return f"{self._href(table)}/data?{link(found, [] if name == DEFAULT else [('outputFormat', name)])}"
 
     # --- caches -----------------------------------------------------------------------------------------------------
@@ -323,7 +323,7 @@ class _Api:
         return f'"{sha256(json.dumps([self._etag, *key]).encode()).hexdigest()[:32]}"'
 
 
-def selected(table: Table, body: bytes) -> Question:
+def selected(table: PublishedTable, body: bytes) -> TableQuery:
     """The question in a body."""
     try:
         found = VariablesSelection.model_validate_json(body)
@@ -354,13 +354,13 @@ def _once(into: dict[str, list[str]], name: str, codes: list[str]) -> None:
     into[name] = [code.replace("\\", "\\\\") for code in codes]  # nothing is escaped in a body
 
 
-def _missing(table: Table, found: Question) -> list[str]:
+def _missing(table: PublishedTable, found: TableQuery) -> list[str]:
     """What a question lacks, of a table that does not add up."""
     named = {*found.shown, *(name for name, _ in found.where)}
     return [] if table.additive else [v.id for v in table.variables if not v.of and v.id not in named]
 
 
-def _recent(table: Table, days: int | None) -> bool:
+def _recent(table: PublishedTable, days: int | None) -> bool:
     """Whether its release is of the last days. One without a date is not."""
     if days is None:
         return True
@@ -370,7 +370,7 @@ def _recent(table: Table, days: int | None) -> bool:
         return False
 
 
-def _described(table: Table) -> str:
+def _described(table: PublishedTable) -> str:
     """Its title, and the first sentence of its notes that is not about noise."""
     about = table.about
     sentences = (text.strip() for note in about.notes for text in note.split(". "))

@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from discreet.errors import AskedWrongly, Missing, TooMuch
 from discreet.serve.api import router
 from discreet.serve.config import Served
-from discreet.serve.http.middleware import Counts, Guard
+from discreet.serve.http.middleware import Guard, RequestCounts
 from discreet.serve.http.problems import problem
 from discreet.serve.models import Health
 from discreet.serve.openapi import described
@@ -42,7 +42,7 @@ def create_app(served: Served, *, trust_proxy: bool = False) -> FastAPI:
         lifespan=_lifespan(served.config.concurrency),
         **more,
     )
-    counts = Counts()
+    counts = RequestCounts()
     app.add_middleware(Guard, config=served.config, counts=counts, trust_proxy=trust_proxy)
     app.include_router(router(served))
     _plain_routes(app, served, counts)
@@ -66,7 +66,7 @@ def _lifespan(concurrency: int) -> Callable[[FastAPI], Any]:
     return run
 
 
-def _plain_routes(app: FastAPI, served: Served, counts: Counts) -> None:
+def _plain_routes(app: FastAPI, served: Served, counts: RequestCounts) -> None:
     @app.get("/health", response_model=Health, tags=["Server"])
     async def health() -> Health:
         """Whether the server is there, and how many requests it has answered."""

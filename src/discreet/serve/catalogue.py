@@ -21,8 +21,8 @@ from discreet.publish.manifest import FILE, Manifest, TableEntry, read
 from discreet.publish.parquet import table_of
 from discreet.publish.pins import pin_of
 from discreet.publish.storage import Storage, storage_at
-from discreet.serve.cube_table import CubeTable
-from discreet.serve.query_model import About, Measure, Table, Variable
+from discreet.serve.cube_table import AdditiveTable
+from discreet.serve.query_model import About, Measure, PublishedTable, TableVariable
 from discreet.serve.stored_table import StoredTable
 
 BOUND = "It was calibrated to totals of coarser groups as well: standard errors of tables by these are upper bounds."
@@ -31,20 +31,20 @@ ERRORS = ("_se", "_moe90", "_low90", "_high90", "_width")
 
 
 @dataclass(frozen=True, eq=False)
-class Catalogue:
+class TableCatalogue:
     """All tables that are served, and what they were made of."""
 
-    tables: Mapping[str, Table]
+    tables: Mapping[str, PublishedTable]
     simulation: bool
     digest: str  # of all manifests: what is published, and so what every answer depends on
 
     @classmethod
-    def of(cls, folders: Sequence[str | Path], pins: Collection[str] | None = None) -> Catalogue:
+    def of(cls, folders: Sequence[str | Path], pins: Collection[str] | None = None) -> TableCatalogue:
         """Open releases. A folder with a file that its manifest does not list, or without a manifest, is refused; so is
         one whose manifest is not pinned, where there are pins."""
         if not folders:
             raise PublishError("nothing to serve", where="folders", do="name the folder of a release")
-        found: dict[str, Table] = {}
+        found: dict[str, PublishedTable] = {}
         simulated, digest = False, sha256()
         for folder in folders:
             release = _Release.of(Path(folder), pins)
@@ -60,7 +60,7 @@ class Catalogue:
                 found[table.about.id] = table
         return cls(found, simulated, digest.hexdigest())
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> PublishedTable:
         found = self.tables.get(name)
         if found is None:
             raise Missing(f"no table {name[:60]!r}", where="tables", do="the catalogue lists what there is")
@@ -96,7 +96,7 @@ class _Release:
                 raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
         return cls(path, place, manifest, read_codebook(manifest, place, str(path)))
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[PublishedTable]:
         """All but what cubes are made of: a cube answers for its controls, and better."""
         parts = {name for entry in self.manifest.tables for name in self._parts_of(entry)}
         return [self._table(entry) for entry in self.manifest.tables if _parquet(entry) and entry.name not in parts]
@@ -107,7 +107,7 @@ class _Release:
             return set()
         return {control.name for control in found.controls} | ({found.sampling.table} if found.sampling else set())
 
-    def _table(self, entry: TableEntry) -> Table:
+    def _table(self, entry: TableEntry) -> PublishedTable:
         document = self.codebook.tables[entry.name]
         about = self._about(entry, document)
         if is_cube(self.manifest, entry.name):
@@ -131,13 +131,13 @@ class _Release:
             simulation=self.manifest.simulation,
         )
 
-    def _cube(self, about: About, cube: Cube) -> CubeTable:
+    def _cube(self, about: About, cube: Cube) -> AdditiveTable:
         known = self.codebook.attributes
         axes = (*cube.model.axes, *cube.model.levels)
         labels = {a.name: known[a.name].labels or () for a in axes if a.name in known}
         if any(control.axes is None for control in cube.model.controls):
             about = replace(about, notes=(*about.notes, BOUND))
-        return CubeTable(about, cube, labels, {a.name: _words(a.name) for a in axes})
+        return AdditiveTable(about, cube, labels, {a.name: _words(a.name) for a in axes})
 
     def _additive(self, entry: TableEntry, noise: AdditivePart) -> CubeModel:
         known = self.codebook.attributes
@@ -182,7 +182,7 @@ class _Release:
         about = replace(about, notes=(*about.notes, *_bare(measures)))
         return StoredTable(about, rows, tuple(self._variables(codes)), measures).fitting()
 
-    def _variables(self, columns: Sequence[str]) -> list[Variable]:
+    def _variables(self, columns: Sequence[str]) -> list[TableVariable]:
         """A variable for each column of codes; its codes are those that any attribute has for it."""
         found = []
         for column in columns:
@@ -194,7 +194,7 @@ class _Release:
                     for code, label in zip(attribute.codes, labels, strict=True):
                         if label or code[place] not in codes:
                             codes[code[place]] = label or code[place]
-            found.append(Variable(column, _words(column), tuple(codes), tuple(codes.values())))
+            found.append(TableVariable(column, _words(column), tuple(codes), tuple(codes.values())))
         return found
 
 

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from discreet.serve.formats import FORMATS
-from discreet.serve.http.problems import Problem, documented
+from discreet.serve.http.problems import ProblemDetails, documented
 from discreet.serve.models import DataResponse, VariablesSelection
 from discreet.serve.query_string import FORMAT_PARAMETERS, OUTPUT_VALUES
 
@@ -85,7 +85,7 @@ def described(app: FastAPI, prefix: str) -> dict[str, Any]:
         servers=[{"url": prefix or "/"}],
     )
     schemas = found.setdefault("components", {}).setdefault("schemas", {})
-    for model in (Problem, DataResponse, VariablesSelection):
+    for model in (ProblemDetails, DataResponse, VariablesSelection):
         made = model.model_json_schema(ref_template=REF)
         schemas.update(made.pop("$defs", {}))
         schemas[model.__name__] = made

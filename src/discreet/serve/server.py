@@ -17,7 +17,7 @@ from discreet.errors import DiscreetError, ParameterError, PublishError
 from discreet.formatting import plural
 from discreet.screen import refuse
 from discreet.serve.app import create_app
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, Served
 from discreet.serve.http.connections import KEPT, ROOM, Connection
 
@@ -27,7 +27,7 @@ GRACE = 5  # seconds beyond the time of an answer
 
 
 @dataclass(frozen=True)
-class Plan:
+class ServerPlan:
     """What is served, where, and by how many."""
 
     folders: tuple[str, ...]
@@ -53,12 +53,12 @@ def _plain(part: str) -> bool:
     return all(c.isascii() and (c.isalnum() or c in "-_.~") for c in part)
 
 
-def serve(plan: Plan, say: Callable[[str], object]) -> None:
+def serve(plan: ServerPlan, say: Callable[[str], object]) -> None:
     """Until a signal comes. Everything is opened and verified before the port is bound."""
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    catalogue = Catalogue.of(plan.folders, plan.pins)
+    catalogue = TableCatalogue.of(plan.folders, plan.pins)
     if not catalogue.tables:
         raise PublishError("have no table to serve", where="folders", do="publish one with `formats: [parquet]`")
     bound = bind(plan.host, plan.port)
@@ -95,13 +95,13 @@ def settings_of(config: Config) -> dict[str, Any]:
     }
 
 
-def worker(plan: Plan) -> FastAPI:
+def worker(plan: ServerPlan) -> FastAPI:
     """The application of one of several processes, which opens and verifies everything by itself.
 
     If the release is not what it was, all of them stop: a supervisor would start this one again and again.
     """
     try:
-        catalogue = Catalogue.of(plan.folders, plan.pins)
+        catalogue = TableCatalogue.of(plan.folders, plan.pins)
     except DiscreetError as error:
         refuse(error)
         sys.exit(UNABLE)
@@ -128,7 +128,7 @@ def _let_in(files: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def address(plan: Plan, bound: socket.socket) -> str:
+def address(plan: ServerPlan, bound: socket.socket) -> str:
     """Where people find it on this machine."""
     port = bound.getsockname()[1]
     host = f"[{plan.host}]" if ":" in plan.host else plan.host
@@ -145,7 +145,7 @@ def planned(
     max_cells: int,
     trust_proxy: bool,
     pins: frozenset[str] | None = None,
-) -> Plan:
+) -> ServerPlan:
     """Of what the command was given."""
     config = Config(prefix=prefix_of(prefix), max_cells=max_cells)
-    return Plan(tuple(folders), config, host, port, workers, trust_proxy, pins)
+    return ServerPlan(tuple(folders), config, host, port, workers, trust_proxy, pins)

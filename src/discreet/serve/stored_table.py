@@ -19,9 +19,9 @@ from discreet.serve.query_model import (
     Answer,
     Floats,
     Measure,
-    Question,
     Status,
-    Variable,
+    TableQuery,
+    TableVariable,
     at_most,
     checked,
     judged,
@@ -39,7 +39,7 @@ class StoredTable:
 
     about: About
     rows: pa.Table
-    variables: tuple[Variable, ...]  # one for each column of codes
+    variables: tuple[TableVariable, ...]  # one for each column of codes
     measures: tuple[Measure, ...]
     additive = False
 
@@ -58,12 +58,12 @@ class StoredTable:
             self.rows[m.id].cast(pa.float64())
         return self
 
-    def cells(self, question: Question) -> int:
+    def cells(self, question: TableQuery) -> int:
         shown, limited, measures = checked(self, question)
         self._complete(shown, limited)
         return prod(len(v) for v in shown) * len(measures)
 
-    def answer(self, question: Question, most: int) -> Answer:
+    def answer(self, question: TableQuery, most: int) -> Answer:
         shown, limited, measures = checked(self, question)
         at_most(self, shown, len(measures), most)
         self._complete(shown, limited)
@@ -85,7 +85,7 @@ class StoredTable:
         within = tuple((v, v.codes) for v in limited)
         return Answer(self.about.title, shown, measures, kept, status, self.about.notes, within, marks)
 
-    def _complete(self, shown: Sequence[Variable], limited: Sequence[Variable]) -> None:
+    def _complete(self, shown: Sequence[TableVariable], limited: Sequence[TableVariable]) -> None:
         """Cells are not added up, so each variable must be shown or limited to one code."""
         for v in limited:
             if len(v) != 1 and v.id not in {s.id for s in shown}:
@@ -97,7 +97,9 @@ class StoredTable:
                 do="the cells of this table do not add up: show it, or choose one code",
             )
 
-    def _rows(self, shown: Sequence[Variable], limited: Sequence[Variable], measures: Sequence[Measure]) -> pa.Table:
+    def _rows(
+        self, shown: Sequence[TableVariable], limited: Sequence[TableVariable], measures: Sequence[Measure]
+    ) -> pa.Table:
         """The rows with these codes. What users say is compared as a value, never read as a program."""
         names = dict.fromkeys([*(v.id for v in shown), *(m.id for m in measures), *self._errors])
         wanted = pc.scalar(True)

@@ -124,7 +124,7 @@ def cohort_years(degree_level: str) -> int:
 
 
 @dataclass(frozen=True)
-class Group:
+class IndicatorGroup:
     """The indicators that one status flag speaks about."""
 
     flag: str
@@ -138,7 +138,7 @@ class Layout:
 
     kind: Kind
     version: str
-    groups: tuple[Group, ...]
+    groups: tuple[IndicatorGroup, ...]
 
     @property
     def indicators(self) -> tuple[str, ...]:
@@ -160,22 +160,24 @@ _EARNINGS = tuple(
     group
     for y in YEARS
     for group in (
-        Group(f"status_{y}_earnings", tuple(f"{y}_p{p}_earnings" for p in (25, 50, 75)), "earnings"),
-        Group(f"status_{y}_grads_earn", (f"{y}_grads_earn",), "grads_earn"),
+        IndicatorGroup(f"status_{y}_earnings", tuple(f"{y}_p{p}_earnings" for p in (25, 50, 75)), "earnings"),
+        IndicatorGroup(f"status_{y}_grads_earn", (f"{y}_grads_earn",), "grads_earn"),
     )
 )
 _IPEDS = tuple(f"{y}_ipeds_count" for y in YEARS)
 _FLOWS = (
     *(
-        Group(f"status_{y}_{what}", (f"{y}_{what}",), "employed")
+        IndicatorGroup(f"status_{y}_{what}", (f"{y}_{what}",), "employed")
         for y in YEARS
         for what in ("grads_emp", "grads_emp_instate")
     ),
-    *(Group(f"status_{y}_grads_nme", (f"{y}_grads_nme",), "marginal") for y in YEARS),
+    *(IndicatorGroup(f"status_{y}_grads_nme", (f"{y}_grads_nme",), "marginal") for y in YEARS),
 )
 
-PSEOE = Layout("pseoe", VERSION, (*_EARNINGS, *(Group(f"status_{count}", (count,), "ipeds") for count in _IPEDS)))
-PSEOE_2019 = Layout("pseoe", "of 2019", (*_EARNINGS, Group("status_ipeds_count", _IPEDS, "ipeds")))
+PSEOE = Layout(
+    "pseoe", VERSION, (*_EARNINGS, *(IndicatorGroup(f"status_{count}", (count,), "ipeds") for count in _IPEDS))
+)
+PSEOE_2019 = Layout("pseoe", "of 2019", (*_EARNINGS, IndicatorGroup("status_ipeds_count", _IPEDS, "ipeds")))
 PSEOF = Layout("pseof", VERSION, _FLOWS)
 LAYOUTS = (PSEOE, PSEOE_2019, PSEOF)
 

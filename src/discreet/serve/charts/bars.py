@@ -20,7 +20,7 @@ GAP = 10.0
 
 
 @dataclass(frozen=True)
-class Rows:
+class BarRows:
     """Cells of every row, with its label; labels of the bars in each, if there are several; what was left out."""
 
     labels: list[str]
@@ -31,7 +31,7 @@ class Rows:
     within: str  # what the bars of each are
 
 
-def rows(reading: Reading, *, grouped: bool = True) -> Rows:
+def rows(reading: Reading, *, grouped: bool = True) -> BarRows:
     """A variable of few codes gives the bars of each row, all others the rows: the largest, if there are many."""
     axes, shape = reading.axes, reading.answer.shape
     inner = None
@@ -48,7 +48,7 @@ def rows(reading: Reading, *, grouped: bool = True) -> Rows:
     labels = [reading.label(row[0], outer) or reading.main.label for row in chosen]
     name, within = reading.named(outer), "" if inner is None else reading.named([inner])
     few = f"Only the {number(len(chosen))} largest of {number(len(cells))} rows are shown."
-    return Rows(labels, chosen, series, few if len(chosen) < len(cells) else "", name, within)
+    return BarRows(labels, chosen, series, few if len(chosen) < len(cells) else "", name, within)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from discreet.serve.charts.scale import HUGE, TINY, decimals_for, number
 from discreet.serve.charts.svg import clean
-from discreet.serve.query_model import CAUTION, MEANING, UNRELIABLE, Answer, Floats, Measure, Status, Variable
+from discreet.serve.query_model import CAUTION, MEANING, UNRELIABLE, Answer, Floats, Measure, Status, TableVariable
 
 NORMAL90, NORMAL95 = 1.6448536269514722, 1.959963984540054
 NOTHING = "–"  # the mark of a cell whose number is missing, though it is not withheld as a whole
@@ -49,7 +49,7 @@ class Reading:
     def decimals(self) -> int:
         return decimals_for(self.value.tolist(), self.main.decimals)
 
-    def variable(self, axis: int) -> Variable:
+    def variable(self, axis: int) -> TableVariable:
         return self.answer.variables[axis]
 
     def named(self, axes: Sequence[int]) -> str:
@@ -107,7 +107,7 @@ def meaning(mark: str) -> str:
     return "no number is published" if mark == NOTHING else MEANING[Status(mark)]
 
 
-def label_of(variable: Variable, place: int) -> str:
+def label_of(variable: TableVariable, place: int) -> str:
     return clean(variable.labels[place]) or clean(variable.codes[place]) or "(no label)"
 
 

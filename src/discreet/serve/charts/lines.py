@@ -10,7 +10,7 @@ from discreet.serve.charts.colours import DASHES, GRID, PAPER, SERIES, marker, s
 from discreet.serve.charts.frame import INSIDE, MARGIN, WIDTH, Picture, key_of, legend, summary
 from discreet.serve.charts.scale import TICK, Scale, scale
 from discreet.serve.charts.svg import FONT, INK, SOFT, cut, line, path, tag, title, width_of, words, wrap, write
-from discreet.serve.query_model import Variable
+from discreet.serve.query_model import TableVariable
 
 YEAR = re.compile(r"^(?:1[89]|20|21)\d\d$")
 PART = re.compile(r"^(?P<year>(?:1[89]|20|21)\d\d)(?P<unit> ?-?[QqMm]|-)(?P<part>\d{1,2})$")
@@ -24,7 +24,7 @@ DOTS = 40  # beyond so many points they would hide the line
 STRIP = 18.0
 
 
-def order(variable: Variable) -> list[float] | None:
+def order(variable: TableVariable) -> list[float] | None:
     """The place in time, or the size, of each code."""
     codes = [code.strip() for code in variable.codes]
     if all(YEAR.match(code) for code in codes) or (all(PLAIN.match(code) for code in codes) and _counted(variable)):
@@ -45,7 +45,7 @@ def _parts_of_years(matches: list[re.Match[str]]) -> list[float]:
     return [year + (part - 1) / (4 if unit == "Q" else 12) for year, unit, part in parts]
 
 
-def _counted(variable: Variable) -> bool:
+def _counted(variable: TableVariable) -> bool:
     """Whether numbers are quantities, not names: the variable says so, and labels do not say otherwise."""
     plain = all(
         a.strip() == b.strip() or re.search(r"\d", b) for a, b in zip(variable.codes, variable.labels, strict=True)

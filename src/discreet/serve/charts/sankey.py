@@ -21,7 +21,7 @@ DARK = "#0a3d5e"
 
 
 @dataclass(frozen=True)
-class Side:
+class SankeySide:
     """Nodes of one side from the top: labels, totals, where they start and how high they are."""
 
     labels: list[str]
@@ -97,7 +97,7 @@ def _added(flow: Floats, node: list[int], nodes: int) -> Floats:
     return found
 
 
-def _side(labels: list[str], totals: Floats, unit: float) -> Side:
+def _side(labels: list[str], totals: Floats, unit: float) -> SankeySide:
     """Each node has a slot that its label fits in."""
     lines = [wrap(label, ROOM - 10, TEXT, 2) for label in labels]
     tops, heights, y = list[float](), list[float](), TOP
@@ -107,16 +107,16 @@ def _side(labels: list[str], totals: Floats, unit: float) -> Side:
         tops.append(y + (slot - height) / 2)
         heights.append(height)
         y += slot + GAP
-    return Side(labels, lines, totals.tolist(), tops, heights, y - GAP)
+    return SankeySide(labels, lines, totals.tolist(), tops, heights, y - GAP)
 
 
-def _moved(side: Side, bottom: float) -> Side:
+def _moved(side: SankeySide, bottom: float) -> SankeySide:
     """Its middle where that of the longer side is."""
     return replace(side, tops=[top + (bottom - side.bottom) / 2 for top in side.tops], bottom=bottom)
 
 
 def _ribbons(
-    reading: Reading, flow: Floats, left: Side, right: Side, start: float, end: float, unit: float
+    reading: Reading, flow: Floats, left: SankeySide, right: SankeySide, start: float, end: float, unit: float
 ) -> list[str]:
     a, b = list(left.tops), list(right.tops)
     x1, x2 = start + NODE, end - NODE
@@ -146,7 +146,7 @@ def _ribbons(
     return [ribbon for _, ribbon in sorted(found, key=lambda f: f[0])]
 
 
-def _nodes(reading: Reading, side: Side, x: float, at: float, anchor: str) -> list[str]:
+def _nodes(reading: Reading, side: SankeySide, x: float, at: float, anchor: str) -> list[str]:
     parts, nodes = [], (side.labels, side.lines, side.totals, side.tops, side.heights)
     for text, lines, total, top, high in zip(*nodes, strict=True):
         words = number(total, reading.decimals)

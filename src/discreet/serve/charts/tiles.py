@@ -13,7 +13,7 @@ from discreet.serve.charts.colours import CLASSES, EDGE, ON_CLASSES, stub
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, key_of, summary
 from discreet.serve.charts.scale import brief, number
 from discreet.serve.charts.svg import INK, cut, tag, title, width_of, write
-from discreet.serve.query_model import Variable
+from discreet.serve.query_model import TableVariable
 
 MAP = (
     "AK .. .. .. .. .. .. .. .. .. ME",
@@ -39,7 +39,7 @@ ACROSS, TILE, SPACE = 11, 53.0, 3.2
 ROW = TILE + SPACE
 
 
-def states(variable: Variable) -> dict[int, str]:
+def states(variable: TableVariable) -> dict[int, str]:
     """The postal code of each code that is a state's or territory's, if most of them are."""
     postal = {i: c for i, c in enumerate(variable.codes) if c in PLACES or c in TERRITORIES.values()}
     numbered = {i: FIPS.get(c) or TERRITORIES[c] for i, c in enumerate(variable.codes) if c in FIPS or c in TERRITORIES}

@@ -61,7 +61,7 @@ _log = logging.getLogger("discreet.serve")
 
 
 @dataclass
-class Counts:
+class RequestCounts:
     """Plain numbers of requests."""
 
     by_class: Counter[str] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ class Counts:
 class Guard:
     """ASGI middleware."""
 
-    def __init__(self, app: ASGIApp, config: Config, counts: Counts, *, trust_proxy: bool = False) -> None:
+    def __init__(self, app: ASGIApp, config: Config, counts: RequestCounts, *, trust_proxy: bool = False) -> None:
         self._app, self._config, self._counts, self._trust = app, config, counts, trust_proxy
         self._rate = Rate(config.max_calls, config.window)
         self._free = asyncio.Semaphore(config.concurrency)
@@ -211,7 +211,7 @@ class Guard:
 class _Out:
     """What leaves: with our headers, without a body for HEAD, counted."""
 
-    def __init__(self, send: Send, head: bool, headers: Mapping[str, str], counts: Counts) -> None:
+    def __init__(self, send: Send, head: bool, headers: Mapping[str, str], counts: RequestCounts) -> None:
         self._send, self._head, self._headers, self._counts = send, head, headers, counts
         self.started = self._silent = False
         self.on_start: Callable[[], object] | None = None

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from discreet.errors import AskedWrongly
 from discreet.serve.pages.default_selection import first_codes
 from discreet.serve.pages.words import listed
-from discreet.serve.query_model import Measure, Question, Table, Variable
+from discreet.serve.query_model import Measure, PublishedTable, TableQuery, TableVariable
 
 Share = Literal["", "rows", "columns", "all"]
 Error = Literal["", "se", "none"]
@@ -20,7 +20,7 @@ FIRST_MEASURES = 4
 
 
 @dataclass(frozen=True)
-class Asked:
+class BuilderState:
     """One state of the builder. Every link of a page is such a state with something changed."""
 
     rows: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class Asked:
         return urlencode(found)
 
 
-def read(items: Iterable[tuple[str, str]], table: Table) -> Asked:
+def read(items: Iterable[tuple[str, str]], table: PublishedTable) -> BuilderState:
     """From the fields of an address. Without any, a first look at the table."""
     many: dict[str, list[str]] = {}
     for name, text in items:
@@ -77,7 +77,7 @@ def read(items: Iterable[tuple[str, str]], table: Table) -> Asked:
         first = _first_look(table)
         many["rows"], many["columns"] = list(first.rows), []
     only = {name: tuple(dict.fromkeys(filter(None, codes))) for name, codes in _dotted(many, "only")}
-    return Asked(
+    return BuilderState(
         rows=tuple(filter(None, many.get("rows", []))),
         columns=one.get("columns", ""),
         only={name: codes for name, codes in only.items() if codes},
@@ -95,12 +95,12 @@ def read(items: Iterable[tuple[str, str]], table: Table) -> Asked:
     )
 
 
-def plain(table: Table) -> Asked:
+def plain(table: PublishedTable) -> BuilderState:
     """What is shown of a table before anything is chosen."""
     return _first_look(table)
 
 
-def filled(asked: Asked, table: Table) -> Asked:
+def filled(asked: BuilderState, table: PublishedTable) -> BuilderState:
     """With a code for each variable that has to have one, and without what has no effect."""
     if table.additive:
         return replace(asked, at={})
@@ -113,7 +113,7 @@ def filled(asked: Asked, table: Table) -> Asked:
     return replace(asked, only=kept, at={**at, **strange}, totals=False, share="")
 
 
-def question(asked: Asked, table: Table) -> Question:
+def question(asked: BuilderState, table: PublishedTable) -> TableQuery:
     """As the table understands it; what it has not, is refused."""
     if len(asked.rows) > 2:
         raise AskedWrongly("more than two variables in the rows", where="rows", do="choose at most two")
@@ -133,10 +133,10 @@ def question(asked: Asked, table: Table) -> Question:
         _chosen(table, name, (code,))
         others[name] = (code,)
     measures = tuple(m.id for main in main_measures(asked, table) for m in (main, *errors_of(table, main)))
-    return Question(tuple(picked.items()), tuple(others.items()), measures)
+    return TableQuery(tuple(picked.items()), tuple(others.items()), measures)
 
 
-def _picked(asked: Asked, table: Table, shown: Variable) -> tuple[str, ...]:
+def _picked(asked: BuilderState, table: PublishedTable, shown: TableVariable) -> tuple[str, ...]:
     """The codes of a variable that is shown: those chosen, of the groups chosen of coarser ones. Empty: all."""
     codes = asked.only.get(shown.id, ())
     _chosen(table, shown.id, codes)
@@ -152,7 +152,7 @@ def _picked(asked: Asked, table: Table, shown: Variable) -> tuple[str, ...]:
     return codes
 
 
-def _variable(table: Table, name: str, where: str) -> Variable:
+def _variable(table: PublishedTable, name: str, where: str) -> TableVariable:
     for found in table.variables:
         if found.id == name:
             return found
@@ -160,7 +160,7 @@ def _variable(table: Table, name: str, where: str) -> Variable:
     raise AskedWrongly(f"no variable {name[:40]!r}", where=where, do=f"the table has {known}")
 
 
-def _chosen(table: Table, name: str, codes: Iterable[str]) -> Variable:
+def _chosen(table: PublishedTable, name: str, codes: Iterable[str]) -> TableVariable:
     """A variable that has these codes."""
     found = _variable(table, name, "limits")
     strange = next((code for code in codes if code not in found.codes), None)
@@ -170,13 +170,13 @@ def _chosen(table: Table, name: str, codes: Iterable[str]) -> Variable:
     return found
 
 
-def members(finer: Variable, coarser: Variable, groups: Iterable[str]) -> list[str]:
+def members(finer: TableVariable, coarser: TableVariable, groups: Iterable[str]) -> list[str]:
     """The codes of the finer variable in some groups of the coarser."""
     wanted = {coarser.codes.index(group) for group in groups}
     return [code for code, group in zip(finer.codes, coarser.groups, strict=True) if group in wanted]
 
 
-def main_measures(asked: Asked, table: Table) -> list[Measure]:
+def main_measures(asked: BuilderState, table: PublishedTable) -> list[Measure]:
     """The measures that are shown: those chosen, or the first ones. Errors come with what they are about."""
     known = {m.id: m for m in table.measures}
     mains = [m for m in table.measures if not m.about]
@@ -188,15 +188,15 @@ def main_measures(asked: Asked, table: Table) -> list[Measure]:
     return found or mains[:FIRST_MEASURES] or list(table.measures[:1])
 
 
-def errors_of(table: Table, main: Measure) -> list[Measure]:
+def errors_of(table: PublishedTable, main: Measure) -> list[Measure]:
     return [m for m in table.measures if m.about == main.id]
 
 
-def _first_look(table: Table) -> Asked:
+def _first_look(table: PublishedTable) -> BuilderState:
     coarse = [v for v in table.variables if v.of]
     few = [v for v in table.variables if 1 < len(v) <= FEW]
     best = next(iter(coarse or few), None) or min(table.variables, key=len, default=None)
-    return Asked(rows=(best.id,) if best else ())
+    return BuilderState(rows=(best.id,) if best else ())
 
 
 def _dotted(many: Mapping[str, list[str]], name: str) -> list[tuple[str, list[str]]]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from discreet.errors import AskedWrongly
-from discreet.serve.pages.builder_state import Asked, errors_of, filled, question
-from discreet.serve.query_model import Question, Table, Variable
+from discreet.serve.pages.builder_state import BuilderState, errors_of, filled, question
+from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable
 from discreet.serve.query_string import link as query_of
 
 MANY = 150  # codes beyond which boxes to tick would be too many
@@ -65,7 +65,7 @@ class Form:
     errors: bool
 
 
-def form(asked: Asked, table: Table) -> Form:
+def form(asked: BuilderState, table: PublishedTable) -> Form:
     """As the address has it, even where it is wrong."""
     first, second = (*asked.rows, "", "")[:2]
     mains = [m for m in table.measures if not m.about]
@@ -81,7 +81,7 @@ def form(asked: Asked, table: Table) -> Form:
     )
 
 
-def _variables(table: Table, chosen: str) -> tuple[Choice, ...]:
+def _variables(table: PublishedTable, chosen: str) -> tuple[Choice, ...]:
     finer = {v.id: v.label for v in table.variables}
     return tuple(
         Choice(v.id, f"{v.label} ({len(v):,})" + (f", groups of {finer[v.of].lower()}" if v.of else ""), v.id == chosen)
@@ -89,7 +89,7 @@ def _variables(table: Table, chosen: str) -> tuple[Choice, ...]:
     )
 
 
-def _limit(v: Variable, asked: Asked, table: Table) -> Limit:
+def _limit(v: TableVariable, asked: BuilderState, table: PublishedTable) -> Limit:
     single = not table.additive and v.id not in asked.shown
     chosen = {asked.at.get(v.id, v.codes[0] if v.codes else "")} if single else {*asked.only.get(v.id, ())}
     codes = tuple(
@@ -99,7 +99,7 @@ def _limit(v: Variable, asked: Asked, table: Table) -> Limit:
     return Limit(v.id, v.label, codes, single, v.id in asked.shown)
 
 
-def downloads(asking: Question, about: str, root: str, simulation: bool) -> list[tuple[str, str, str]]:
+def downloads(asking: TableQuery, about: str, root: str, simulation: bool) -> list[tuple[str, str, str]]:
     """Label, address and name of each file with this answer."""
     stem = safe(about) + (".simulation" if simulation else "")
     data = f"{root}/api/v2/tables/{quote(about, safe='')}/data"
@@ -115,11 +115,11 @@ def safe(name: str) -> str:
 
 
 def offers(
-    asked: Asked, table: Table, names: tuple[str, ...], most: int, link: Callable[[Asked], str]
+    asked: BuilderState, table: PublishedTable, names: tuple[str, ...], most: int, link: Callable[[BuilderState], str]
 ) -> list[tuple[str, str]]:
     """Questions with less detail that can be answered: label and address."""
     labels = {v.id: v.label for v in table.variables}
-    found: list[tuple[str, Asked]] = []
+    found: list[tuple[str, BuilderState]] = []
     for name in names:
         for coarser in table.variables:
             if coarser.of == name:
@@ -143,7 +143,7 @@ def offers(
     return fitting
 
 
-def _instead(asked: Asked, name: str, other: str) -> Asked:
+def _instead(asked: BuilderState, name: str, other: str) -> BuilderState:
     """With another variable in a variable's place, or none."""
     rows = tuple(filter(None, (other if row == name else row for row in asked.rows)))
     columns = other if asked.columns == name else asked.columns

@@ -19,13 +19,13 @@ from discreet.errors import AskedWrongly, TooMuch
 from discreet.screen import cut
 from discreet.serve.config import Served
 from discreet.serve.pages import words
-from discreet.serve.pages.builder_state import Asked, filled, plain, question, read
+from discreet.serve.pages.builder_state import BuilderState, filled, plain, question, read
 from discreet.serve.pages.chart_view import drawn, file_of, other
 from discreet.serve.pages.form import downloads, form, offers, safe
 from discreet.serve.pages.grid import grid
 from discreet.serve.pages.static import all_of
 from discreet.serve.pages.view import view
-from discreet.serve.query_model import MEANING, Status, Table
+from discreet.serve.query_model import MEANING, PublishedTable, Status
 from discreet.serve.search import found
 
 POLICY = (
@@ -75,7 +75,7 @@ class _Pages:
 
     def catalogue(self, request: Request, q: str = "") -> Response:
         """All tables, or those in which every word of a search occurs."""
-        releases: dict[str, list[Table]] = {}
+        releases: dict[str, list[PublishedTable]] = {}
         for table in self.served.catalogue.tables.values():
             if found(table, q[:200]):
                 releases.setdefault(table.about.release, []).append(table)
@@ -102,7 +102,7 @@ class _Pages:
             "too_much": "",
         }
 
-        def link(other: Asked) -> str:
+        def link(other: BuilderState) -> str:
             return f"{here}?{other.query()}"
 
         try:
@@ -190,10 +190,10 @@ class _Pages:
         return Response(body, code, headers, media)
 
 
-def _swapped(asked: Asked, link: Any) -> str:
+def _swapped(asked: BuilderState, link: Any) -> str:
     """Rows as columns, where that can be."""
     if len(asked.rows) != 1 or not asked.columns:
         return ""
     other = {"rows": (asked.columns,), "columns": asked.rows[0], "key": "", "page": 1, "sort": "", "top": 0}
     share = {"rows": "columns", "columns": "rows"}.get(asked.share, asked.share)
-    return str(link(Asked(**{**vars(asked), **other, "share": share}))) + "#result"
+    return str(link(BuilderState(**{**vars(asked), **other, "share": share}))) + "#result"
