@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from typing import Any
 
 import anyio.to_thread
@@ -14,6 +13,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from discreet.errors import AskedWrongly, Missing, TooMuch
+from discreet.serve import pages
 from discreet.serve.api import router
 from discreet.serve.config import Served
 from discreet.serve.http.middleware import Guard, RequestCounts
@@ -22,7 +22,6 @@ from discreet.serve.models import Health
 from discreet.serve.openapi import described
 from discreet.version import __version__
 
-PAGES = "discreet.serve.pages"
 SILENT = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)  # what is asked
 FEWEST = 4  # threads that answer
 ABOUT = "Published, protected statistics with their errors, in the shape of PxWeb API v2."
@@ -48,10 +47,7 @@ def create_app(served: Served, *, trust_proxy: bool = False) -> FastAPI:
     _plain_routes(app, served, counts)
     for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)
-    if find_spec(PAGES) is not None:
-        from discreet.serve import pages
-
-        app.include_router(pages.router(served), include_in_schema=False)
+    app.include_router(pages.router(served), include_in_schema=False)
     return app
 
 

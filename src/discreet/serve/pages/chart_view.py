@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from discreet.errors import DiscreetError
+from discreet.serve.charts import KINDS, chart, kinds, png
 from discreet.serve.pages.builder_state import BuilderState
 from discreet.serve.pages.view import View
 from discreet.serve.pages.words import listed
@@ -32,10 +33,6 @@ def drawn(
     laid: View, asked: BuilderState, table: PublishedTable, link: Callable[[BuilderState], str]
 ) -> PageChart | None:
     """The chart that fits, or of the kind asked for."""
-    try:
-        from discreet.serve.charts import chart, kinds
-    except ImportError:  # pages work without
-        return None
     answer = laid.chart
     known = kinds(answer, table.about)
     wanted = asked.chart if asked.chart in known else next(iter(known), None)
@@ -54,10 +51,6 @@ def drawn(
 
 def other(laid: View, asked: BuilderState, table: PublishedTable) -> str:
     """What to say if the kind asked for is not the one that is drawn."""
-    try:
-        from discreet.serve.charts import KINDS, kinds
-    except ImportError:
-        return ""
     known = kinds(laid.chart, table.about)
     if not asked.chart or asked.chart in known:
         return ""
@@ -72,8 +65,6 @@ def file_of(laid: View, asked: BuilderState, table: PublishedTable, kind: str) -
         return None
     if kind == "svg":
         return str(found.svg).encode()
-    from discreet.serve.charts import png
-
     try:
         return png(str(found.svg))
     except DiscreetError:

@@ -7,18 +7,13 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from discreet.errors import AskedWrongly
+from discreet.serve.formats import FORMATS, safe_name
 from discreet.serve.pages.builder_state import BuilderState, errors_of, filled, question
 from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable
 from discreet.serve.query_string import link as query_of
 
 MANY = 150  # codes beyond which boxes to tick would be too many
-FORMATS = (
-    ("csv", "CSV", "csv"),
-    ("xlsx", "Excel", "xlsx"),
-    ("parquet", "Parquet", "parquet"),
-    ("json-stat2", "JSON-stat 2", "json"),
-    ("sdmx-csv", "SDMX-CSV", "sdmx.csv"),
-)
+FORMATS_SHOWN = ("csv", "xlsx", "parquet", "json-stat2", "sdmx-csv")  # in this order
 
 
 @dataclass(frozen=True)
@@ -101,17 +96,12 @@ def _limit(v: TableVariable, asked: BuilderState, table: PublishedTable) -> Limi
 
 def downloads(asking: TableQuery, about: str, root: str, simulation: bool) -> list[tuple[str, str, str]]:
     """Label, address and name of each file with this answer."""
-    stem = safe(about) + (".simulation" if simulation else "")
+    stem = safe_name(about) + (".simulation" if simulation else "")
     data = f"{root}/api/v2/tables/{quote(about, safe='')}/data"
     return [
-        (label, f"{data}?{query_of(asking, [('outputFormat', kind)])}", f"{stem}.{ending}")
-        for kind, label, ending in FORMATS
+        (kind.label, f"{data}?{query_of(asking, [('outputFormat', kind.id)])}", f"{stem}.{kind.extension}")
+        for kind in map(FORMATS.__getitem__, FORMATS_SHOWN)
     ]
-
-
-def safe(name: str) -> str:
-    """As the name of a file."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)
 
 
 def offers(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,20 +17,18 @@ from starlette.types import Scope
 from discreet.errors import AskedWrongly, TooMuch
 from discreet.screen import cut
 from discreet.serve.config import Served
+from discreet.serve.formats import safe_name
+from discreet.serve.http.caching import has, tag_of, unchanged
 from discreet.serve.pages import words
 from discreet.serve.pages.builder_state import BuilderState, filled, plain, question, read
 from discreet.serve.pages.chart_view import drawn, file_of, other
-from discreet.serve.pages.form import downloads, form, offers, safe
+from discreet.serve.pages.form import downloads, form, offers
 from discreet.serve.pages.grid import grid
 from discreet.serve.pages.static import all_of
 from discreet.serve.pages.view import view
 from discreet.serve.query_model import MEANING, PublishedTable, Status
 from discreet.serve.search import found
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'"
-)
 METHODS = ["GET", "HEAD"]
 
 
@@ -151,7 +148,7 @@ class _Pages:
         if body is None:
             return self._page(request, "missing.html", 404, name=f"{name[:60]} as a chart")
         ending = f".simulation.{kind}" if table.about.simulation else f".{kind}"
-        headers = {"Content-Disposition": f'attachment; filename="{safe(name)}{ending}"'}
+        headers = {"Content-Disposition": f'attachment; filename="{safe_name(name)}{ending}"'}
         media = "image/svg+xml" if kind == "svg" else "image/png"
         return self._tagged(request, body, media, 200, headers)
 
@@ -182,12 +179,9 @@ class _Pages:
         return self._tagged(request, text.encode(), "text/html; charset=utf-8", code, {"Cache-Control": "no-cache"})
 
     def _tagged(self, request: Request, body: bytes, media: str, code: int, more: Mapping[str, str]) -> Response:
-        tag = f'"{sha256(body).hexdigest()[:24]}"'
-        headers = {"ETag": tag, "Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", **more}
-        known = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
-        if code == 200 and tag in known:
-            return Response(status_code=304, headers=headers)
-        return Response(body, code, headers, media)
+        tag = tag_of(body)
+        headers = {"ETag": tag, **more}
+        return unchanged(headers) if code == 200 and has(request, tag) else Response(body, code, headers, media)
 
 
 def _swapped(asked: BuilderState, link: Any) -> str:
