@@ -309,7 +309,7 @@ def test_label_files_list_exactly_the_declared_codes(files: Files) -> None:
     named = dict(list(csv.reader(io.StringIO(INSTITUTIONS)))[1:])
     assert labels("institution") == named | {state: state for state in states}
     assert set(labels("cipcode")) == {"00", *(p["cip4"] for p in listed), *(p["cip2"] for p in listed)}
-    assert labels("degree_level") == {d: schema.DEGREE_LEVELS[d] for d in ("05", "18")}
+    assert labels("degree_level") == {d: schema.LABELS["degree_level"][d] for d in ("05", "18")}
     assert labels("flags") == schema.FLAGS
     assert labels("flags_ipeds_count") == schema.IPEDS_FLAGS
     assert set(labels("cip_level")) == {"A", "2", "4"}
