@@ -157,6 +157,12 @@ def variable(table: PublishedTable, name: str, where: str) -> TableVariable:
     raise AskedWrongly(f"no variable {name[:40]!r}", where=where, do=f"the table has {known}")
 
 
+def members(finer: TableVariable, coarser: TableVariable, groups: Collection[str]) -> tuple[str, ...]:
+    """The codes of the finer variable in some groups of the coarser."""
+    wanted = {i for i, code in enumerate(coarser.codes) if code in groups}
+    return tuple(code for code, group in zip(finer.codes, coarser.groups, strict=True) if group in wanted)
+
+
 def chosen(table: PublishedTable, name: str, codes: Sequence[str], where: str) -> TableVariable:
     """A variable with these of its codes, or with all."""
     found = variable(table, name, where)

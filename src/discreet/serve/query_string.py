@@ -16,7 +16,7 @@ from fnmatch import translate
 from urllib.parse import parse_qsl, quote
 
 from discreet.errors import AskedWrongly
-from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable, variable
+from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable, members, variable
 
 CONTENTS = "ContentsCode"
 ALL = "*"
@@ -314,11 +314,9 @@ def _between(kind: str, said: Sequence[str], known: Sequence[str], where: str) -
 def _within(table: PublishedTable, coarser: str, codes: _Codes) -> _Codes:
     """The finer codes in these of a coarser variable, or in all."""
     v = variable(table, coarser, "codelist")
-    finer = variable(table, v.of, "codelist")
-    wanted = {i for i, code in enumerate(v.codes) if not codes or code in codes}
     if strange := next((code for code in codes if code not in v.codes), None):
         raise AskedWrongly(f"no code {strange[:40]!r} of {coarser}", where="codelist", do="the code list has all codes")
-    return tuple(code for code, group in zip(finer.codes, v.groups, strict=True) if group in wanted)
+    return members(variable(table, v.of, "codelist"), v, {*codes} or v.codes)
 
 
 def _joined(codes: Sequence[str]) -> str:

@@ -45,13 +45,9 @@ class StoredTable:
 
     def fitting(self) -> StoredTable:
         """This table, if each row has codes that are listed, no two rows the same ones, and its numbers are numbers."""
-        place, many = np.zeros(self.rows.num_rows, np.int64), 1
-        for v in self.variables:
-            many *= len(v)
-            codes = pc.index_in(self.rows[v.id].cast(pa.string()), pa.array(v.codes, pa.string()))
-            if codes.null_count or many > LARGEST:
-                raise PublishError("has a code that is not listed", where=f"table {self.about.id}, {v.id}", do=RESTORE)
-            place = place * len(v) + codes.to_numpy()
+        if prod(len(v) for v in self.variables) > LARGEST:
+            raise PublishError("has too many codes", where=f"table {self.about.id}", do=RESTORE)
+        place = self._places(self.rows, self.variables)
         if len(np.unique(place)) < len(place):
             raise PublishError("has a cell twice", where=f"table {self.about.id}", do=RESTORE)
         for m in self.measures:
@@ -69,10 +65,7 @@ class StoredTable:
         self._complete(shown, limited)
         rows = self._rows(shown, limited, measures)
         size = prod(len(v) for v in shown)
-        place = np.zeros(rows.num_rows, np.int64)
-        for v in shown:
-            codes = pc.index_in(rows[v.id].cast(pa.string()), pa.array(v.codes, pa.string()))
-            place = place * len(v) + codes.to_numpy()
+        place = self._places(rows, shown)
         numbers: dict[str, Floats] = {}
         for name in dict.fromkeys([*(m.id for m in measures), *self._errors]):
             numbers[name] = np.full(size, np.nan)
@@ -84,6 +77,16 @@ class StoredTable:
         kept = {m.id: numbers[m.id] for m in measures}
         within = tuple((v, v.codes) for v in limited)
         return Answer(self.about.title, shown, measures, kept, status, self.about.notes, within, marks)
+
+    def _places(self, rows: pa.Table, shown: Sequence[TableVariable]) -> NDArray[np.int64]:
+        """Where each row is among all combinations of the variables' codes."""
+        place = np.zeros(rows.num_rows, np.int64)
+        for v in shown:
+            codes = pc.index_in(rows[v.id].cast(pa.string()), pa.array(v.codes, pa.string()))
+            if codes.null_count:
+                raise PublishError("has a code that is not listed", where=f"table {self.about.id}, {v.id}", do=RESTORE)
+            place = place * len(v) + codes.to_numpy()
+        return place
 
     def _complete(self, shown: Sequence[TableVariable], limited: Sequence[TableVariable]) -> None:
         """Cells are not added up, so each variable must be shown or limited to one code."""

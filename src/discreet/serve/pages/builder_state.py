@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from discreet.errors import AskedWrongly
 from discreet.serve.pages.default_selection import first_codes
 from discreet.serve.pages.words import listed
-from discreet.serve.query_model import Measure, PublishedTable, TableQuery, TableVariable
+from discreet.serve.query_model import Measure, PublishedTable, TableQuery, TableVariable, members
 
 Share = Literal["", "rows", "columns", "all"]
 Error = Literal["", "se", "none"]
@@ -50,20 +50,9 @@ class BuilderState:
         found += [(f"at.{name}", code) for name, code in self.at.items() if name not in self.shown]
         found += [("measure", name) for name in self.measures]
         found += [("totals", "1")] if self.totals else []
-        found += [
-            (name, text)
-            for name, text in (
-                ("share", self.share),
-                ("error", self.error),
-                ("sort", self.sort),
-                ("key", self.key),
-                ("what", self.what),
-                ("top", str(self.top or "")),
-                ("page", str(self.page) if self.page > 1 else ""),
-                ("chart", self.chart),
-            )
-            if text
-        ]
+        for name in ("share", "error", "sort", "key", "what", "top", "page", "chart"):
+            value = getattr(self, name)
+            found += [(name, str(value))] if value and (name, value) != ("page", 1) else []
         return urlencode(found)
 
 
@@ -74,8 +63,7 @@ def read(items: Iterable[tuple[str, str]], table: PublishedTable) -> BuilderStat
         many.setdefault(name, []).append(text)
     one = {name: texts[-1] for name, texts in many.items()}
     if "rows" not in many and "columns" not in many:
-        first = _first_look(table)
-        many["rows"], many["columns"] = list(first.rows), []
+        many["rows"], many["columns"] = list(plain(table).rows), []
     only = {name: tuple(dict.fromkeys(filter(None, codes))) for name, codes in _dotted(many, "only")}
     return BuilderState(
         rows=tuple(filter(None, many.get("rows", []))),
@@ -97,7 +85,10 @@ def read(items: Iterable[tuple[str, str]], table: PublishedTable) -> BuilderStat
 
 def plain(table: PublishedTable) -> BuilderState:
     """What is shown of a table before anything is chosen."""
-    return _first_look(table)
+    coarse = [v for v in table.variables if v.of]
+    few = [v for v in table.variables if 1 < len(v) <= FEW]
+    best = next(iter(coarse or few), None) or min(table.variables, key=len, default=None)
+    return BuilderState(rows=(best.id,) if best else ())
 
 
 def filled(asked: BuilderState, table: PublishedTable) -> BuilderState:
@@ -107,7 +98,7 @@ def filled(asked: BuilderState, table: PublishedTable) -> BuilderState:
     known = {v.id for v in table.variables}
     kept = {name: codes for name, codes in asked.only.items() if name in asked.shown or name not in known}
     missing = [v for v in table.variables if v.id not in asked.shown and v.id not in asked.at]
-    first = first_codes(table, _first_look(table).rows, FIRST_MEASURES) if missing else {}
+    first = first_codes(table, plain(table).rows, FIRST_MEASURES) if missing else {}
     at = {v.id: asked.at.get(v.id, first.get(v.id, v.codes[0])) for v in table.variables if v.id not in asked.shown}
     strange = {name: code for name, code in asked.at.items() if name not in known}
     return replace(asked, only=kept, at={**at, **strange}, totals=False, share="")
@@ -170,12 +161,6 @@ def _chosen(table: PublishedTable, name: str, codes: Iterable[str]) -> TableVari
     return found
 
 
-def members(finer: TableVariable, coarser: TableVariable, groups: Iterable[str]) -> list[str]:
-    """The codes of the finer variable in some groups of the coarser."""
-    wanted = {coarser.codes.index(group) for group in groups}
-    return [code for code, group in zip(finer.codes, coarser.groups, strict=True) if group in wanted]
-
-
 def main_measures(asked: BuilderState, table: PublishedTable) -> list[Measure]:
     """The measures that are shown: those chosen, or the first ones. Errors come with what they are about."""
     known = {m.id: m for m in table.measures}
@@ -190,13 +175,6 @@ def main_measures(asked: BuilderState, table: PublishedTable) -> list[Measure]:
 
 def errors_of(table: PublishedTable, main: Measure) -> list[Measure]:
     return [m for m in table.measures if m.about == main.id]
-
-
-def _first_look(table: PublishedTable) -> BuilderState:
-    coarse = [v for v in table.variables if v.of]
-    few = [v for v in table.variables if 1 < len(v) <= FEW]
-    best = next(iter(coarse or few), None) or min(table.variables, key=len, default=None)
-    return BuilderState(rows=(best.id,) if best else ())
 
 
 def _dotted(many: Mapping[str, list[str]], name: str) -> list[tuple[str, list[str]]]:

@@ -13,9 +13,7 @@ from numpy.typing import NDArray
 from discreet.serve.pages.builder_state import BuilderState, errors_of, main_measures, question
 from discreet.serve.pages.words import distinct
 from discreet.serve.query_model import (
-    CAUTION,
     NORMAL90,
-    UNRELIABLE,
     Answer,
     Floats,
     Measure,
@@ -23,6 +21,7 @@ from discreet.serve.query_model import (
     Status,
     TableQuery,
     TableVariable,
+    judged,
 )
 
 Kind = Literal["", "margin", "interval", "se"]
@@ -183,9 +182,7 @@ def _marked(value: Floats, se: Floats, status: NDArray[np.object_]) -> NDArray[n
     """Numbers that are published of cells of which others are withheld: marked by their own errors."""
     among = (status == Status.SUPPRESSED) & ~np.isnan(value)
     own = status.copy()
-    own[among] = Status.RELIABLE
-    own[among & (se > CAUTION * value)] = Status.CAUTION
-    own[among & ((se > UNRELIABLE * value) | (value <= 0))] = Status.UNRELIABLE
+    own[among] = judged(value[among], se[among])
     return own
 
 
@@ -221,6 +218,5 @@ def _shares(layer: Layer, share: str, independent: bool, wanted: str, numbers: N
 def _cut(layer: Layer, rows: bool, columns: bool) -> Layer:
     """Without the margins, which were only asked for to divide by."""
     kept = (slice(None, -1 if rows else None), slice(None, -1 if columns else None))
-    arrays = (layer.value[kept], layer.error[kept], layer.low[kept], layer.high[kept], layer.status[kept])
-    value, error, low, high, status = arrays
-    return Layer(layer.measure, value, layer.kind, error, low, high, status, layer.percent)
+    value, error, low, high = (part[kept] for part in (layer.value, layer.error, layer.low, layer.high))
+    return replace(layer, value=value, error=error, low=low, high=high, status=layer.status[kept])

@@ -90,14 +90,7 @@ class _Pages:
             return self._page(request, "missing.html", 404, name=name[:60])
         here = f"{request.scope.get('root_path', '')}/tables/{quote(table.about.id, safe='')}"
         asked, wrong = plain(table), ""
-        more: dict[str, Any] = {
-            "view": None,
-            "offers": [],
-            "files": [],
-            "chart": None,
-            "chart_note": "",
-            "too_much": "",
-        }
+        more = dict[str, Any](view=None, offers=[], files=[], chart=None, chart_note="", too_much="")
 
         def link(other: BuilderState) -> str:
             return f"{here}?{other.query()}"
