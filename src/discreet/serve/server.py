@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import socket
 import sys
@@ -23,6 +24,7 @@ from discreet.serve.http.connections import KEPT, ROOM, Connection
 
 BACKLOG = 2_048
 UNABLE = 3  # uvicorn's word for a worker that should not be started again
+_PATH = re.compile(r"(/[A-Za-z0-9_.~-]+)*")
 GRACE = 5  # seconds beyond the time of an answer
 
 
@@ -41,16 +43,10 @@ class ServerPlan:
 
 def prefix_of(text: str) -> str:
     """A path such as /statistics; nothing for the root."""
-    found = text.strip("/")
-    if not found:
-        return ""
-    if not all(part and part not in (".", "..") and _plain(part) for part in found.split("/")):
+    found = f"/{text.strip('/')}".rstrip("/")
+    if not _PATH.fullmatch(found) or {".", ".."} & set(found.split("/")):
         raise ParameterError(f"{text!r} is no path", where="--prefix", do="write /statistics")
-    return f"/{found}"
-
-
-def _plain(part: str) -> bool:
-    return all(c.isascii() and (c.isalnum() or c in "-_.~") for c in part)
+    return found
 
 
 def serve(plan: ServerPlan, say: Callable[[str], object]) -> None:
