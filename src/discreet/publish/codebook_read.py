@@ -7,8 +7,8 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat, NonNegativeFloat, Valid
 from discreet import formats
 from discreet.errors import PublishError
 from discreet.publish.codebook import FILES
-from discreet.publish.cubes import verified
 from discreet.publish.manifest import Manifest
+from discreet.publish.published import verified
 from discreet.publish.storage import Storage
 
 

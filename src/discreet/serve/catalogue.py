@@ -15,12 +15,13 @@ from discreet.errors import Missing, PublishError
 from discreet.post.cubes.cube import Cube
 from discreet.post.cubes.model import AxisModel, CubeModel
 from discreet.publish.codebook_read import AdditivePart, Codebook, TablePart, read_codebook
-from discreet.publish.cubes import additive_of, cube_of, is_cube, model_of, verified
+from discreet.publish.cubes import additive_of, cube_of
 from discreet.publish.intact import intact
 from discreet.publish.manifest import FILE, Manifest, TableEntry, read
 from discreet.publish.parquet import table_of
 from discreet.publish.pins import pin_of
-from discreet.publish.storage import Storage, storage_at
+from discreet.publish.published import PublishedFiles, parquet
+from discreet.publish.storage import storage_at
 from discreet.serve.cube_table import AdditiveTable
 from discreet.serve.query_model import About, Measure, PublishedTable, TableVariable
 from discreet.serve.stored_table import StoredTable
@@ -69,9 +70,7 @@ class TableCatalogue:
 
 @dataclass(frozen=True, eq=False)
 class _Release:
-    path: Path
-    place: Storage
-    manifest: Manifest
+    files: PublishedFiles
     codebook: Codebook
 
     @classmethod
@@ -94,27 +93,30 @@ class _Release:
         for name, expected in manifest.files.items():
             if name not in there or place.sha256(name) != expected:
                 raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
-        return cls(path, place, manifest, read_codebook(manifest, place, str(path)))
+        return cls(PublishedFiles(manifest, place, str(path)), read_codebook(manifest, place, str(path)))
+
+    @property
+    def manifest(self) -> Manifest:
+        return self.files.manifest
 
     def tables(self) -> list[PublishedTable]:
         """All but what cubes are made of: a cube answers for its controls, and better."""
         parts = {name for entry in self.manifest.tables for name in self._parts_of(entry)}
-        return [self._table(entry) for entry in self.manifest.tables if _parquet(entry) and entry.name not in parts]
+        return [self._table(entry) for entry in self.manifest.tables if parquet(entry) and entry.name not in parts]
 
     def _parts_of(self, entry: TableEntry) -> set[str]:
-        found = model_of(self.manifest, self.place, entry.name)
-        if found is None:
+        if not self.files.is_cube(entry.name):
             return set()
+        found = self.files.model(entry.name)
         return {control.name for control in found.controls} | ({found.sampling.table} if found.sampling else set())
 
     def _table(self, entry: TableEntry) -> PublishedTable:
         document = self.codebook.tables[entry.name]
         about = self._about(entry, document)
-        if is_cube(self.manifest, entry.name):
-            return self._cube(about, cube_of(self.manifest, self.place, entry.name, str(self.path)))
+        if self.files.is_cube(entry.name):
+            return self._cube(about, cube_of(self.files, entry.name))
         if document.additive is not None:
-            model = self._additive(entry, document.additive)
-            return self._cube(about, additive_of(self.manifest, self.place, model))
+            return self._cube(about, additive_of(self.files, self._additive(entry, document.additive)))
         return self._stored(about, entry, document)
 
     def _about(self, entry: TableEntry, document: TablePart) -> About:
@@ -167,8 +169,7 @@ class _Release:
         codes = [column.name for column in columns if column.type == "code"]
         numbers = [c for c in columns if c.type in ("integer", "number") and c.name != "status"]
         names = [c.name for c in numbers]
-        files = (verified(self.manifest, self.place, name) for name in _parquet(entry))
-        rows = pa.concat_tables([table_of(content) for content in files])
+        rows = pa.concat_tables([table_of(self.files.read(name)) for name in parquet(entry)])
         measures = tuple(
             Measure(
                 c.name,
@@ -208,10 +209,6 @@ def _bare(measures: Sequence[Measure]) -> list[str]:
     told = {measure.about for measure in measures}
     bare = [m.id for m in measures if not m.about and m.id not in told and not m.id.startswith("bin_")]
     return [f"No margin of error is published of {', '.join(bare)}: noise may be in it nevertheless."] if bare else []
-
-
-def _parquet(entry: TableEntry) -> list[str]:
-    return [name for name in entry.files if name.endswith(".parquet")]
 
 
 def _decimals(column: pa.ChunkedArray) -> int:
