@@ -14,7 +14,7 @@ from browsing import cubes, pay
 from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.pages import words
 from discreet.serve.pages.builder_state import BuilderState, filled, question, read
-from discreet.serve.pages.chart_view import drawn
+from discreet.serve.pages.chart_view import page_chart
 from discreet.serve.pages.grid import Layer, _layer, _shares, grid
 from discreet.serve.pages.view import view
 from discreet.serve.query_model import Measure, PublishedTable, Status
@@ -168,11 +168,11 @@ def test_charts_of_percentiles_have_the_marks_of_the_median(tmp_path: Path) -> N
     asked = filled(BuilderState(rows=("school",), at={"degree": "2", "year": "2021"}), table)
     laid = view(grid(asked, table, 1000), asked, table, lambda _: "")
     assert [mark.value for mark in laid.marks["p50"]] == ["", "", ":"]
-    found = drawn(laid, asked, table, lambda _: "")
+    found = page_chart(laid, asked, table, lambda _: "")
     assert found is not None
     assert found.kind == "ranges"
     assert "use with caution" not in found.svg  # as of the first measure, the count
-    bars = drawn(laid, replace(asked, chart="bars"), table, lambda _: "")
+    bars = page_chart(laid, replace(asked, chart="bars"), table, lambda _: "")
     assert bars is not None
     assert "use with caution" in bars.svg
 
@@ -192,7 +192,7 @@ def test_a_table_without_a_number_says_so_and_has_no_chart(tmp_path: Path) -> No
     asked = filled(BuilderState(rows=("school",), at={"degree": "1", "year": "2020"}), empty)
     laid = view(grid(asked, empty, 1000), asked, empty, lambda _: "")
     assert any(note.startswith("None of 3 has a number: 0 withheld, 3 not in the release.") for note in laid.notes)
-    assert drawn(laid, asked, empty, lambda _: "") is None
+    assert page_chart(laid, asked, empty, lambda _: "") is None
 
 
 def test_labels_that_are_not_unique_have_their_codes(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from discreet.serve.models import (
 from discreet.serve.openapi import DATA, LIMITS, QUESTION
 from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable, checked, unnamed
 from discreet.serve.query_string import CONTENTS, asked, codelist, less, link, question, told
-from discreet.serve.search import found as fits
+from discreet.serve.search import matches
 from discreet.version import __version__, code_version
 
 VERSION = "2.0.0"
@@ -106,7 +106,7 @@ class _Api:
         pageSize: Annotated[int, Query(ge=1, le=1_000)] = 20,  # noqa: N803
     ) -> Response:
         """The catalogue, by pages."""
-        found = [t for t in self.served.catalogue.tables.values() if fits(t, query) and _recent(t, pastDays)]
+        found = [t for t in self.served.catalogue.tables.values() if matches(t, query) and _recent(t, pastDays)]
         number, size, pages = pageNumber, pageSize, max(1, -(-len(found) // pageSize))
         if number > pages:
             there_are = "There is 1 page" if pages == 1 else f"There are {pages} pages"

@@ -8,7 +8,7 @@ from typing import Any
 from discreet.serve.query_model import PublishedTable
 
 
-def found(table: PublishedTable, text: str) -> bool:
+def matches(table: PublishedTable, text: str) -> bool:
     """Whether all words are somewhere in its title, variables, labels of codes, measures or notes."""
     key: Any = table  # hashed as the object that it is
     words = text.casefold().split()

@@ -29,7 +29,7 @@ class PageChart:
     query: str
 
 
-def drawn(
+def page_chart(
     laid: View, asked: BuilderState, table: PublishedTable, link: Callable[[BuilderState], str]
 ) -> PageChart | None:
     """The chart that fits, or of the kind asked for."""
@@ -49,7 +49,7 @@ def drawn(
     return PageChart(found.kind, Markup(found.svg), found.alt, links, query)  # noqa: S704 - labels are escaped there
 
 
-def other(laid: View, asked: BuilderState, table: PublishedTable) -> str:
+def chart_note(laid: View, asked: BuilderState, table: PublishedTable) -> str:
     """What to say if the kind asked for is not the one that is drawn."""
     known = kinds(laid.chart, table.about)
     if not asked.chart or asked.chart in known:
@@ -58,9 +58,9 @@ def other(laid: View, asked: BuilderState, table: PublishedTable) -> str:
     return f"“{asked.chart}” {what}. " + (f"There are: {listed(known)}." if known else "")
 
 
-def file_of(laid: View, asked: BuilderState, table: PublishedTable, kind: str) -> bytes | None:
+def chart_file(laid: View, asked: BuilderState, table: PublishedTable, kind: str) -> bytes | None:
     """The same as a file, SVG or PNG."""
-    found = drawn(laid, asked, table, lambda _: "")
+    found = page_chart(laid, asked, table, lambda _: "")
     if found is None:
         return None
     if kind == "svg":

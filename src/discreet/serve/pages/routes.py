@@ -21,13 +21,13 @@ from discreet.serve.formats import safe_name
 from discreet.serve.http.caching import has, tag_of, unchanged
 from discreet.serve.pages import words
 from discreet.serve.pages.builder_state import BuilderState, filled, plain, question, read
-from discreet.serve.pages.chart_view import drawn, file_of, other
+from discreet.serve.pages.chart_view import chart_file, chart_note, page_chart
 from discreet.serve.pages.form import downloads, form, offers
 from discreet.serve.pages.grid import grid
 from discreet.serve.pages.static import all_of
 from discreet.serve.pages.view import view
 from discreet.serve.query_model import MEANING, PublishedTable, Status
-from discreet.serve.search import found
+from discreet.serve.search import matches
 
 METHODS = ["GET", "HEAD"]
 
@@ -74,7 +74,7 @@ class _Pages:
         """All tables, or those in which every word of a search occurs."""
         releases: dict[str, list[PublishedTable]] = {}
         for table in self.served.catalogue.tables.values():
-            if found(table, q[:200]):
+            if matches(table, q[:200]):
                 releases.setdefault(table.about.release, []).append(table)
         count = sum(map(len, releases.values()))
         return self._page(request, "catalogue.html", q=q[:200], releases=releases, count=count)
@@ -103,8 +103,8 @@ class _Pages:
             more["files"] = downloads(
                 found.question, table.about.id, request.scope.get("root_path", ""), table.about.simulation
             )
-            more["chart"] = drawn(laid, asked, table, link)
-            more["chart_note"] = other(laid, asked, table)
+            more["chart"] = page_chart(laid, asked, table, link)
+            more["chart_note"] = chart_note(laid, asked, table)
         except TooMuch as error:
             more["too_much"] = error.what
             more["offers"] = offers(asked, table, error.offers, self.served.config.max_cells, link)
@@ -135,7 +135,7 @@ class _Pages:
             asked = filled(read(request.query_params.multi_items(), table), table)
             question(asked, table)
             found = grid(asked, table, self.served.config.max_cells)
-            body = file_of(view(found, asked, table, lambda _: ""), asked, table, kind)
+            body = chart_file(view(found, asked, table, lambda _: ""), asked, table, kind)
         except AskedWrongly:
             return self.table(request, name)
         if body is None:
