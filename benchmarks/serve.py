@@ -32,11 +32,11 @@ from benchmarks._measure import Result, best_of, front
 from discreet.api import set_budget
 from discreet.noise.keystore import FileKeyStore
 from discreet.serve.app import create_app
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, Served
-from discreet.serve.query_model import Question
+from discreet.serve.query_model import TableQuery
 from discreet.serve.query_string import link
-from discreet.serve.server import Plan, serve
+from discreet.serve.server import ServerPlan, serve
 
 SIZES = {"a": 10, "b": 10, "c": 5, "d": 5, "e": 5, "f": 5, "g": 2, "h": 2, "i": 2, "j": 2}
 CELLS = prod(SIZES.values())
@@ -76,7 +76,7 @@ def released(folder: Path, rows: int) -> Path:
     return folder / "out"
 
 
-def questions(many: int) -> list[Question]:
+def questions(many: int) -> list[TableQuery]:
     """Two to four variables; half are limited to some codes of another."""
     rng = np.random.default_rng(3)
     found = []
@@ -86,14 +86,14 @@ def questions(many: int) -> list[Question]:
         limit = names[ways]
         kept = tuple(sorted(rng.permutation(codes(limit))[: max(1, SIZES[limit] // 2)].tolist()))
         where = ((limit, kept),) if i % 2 else ()
-        found.append(Question(tuple((name, ()) for name in sorted(names[:ways])), where))
+        found.append(TableQuery(tuple((name, ()) for name in sorted(names[:ways])), where))
     return found
 
 
 # --- the same sums, by DuckDB and by the server -------------------------------------------------------------------
 
 
-def by_duckdb(source: str, asked: list[Question], connection: duckdb.DuckDBPyConnection) -> Callable[[], object]:
+def by_duckdb(source: str, asked: list[TableQuery], connection: duckdb.DuckDBPyConnection) -> Callable[[], object]:
     def run() -> object:
         for question in asked:
             names = ", ".join(question.shown)
@@ -105,7 +105,7 @@ def by_duckdb(source: str, asked: list[Question], connection: duckdb.DuckDBPyCon
     return run
 
 
-def by_answer(served: Served, asked: list[Question]) -> Callable[[], object]:
+def by_answer(served: Served, asked: list[TableQuery]) -> Callable[[], object]:
     table = served.catalogue.table("cube")
 
     def run() -> object:
@@ -114,7 +114,7 @@ def by_answer(served: Served, asked: list[Question]) -> Callable[[], object]:
     return run
 
 
-def by_app(served: Served, asked: list[Question]) -> Callable[[], object]:
+def by_app(served: Served, asked: list[TableQuery]) -> Callable[[], object]:
     app, links = create_app(served), [link(question).encode() for question in asked]
 
     async def receive() -> dict[str, Any]:
@@ -135,7 +135,7 @@ def by_app(served: Served, asked: list[Question]) -> Callable[[], object]:
     return lambda: asyncio.run(every())
 
 
-def same_sums(served: Served, source: str, asked: list[Question], connection: duckdb.DuckDBPyConnection) -> None:
+def same_sums(served: Served, source: str, asked: list[TableQuery], connection: duckdb.DuckDBPyConnection) -> None:
     """What is compared must be the same."""
     table = served.catalogue.table("cube")
     for question in asked[:20]:
@@ -154,7 +154,7 @@ def same_sums(served: Served, source: str, asked: list[Question], connection: du
 
 def run_server(folder: str, pipe: Connection) -> None:
     """A process of its own, as the command has it, with room for all these calls."""
-    serve(Plan((folder,), ROOMY, port=0), pipe.send)
+    serve(ServerPlan((folder,), ROOMY, port=0), pipe.send)
 
 
 async def client(port: int, links: list[str], turns: list[int], times: list[float]) -> int:
@@ -226,7 +226,7 @@ def measure(arguments: Namespace) -> Result:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         out = released(folder, arguments.records)
-        served = Served(Catalogue.of([out]), ROOMY)
+        served = Served(TableCatalogue.of([out]), ROOMY)
         asked = questions(arguments.questions)
         parquet = f"read_parquet('{next(out.glob('cube*.parquet'))}')"
         with duckdb.connect() as connection:

@@ -17,8 +17,8 @@ from discreet.privacy.ledger.events import Genesis
 from discreet.publish import measurements
 from discreet.publish.codebook import as_json
 from discreet.publish.manifest import Manifest, read
-from discreet.publish.place import Folder
-from discreet.serve.catalogue import Catalogue
+from discreet.publish.storage import LocalFolder
+from discreet.serve.catalogue import TableCatalogue
 from discreet.spec import Release
 from discreet.spec.loader import build, parse
 from support.agency import Agency
@@ -66,7 +66,7 @@ def test_the_reference_lists_them() -> None:
 @pytest.mark.parametrize("found", ["discreet-manifest/1", "discreet-manifest/3", "discreet-manifest/"])
 def test_a_manifest_of_another_version(folder: Path, found: str) -> None:
     edited(folder / "manifest.json", format=found)
-    for opened in (read, lambda place: Catalogue.of([place])):
+    for opened in (read, lambda place: TableCatalogue.of([place])):
         with pytest.raises(PublishError) as caught:
             opened(folder)
         assert str(caught.value) == (
@@ -79,21 +79,21 @@ def test_a_codebook_of_another_version(folder: Path) -> None:
     edited(folder / "codebook.json", format="discreet-codebook/2")
     relist(folder, folder / "codebook.json")
     with pytest.raises(PublishError, match=r"is in format 'discreet-codebook/2', .* 'discreet-codebook/1' alone"):
-        Catalogue.of([folder])
+        TableCatalogue.of([folder])
     for content in (b"{}", b"[]", b"not json", b'{"format": 1}', b"[" * 100_000):
         (folder / "codebook.json").write_bytes(content)
         relist(folder, folder / "codebook.json")
         with pytest.raises(PublishError, match="is no codebook"):
-            Catalogue.of([folder])
+            TableCatalogue.of([folder])
 
 
 def test_measurements_of_another_version(tmp_path: Path) -> None:
     (tmp_path / measurements.FILE).write_text('{"format": "discreet-measurements/2", "new": 1}')
     with pytest.raises(PublishError, match="is in format 'discreet-measurements/2'"):
-        measurements.read(Folder(tmp_path, tmp_path), "kept")
+        measurements.read(LocalFolder(tmp_path, tmp_path), "kept")
     (tmp_path / measurements.FILE).write_text('{"format": "discreet-measurements/1"}')
     with pytest.raises(PublishError, match="cannot be read"):
-        measurements.read(Folder(tmp_path, tmp_path), "kept")
+        measurements.read(LocalFolder(tmp_path, tmp_path), "kept")
 
 
 @pytest.mark.parametrize("found", ["2", '"1"', "true", "null", "1.0", "[1]", "0"])

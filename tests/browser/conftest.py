@@ -11,7 +11,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 from discreet.serve.app import create_app
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, Served
 from support.chromium import Browser
 from support.served_cubes import both, serving
@@ -29,12 +29,12 @@ FLAGS = [
 
 
 @pytest.fixture(scope="session")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> TableCatalogue:
     return both(tmp_path_factory.mktemp("releases"))
 
 
 @pytest.fixture(scope="session")
-def chromium(catalogue: Catalogue, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, Browser]]:
+def chromium(catalogue: TableCatalogue, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, Browser]]:
     """One browser for all tests, at a server and at one that allows little."""
     program, steering = shutil.which("chromium"), shutil.which("chromedriver")
     if program is None or steering is None:

@@ -39,13 +39,13 @@ from discreet.methods.sensitivity.utility.choosing import _read
 from discreet.publish.cubes import open_cube, open_counts
 from discreet.publish.lehd.reading import read
 from discreet.publish.parquet import table_of
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 folder = Path(sys.argv[1])
 files = sorted(folder.glob("*.parquet"))
 before = threads()
 open_cube(folder)
 open_counts(folder, "cube")
-Catalogue.of([folder])
+TableCatalogue.of([folder])
 for file in files:
     assert table_of(file).equals(table_of(file.read_bytes()))
     list(read(file))

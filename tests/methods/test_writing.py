@@ -22,7 +22,7 @@ from discreet.noise.stream import Stream
 from discreet.privacy.ledger.events import Reserve
 from discreet.privacy.reservation import License, Reservation
 from discreet.privacy.unit import Record
-from discreet.publish.place import Folder, sha256
+from discreet.publish.storage import LocalFolder, sha256
 from discreet.spec import ValuesDomain
 
 CELLS = 10
@@ -44,10 +44,10 @@ def stream() -> Stream:
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
+def folder(tmp_path: Path) -> LocalFolder:
     for name in ("place", "scratch"):
         (tmp_path / name).mkdir()
-    return Folder(tmp_path / "place", tmp_path / "scratch")
+    return LocalFolder(tmp_path / "place", tmp_path / "scratch")
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
@@ -78,7 +78,7 @@ def _mark(span: Span) -> bytes:
     return found.digest()
 
 
-def written_by(folder: Folder, spans: Spans, simulated: bool = False) -> WriteKernel:
+def written_by(folder: LocalFolder, spans: Spans, simulated: bool = False) -> WriteKernel:
     """The kernel as a run makes it: sealed for the rows above."""
     kernel = method()
     seals = tuple(_seal(stream(), span.number, _mark(span)) for span in spans)
@@ -86,7 +86,7 @@ def written_by(folder: Folder, spans: Spans, simulated: bool = False) -> WriteKe
 
 
 @pytest.mark.parametrize("size", [CELLS, 4])
-def test_a_part_is_written_with_its_receipt(folder: Folder, size: int) -> None:
+def test_a_part_is_written_with_its_receipt(folder: LocalFolder, size: int) -> None:
     spans = Spans(CELLS, size)
     writer = written_by(folder, spans, simulated=True)
     names: set[str] = set()
@@ -102,7 +102,7 @@ def test_a_part_is_written_with_its_receipt(folder: Folder, size: int) -> None:
     assert all(("/part-" in name) == (len(spans) > 1) for name in names)
 
 
-def test_a_repeated_task_leaves_the_same_bytes_and_receipt(folder: Folder) -> None:
+def test_a_repeated_task_leaves_the_same_bytes_and_receipt(folder: LocalFolder) -> None:
     spans = Spans(CELLS, 4)
     writer = written_by(folder, spans)
     again = pickle.loads(pickle.dumps(writer))
@@ -116,7 +116,7 @@ def test_a_repeated_task_leaves_the_same_bytes_and_receipt(folder: Folder) -> No
     assert {name: (folder.path / name).read_bytes() for name in folder.names()} == files
 
 
-def test_what_a_worker_gets_holds_no_secret(folder: Folder) -> None:
+def test_what_a_worker_gets_holds_no_secret(folder: LocalFolder) -> None:
     writer = written_by(folder, Spans(CELLS, 4))
     list(writer.kernel(Spans(CELLS, CELLS)[0], rows(), stream()))
     sent = pickle.dumps(writer)
@@ -126,7 +126,7 @@ def test_what_a_worker_gets_holds_no_secret(folder: Folder) -> None:
 
 @pytest.mark.parametrize("changed", [[], [([6], [107])], [([6], [106]), ([7], [1])], [([5], [106])]])
 def test_rows_that_the_key_is_not_bound_to_never_become_a_file(
-    folder: Folder, changed: list[tuple[list[int], list[int]]]
+    folder: LocalFolder, changed: list[tuple[list[int], list[int]]]
 ) -> None:
     """A lost row, another count, one more row, another cell. The files of an earlier attempt stay as they are."""
     spans = Spans(CELLS, 4)
@@ -139,7 +139,7 @@ def test_rows_that_the_key_is_not_bound_to_never_become_a_file(
     assert len(folder.names()) == 2
 
 
-def test_nothing_is_written_without_noise(folder: Folder) -> None:
+def test_nothing_is_written_without_noise(folder: LocalFolder) -> None:
     spans = Spans(CELLS, CELLS)
     with pytest.raises(EngineError, match="nothing is written without noise"):
         list(written_by(folder, spans)(spans[0], rows(), None))
@@ -151,7 +151,7 @@ def test_a_seal_belongs_to_its_stream_and_data() -> None:
     assert stream().seal(b"a") == stream().seal(b"a")
 
 
-def test_a_part_that_no_worker_wrote_is_missed(folder: Folder) -> None:
+def test_a_part_that_no_worker_wrote_is_missed(folder: LocalFolder) -> None:
     """An engine that loses a receipt, or a span, must not end in a release with a hole."""
 
     class Forgetful:

@@ -17,7 +17,7 @@ from discreet.errors import DiscreetError, LedgerError, PublishError, SpecError
 from discreet.noise.keystore import FileKeyStore, default_keys
 from discreet.pipeline.abandon import abandon
 from discreet.publish.folder import FolderOutput
-from discreet.publish.place import sha256
+from discreet.publish.storage import sha256
 from support.object_store import BUCKET, Store
 from support.recoding import CLOCK, EARNINGS, FLOWS, Crash, Office, Watch, contents, read_kept, without_head
 

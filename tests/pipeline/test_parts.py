@@ -21,7 +21,7 @@ from discreet.errors import KeyRefused, PublishError
 from discreet.methods.counts import method as counts
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.manifest import Manifest, read
-from discreet.publish.place import sha256
+from discreet.publish.storage import sha256
 from support import processes
 from support.agency import Agency, graduates
 from support.crash_driver import CLOCK

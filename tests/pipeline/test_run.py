@@ -18,7 +18,7 @@ import discreet
 from discreet.api import set_budget
 from discreet.errors import LedgerError, OverBudget, SourceError
 from discreet.publish.manifest import read
-from discreet.publish.place import sha256
+from discreet.publish.storage import sha256
 from support.agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
 
 

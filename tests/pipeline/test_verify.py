@@ -15,7 +15,7 @@ import discreet
 from discreet.errors import DiscreetError, LedgerError, PublishError
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.manifest import read
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from support.agency import Agency
 from support.forged_manifests import restate
 
@@ -72,7 +72,7 @@ def test_what_was_published_is_accepted(published: Path, folder: Path) -> None:
     made = verify_folder(ledger_of(published), folder)
     commit = ledger_of(published).chain().releases()["r1"].commit
     assert made.digest == made.sha256() == commit.manifest
-    assert Catalogue.of([folder]).tables
+    assert TableCatalogue.of([folder]).tables
     assert {"codebook.json", "codebook.md"} <= set(commit.files)
 
 
@@ -91,7 +91,7 @@ def test_an_edited_manifest_is_not_served(folder: Path, what: str) -> None:
     said = json.loads(path.read_text(encoding="utf-8"))
     FORGERIES[what](said)
     path.write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    for opened in (read, lambda place: Catalogue.of([place])):
+    for opened in (read, lambda place: TableCatalogue.of([place])):
         with pytest.raises(PublishError, match="has a manifest that was changed: its digest is another"):
             opened(folder)
 

@@ -11,7 +11,7 @@ import ibis
 import pyarrow as pa
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.protected import Protected
-from discreet.publish.place import Place as Storage
+from discreet.publish.storage import Storage
 from discreet.publish.tables import write_table
 
 def published(storage: Storage, schema: pa.Schema, rows: Iterator[Protected[pa.RecordBatch]]) -> None:

@@ -253,7 +253,7 @@ def test_what_is_abandoned_is_gone_or_named(output: FolderOutput, monkeypatch: p
     assert not output.folder.parent.exists()  # nothing was there to be locked
     staged(output)
     with monkeypatch.context() as patch:
-        patch.setattr("discreet.publish.place.shutil.rmtree", lambda *_, **__: None)  # as where we have no right to
+        patch.setattr("discreet.publish.storage.shutil.rmtree", lambda *_, **__: None)  # as where we have no right to
         with pytest.raises(PublishError, match="cannot be removed") as caught:
             output.abandon()
     assert caught.value.where == str(output.staging)

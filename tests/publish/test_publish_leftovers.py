@@ -21,7 +21,7 @@ from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.privacy.unit import Record
-from discreet.publish.place import Folder
+from discreet.publish.storage import LocalFolder
 from discreet.publish.tables import write_table
 
 PROMISE = Guarantee(unit=Record(), epsilon=1)
@@ -84,7 +84,7 @@ def programmes(folder: Path, count: int) -> Domain:
 
 def written(folder: Path, columns: list[pa.Array], names: list[str]) -> bytes:
     batch = pa.RecordBatch.from_arrays(columns, names)
-    write_table(Folder(folder, folder), "t", batch.schema, iter([Protected(batch, PROMISE, False)]), False)
+    write_table(LocalFolder(folder, folder), "t", batch.schema, iter([Protected(batch, PROMISE, False)]), False)
     return (folder / "t.parquet").read_bytes()
 
 

@@ -24,7 +24,7 @@ from discreet.pipeline.abandon import abandon
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.folder import Owner, StoreOutput, output_at
 from discreet.publish.manifest import FILE, read
-from discreet.publish.place import Prefix
+from discreet.publish.storage import ObjectStore
 from support import crash_driver, processes
 from support.agency import Agency, graduates
 from support.object_store import BUCKET, Store
@@ -191,16 +191,16 @@ def test_crashed_then_resumed(office: Office, step: str) -> None:
 @pytest.mark.parametrize("number", range(0, 14, 3))
 def test_crashed_in_an_upload(office: Office, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Files are there whole or not at all, and what was there is written anew."""
-    create, made = Prefix.create, list[str]()
+    create, made = ObjectStore.create, list[str]()
 
-    def counted(self: Prefix, name: str) -> Any:
+    def counted(self: ObjectStore, name: str) -> Any:
         made.append(name)
         if len(made) > number + 1:  # one was to see whether anything can be written there
             raise Crash
         return create(self, name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Prefix, "create", counted)
+        patch.setattr(ObjectStore, "create", counted)
         with pytest.raises(Crash):
             office.run()
     assert FILE not in office.files()
@@ -306,12 +306,12 @@ def test_what_could_not_be_cleaned_goes_when_it_is_typed_again(office: Office, m
     with pytest.raises(Crash):
         office.run(observe=crash_at("write"))
 
-    def gone(self: Prefix) -> Any:
+    def gone(self: ObjectStore) -> Any:
         raise StoreUnavailable("the object store refuses", where=self.uri, do="wait")
 
     keys = FileKeyStore(office.isolated / "keys")
     with monkeypatch.context() as patch:
-        patch.setattr(Prefix, "names", gone)
+        patch.setattr(ObjectStore, "names", gone)
         with pytest.raises(PublishError, match=r"its key destroyed, but not all .* the object store refuses"):
             abandon(office.ledger, keys, "r1", "a test")
     assert not keys.names()
@@ -362,15 +362,15 @@ def test_two_ledgers_at_one_prefix(office: Office) -> None:
 
 def test_two_that_come_at_once_do_not_both_write(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another release's mark appears between our look and our own mark."""
-    create = Prefix.create
+    create = ObjectStore.create
 
-    def late(self: Prefix, name: str) -> Any:
+    def late(self: ObjectStore, name: str) -> Any:
         if name.startswith(".discreet-"):
             office.store.put(f"{office.prefix}/.discreet-{'0' * 32}", b"another release")
         return create(self, name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Prefix, "create", late)
+        patch.setattr(ObjectStore, "create", late)
         with pytest.raises(PublishError, match="has not written"):
             office.run()
     assert office.store.files(office.prefix) == {f".discreet-{'0' * 32}": b"another release"}
@@ -461,7 +461,7 @@ def test_credentials_have_no_place_in_an_address(office: Office, uri: str) -> No
     ],
 )
 def test_what_is_no_credential(uri: str) -> None:
-    Prefix(uri)._open()
+    ObjectStore(uri)._open()
 
 
 def test_a_bucket_that_does_not_exist(office: Office) -> None:
@@ -502,9 +502,9 @@ def test_a_store_that_goes_away_after_the_reservation(
 
     def leave(step: str, done: int, total: int) -> None:
         if step == "reserve":
-            monkeypatch.setattr(Prefix, "_open", lambda self: (Gone(), "x"))
+            monkeypatch.setattr(ObjectStore, "_open", lambda self: (Gone(), "x"))
 
-    opened = Prefix._open
+    opened = ObjectStore._open
     with pytest.raises(PublishError) as stopped:
         office.run(observe=leave)
     told = str(stopped.value)
@@ -512,7 +512,7 @@ def test_a_store_that_goes_away_after_the_reservation(
     assert "epsilon 2 is spent. Mend that and complete it with `discreet resume`: it costs nothing more." in told
     with pytest.raises(PublishError, match="epsilon 2 is spent"):
         office.release().resume()
-    monkeypatch.setattr(Prefix, "_open", opened)
+    monkeypatch.setattr(ObjectStore, "_open", opened)
     office.release().resume()
     office.complete()
 
@@ -577,7 +577,7 @@ def test_a_prefix_has_one_spelling(office: Office, way: str) -> None:
 def test_what_a_store_does_not_list_is_refused_before_anything_is_spent(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Prefix, "names", lambda self: set())
+    monkeypatch.setattr(ObjectStore, "names", lambda self: set())
     with pytest.raises(PublishError, match="does not list what is written there"):
         office.run()
     monkeypatch.undo()
@@ -585,11 +585,11 @@ def test_what_a_store_does_not_list_is_refused_before_anything_is_spent(
 
 
 def test_a_store_that_takes_no_files_costs_nothing(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(self: Prefix, name: str) -> Any:
+    def refused(self: ObjectStore, name: str) -> Any:
         raise StoreUnavailable("the object store refuses", where=self.uri, do="ask for the right to write")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Prefix, "create", refused)
+        patch.setattr(ObjectStore, "create", refused)
         with pytest.raises(StoreUnavailable):
             office.run()
     office.untouched()
@@ -597,15 +597,15 @@ def test_a_store_that_takes_no_files_costs_nothing(office: Office, monkeypatch: 
 
 def test_a_manifest_is_never_alone(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files vanish while the manifest is written: it is taken back, the key stays, and the release can be resumed."""
-    create = Prefix.create
+    create = ObjectStore.create
 
-    def late(self: Prefix, name: str) -> Any:
+    def late(self: ObjectStore, name: str) -> Any:
         if name == FILE:
             self.clear(sorted(found for found in self.names() if found != FILE and not found.startswith(".discreet-")))
         return create(self, name)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Prefix, "create", late)
+        patch.setattr(ObjectStore, "create", late)
         with pytest.raises(PublishError, match=r"has lost .* meanwhile"):
             office.run()
     assert office.files() == {}

@@ -17,7 +17,7 @@ from discreet.domain.codelists import flat
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.privacy.unit import Record
-from discreet.publish.place import Folder, sha256
+from discreet.publish.storage import LocalFolder, sha256
 from discreet.publish.tables import SIMULATION, file_names, stem, write_table
 from discreet.spreadsheet import guarded, unguarded
 from support.hypothesis_profile import examples
@@ -37,10 +37,10 @@ def batches(
         yield Protected(pa.RecordBatch.from_arrays(arrays, schema=schema), PROMISE, simulated)
 
 
-def place(folder: Path) -> Folder:
+def place(folder: Path) -> LocalFolder:
     scratch = folder / ".parts"
     scratch.mkdir(parents=True, exist_ok=True)
-    return Folder(folder, scratch)
+    return LocalFolder(folder, scratch)
 
 
 def rows(path: Path) -> list[list[str]]:

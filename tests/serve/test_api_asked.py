@@ -12,24 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import AskedWrongly
-from discreet.serve.query_model import Measure, Question, Table, Variable, checked
+from discreet.serve.query_model import Measure, PublishedTable, TableQuery, TableVariable, checked
 from discreet.serve.query_string import MOST_PARAMETERS, asked, canonical, less, link, told
 
-MAJOR = Variable("major", "Major", ("11", "13"), ("A", "B"), "occupation", (0, 0, 1))
+MAJOR = TableVariable("major", "Major", ("11", "13"), ("A", "B"), "occupation", (0, 0, 1))
 VARIABLES = (
-    Variable("occupation", "Occupation", ("111", "112", "131"), ("a", "b", "c")),
-    Variable("strength", "Strength", tuple("abcdefgh"), tuple("abcdefgh")),
-    Variable("outdoors", "Outdoors", ("yes", "no"), ("Yes", "No")),
+    TableVariable("occupation", "Occupation", ("111", "112", "131"), ("a", "b", "c")),
+    TableVariable("strength", "Strength", tuple("abcdefgh"), tuple("abcdefgh")),
+    TableVariable("outdoors", "Outdoors", ("yes", "no"), ("Yes", "No")),
     MAJOR,
 )
 
 
-def table(additive: bool = True) -> Table:
+def table(additive: bool = True) -> PublishedTable:
     found: Any = SimpleNamespace(
         about=SimpleNamespace(id="cube"), variables=VARIABLES, measures=(Measure("estimate", "x"),), additive=additive
     )
 
-    def cells(question: Question) -> int:
+    def cells(question: TableQuery) -> int:
         shown, _, measures = checked(found, question)
         size = len(measures)
         for v in shown:
@@ -37,7 +37,7 @@ def table(additive: bool = True) -> Table:
         return size
 
     found.cells = cells
-    return cast(Table, found)
+    return cast(PublishedTable, found)
 
 
 TABLE = table()
@@ -53,16 +53,16 @@ CODES = st.lists(
 
 
 @st.composite
-def questions(draw: st.DrawFn) -> Question:
+def questions(draw: st.DrawFn) -> TableQuery:
     def some(all_too: bool) -> tuple[tuple[str, tuple[str, ...]], ...]:
         names = draw(st.lists(NAMES, unique=True, max_size=4))
         return tuple((n, () if all_too and draw(st.booleans()) else tuple(draw(CODES))) for n in names)
 
-    return Question(some(True), some(False), tuple(draw(st.one_of(st.just([]), CODES))))
+    return TableQuery(some(True), some(False), tuple(draw(st.one_of(st.just([]), CODES))))
 
 
 @given(questions())
-def test_a_link_reads_as_the_question_that_it_was_made_of(question: Question) -> None:
+def test_a_link_reads_as_the_question_that_it_was_made_of(question: TableQuery) -> None:
     text = link(question)
     assert asked(TABLE, text).question == canonical(question)
     assert asked(TABLE, text.encode()).question == canonical(question)
@@ -72,33 +72,33 @@ def test_a_link_reads_as_the_question_that_it_was_made_of(question: Question) ->
 
 
 def test_limits_are_sorted_and_what_is_shown_keeps_its_order() -> None:
-    one = Question((("b", ("2", "1")), ("a", ())), (("z", ("2", "1")), ("y", ("1",))))
-    other = Question((("b", ("2", "1")), ("a", ())), (("y", ("1",)), ("z", ("1", "2"))))
+    one = TableQuery((("b", ("2", "1")), ("a", ())), (("z", ("2", "1")), ("y", ("1",))))
+    other = TableQuery((("b", ("2", "1")), ("a", ())), (("y", ("1",)), ("z", ("1", "2"))))
     assert link(one) == link(other)
     assert link(one) == "valueCodes%5Bb%5D=2,1&valueCodes%5Ba%5D=*&where%5By%5D=1&where%5Bz%5D=1,2"
-    assert link(Question((("a", ()), ("b", ("2", "1"))), one.where)) != link(one)
+    assert link(TableQuery((("a", ()), ("b", ("2", "1"))), one.where)) != link(one)
 
 
 @pytest.mark.parametrize(
     ("query", "question"),
     [
-        ("", Question()),
-        ("valueCodes[a]=1,2", Question((("a", ("1", "2")),))),
-        ("valueCodes[a]=1&valueCodes[a]=2", Question((("a", ("1", "2")),))),
-        ("valueCodes%5Ba%5D=*", Question((("a", ()),))),
-        ("valueCodes[a]=", Question()),
-        ("where[a]=", Question()),
-        ("where[a]=*", Question()),
-        (r"valueCodes[a]=\*", Question((("a", ("*",)),))),
-        (r"valueCodes[a]=x\,y,z", Question((("a", ("x,y", "z")),))),
-        ("valueCodes[ContentsCode]=se,estimate", Question(measures=("se", "estimate"))),
-        ("valueCodes[ContentsCode]=*", Question()),
-        ("valueCodes[a][b]=1", Question((("a][b", ("1",)),))),
-        ("valueCodes[%C3%A9]=%E2%82%AC+1", Question((("é", ("€ 1",)),))),
-        ("valueCodes[occupation]=*&codelist[occupation]=cube_major", Question((("major", ()),))),
+        ("", TableQuery()),
+        ("valueCodes[a]=1,2", TableQuery((("a", ("1", "2")),))),
+        ("valueCodes[a]=1&valueCodes[a]=2", TableQuery((("a", ("1", "2")),))),
+        ("valueCodes%5Ba%5D=*", TableQuery((("a", ()),))),
+        ("valueCodes[a]=", TableQuery()),
+        ("where[a]=", TableQuery()),
+        ("where[a]=*", TableQuery()),
+        (r"valueCodes[a]=\*", TableQuery((("a", ("*",)),))),
+        (r"valueCodes[a]=x\,y,z", TableQuery((("a", ("x,y", "z")),))),
+        ("valueCodes[ContentsCode]=se,estimate", TableQuery(measures=("se", "estimate"))),
+        ("valueCodes[ContentsCode]=*", TableQuery()),
+        ("valueCodes[a][b]=1", TableQuery((("a][b", ("1",)),))),
+        ("valueCodes[%C3%A9]=%E2%82%AC+1", TableQuery((("é", ("€ 1",)),))),
+        ("valueCodes[occupation]=*&codelist[occupation]=cube_major", TableQuery((("major", ()),))),
     ],
 )
-def test_links_are_read(query: str, question: Question) -> None:
+def test_links_are_read(query: str, question: TableQuery) -> None:
     assert asked(TABLE, query).question == question
 
 
@@ -178,7 +178,7 @@ STRANGE = ("6", "61", "611", "6*", "a?", "top(1)", "range(a", "b)", "a,b", "*", 
     ],
 )
 def test_codes_are_chosen_by_expressions_and_literally_if_they_are_codes(written: str, codes: list[str]) -> None:
-    own: Any = SimpleNamespace(**vars(TABLE) | {"variables": (Variable("a", "A", STRANGE, STRANGE),)})
+    own: Any = SimpleNamespace(**vars(TABLE) | {"variables": (TableVariable("a", "A", STRANGE, STRANGE),)})
     for kind in ("valueCodes", "where"):
         found = asked(own, f"{kind}[a]={quote(written)}").question
         assert dict(found.by if kind == "valueCodes" else found.where) == {
@@ -189,7 +189,7 @@ def test_codes_are_chosen_by_expressions_and_literally_if_they_are_codes(written
 
 def test_a_wildcard_that_would_go_back_forever_does_not() -> None:
     code = "a" * 2_000
-    own: Any = SimpleNamespace(**vars(TABLE) | {"variables": (Variable("a", "A", (code,) * 50, (code,) * 50),)})
+    own: Any = SimpleNamespace(**vars(TABLE) | {"variables": (TableVariable("a", "A", (code,) * 50, (code,) * 50),)})
     start = time.perf_counter()
     with pytest.raises(AskedWrongly, match="no code fits"):
         asked(own, "where[a]=" + "*a" * 30 + "*b")
@@ -207,14 +207,14 @@ def test_a_wildcard_that_would_go_back_forever_does_not() -> None:
 )
 def test_what_pxweb_clients_also_write_is_understood(query: str) -> None:
     query = query.replace("&CodeList[strength]=", "")
-    assert asked(TABLE, query).question == Question((("occupation", ("131", "112")),))
+    assert asked(TABLE, query).question == TableQuery((("occupation", ("131", "112")),))
 
 
 def test_a_code_list_shows_its_own_codes_or_the_finer_ones_in_them() -> None:
     start = "valueCodes[occupation]=11&codeList[occupation]=cube_major&outputValues[occupation]="
-    assert asked(TABLE, f"{start}aggregated").question == Question((("major", ("11",)),))
-    assert asked(TABLE, f"{start}single").question == Question((("occupation", ("111", "112")),))
-    assert asked(TABLE, start.replace("=11", "=?3") + "single").question == Question((("occupation", ("131",)),))
+    assert asked(TABLE, f"{start}aggregated").question == TableQuery((("major", ("11",)),))
+    assert asked(TABLE, f"{start}single").question == TableQuery((("occupation", ("111", "112")),))
+    assert asked(TABLE, start.replace("=11", "=?3") + "single").question == TableQuery((("occupation", ("131",)),))
     with pytest.raises(AskedWrongly, match="no code '12' of major"):
         asked(TABLE, start.replace("=11", "=12") + "single")
 
@@ -238,7 +238,7 @@ def test_whatever_comes_is_read_or_refused(query: bytes) -> None:
 def test_less_detail_fits_and_keeps_what_was_chosen(most: int, additive: bool, data: st.DataObject) -> None:
     own = VARIABLES[:3]
     chosen = {v.id: tuple(data.draw(st.lists(st.sampled_from(v.codes), unique=True))) for v in own}
-    question = Question(tuple(chosen.items()))
+    question = TableQuery(tuple(chosen.items()))
     found = less(table(additive), question, most)
     assert found is not None
     assert table(additive).cells(found) <= most
@@ -252,14 +252,14 @@ def test_less_detail_fits_and_keeps_what_was_chosen(most: int, additive: bool, d
 
 
 def test_less_detail_is_a_coarser_variable_first() -> None:
-    wide = Question((("occupation", ()), ("outdoors", ())))
+    wide = TableQuery((("occupation", ()), ("outdoors", ())))
     assert less(TABLE, wide, 6) == wide
-    assert less(TABLE, wide, 5) == Question((("major", ()), ("outdoors", ())))
+    assert less(TABLE, wide, 5) == TableQuery((("major", ()), ("outdoors", ())))
     assert less(TABLE, wide, 0) is None
 
 
 def test_what_was_left_out_is_told() -> None:
-    wide = Question((("occupation", ()), ("strength", ("a", "b")), ("outdoors", ())))
+    wide = TableQuery((("occupation", ()), ("strength", ("a", "b")), ("outdoors", ())))
     for most, said in [
         (8, "major instead of occupation"),
         (2, "occupation added up; strength added up, over the codes that you chose"),
@@ -273,4 +273,4 @@ def test_what_was_left_out_is_told() -> None:
 
 
 def test_quoted_text_of_others_is_in_the_link() -> None:
-    assert link(Question(), [("outputFormat", "a b&c")]) == f"outputFormat={quote('a b&c', safe='')}"
+    assert link(TableQuery(), [("outputFormat", "a b&c")]) == f"outputFormat={quote('a b&c', safe='')}"

@@ -18,9 +18,9 @@ import pytest
 from discreet.errors import AskedWrongly, DiscreetError, PublishError, TooMuch
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.publish.cubes import open_cube
-from discreet.serve.catalogue import Catalogue
-from discreet.serve.cube_table import CubeTable
-from discreet.serve.query_model import Measure, Question, Status, Variable
+from discreet.serve.catalogue import TableCatalogue
+from discreet.serve.cube_table import AdditiveTable
+from discreet.serve.query_model import Measure, Status, TableQuery, TableVariable
 from discreet.serve.stored_table import StoredTable
 from support.forged_manifests import relist, restate
 from support.survey import CONTROLS, OCCUPATIONS, STRENGTH, WEIGHTS, Survey
@@ -43,8 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def catalogue(folder: Path) -> Catalogue:
-    return Catalogue.of([folder])
+def catalogue(folder: Path) -> TableCatalogue:
+    return TableCatalogue.of([folder])
 
 
 def copied(folder: Path, tmp_path: Path) -> Path:
@@ -54,7 +54,7 @@ def copied(folder: Path, tmp_path: Path) -> Path:
 # --- what is served -----------------------------------------------------------------------------------------------
 
 
-def test_every_table_is_there_with_its_guarantee_and_the_simulation_is_told(catalogue: Catalogue) -> None:
+def test_every_table_is_there_with_its_guarantee_and_the_simulation_is_told(catalogue: TableCatalogue) -> None:
     assert set(catalogue.tables) == {"cube", "counts", "few"}  # a cube answers for its controls
     assert catalogue.simulation
     for table in catalogue.tables.values():
@@ -62,9 +62,9 @@ def test_every_table_is_there_with_its_guarantee_and_the_simulation_is_told(cata
         assert table.about.simulation
 
 
-def test_a_cube_answers_as_it_does_elsewhere(folder: Path, catalogue: Catalogue) -> None:
+def test_a_cube_answers_as_it_does_elsewhere(folder: Path, catalogue: TableCatalogue) -> None:
     table, cube = catalogue.table("cube"), open_cube(folder, "cube")
-    found = table.answer(Question(by=(("strength", ("heavy", "light")), ("major", ()))), MOST)
+    found = table.answer(TableQuery(by=(("strength", ("heavy", "light")), ("major", ()))), MOST)
     expected = cube.table(["strength", "major"])
     where = dict(zip(zip(*expected.codes, strict=True), range(6), strict=True))
     places = [where[s, m] for s in ("heavy", "light") for m in ("11", "13")]
@@ -75,27 +75,27 @@ def test_a_cube_answers_as_it_does_elsewhere(folder: Path, catalogue: Catalogue)
     assert table.variables[-1].groups == tuple(["11", "13"].index(major) for major in OCCUPATIONS.values())
 
 
-def test_what_is_limited_is_added_up(catalogue: Catalogue) -> None:
+def test_what_is_limited_is_added_up(catalogue: TableCatalogue) -> None:
     table = catalogue.table("cube")
-    one = table.answer(Question(where=(("strength", ("light", "heavy")),)), MOST)
-    each = table.answer(Question(by=(("strength", ("light", "heavy")),)), MOST)
+    one = table.answer(TableQuery(where=(("strength", ("light", "heavy")),)), MOST)
+    each = table.answer(TableQuery(by=(("strength", ("light", "heavy")),)), MOST)
     assert one.numbers["estimate"].sum() == pytest.approx(each.numbers["estimate"].sum())
     assert one.shape == ()
 
 
 @pytest.mark.parametrize("name", ["counts", "few"])
-def test_counts_add_up_with_the_error_of_their_noise(folder: Path, catalogue: Catalogue, name: str) -> None:
+def test_counts_add_up_with_the_error_of_their_noise(folder: Path, catalogue: TableCatalogue, name: str) -> None:
     table = catalogue.table(name)
-    assert isinstance(table, CubeTable)
+    assert isinstance(table, AdditiveTable)
     rows = pq.read_table(folder / f"{name}.simulation.parquet").to_pylist()
-    found = table.answer(Question(by=(("strength", ()),)), MOST)
+    found = table.answer(TableQuery(by=(("strength", ()),)), MOST)
     for strength, estimate in zip(STRENGTH, found.numbers["estimate"], strict=True):
         assert estimate == sum(row["count"] for row in rows if row["strength"] == strength)
     cells = 2 if name == "counts" else 5
     assert found.numbers["se"] == pytest.approx([(cells * DiscreteLaplace(Fraction(1)).variance()) ** 0.5] * 3)
 
 
-def stored(catalogue: Catalogue) -> StoredTable:
+def stored(catalogue: TableCatalogue) -> StoredTable:
     """Counts without an error, and medians with one; of four rows one is withheld, and one code has none."""
     rows = pa.table(
         {
@@ -107,46 +107,46 @@ def stored(catalogue: Catalogue) -> StoredTable:
             "p50_high90": [105.0, 140.0, None, None],
         }
     )
-    place = Variable("place", "Place", tuple("abcde"), tuple("ABCDE"))
+    place = TableVariable("place", "Place", tuple("abcde"), tuple("ABCDE"))
     measures = (Measure("count", "Count"), Measure("p50", "Median", 2))
     errors = (Measure("p50_low90", "low", 2, "p50"), Measure("p50_high90", "high", 2, "p50"))
     return StoredTable(catalogue.table("cube").about, rows, (place,), (*measures, *errors))
 
 
-def test_other_tables_are_looked_up_and_never_added(catalogue: Catalogue) -> None:
+def test_other_tables_are_looked_up_and_never_added(catalogue: TableCatalogue) -> None:
     table = stored(catalogue)
     assert not table.additive
-    found = table.answer(Question(by=(("place", ("d", "a")),)), MOST)
+    found = table.answer(TableQuery(by=(("place", ("d", "a")),)), MOST)
     assert found.numbers["count"].tolist() == [12, 40]
-    one = table.answer(Question(where=(("place", ("a",)),), measures=("p50",)), MOST)
+    one = table.answer(TableQuery(where=(("place", ("a",)),), measures=("p50",)), MOST)
     assert one.numbers["p50"].tolist() == [100.0]
     with pytest.raises(AskedWrongly, match="neither shown nor limited"):
-        table.answer(Question(), MOST)
+        table.answer(TableQuery(), MOST)
     with pytest.raises(AskedWrongly, match="neither shown nor limited"):
-        table.cells(Question())
+        table.cells(TableQuery())
     with pytest.raises(AskedWrongly, match="limited to several codes"):
-        table.answer(Question(where=(("place", ("a", "b")),)), MOST)
+        table.answer(TableQuery(where=(("place", ("a", "b")),)), MOST)
 
 
-def test_every_measure_has_marks_of_its_own(catalogue: Catalogue) -> None:
-    found = stored(catalogue).answer(Question(by=(("place", ()),)), MOST)
+def test_every_measure_has_marks_of_its_own(catalogue: TableCatalogue) -> None:
+    found = stored(catalogue).answer(TableQuery(by=(("place", ()),)), MOST)
     count, median, low, _ = found.measures
     assert found.marked(count) == ["", "x", "s", "", ":"]  # no error is published: not positive, at least
     assert found.marked(median) == ["", "u", "s", "", ":"]
     assert found.marked(low) == found.marked(median)
     assert found.status == ["", "x", "s", "", ":"]
-    alone = stored(catalogue).answer(Question(by=(("place", ()),), measures=("p50",)), MOST)
+    alone = stored(catalogue).answer(TableQuery(by=(("place", ()),), measures=("p50",)), MOST)
     assert alone.marked(median) == found.marked(median)  # whatever else is asked for
 
 
-def test_codes_that_a_limit_leaves_out_are_not_shown(catalogue: Catalogue) -> None:
+def test_codes_that_a_limit_leaves_out_are_not_shown(catalogue: TableCatalogue) -> None:
     table = catalogue.table("cube")
-    same = table.answer(Question(by=(("strength", ()),), where=(("strength", ("heavy",)),)), MOST)
+    same = table.answer(TableQuery(by=(("strength", ()),), where=(("strength", ("heavy",)),)), MOST)
     assert same.variables[0].codes == ("heavy",)
-    finer = table.answer(Question(by=(("occupation", ()),), where=(("major", ("11",)),)), MOST)
+    finer = table.answer(TableQuery(by=(("occupation", ()),), where=(("major", ("11",)),)), MOST)
     assert finer.variables[0].codes == ("11-1011", "11-1021")
     assert Status.ABSENT not in finer.status
-    question = Question(by=(("major", ()),), where=(("occupation", ("13-1011",)),))
+    question = TableQuery(by=(("major", ()),), where=(("occupation", ("13-1011",)),))
     assert table.answer(question, MOST).variables[0].codes == ("13",)
     assert table.cells(question) == 4
 
@@ -159,26 +159,26 @@ HOSTILE = "'; DROP TABLE cube; --"
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (Question(by=(("color", ()),)), "no variable 'color'"),
-        (Question(by=((HOSTILE, ()),)), "no variable"),
-        (Question(by=(("strength", ("lihgt",)),)), "no code 'lihgt' of strength. It has light"),
-        (Question(where=(("strength", (HOSTILE,)),)), "no code"),
-        (Question(by=(("strength", ("light", "light")),)), "named twice"),
-        (Question(by=(("occupation", ()), ("major", ()))), "asked for twice"),
-        (Question(measures=("truth",)), "no measure 'truth'"),
-        (Question(measures=("se", "se")), "a measure is named twice"),
-        (Question(by=(("strength", ("",)),)), "no code '' of strength"),
-        (Question(by=(("strength", ("light",)),), where=(("strength", ("heavy",)),)), "no code of strength is left"),
-        (Question(where=(("major", ("11",)), ("occupation", ("13-1011",)))), "no cell of the cube is chosen"),
+        (TableQuery(by=(("color", ()),)), "no variable 'color'"),
+        (TableQuery(by=((HOSTILE, ()),)), "no variable"),
+        (TableQuery(by=(("strength", ("lihgt",)),)), "no code 'lihgt' of strength. It has light"),
+        (TableQuery(where=(("strength", (HOSTILE,)),)), "no code"),
+        (TableQuery(by=(("strength", ("light", "light")),)), "named twice"),
+        (TableQuery(by=(("occupation", ()), ("major", ()))), "asked for twice"),
+        (TableQuery(measures=("truth",)), "no measure 'truth'"),
+        (TableQuery(measures=("se", "se")), "a measure is named twice"),
+        (TableQuery(by=(("strength", ("",)),)), "no code '' of strength"),
+        (TableQuery(by=(("strength", ("light",)),), where=(("strength", ("heavy",)),)), "no code of strength is left"),
+        (TableQuery(where=(("major", ("11",)), ("occupation", ("13-1011",)))), "no cell of the cube is chosen"),
     ],
 )
-def test_wrong_questions_are_told_what_to_ask(catalogue: Catalogue, question: Question, said: str) -> None:
+def test_wrong_questions_are_told_what_to_ask(catalogue: TableCatalogue, question: TableQuery, said: str) -> None:
     with pytest.raises(AskedWrongly, match=said):
         catalogue.table("cube").answer(question, MOST)
 
 
-def test_too_much_is_offered_with_less(catalogue: Catalogue) -> None:
-    question = Question(by=(("strength", ()), ("occupation", ()), ("outdoors", ())))
+def test_too_much_is_offered_with_less(catalogue: TableCatalogue) -> None:
+    question = TableQuery(by=(("strength", ()), ("occupation", ()), ("outdoors", ())))
     assert catalogue.table("cube").cells(question) == 120
     with pytest.raises(TooMuch, match="120 numbers are more than the 100 of one answer") as error:
         catalogue.table("cube").answer(question, 100)
@@ -192,9 +192,9 @@ def test_a_folder_without_a_manifest(folder: Path, tmp_path: Path) -> None:
     copy = copied(folder, tmp_path)
     (copy / "manifest.json").unlink()
     with pytest.raises(PublishError, match="manifest"):
-        Catalogue.of([copy])
+        TableCatalogue.of([copy])
     with pytest.raises(PublishError, match="nothing to serve"):
-        Catalogue.of([])
+        TableCatalogue.of([])
 
 
 @pytest.mark.parametrize("name", ["records.parquet", ".hidden", "cube.simulation.parquet/part.parquet~"])
@@ -204,7 +204,7 @@ def test_a_file_that_the_manifest_does_not_list(folder: Path, tmp_path: Path, na
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(b"x")
     with pytest.raises(PublishError, match="is not in the manifest"):
-        Catalogue.of([copy])
+        TableCatalogue.of([copy])
 
 
 def test_a_changed_file_a_missing_one_and_a_link(folder: Path, tmp_path: Path) -> None:
@@ -213,14 +213,14 @@ def test_a_changed_file_a_missing_one_and_a_link(folder: Path, tmp_path: Path) -
     content = path.read_bytes()
     path.write_bytes(content[:-9] + b"x" + content[-8:])
     with pytest.raises(PublishError, match="is not what the manifest lists"):
-        Catalogue.of([copy])
+        TableCatalogue.of([copy])
     path.unlink()
     with pytest.raises(PublishError, match="is not what the manifest lists"):
-        Catalogue.of([copy])
+        TableCatalogue.of([copy])
     (tmp_path / "elsewhere").write_bytes(content)
     path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(DiscreetError, match="symbolic link"):
-        Catalogue.of([copy])
+        TableCatalogue.of([copy])
 
 
 def test_a_manifest_that_names_files_elsewhere(folder: Path, tmp_path: Path) -> None:
@@ -229,20 +229,21 @@ def test_a_manifest_that_names_files_elsewhere(folder: Path, tmp_path: Path) -> 
     shutil.copy(folder / "counts.simulation.parquet", elsewhere)
     restate(copy, lambda said: [table.update(files=[str(elsewhere)]) for table in said["tables"]])
     with pytest.raises(PublishError, match="is not what the manifest lists"):
-        Catalogue.of([copy])
+        TableCatalogue.of([copy])
 
 
 def test_two_releases_with_tables_of_one_name(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(PublishError, match="as another one has"):
-        Catalogue.of([folder, copied(folder, tmp_path)])
+        TableCatalogue.of([folder, copied(folder, tmp_path)])
 
 
 def test_nothing_that_reads_confidential_data_is_loaded(folder: Path) -> None:
     """In a process of its own: no engine, no method, no key, no noise."""
     program = (
-        "import json, sys; from discreet.serve.catalogue import Catalogue; "
-        "from discreet.serve.query_model import Question; "
-        f"Catalogue.of([{str(folder)!r}]).table('cube').answer(Question(), 10); print(json.dumps(sorted(sys.modules)))"
+        "import json, sys; from discreet.serve.catalogue import TableCatalogue; "
+        "from discreet.serve.query_model import TableQuery; "
+        f"TableCatalogue.of([{str(folder)!r}]).table('cube').answer(TableQuery(), 10); "
+        "print(json.dumps(sorted(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = json.loads(found.stdout)
@@ -272,5 +273,5 @@ def test_a_codebook_that_says_too_little_is_refused_in_one_line(folder: Path, tm
     (copy / "codebook.json").write_text(json.dumps(book))
     relist(copy, copy / "codebook.json")
     with pytest.raises(PublishError, match=said) as caught:
-        Catalogue.of([copy])
+        TableCatalogue.of([copy])
     assert "\n" not in str(caught.value)

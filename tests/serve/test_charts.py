@@ -17,7 +17,7 @@ from discreet.serve import charts
 from discreet.serve.charts.colours import CLASSES, ON_CLASSES, SERIES
 from discreet.serve.charts.svg import width_of
 from discreet.serve.charts.tiles import FIPS, PLACES
-from discreet.serve.query_model import About, Answer, Measure, Status, Variable
+from discreet.serve.query_model import About, Answer, Measure, Status, TableVariable
 
 SVG = "{http://www.w3.org/2000/svg}"
 OK, CAUTION, BAD, WITHHELD, ABSENT = Status
@@ -29,12 +29,12 @@ COUNT = (
 NAN = float("nan")
 
 
-def variable(name: str, codes: Sequence[str], labels: Sequence[str] = ()) -> Variable:
-    return Variable(name, name.replace("_", " ").capitalize(), tuple(codes), tuple(labels or codes))
+def variable(name: str, codes: Sequence[str], labels: Sequence[str] = ()) -> TableVariable:
+    return TableVariable(name, name.replace("_", " ").capitalize(), tuple(codes), tuple(labels or codes))
 
 
 def answer(
-    variables: Sequence[Variable],
+    variables: Sequence[TableVariable],
     values: Sequence[float],
     *,
     spread: float = 10.0,
@@ -622,7 +622,7 @@ def test_it_stands_alone_and_is_safe(given: Answer, kind: str) -> None:
 
 
 def test_legends_and_axes_name_their_variables() -> None:
-    sexes = Variable("sex", "Sex of the person", ("F", "M"), ("F", "M"))
+    sexes = TableVariable("sex", "Sex of the person", ("F", "M"), ("F", "M"))
     drawn = charts.chart(answer([LETTERS, sexes], range(1, 11)), "bars")
     assert [i.text for i in items(drawn, "chart-legend-name")] == ["Sex of the person"]
     assert LETTERS.label in [i.text for i in items(drawn, "chart-axis")]

@@ -18,7 +18,7 @@ from discreet.serve.charts.lines import order
 from discreet.serve.charts.scale import brief, decimals_for, number, scale
 from discreet.serve.charts.svg import clean, cut, tag, width_of, words, wrap
 from discreet.serve.charts.tiles import FIPS
-from discreet.serve.query_model import Answer, Measure, Status, Variable
+from discreet.serve.query_model import Answer, Measure, Status, TableVariable
 from support.hypothesis_profile import examples
 
 TEXT = st.one_of(
@@ -58,7 +58,7 @@ def answers(draw: st.DrawFn) -> Answer:
         if size * len(codes) > 200:
             continue
         labels = tuple(draw(TEXT) for _ in codes) if draw(st.booleans()) else tuple(codes)
-        variables.append(Variable(name, draw(TEXT), tuple(codes), labels))
+        variables.append(TableVariable(name, draw(TEXT), tuple(codes), labels))
         size *= len(codes)
     columns = draw(st.sampled_from(SETS))
     few = draw(st.lists(NUMBER, min_size=1, max_size=8))
@@ -72,7 +72,7 @@ def answers(draw: st.DrawFn) -> Answer:
         )
         for c in columns
     )
-    limited = ((Variable("w", draw(TEXT), ("1",), (draw(TEXT),)), ("1",)),)
+    limited = ((TableVariable("w", draw(TEXT), ("1",), (draw(TEXT),)), ("1",)),)
     return Answer(draw(TEXT), tuple(variables), measures, numbers, status, (draw(TEXT),), limited)
 
 

@@ -24,7 +24,7 @@ from discreet.errors import DiscreetError
 from discreet.serve import client as client_module
 from discreet.serve.client import Client, Refused, Unreachable, read
 from discreet.serve.formats import FORMATS, columns
-from discreet.serve.query_model import Answer, Variable
+from discreet.serve.query_model import Answer, TableVariable
 from discreet.serve.query_string import asked
 from support.answers import ABOUT, COUNT, ERROR, NASTY, PLACE, SEX, answers, jobs
 from support.hypothesis_profile import examples
@@ -131,11 +131,11 @@ def test_what_is_asked(server: Server) -> None:
     ]
 
 
-class Table:
+class PublishedTable:
     """As much of one as a question is read with."""
 
     about = ABOUT
-    variables = (PLACE, SEX, Variable("sector", "Sector", ("11",), ("Farming",)))
+    variables = (PLACE, SEX, TableVariable("sector", "Sector", ("11",), ("Farming",)))
     measures = (COUNT, ERROR)
 
 
@@ -153,7 +153,7 @@ def test_the_server_reads_what_the_client_writes(codes: list[str]) -> None:
             return DATA
 
     Told("http://localhost").data("jobs", by={"sex": codes, "place": "*"}, where={"sector": codes}, measures=["se"])
-    found = asked(Table(), urlsplit(sent[0]).query, ("lang", "outputFormat"))
+    found = asked(PublishedTable(), urlsplit(sent[0]).query, ("lang", "outputFormat"))
     assert found.question.by == (("sex", tuple(codes)), ("place", ()))
     assert sorted(found.question.where[0][1]) == sorted(codes)
     assert found.question.measures == ("se",)

@@ -21,7 +21,7 @@ from pyjstat import pyjstat
 
 from discreet.serve.client import read
 from discreet.serve.formats import FORMATS
-from discreet.serve.query_model import Answer, Status, Variable
+from discreet.serve.query_model import Answer, Status, TableVariable
 from discreet.spreadsheet import guarded, unguarded
 from support.answers import ABOUT, COUNT, ERROR, NAN, answers, jobs
 from support.hypothesis_profile import examples
@@ -147,7 +147,7 @@ def test_a_table(name: str) -> None:
 @given(answer=answers())
 @example(answer=Answer("", (), (COUNT,), {"estimate": np.array([NAN])}, [Status.ABSENT]))
 @example(
-    answer=Answer("One", (Variable("a", "", ("",), ("",)),), (ERROR,), {"se": np.array([0.05])}, [Status.RELIABLE])
+    answer=Answer("One", (TableVariable("a", "", ("",), ("",)),), (ERROR,), {"se": np.array([0.05])}, [Status.RELIABLE])
 )
 def test_what_is_read_back_is_what_was_written(name: str, answer: Answer) -> None:
     content = FORMATS[name].write(answer, ABOUT)

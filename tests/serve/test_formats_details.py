@@ -23,7 +23,7 @@ from hypothesis import given
 from discreet.errors import TooMuch
 from discreet.publish.tables import SIMULATION
 from discreet.serve.formats import FORMATS, excel, sdmx
-from discreet.serve.query_model import MEANING, Answer, Status, Variable
+from discreet.serve.query_model import MEANING, Answer, Status, TableVariable
 from support.answers import ABOUT, COUNT, PLACE, answers, jobs
 from support.hypothesis_profile import examples
 from support.repository import SUPPORT
@@ -93,7 +93,7 @@ def test_json_stat_in_full() -> None:
 
 
 def test_a_variable_may_be_called_as_the_measures_are() -> None:
-    answer = replace(jobs(), variables=(PLACE, Variable("ContentsCode", "", ("a", "b", "c"), ("", "", ""))))
+    answer = replace(jobs(), variables=(PLACE, TableVariable("ContentsCode", "", ("a", "b", "c"), ("", "", ""))))
     found = json.loads(written("json-stat2", answer))
     assert found["id"] == ["place", "ContentsCode", "ContentsCode_2"]
     assert found["role"]["metric"] == ["ContentsCode_2"]
@@ -120,7 +120,7 @@ RISKY = ["=1+1", "+cmd", "-a", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "-1+1", "=-1"
 @pytest.mark.parametrize("text", RISKY)
 def test_no_text_is_a_formula(text: str) -> None:
     answer = Answer(
-        "", (Variable(text, "", (text,), (text,)),), (COUNT,), {"estimate": np.array([-1.0])}, [Status.RELIABLE]
+        "", (TableVariable(text, "", (text,), (text,)),), (COUNT,), {"estimate": np.array([-1.0])}, [Status.RELIABLE]
     )
     found = rows(written("csv", answer))
     assert found[0] == [f"'{text}", f"'{text}_label", "estimate", "status"]
@@ -130,14 +130,14 @@ def test_no_text_is_a_formula(text: str) -> None:
 @pytest.mark.parametrize("text", ["-1", "+2.5", "7", "-1,234", "-1e5", "-3%", "a=b", " =1", "a'b", ""])
 def test_other_texts_stay_as_they_are(text: str) -> None:
     answer = Answer(
-        "", (Variable("v", "", (text,), (text,)),), (COUNT,), {"estimate": np.array([-1.0])}, [Status.RELIABLE]
+        "", (TableVariable("v", "", (text,), (text,)),), (COUNT,), {"estimate": np.array([-1.0])}, [Status.RELIABLE]
     )
     assert rows(written("csv", answer))[1] == [text, text, "-1", ""]
 
 
 def test_rows_repeat_only_the_first_codes_of_a_limit() -> None:
     codes = tuple(map(str, range(1000)))
-    answer = replace(jobs(), limited=((Variable("cell", "Cell", codes, codes), codes),))
+    answer = replace(jobs(), limited=((TableVariable("cell", "Cell", codes, codes), codes),))
     assert rows(written("csv", answer))[1][-1] == "cell = 0 + 1 + 2 + 3 + 4 + 995 more"
     assert rows(written("sdmx-csv", answer))[1][-1] == "cell = 0 + 1 + 2 + 3 + 4 + 995 more"
     assert json.loads(written("json-stat2", answer))["extension"]["limitedTo"][0]["codes"] == list(codes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import logging
 import threading
@@ -15,7 +16,7 @@ import pytest
 from fastapi import FastAPI, Response
 
 from discreet.serve.config import Config
-from discreet.serve.http.middleware import POLICY, Counts, Guard, route_path
+from discreet.serve.http.middleware import POLICY, Guard, RequestCounts, route_path
 from discreet.serve.http.rate import MOST_CLIENTS, Rate, Turns, client_of
 from support.web_client import Client, is_problem, opened, released
 
@@ -25,7 +26,7 @@ SECRET = "what-people-ask"
 def guarded(config: Config = Config(), **more: Any) -> FastAPI:  # noqa: B008 - frozen
     """A few routes that misbehave."""
     app = FastAPI(openapi_url=None)
-    app.state.counts = Counts()
+    app.state.counts = RequestCounts()
     app.state.gate = threading.Event()
     app.add_middleware(Guard, config=config, counts=app.state.counts, **more)
 
@@ -403,38 +404,47 @@ def test_the_client_of_these_tests_raises_what_the_guard_lets_through() -> None:
 
 
 def test_one_client_takes_no_more_than_its_turns() -> None:
-    async def run() -> list[str]:
-        turns, seen = Turns(2), list[str]()
+    async def run() -> None:
+        turns = Turns(2)
+        greedy, other = turns.of("greedy"), turns.of("other")
         for _ in range(2):
-            await turns.take("greedy")
-        assert turns.full("greedy")
-        third = asyncio.create_task(turns.take("greedy"))
-        await asyncio.wait_for(turns.take("other"), 1)
-        seen.append("other")
+            await greedy.acquire()
+        assert turns.of("greedy") is greedy
+        assert greedy.locked()
+        third = asyncio.create_task(greedy.acquire())
+        await asyncio.wait_for(other.acquire(), 1)
         await asyncio.sleep(0)
         assert not third.done()
-        turns.give("greedy")
+        greedy.release()
         await asyncio.wait_for(third, 1)
-        for client in ("greedy", "greedy", "other"):
-            turns.give(client)
-        assert not turns.full("greedy")
-        assert turns._known == {}  # nobody is remembered
-        return seen
+        del greedy, other, third
+        assert not turns._known  # nobody is remembered
 
-    assert asyncio.run(run()) == ["other"]
+    asyncio.run(run())
 
 
 def test_a_turn_that_is_given_up_is_not_kept() -> None:
     async def run() -> None:
         turns = Turns(1)
-        await turns.take("a")
+        turn = turns.of("a")
+        await turn.acquire()
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.01):
-                await turns.take("a")
-        turns.give("a")
-        assert turns._known == {}
+                await turn.acquire()
+        turn.release()
+        assert not turn.locked()
 
     asyncio.run(run())
+
+
+def test_clients_are_forgotten_once_they_are_answered() -> None:
+    app = guarded(Config())
+    web = Client(app)
+    assert web.get("/fast").status_code == 200
+    [guard] = (one for one in gc.get_objects() if type(one) is Guard and one._counts is app.state.counts)
+    gc.collect()
+    assert not guard._turns._known
+    web.close()
 
 
 @pytest.mark.parametrize(

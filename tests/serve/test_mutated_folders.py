@@ -24,9 +24,9 @@ from discreet.privacy.ledger.events import canonical
 from discreet.publish.cubes import open_cube
 from discreet.publish.manifest import FILE
 from discreet.publish.manifest import read as read_manifest
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.formats import FORMATS
-from discreet.serve.query_model import Question, Table
+from discreet.serve.query_model import PublishedTable, TableQuery
 from support import earnings
 from support.mutations import Mutation, survived
 from support.sensitivity import Atlas
@@ -158,17 +158,17 @@ def _seal(folder: Path) -> None:
 
 def serve(folder: Path) -> None:
     """Open it and ask each table for some cells, in every format."""
-    for table in Catalogue.of([folder]).tables.values():
+    for table in TableCatalogue.of([folder]).tables.values():
         answer = table.answer(_asked(table), 100_000)
         for form in FORMATS.values():
             form.write(answer, table.about)
 
 
-def _asked(table: Table) -> Question:
+def _asked(table: PublishedTable) -> TableQuery:
     """By its first variable, and limited to one code of each other one where cells do not add up."""
     own = [v for v in table.variables if not v.of]
     rest = [] if table.additive else own[1:]
-    return Question(tuple((v.id, ()) for v in own[:1]), tuple((v.id, v.codes[:1]) for v in rest), ())
+    return TableQuery(tuple((v.id, ()) for v in own[:1]), tuple((v.id, v.codes[:1]) for v in rest), ())
 
 
 def query(folder: Path, counts: bool = False) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.pages import words
-from discreet.serve.pages.builder_state import Asked, filled, question, read
-from discreet.serve.pages.chart_view import drawn
+from discreet.serve.pages.builder_state import BuilderState, filled, question, read
+from discreet.serve.pages.chart_view import page_chart
 from discreet.serve.pages.grid import Layer, _layer, _shares, grid
 from discreet.serve.pages.view import view
-from discreet.serve.query_model import Measure, Status, Table
+from discreet.serve.query_model import Measure, PublishedTable, Status
 from support.served_cubes import cubes, pay
 
 COUNT = Measure("estimate", "Count")
@@ -24,8 +24,8 @@ LOW, HIGH, SE = (Measure(name, name, about="estimate") for name in ("low90", "hi
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
-    return Catalogue.of([cubes(tmp_path_factory.mktemp("grid"))]).table("cube")
+def table(tmp_path_factory: pytest.TempPathFactory) -> PublishedTable:
+    return TableCatalogue.of([cubes(tmp_path_factory.mktemp("grid"))]).table("cube")
 
 
 def layer(value: list[float], wanted: str = "", **errors: list[float]) -> Layer:
@@ -89,16 +89,16 @@ def test_numbers_beside_withheld_ones_are_marked_by_their_own_errors() -> None:
     assert found.status.tolist() == [["", "u", "x", "s"]]
 
 
-def test_equal_numbers_share_a_rank(table: Table) -> None:
-    asked = Asked(rows=("strength",), sort="-value")
+def test_equal_numbers_share_a_rank(table: PublishedTable) -> None:
+    asked = BuilderState(rows=("strength",), sort="-value")
     found = grid(asked, table, 1000)
     same = replace(found.layers[0], value=np.array([[7.0], [9.0], [7.0]]))
     laid = view(replace(found, layers=(same,)), asked, table, lambda _: "")
     assert [row.rank for row in laid.rows] == ["1", "2", "2"]
 
 
-def test_charts_have_the_order_of_the_rows(table: Table) -> None:
-    asked = Asked(rows=("strength",), columns="outdoors", sort="-label", top=2)
+def test_charts_have_the_order_of_the_rows(table: PublishedTable) -> None:
+    asked = BuilderState(rows=("strength",), columns="outdoors", sort="-label", top=2)
     found = grid(asked, table, 1000)
     chart = view(found, asked, table, lambda _: "").chart
     assert chart.variables[0].codes == ("medium", "light")
@@ -106,22 +106,24 @@ def test_charts_have_the_order_of_the_rows(table: Table) -> None:
     assert chart.numbers["estimate"].reshape(2, 2).tolist() == before[[1, 0]].tolist()
 
 
-def test_a_question_and_its_address_are_the_same(table: Table) -> None:
+def test_a_question_and_its_address_are_the_same(table: PublishedTable) -> None:
     from urllib.parse import parse_qsl
 
     for asked in [
-        Asked(),
-        Asked(rows=("major", "strength"), columns="outdoors", only={"outdoors": ("yes",)}, totals=True, share="all"),
-        Asked(rows=("strength",), sort="-value", key="yes", top=5, page=3, error="se", chart="bars"),
+        BuilderState(),
+        BuilderState(
+            rows=("major", "strength"), columns="outdoors", only={"outdoors": ("yes",)}, totals=True, share="all"
+        ),
+        BuilderState(rows=("strength",), sort="-value", key="yes", top=5, page=3, error="se", chart="bars"),
     ]:
         assert read(parse_qsl(asked.query(), keep_blank_values=True), table) == asked
 
 
-def test_groups_chosen_limit_the_codes_shown(table: Table) -> None:
-    asked = filled(Asked(rows=("occupation",), only={"major": ("11",)}), table)
+def test_groups_chosen_limit_the_codes_shown(table: PublishedTable) -> None:
+    asked = filled(BuilderState(rows=("occupation",), only={"major": ("11",)}), table)
     assert question(asked, table).by == (("occupation", ("11-1011", "11-1021")),)
     assert question(asked, table).where == ()
-    other = Asked(rows=("strength",), only={"major": ("11",)})
+    other = BuilderState(rows=("strength",), only={"major": ("11",)})
     assert question(other, table).where == (("major", ("11",)),)
 
 
@@ -134,7 +136,7 @@ def test_words() -> None:
     assert words.listed([]) == ""
 
 
-def test_factor_is_a_number_in_words(table: Table) -> None:
+def test_factor_is_a_number_in_words(table: PublishedTable) -> None:
     def told(power: str) -> str:
         return words.factor(replace(table.about, guarantee=f"a factor of at most e^{power} when"))
 
@@ -163,14 +165,14 @@ def test_charts_of_percentiles_have_the_marks_of_the_median(tmp_path: Path) -> N
     for name, factor in (("p25", 0.5), ("p75", 1.5)):
         rows = rows.append_column(name, pc.multiply(rows["p50"], factor))
     table = replace(table, rows=rows, measures=(*table.measures, Measure("p25", "Lower"), Measure("p75", "Upper")))
-    asked = filled(Asked(rows=("school",), at={"degree": "2", "year": "2021"}), table)
+    asked = filled(BuilderState(rows=("school",), at={"degree": "2", "year": "2021"}), table)
     laid = view(grid(asked, table, 1000), asked, table, lambda _: "")
     assert [mark.value for mark in laid.marks["p50"]] == ["", "", ":"]
-    found = drawn(laid, asked, table, lambda _: "")
+    found = page_chart(laid, asked, table, lambda _: "")
     assert found is not None
     assert found.kind == "ranges"
     assert "use with caution" not in found.svg  # as of the first measure, the count
-    bars = drawn(laid, replace(asked, chart="bars"), table, lambda _: "")
+    bars = page_chart(laid, replace(asked, chart="bars"), table, lambda _: "")
     assert bars is not None
     assert "use with caution" in bars.svg
 
@@ -179,29 +181,29 @@ def test_first_codes_are_those_with_most_numbers(tmp_path: Path) -> None:
     table = pay(tmp_path)
     rows = table.rows.filter(pc.not_equal(table.rows["degree"].cast("string"), "1"))
     sparse = replace(table, rows=rows)
-    assert filled(Asked(rows=("school",)), table).at == {"degree": "1", "year": "2020"}
-    assert filled(Asked(rows=("school",)), sparse).at == {"degree": "2", "year": "2020"}
-    assert filled(Asked(rows=("school",), at={"degree": "1"}), sparse).at["degree"] == "1"  # what is said, holds
+    assert filled(BuilderState(rows=("school",)), table).at == {"degree": "1", "year": "2020"}
+    assert filled(BuilderState(rows=("school",)), sparse).at == {"degree": "2", "year": "2020"}
+    assert filled(BuilderState(rows=("school",), at={"degree": "1"}), sparse).at["degree"] == "1"  # what is said, holds
 
 
 def test_a_table_without_a_number_says_so_and_has_no_chart(tmp_path: Path) -> None:
     table = pay(tmp_path)
     empty = replace(table, rows=table.rows.filter(pc.equal(table.rows["degree"].cast("string"), "2")))
-    asked = filled(Asked(rows=("school",), at={"degree": "1", "year": "2020"}), empty)
+    asked = filled(BuilderState(rows=("school",), at={"degree": "1", "year": "2020"}), empty)
     laid = view(grid(asked, empty, 1000), asked, empty, lambda _: "")
     assert any(note.startswith("None of 3 has a number: 0 withheld, 3 not in the release.") for note in laid.notes)
-    assert drawn(laid, asked, empty, lambda _: "") is None
+    assert page_chart(laid, asked, empty, lambda _: "") is None
 
 
 def test_labels_that_are_not_unique_have_their_codes(tmp_path: Path) -> None:
     table = pay(tmp_path)
     school = replace(table.variables[0], labels=("Same", "Same", "Other"))
     table = replace(table, variables=(school, *table.variables[1:]))
-    asked = filled(Asked(rows=("school",), only={"school": ("a", "c")}), table)
+    asked = filled(BuilderState(rows=("school",), only={"school": ("a", "c")}), table)
     laid = view(grid(asked, table, 1000), asked, table, lambda _: "")
     assert [row.heads[0].label for row in laid.rows] == ["Same (a)", "Other"]
     assert laid.chart.variables[0].labels == ("Same (a)", "Other")
-    across = filled(Asked(rows=("year",), columns="school"), table)
+    across = filled(BuilderState(rows=("year",), columns="school"), table)
     groups = view(grid(across, table, 1000), across, table, lambda _: "").groups
     assert [head.label for head in groups] == ["Same (a)", "Same (b)", "Other"]
 
@@ -210,7 +212,7 @@ def test_only_the_measure_sorted_by_has_an_arrow(tmp_path: Path) -> None:
     table = pay(tmp_path)
 
     def orders(**more: Any) -> list[str]:
-        asked = filled(replace(Asked(rows=("school",), sort="-value"), **more), table)
+        asked = filled(replace(BuilderState(rows=("school",), sort="-value"), **more), table)
         return [head.order for head in view(grid(asked, table, 1000), asked, table, lambda _: "").columns]
 
     assert orders() == ["descending", ""]
@@ -219,8 +221,8 @@ def test_only_the_measure_sorted_by_has_an_arrow(tmp_path: Path) -> None:
     assert orders(columns="year", key="2021", what="p50") == ["", "", "", "descending"]
 
 
-def test_estimates_below_zero_are_explained_where_they_are_shown(table: Table) -> None:
-    asked = Asked(rows=("strength",))
+def test_estimates_below_zero_are_explained_where_they_are_shown(table: PublishedTable) -> None:
+    asked = BuilderState(rows=("strength",))
     found = grid(asked, table, 1000)
     status = np.full((3, 1), Status.RELIABLE, object)
 

@@ -16,7 +16,7 @@ from test_server import FORBIDDEN, refused, started
 from discreet.errors import ParameterError, PublishError
 from discreet.publish import pins
 from discreet.publish.manifest import read
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.server import planned, worker
 from support import processes
 from support.forged_manifests import restate
@@ -66,7 +66,7 @@ def test_the_releases_own_folder_is_served_by_its_pin_and_by_its_ledger(
 
 
 def test_a_forgery_whose_digests_all_fit_is_refused(forged: Path, pinned: Path, ledger: Path) -> None:
-    assert Catalogue.of([forged]).tables  # nothing in the folder tells
+    assert TableCatalogue.of([forged]).tables  # nothing in the folder tells
     said = refused(forged, "--pin", pinned)
     assert f"{forged}: is none of the pinned releases" in said
     assert "Serve the folder as the agency published it" in said
@@ -79,9 +79,9 @@ def test_where_the_ledger_stood_is_part_of_what_is_pinned(folder: Path, tmp_path
     said = json.loads((copy / "manifest.json").read_text())
     said["ledger"]["entry"] += 1
     (copy / "manifest.json").write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n")
-    assert Catalogue.of([copy]).tables
+    assert TableCatalogue.of([copy]).tables
     with pytest.raises(PublishError, match="is none of the pinned releases"):
-        Catalogue.of([copy], pins.read(pinned))
+        TableCatalogue.of([copy], pins.read(pinned))
 
 
 def test_the_command_prints_what_sha256sum_prints(folder: Path, pinned: Path, ledger: Path) -> None:
@@ -127,7 +127,7 @@ def test_pins_may_stand_alone_beside_others_and_between_blank_lines(folder: Path
     (tmp_path / "pins").write_text(f"{'0' * 64} *other\n\n{pin}")
     found = pins.read(tmp_path / "pins")
     assert found == {"0" * 64, pin}
-    assert Catalogue.of([folder], found).tables
+    assert TableCatalogue.of([folder], found).tables
 
 
 def test_a_name_with_a_line_feed_cannot_bring_a_pin_of_its_own(folder: Path, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ INSIDE = """
 import json, sys
 import discreet.serve.server as server
 def instead(plan, say):
-    server.Catalogue.of(plan.folders, plan.pins)
+    server.TableCatalogue.of(plan.folders, plan.pins)
     print(json.dumps(sorted(sys.modules)))
 server.serve = instead
 from discreet.cli import main

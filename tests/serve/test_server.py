@@ -217,9 +217,9 @@ CHANGED = """
 import sys
 import discreet.serve.server as server
 if __name__ == "__main__":
-    class Catalogue:
-        of = staticmethod(lambda _, *pins, real=server.Catalogue.of: real([sys.argv.pop()], *pins))
-    server.Catalogue = Catalogue  # in this process alone: its workers open what it was told to
+    class TableCatalogue:
+        of = staticmethod(lambda _, *pins, real=server.TableCatalogue.of: real([sys.argv.pop()], *pins))
+    server.TableCatalogue = TableCatalogue  # in this process alone: its workers open what it was told to
     from discreet.cli import main
     main()
 """
@@ -252,11 +252,11 @@ import asyncio, json, sys
 import discreet.cli
 import httpx
 from discreet.serve.app import create_app
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, Served
 
 async def main():
-    app = create_app(Served(Catalogue.of(sys.argv[1:]), Config()))
+    app = create_app(Served(TableCatalogue.of(sys.argv[1:]), Config()))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://test") as web:
         for path in ["/", "/health", "/api/v2/tables", "/api/v2/tables/cube/metadata", "/api/v2/openapi.json"]:
             assert (await web.get(path)).status_code == 200, path

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from discreet.serve.query_model import About, Answer, Measure, Status, Variable
+from discreet.serve.query_model import About, Answer, Measure, Status, TableVariable
 
 ABOUT = About(
     id="jobs by place",
@@ -23,8 +23,8 @@ ABOUT = About(
     updated="2024-05-01",
     simulation=False,
 )
-PLACE = Variable("place", "Place", ("US-CA", "US-NV"), ("California", "Nevada"))
-SEX = Variable("sex", "Sex", ("f", "m", "x"), ("Women", "Men", "Women"))  # one label twice
+PLACE = TableVariable("place", "Place", ("US-CA", "US-NV"), ("California", "Nevada"))
+SEX = TableVariable("sex", "Sex", ("f", "m", "x"), ("Women", "Men", "Women"))  # one label twice
 COUNT = Measure("estimate", "Jobs", 0)
 ERROR = Measure("se", "Standard error", 1, "estimate")
 NAN = float("nan")
@@ -69,7 +69,7 @@ def jobs() -> Answer:
             Status.RELIABLE,
         ],
         notes=ABOUT.notes,
-        limited=((Variable("sector", "Sector", ("11", "=21"), ("Farming", "Mining")), ("11", "=21")),),
+        limited=((TableVariable("sector", "Sector", ("11", "=21"), ("Farming", "Mining")), ("11", "=21")),),
     )
 
 
@@ -90,7 +90,7 @@ def answers(draw: Any) -> Answer:
     for name in ids:
         codes = draw(st.lists(texts, min_size=1, max_size=4, unique=True))
         labels = [draw(texts) for _ in codes]
-        variables.append(Variable(name, draw(texts), tuple(codes), tuple(labels)))
+        variables.append(TableVariable(name, draw(texts), tuple(codes), tuple(labels)))
     measures = tuple(
         Measure(name, draw(texts), draw(st.integers(0, 3)))
         for name in draw(st.lists(st.sampled_from(Names.measures), min_size=1, max_size=3, unique=True))

@@ -17,8 +17,8 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-from discreet.serve.catalogue import Catalogue
-from discreet.serve.query_model import About, Measure, Table, Variable
+from discreet.serve.catalogue import TableCatalogue
+from discreet.serve.query_model import About, Measure, PublishedTable, TableVariable
 from discreet.serve.stored_table import StoredTable
 from support.survey import CONTROLS, WEIGHTS, Survey
 
@@ -74,9 +74,9 @@ def pay(home: Path, *, simulation: bool = False) -> StoredTable:
         simulation=simulation,
     )
     variables = (
-        Variable("school", "School", schools, (HIGH, *MIDDLE)),
-        Variable("degree", "Degree", degrees, degrees),
-        Variable("year", "Year", years, years),
+        TableVariable("school", "School", schools, (HIGH, *MIDDLE)),
+        TableVariable("degree", "Degree", degrees, degrees),
+        TableVariable("year", "Year", years, years),
     )
     measures = (
         Measure("count", "Count"),
@@ -88,10 +88,10 @@ def pay(home: Path, *, simulation: bool = False) -> StoredTable:
     return StoredTable(about, pq.read_table(path), variables, measures)
 
 
-def both(home: Path) -> Catalogue:
+def both(home: Path) -> TableCatalogue:
     """All of them in one catalogue."""
-    found = Catalogue.of([cubes(home)])
-    tables: dict[str, Table] = {**found.tables, "pay": pay(home)}
+    found = TableCatalogue.of([cubes(home)])
+    tables: dict[str, PublishedTable] = {**found.tables, "pay": pay(home)}
     return replace(found, tables=tables)
 
 

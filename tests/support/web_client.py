@@ -11,7 +11,7 @@ import pytest
 from fastapi import FastAPI
 
 from discreet.serve.app import create_app
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, Served
 from support.survey import CONTROLS, WEIGHTS, Survey
 
@@ -32,7 +32,7 @@ def released(home: Path) -> Path:
 
 
 def opened(folder: Path, config: Config = ROOMY, **more: Any) -> FastAPI:
-    return create_app(Served(Catalogue.of([folder]), config), **more)
+    return create_app(Served(TableCatalogue.of([folder]), config), **more)
 
 
 class Client:

@@ -21,7 +21,7 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 from discreet.privacy.protected import Protected
 from discreet.publish.parquet import table_of
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 
 Histograms = NDArray[np.int64]  # (cells, bins)
 RANGE = 1 << 18  # bins in memory at a time
@@ -59,7 +59,7 @@ class HistogramKernel:
             yield pa.RecordBatch.from_arrays([pa.array(values)], schema=self.schema)
 
 
-def measured(place: Place, parts: Protected[Parts], bins: int) -> Iterator[tuple[int, Histograms]]:
+def measured(place: Storage, parts: Protected[Parts], bins: int) -> Iterator[tuple[int, Histograms]]:
     """The protected histograms that workers wrote, in order: the first group of a piece, and its bins, one row each."""
     first = 0
     for name in sorted(parts.value.files):
@@ -68,7 +68,7 @@ def measured(place: Place, parts: Protected[Parts], bins: int) -> Iterator[tuple
         first += len(counts)
 
 
-def measured_part(place: Place, parts: Protected[Parts], name: str, bins: int) -> Histograms:
+def measured_part(place: Storage, parts: Protected[Parts], name: str, bins: int) -> Histograms:
     """One of the files that workers wrote: a row a group."""
     content = place.read(name)
     if sha256(content).hexdigest() != parts.value.files[name]:  # others may write to an object store

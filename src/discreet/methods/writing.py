@@ -22,7 +22,7 @@ from discreet.noise.stream import Stream
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import License, Reservation
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 from discreet.publish.tables import KINDS, Kinds, file_names, write_table
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ class Parts:
 class Places:
     """Where published files are written, and where measurements are: inside, or in the same place for a while."""
 
-    published: Place
-    measured: Place
+    published: Storage
+    measured: Storage
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class WriteKernel:
 
     kernel: Kernel
     table: str
-    place: Place
+    place: Storage
     spans: Spans
     license: License
     seals: tuple[bytes, ...]
@@ -110,7 +110,7 @@ def write_parts(
     name: str,
     purpose: str,
     guarantee: Guarantee,
-    place: Place,
+    place: Storage,
     progress: Progress = quiet,
     kinds: Kinds = KINDS,
     packed: bool = False,

@@ -33,7 +33,7 @@ from discreet.privacy.reservation import Derivation, Grant
 from discreet.publish.description import Measurement, ReleaseDescription
 from discreet.publish.folder import Owner, output_at, refuse_nested
 from discreet.publish.manifest import LedgerEntry, Manifest, Said, said
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 from discreet.publish.tables import write_table
 from discreet.spec import Release
 from discreet.spec.recode import Recode
@@ -177,7 +177,7 @@ def _draws(recoding: Recoding) -> tuple[int, ...]:
     return tuple(np.where(blurred, UNKNOWN, draws).tolist())
 
 
-def _written(measurement: Measurement, counts: Protected[Counts], place: Place) -> Protected[Parts]:
+def _written(measurement: Measurement, counts: Protected[Counts], place: Storage) -> Protected[Parts]:
     """Recoded measurements as files like those that workers write."""
     name, schema = measured_name(measurement.name), pa.schema([("count", pa.int64())])
     spans = histogram_spans(measurement.groups.cells, measurement.width)

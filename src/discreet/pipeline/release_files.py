@@ -10,7 +10,7 @@ from discreet.methods.writing import Made, Places
 from discreet.privacy.reservation import Grant
 from discreet.publish.codebook import codebooks
 from discreet.publish.description import MEASUREMENTS, Measurement, ReleaseDescription
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 
 if TYPE_CHECKING:
     from discreet.publish.measurements import MeasuredTable
@@ -37,7 +37,7 @@ def complete(places: Places, description: ReleaseDescription, made: Sequence[Mad
     return Staged(tables | _written(places.published, texts | codebooks(description)), kept)
 
 
-def _kept(place: Place, description: ReleaseDescription, made: Sequence[Made], keep: bool) -> dict[str, str]:
+def _kept(place: Storage, description: ReleaseDescription, made: Sequence[Made], keep: bool) -> dict[str, str]:
     """The files of measurements with their digests; removed, unless they stay."""
     files = {n: d for output in made for parts in output.measured.values() for n, d in parts.value.files.items()}
     if not keep:
@@ -58,7 +58,7 @@ def _kept(place: Place, description: ReleaseDescription, made: Sequence[Made], k
     return files | _written(place, {MEASUREMENTS: about.text()})
 
 
-def _written(place: Place, texts: Mapping[str, str]) -> dict[str, str]:
+def _written(place: Storage, texts: Mapping[str, str]) -> dict[str, str]:
     """Small files, and their digests."""
     files = {}
     for name, text in texts.items():

@@ -14,7 +14,7 @@ from discreet.privacy.ledger.state import Chain
 from discreet.publish import measurements
 from discreet.publish.description import MEASUREMENTS, Measurement, Recoded
 from discreet.publish.measurements import MeasuredTable, Measurements
-from discreet.publish.place import Place, place_at
+from discreet.publish.storage import Storage, storage_at
 from discreet.spec import Recode, Release, unknown
 
 
@@ -22,7 +22,7 @@ from discreet.spec import Recode, Release, unknown
 class Source:
     """The measurements of an earlier release, as the ledger has them."""
 
-    place: Place
+    place: Storage
     where: str
     about: Measurements
     digests: dict[str, str]
@@ -43,7 +43,7 @@ class Source:
 def open_source(release: Release, asked: Recode, chain: Chain) -> Source:
     """The measurements, if the ledger has committed what they say about themselves."""
     where = asked.measurements if is_uri(asked.measurements) else str(release.base / asked.measurements)
-    place = place_at(where)
+    place = storage_at(where)
     about, digest = measurements.read(place, where)
     digests = chain.kept(about.release)
     if digests.get(MEASUREMENTS) != digest:

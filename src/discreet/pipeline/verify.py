@@ -11,7 +11,7 @@ from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Chain
 from discreet.publish.folder import contains, holds
 from discreet.publish.manifest import FILE, LedgerEntry, Manifest, read
-from discreet.publish.place import place_at
+from discreet.publish.storage import storage_at
 
 
 def verify_folder(ledger: Ledger, path: str | Path) -> Manifest:
@@ -26,7 +26,7 @@ def verify_folder(ledger: Ledger, path: str | Path) -> Manifest:
         raise PublishError(
             "has a manifest that is not the one that was committed", where=folder, do="restore it from a copy"
         )
-    inside = holds(place_at(folder), fixed.files) if is_uri(folder) else contains(Path(as_path(folder)), fixed.files)
+    inside = holds(storage_at(folder), fixed.files) if is_uri(folder) else contains(Path(as_path(folder)), fixed.files)
     if not inside:
         raise PublishError(
             "has files that are not those that were committed", where=folder, do="restore them from a copy"

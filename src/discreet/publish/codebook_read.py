@@ -6,10 +6,10 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat, NonNegativeFloat, Valid
 
 from discreet import formats
 from discreet.errors import PublishError
-from discreet.publish.cubes import verified
 from discreet.publish.description import CODEBOOKS
 from discreet.publish.manifest import Manifest
-from discreet.publish.place import Place
+from discreet.publish.published import verified
+from discreet.publish.storage import Storage
 
 
 class _Part(BaseModel):
@@ -63,7 +63,7 @@ class Codebook(_Part):
     attributes: dict[str, AttributePart]
 
 
-def read_codebook(manifest: Manifest, place: Place, where: str) -> Codebook:
+def read_codebook(manifest: Manifest, place: Storage, where: str) -> Codebook:
     """The codebook, if it is one and has every table of the manifest, with the attributes that it is by."""
     name = CODEBOOKS[0]
     if name not in manifest.files:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from hashlib import sha256
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -13,55 +12,50 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from discreet import formats
 from discreet.domain import Numbers
 from discreet.errors import PublishError
 from discreet.post.cubes.cube import Cube
 from discreet.post.cubes.model import AxisModel, CubeModel
 from discreet.publish.intact import intact
-from discreet.publish.manifest import Manifest, TableEntry, read
+from discreet.publish.manifest import TableEntry
 from discreet.publish.parquet import table_of
-from discreet.publish.place import Place, place_at
-from discreet.publish.tables import stem
+from discreet.publish.published import PublishedFiles, parquet
+
+Floats = NDArray[np.float64]
 
 
 def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = False) -> Cube:
     """A cube of a published release; the only one, if no name is given. Files that are not what the manifest lists are
     refused. With `counts` queries are about numbers of records, where the release has them beside weighted totals."""
-    return cube_of(read(str(folder)), place_at(str(folder)), name, str(folder), counts=counts)
+    return cube_of(PublishedFiles.of(folder), name, counts=counts)
 
 
-def cube_of(manifest: Manifest, place: Place, name: str | None, where: str, *, counts: bool = False) -> Cube:
+def cube_of(files: PublishedFiles, name: str | None, *, counts: bool = False) -> Cube:
     """The same of a manifest that has been read."""
-    with intact(where):
-        return _opened(manifest, place, _entry(manifest, name, where), counts)
+    with intact(files.where):
+        table = _entry(files, name)
+        model = files.model(table.name)
+        return _opened(files, table, _of_counts(model) if counts else model)
 
 
-def _opened(manifest: Manifest, place: Place, table: TableEntry, counts: bool) -> Cube:
-    model = _model(manifest, place, table.name)
-    if counts:
-        model = _of_counts(model)
-    files = _parquet(table.files)
-    if not files:
+def _opened(files: PublishedFiles, table: TableEntry, model: CubeModel) -> Cube:
+    if not parquet(table):
         raise PublishError("has no Parquet file", where=f"cube {table.name}", do="publish it with `formats: [parquet]`")
     dense, what = model.form == "dense", f"cube {table.name}"
-    cells, (values,) = _columns(manifest, place, files, model.axes, [model.estimate], what, every=dense)
+    cells, (values,) = _columns(files, table, model.axes, [model.estimate], what, every=dense)
     deviations = None
     if model.sampling is not None and model.sampling.kind == "replicates":
-        listed = _listed(manifest, model.sampling.table).files
         columns = [f"d{i}" for i in range(1, model.sampling.replicates + 1)]
-        _, found = _columns(manifest, place, _parquet(listed), model.axes, columns, what)
+        _, found = _columns(files, files.table(model.sampling.table), model.axes, columns, what)
         deviations = np.stack(found, axis=-1)
-    steps = () if dense else tuple(_steps(manifest, place, model))
+    steps = () if dense else tuple(_steps(files, model))
     return Cube(model, values, None if dense else cells, deviations, steps)
 
 
-def additive_of(manifest: Manifest, place: Place, model: CubeModel) -> Cube:
+def additive_of(files: PublishedFiles, model: CubeModel) -> Cube:
     """A table of counts whose noise the codebook states, as a cube that answers queries."""
-    table = _listed(manifest, model.cube)
-    dense, what = model.form == "dense", f"table {table.name}"
-    files = _parquet(table.files)
-    cells, (values,) = _columns(manifest, place, files, model.axes, [model.estimate], what, every=dense)
+    table, dense = files.table(model.cube), model.form == "dense"
+    cells, (values,) = _columns(files, table, model.axes, [model.estimate], f"table {table.name}", every=dense)
     return Cube(model, values, None if dense else cells)
 
 
@@ -75,112 +69,58 @@ def _of_counts(model: CubeModel) -> CubeModel:
     return model.model_copy(update={"measure": "count", "estimate": "count", **own, **none})
 
 
-def _steps(manifest: Manifest, place: Place, model: CubeModel) -> Iterator[NDArray[np.float64]]:
+def _steps(files: PublishedFiles, model: CubeModel) -> Iterator[Floats]:
     """What calibration adds to the cells of each control."""
     axes: dict[str, AxisModel] = {axis.name: axis for axis in (*model.axes, *model.levels)}
     for control in model.controls:
-        files = _listed(manifest, control.name).files
         by = [axes[name] for name in control.by]
-        yield _columns(manifest, place, _parquet(files), by, ["step"], f"control {control.name}")[1][0]
+        yield _columns(files, files.table(control.name), by, ["step"], f"control {control.name}")[1][0]
 
 
-def open_counts(folder: str | Path, name: str) -> NDArray[np.float64] | None:
+def open_counts(folder: str | Path, name: str) -> Floats | None:
     """The protected unweighted counts of a cube's cells, in the order of `open_cube`; None if it has none."""
-    manifest, place = read(str(folder)), place_at(str(folder))
-    with intact(str(folder)):
-        files = _parquet(_entry(manifest, name, str(folder)).files)
-        if "count" not in pq.read_schema(pa.BufferReader(verified(manifest, place, files[0]))).names:
+    files = PublishedFiles.of(folder)
+    with intact(files.where):
+        table = _entry(files, name)
+        if "count" not in pq.read_schema(pa.BufferReader(files.read(parquet(table)[0]))).names:
             return None
-        model = _model(manifest, place, name)
-        every = model.form == "dense"
-        return _columns(manifest, place, files, model.axes, ["count"], f"cube {name}", every=every)[1][0]
+        model = files.model(name)
+        return _columns(files, table, model.axes, ["count"], f"cube {name}", every=model.form == "dense")[1][0]
 
 
-def _parquet(files: Sequence[str]) -> list[str]:
-    return [file for file in files if file.endswith(".parquet")]
-
-
-def _listed(manifest: Manifest, name: str) -> TableEntry:
-    found = [table for table in manifest.tables if table.name == name]
-    if not found:
-        raise PublishError(f"has no table {name!r}", where="manifest", do="restore the release from a copy")
-    return found[0]
-
-
-def _entry(manifest: Manifest, name: str | None, where: str) -> TableEntry:
-    found = [t for t in manifest.tables if is_cube(manifest, t.name)]
+def _entry(files: PublishedFiles, name: str | None) -> TableEntry:
+    found = [t for t in files.manifest.tables if files.is_cube(t.name)]
     cubes = [t for t in found if name in (None, t.name)]
     if not cubes:
         known = ", ".join(t.name for t in found)
         do = f"name one of {known}" if known else "a cube is published by `method: hypercube`"
-        raise PublishError(f"has no cube {name!r}" if name else "has no cube", where=where, do=do)
+        raise PublishError(f"has no cube {name!r}" if name else "has no cube", where=files.where, do=do)
     if len(cubes) > 1:
-        raise PublishError("has several cubes", where=where, do=f"name one of {', '.join(t.name for t in cubes)}")
+        raise PublishError("has several cubes", where=files.where, do=f"name one of {', '.join(t.name for t in cubes)}")
     return cubes[0]
 
 
-def verified(manifest: Manifest, place: Place, name: str) -> bytes:
-    """A file of a release, if it is what the manifest lists."""
-    if name not in manifest.files:  # whatever a table's entry says
-        raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
-    try:
-        content = place.read(name)
-    except FileNotFoundError:
-        raise PublishError("is missing", where=name, do="restore the release from a copy") from None
-    if sha256(content).hexdigest() != manifest.files[name]:
-        raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
-    return content
-
-
-def is_cube(manifest: Manifest, name: str) -> bool:
-    """Whether a table has a model beside it."""
-    return _model_file(manifest, name) in manifest.files
-
-
-def model_of(manifest: Manifest, place: Place, name: str) -> CubeModel | None:
-    """The model of a cube; None of a table that is none."""
-    return _model(manifest, place, name) if is_cube(manifest, name) else None
-
-
-def _model(manifest: Manifest, place: Place, name: str) -> CubeModel:
-    file = _model_file(manifest, name)
-    try:
-        return CubeModel.model_validate(formats.parsed(verified(manifest, place, file), formats.MODEL, file))
-    except ValueError:
-        raise PublishError("is no model of a cube", where=file, do="restore the release from a copy") from None
-
-
-def _model_file(manifest: Manifest, name: str) -> str:
-    return f"{stem(name, manifest.simulation)}.model.json"
-
-
 def _columns(
-    manifest: Manifest,
-    place: Place,
-    files: list[str],
+    files: PublishedFiles,
+    table: TableEntry,
     axes: Sequence[AxisModel],
     names: list[str],
     what: str,
     *,
     every: bool = True,
-) -> tuple[Numbers, list[NDArray[np.float64]]]:
+) -> tuple[Numbers, list[Floats]]:
     """The cell of every row, and these numbers of it, in order."""
-    pieces = list(_pieces(manifest, place, sorted(files), axes, names))
+    codes = [column for axis in axes for column in axis.columns]
+    pieces = list[list[NDArray[Any]]]()
+    for file in sorted(parquet(table)):
+        rows = table_of(files.read(file), [*codes, *names])
+        pieces.append([_numbers(rows, axes), *(rows.column(name).to_numpy() for name in names)])
     cells, *columns = (np.concatenate(column) for column in zip(*pieces, strict=True))
     order = np.argsort(cells, kind="stable")
     whole = not every or len(cells) == prod(len(axis.codes) for axis in axes)
     if not whole or (len(cells) and (np.diff(cells[order]) <= 0).any()):
         raise PublishError("does not list every cell once", where=what, do="restore it from a copy")
     return cells[order].astype(np.int64), [column[order].astype(np.float64) for column in columns]
-
-
-def _pieces(
-    manifest: Manifest, place: Place, files: list[str], axes: Sequence[AxisModel], names: list[str]
-) -> Iterator[list[NDArray[Any]]]:
-    codes = [column for axis in axes for column in axis.columns]
-    for file in files:
-        table = table_of(verified(manifest, place, file), [*codes, *names])
-        yield [_numbers(table, axes), *(table.column(name).to_numpy() for name in names)]
 
 
 def _numbers(table: pa.Table, axes: Sequence[AxisModel]) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from discreet.errors import PublishError, StoreUnavailable
 from discreet.formatting import as_path, is_uri
 from discreet.publish.alone import alone, lock_of
 from discreet.publish.manifest import FILE, Manifest
-from discreet.publish.place import Folder, Place, Prefix, permitted
+from discreet.publish.storage import LocalFolder, ObjectStore, Storage, permitted
 
 LONGEST = 255  # bytes of a file's name
 LONGEST_PATH = 4095
@@ -65,7 +65,7 @@ class Output(Protocol):
     def refuse_finished(self) -> None:
         """Somebody else was first: no noise is drawn for what cannot be published."""
 
-    def stage(self) -> Place:
+    def stage(self) -> Storage:
         """An empty place for everything but the manifest."""
 
     def seal(self, files: dict[str, str]) -> None:
@@ -141,16 +141,16 @@ class FolderOutput:
         beside = (self.staging, self._scratch, self._manifest, lock_of(self.folder))
         return [("", os.path.realpath(path)) for path in (self.folder, *beside)]
 
-    def stage(self) -> Place:
+    def stage(self) -> Storage:
         """Empty staging folders that only we can enter."""
         self.clean()
         self.folder.parent.mkdir(parents=True, exist_ok=True)
         for folder in (self.staging, self._scratch):
             folder.mkdir(mode=0o700)
-        return Folder(self.staging, self._scratch)
+        return LocalFolder(self.staging, self._scratch)
 
     def clean(self) -> None:
-        Folder(self.staging, self._scratch).clear()
+        LocalFolder(self.staging, self._scratch).clear()
         self._manifest.unlink(missing_ok=True)
 
     def abandon(self) -> None:
@@ -164,7 +164,7 @@ class FolderOutput:
         return [path for path in (self.staging, self._scratch, self._manifest) if path.exists()]
 
     def seal(self, files: dict[str, str]) -> None:
-        found = Folder(self.staging, self._scratch).names()
+        found = LocalFolder(self.staging, self._scratch).names()
         if found != set(files):
             raise PublishError("holds other files than were written", where=str(self.staging), do="run it again")
         for folder in (*(p for p in self.staging.rglob("*") if p.is_dir()), self.staging):
@@ -193,7 +193,7 @@ class FolderOutput:
     def _finish(self, manifest: Manifest) -> None:
         aside, text = self._manifest, manifest.text().encode()
         if (self.folder / FILE).exists():
-            refuse_other_manifest(Folder(self.folder, self.folder), text, self.where)
+            refuse_other_manifest(LocalFolder(self.folder, self.folder), text, self.where)
         aside.unlink(missing_ok=True)
         with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), "wb") as file:
             file.write(text)
@@ -229,7 +229,7 @@ class StoreOutput:
 
     def __init__(self, uri: str, owner: Owner) -> None:
         self.where, self.owner = uri.rstrip("/"), owner
-        self._prefix = Prefix(self.where)
+        self._prefix = ObjectStore(self.where)
         self.mark = f"{_MARKED}{owner.tag(self.where)}"
 
     def alone(self) -> AbstractContextManager[None]:
@@ -251,7 +251,7 @@ class StoreOutput:
         if self._prefix.lies_below(FILE):
             raise PublishError("lies inside another release", where=self.where, do="name a prefix beside it")
 
-    def stage(self) -> Place:
+    def stage(self) -> Storage:
         self.clean()
         with self._prefix.create(self.mark) as file:
             file.write(_MARK)
@@ -329,7 +329,7 @@ class StoreOutput:
             self._prefix.remove(self.mark)
 
 
-def refuse_other_manifest(place: Place, text: bytes, where: str) -> None:
+def refuse_other_manifest(place: Storage, text: bytes, where: str) -> None:
     """Equal files may be another release's, and a manifest is not written over."""
     if place.read(FILE) != text:
         raise PublishError(
@@ -341,10 +341,10 @@ def contains(folder: Path, files: dict[str, str]) -> bool:
     """Whether a folder holds exactly these files, byte for byte, with or without a manifest; a link is no file."""
     if not folder.is_dir() or any(path.is_symlink() for path in folder.rglob("*")):
         return False
-    return holds(Folder(folder, folder), files)
+    return holds(LocalFolder(folder, folder), files)
 
 
-def holds(place: Place, files: dict[str, str], mark: str = "") -> bool:
+def holds(place: Storage, files: dict[str, str], mark: str = "") -> bool:
     """Whether a place holds exactly these files, byte for byte, with or without a manifest and a mark."""
     found = place.names() - {FILE, mark}
     return found == set(files) and all(place.sha256(n) == digest for n, digest in files.items())

@@ -15,7 +15,7 @@ from discreet.errors import PublishError
 from discreet.formatting import as_path, is_uri
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import canonical
-from discreet.publish.place import place_at
+from discreet.publish.storage import storage_at
 from discreet.publish.tables import SIMULATION, in_words
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def read(where: str | Path) -> Manifest:
     if not is_uri(str(where)) and Path(as_path(str(where))).is_file():
         raise PublishError("is a file", where=str(where), do="name the folder of a release")
     try:
-        text = place_at(str(where)).read(FILE)
+        text = storage_at(str(where)).read(FILE)
         if formats.COMPARATOR.encode() in text and b'"discreet-manifest/' not in text:
             raise PublishError(
                 "is a comparison without any guarantee, and no release", where=str(where), do="do not publish it"

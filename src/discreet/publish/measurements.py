@@ -14,7 +14,7 @@ from discreet.errors import PublishError
 from discreet.privacy.exact import Exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.description import MEASUREMENTS
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 
 
 class _Part(BaseModel):
@@ -64,7 +64,7 @@ class Measurements(_Part):
         return json.dumps(self.model_dump(mode="json"), ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def read(place: Place, where: str) -> tuple[Measurements, str]:
+def read(place: Storage, where: str) -> tuple[Measurements, str]:
     """What a folder of measurements says about itself, and the digest of that."""
     try:
         content = place.read(MEASUREMENTS)

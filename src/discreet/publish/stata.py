@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import re
 import struct
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
 
 from discreet.errors import PublishError
-from discreet.publish.place import Hashed
+from discreet.publish.storage import Hashed
 
 LONGEST_NAME, LONGEST_LABEL = 32, 80  # characters
 LONGEST_TEXT = 2045  # bytes of a code
 DOUBLE = 65526
+MAP = len(b"<map></map>") + 14 * 8
 MISSING = 2.0**1023  # Stata's "."
 _RESERVED = {
     "_all", "_b", "byte", "_coef", "_cons", "double", "float", "if", "in", "int", "long", "_n", "_N", "_pi", "_pred",
@@ -56,20 +58,18 @@ class StataFile:
     def close(self) -> None:
         rows = sum(batch.num_rows for batch in self._batches)
         fields = [self._field(i) for i in range(len(self._schema))]
-        codes = [DOUBLE if kind == "<f8" else int(kind[1:]) for kind in fields]
-        head = _head(self._schema.names, codes, rows, self._label)
         record = np.dtype([(f"c{i}", kind) for i, kind in enumerate(fields)])
-        # Where each section begins, and where the file ends.
-        begin, data = head.places, rows * record.itemsize
-        after = begin["data"] + len(b"<data>") + data + len(b"</data>")
-        labels = after + len(b"<strls></strls>")
-        end = labels + len(b"<value_labels></value_labels>")
-        places = [*begin.values(), after, labels, end, end + len(b"</stata_dta>")]
-        self._file.write(head.bytes(places))
-        self._file.write(b"<data>")
+        head, sections = _header(len(fields), rows, self._label), _sections(self._schema.names, fields)
+        ends = [b"<strls></strls>", b"<value_labels></value_labels>", b"</stata_dta>"]
+        data = len(b"<data></data>") + rows * record.itemsize
+        lengths = [len(head), MAP, *map(len, sections), data, *map(len, ends)]
+        begins = struct.pack("<14Q", 0, *accumulate(lengths))  # of every section, and where the file ends
+        for part in (head, _tagged("map", begins), *sections, b"<data>"):
+            self._file.write(part)
         for batch in self._batches:
             self._file.write(self._rows(batch, record))
-        self._file.write(b"</data><strls></strls><value_labels></value_labels></stata_dta>")
+        for part in (b"</data>", *ends):
+            self._file.write(part)
 
     def _field(self, i: int) -> str:
         """A number is a double, in which whole numbers to 2^53 are exact; a text as wide as the widest code."""
@@ -103,34 +103,21 @@ def _texts(column: pa.DictionaryArray) -> list[str]:
     return found
 
 
-class _Head:
-    """Everything before the rows, in sections."""
-
-    def __init__(self, header: bytes, sections: dict[str, bytes]) -> None:
-        self._header, self._sections = header, sections
-        place = len(b"<stata_dta>") + len(header)
-        self.places = {"stata_dta": 0, "map": place}
-        place += len(b"<map></map>") + 14 * 8
-        for name, body in sections.items():
-            self.places[name] = place
-            place += len(body)
-        self.places["data"] = place
-
-    def bytes(self, places: list[int]) -> bytes:
-        table = b"<map>" + struct.pack("<14Q", *places) + b"</map>"
-        return b"<stata_dta>" + self._header + table + b"".join(self._sections.values())
-
-
-def _head(columns: list[str], codes: list[int], rows: int, label: str) -> _Head:
+def _header(columns: int, rows: int, label: str) -> bytes:
     text = label[:LONGEST_LABEL].encode()
-    header = (
-        b"<header><release>118</release><byteorder>LSF</byteorder>"
-        + _tagged("K", struct.pack("<H", len(columns)))
+    return (
+        b"<stata_dta><header><release>118</release><byteorder>LSF</byteorder>"
+        + _tagged("K", struct.pack("<H", columns))
         + _tagged("N", struct.pack("<Q", rows))
         + _tagged("label", struct.pack("<H", len(text)) + text)
         + _tagged("timestamp", b"\0")
         + b"</header>"
     )
+
+
+def _sections(columns: list[str], fields: list[str]) -> list[bytes]:
+    """What is said of the columns, between the map and the rows."""
+    codes = [DOUBLE if kind == "<f8" else int(kind[1:]) for kind in fields]
     formats = ["%12.0g" if code == DOUBLE else f"%{min(code, 244)}s" for code in codes]
     sections = {
         "variable_types": struct.pack(f"<{len(codes)}H", *codes),
@@ -141,7 +128,7 @@ def _head(columns: list[str], codes: list[int], rows: int, label: str) -> _Head:
         "variable_labels": b"".join(_fixed(column, 321) for column in columns),
         "characteristics": b"",
     }
-    return _Head(header, {name: _tagged(name, body) for name, body in sections.items()})
+    return [_tagged(name, body) for name, body in sections.items()]
 
 
 def _tagged(name: str, body: bytes) -> bytes:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
-from discreet.publish.place import Hashed, Place
+from discreet.publish.storage import Hashed, Storage
 from discreet.spreadsheet import guarded, guarded_table
 
 Kinds = tuple[Literal["parquet", "csv", "dta"], ...]
@@ -52,7 +52,7 @@ def _names(table: str, simulated: bool, part: int | None, kinds: Kinds) -> list[
 
 
 def write_table(
-    place: Place,
+    place: Storage,
     table: str,
     schema: pa.Schema,
     batches: Iterator[Protected[pa.RecordBatch]],

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ValidationError
 
 from discreet.errors import AskedWrongly, Missing, TooMuch
 from discreet.serve.config import Served
-from discreet.serve.formats import FORMATS, jsonstat
+from discreet.serve.formats import FORMATS, jsonstat, safe_name
+from discreet.serve.http.caching import cached, has, tag_of, unchanged
 from discreet.serve.http.problems import documented, problem
 from discreet.serve.models import (
     CodeListInformation,
@@ -32,15 +33,14 @@ from discreet.serve.models import (
     VariablesSelection,
 )
 from discreet.serve.openapi import DATA, LIMITS, QUESTION
-from discreet.serve.query_model import Question, Table, Variable, checked
+from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable, checked, unnamed
 from discreet.serve.query_string import CONTENTS, asked, codelist, less, link, question, told
-from discreet.serve.search import found as fits
+from discreet.serve.search import matches
 from discreet.version import __version__, package_version
 
 VERSION = "2.0.0"
 DEFAULT = "json-stat2"
 JSON = "application/json"
-AGE = 300  # seconds that an answer may be kept without asking again
 OTHERS = ("outputFormat", "lang")
 
 Name = Annotated[str, Path(min_length=1, max_length=300)]
@@ -54,92 +54,33 @@ async def _body(request: Request) -> bytes:
     return await request.body()
 
 
-def _query(request: Request) -> bytes:
-    found: bytes = request.scope.get("query_string", b"")
-    return found
-
-
 Body = Annotated[bytes, Depends(_body)]
 
 
 def router(served: Served) -> APIRouter:
     """All routes under /api/v2."""
     api = APIRouter(prefix="/api/v2", tags=["PxWeb API v2"], dependencies=[Depends(_english)])
-    own = _Api(served)
-
-    @api.get("/tables", response_model=TablesResponse, responses=documented(400, 404, *LIMITS))
-    def list_all_tables(
-        request: Request,
-        query: Annotated[str, Query(max_length=300, description="Words of titles, variables, codes or notes.")] = "",
-        pastDays: Annotated[  # noqa: N803 - PxWeb's name
-            int | None, Query(ge=1, le=100_000, description="Only tables of releases of so many days ago or fewer.")
-        ] = None,
-        pageNumber: Annotated[int, Query(ge=1, le=1_000_000)] = 1,  # noqa: N803
-        pageSize: Annotated[int, Query(ge=1, le=1_000)] = 20,  # noqa: N803
-    ) -> Response:
-        """The catalogue, by pages."""
-        return own.tables(request, query, pastDays, pageNumber, pageSize)
-
-    @api.get("/tables/{id}", response_model=TableResponse, responses=documented(400, 404, *LIMITS))
-    def get_table_by_id(request: Request, id: Name) -> Response:
-        """One table, briefly."""
-        table = own.served.catalogue.table(id)
-        return own.kept(request, ["table", id], lambda: own.brief(table))
-
-    @api.get(
-        "/tables/{id}/metadata",
-        response_model=Dataset,
-        response_model_exclude_none=True,
-        responses=documented(400, 404, *LIMITS),
+    own, limits = _Api(served), documented(400, 404, *LIMITS)
+    body = {"schema": {"$ref": "#/components/schemas/VariablesSelection"}}
+    by_post = {
+        "parameters": QUESTION["parameters"][-1:],
+        "requestBody": {"required": True, "content": {JSON: body}},
+    }
+    data: dict[str, Any] = {"responses": DATA, "response_class": Response}
+    api.get("/tables", response_model=TablesResponse, responses=limits)(own.list_all_tables)
+    api.get("/tables/{id}", response_model=TableResponse, responses=limits)(own.get_table_by_id)
+    api.get("/tables/{id}/metadata", response_model=Dataset, response_model_exclude_none=True, responses=limits)(
+        own.get_metadata_by_id
     )
-    def get_metadata_by_id(request: Request, id: Name) -> Response:
-        """All variables of a table with their codes, as JSON-stat 2 without values."""
-        table = own.served.catalogue.table(id)
-        return own.kept(request, ["metadata", id], lambda: own.metadata(table))
-
-    @api.get("/tables/{id}/data", responses=DATA, openapi_extra=QUESTION, response_class=Response)
-    def get_table_data(request: Request, id: Name) -> Response:
-        """Numbers of a table. Variables that are not named are added up, if the table adds up."""
-        table = own.served.catalogue.table(id)
-        found = asked(table, _query(request), OTHERS)
-        return own.data(request, table, found.question, found.others)
-
-    @api.post(
-        "/tables/{id}/data",
-        responses=DATA,
-        openapi_extra={
-            "parameters": QUESTION["parameters"][-1:],
-            "requestBody": {
-                "required": True,
-                "content": {JSON: {"schema": {"$ref": "#/components/schemas/VariablesSelection"}}},
-            },
-        },
-        response_class=Response,
-    )
-    def get_table_data_by_post(request: Request, id: Name, body: Body) -> Response:
-        """The same, for questions that are too long for a link."""
-        table = own.served.catalogue.table(id)
-        others = asked(table, _query(request), OTHERS)
-        if others.question != Question():
-            raise AskedWrongly("is in the body and in the link", where="question", do="ask in the body alone")
-        return own.data(request, table, selected(table, body), others.others)
-
-    @api.get("/codelists/{id}", response_model=CodeListResponse, responses=documented(400, 404, *LIMITS))
-    def get_code_list_by_id(request: Request, id: Name) -> Response:
-        """A coarser variable: its codes, and the finer ones in each."""
-        table, coarser = own.coarser(id)
-        return own.kept(request, ["codelist", id], lambda: own.codelist(table, coarser))
-
-    @api.get("/config", response_model=ConfigResponse, responses=documented(400, *LIMITS))
-    def get_api_configuration(request: Request) -> Response:
-        """What the server allows."""
-        return own.kept(request, ["config"], own.config)
-
+    api.get("/tables/{id}/data", openapi_extra=QUESTION, **data)(own.get_table_data)
+    api.post("/tables/{id}/data", openapi_extra=by_post, **data)(own.get_table_data_by_post)
+    api.get("/codelists/{id}", response_model=CodeListResponse, responses=limits)(own.get_code_list_by_id)
+    api.get("/config", response_model=ConfigResponse, responses=documented(400, *LIMITS))(own.get_api_configuration)
     return api
 
 
 class _Api:
-    """What the routes answer."""
+    """The routes, under PxWeb's names; their first lines stand in the OpenAPI document."""
 
     def __init__(self, served: Served) -> None:
         self.served = served
@@ -154,30 +95,75 @@ class _Api:
 
     # --- what is there ----------------------------------------------------------------------------------------------
 
-    def tables(self, request: Request, query: str, days: int | None, number: int, size: int) -> Response:
-        found = [t for t in self.served.catalogue.tables.values() if fits(t, query) and _recent(t, days)]
-        pages = max(1, -(-len(found) // size))
+    def list_all_tables(
+        self,
+        request: Request,
+        query: Annotated[str, Query(max_length=300, description="Words of titles, variables, codes or notes.")] = "",
+        pastDays: Annotated[  # noqa: N803 - PxWeb's name
+            int | None, Query(ge=1, le=100_000, description="Only tables of releases of so many days ago or fewer.")
+        ] = None,
+        pageNumber: Annotated[int, Query(ge=1, le=1_000_000)] = 1,  # noqa: N803
+        pageSize: Annotated[int, Query(ge=1, le=1_000)] = 20,  # noqa: N803
+    ) -> Response:
+        """The catalogue, by pages."""
+        found = [t for t in self.served.catalogue.tables.values() if matches(t, query) and _recent(t, pastDays)]
+        number, size, pages = pageNumber, pageSize, max(1, -(-len(found) // pageSize))
         if number > pages:
             there_are = "There is 1 page" if pages == 1 else f"There are {pages} pages"
             return problem(404, f"{there_are}, and no page {number}.")
         there = {"self": number, "first": 1, "last": pages}
         there |= {"next": number + 1} if number < pages else {}
         there |= {"previous": number - 1} if number > 1 else {}
-        asked = ({"query": query} if query else {}) | ({"pastDays": str(days)} if days else {})
+        asked = ({"query": query} if query else {}) | ({"pastDays": str(pastDays)} if pastDays else {})
 
         def make() -> TablesResponse:
             shown = islice(found, (number - 1) * size, number * size)
             page = Page(page_number=number, page_size=size, total_elements=len(found), total_pages=pages)
             links = [Link(rel=rel, href=self._page(asked, n, size)) for rel, n in there.items()]
-            return TablesResponse(tables=[self.brief(table) for table in shown], page=page, links=links)
+            return TablesResponse(tables=[self._brief(table) for table in shown], page=page, links=links)
 
         ids = [table.about.id for table in found]  # of the last days: another list tomorrow
-        return self.kept(request, ["tables", query, str(days), str(number), str(size), *ids], make)
+        return self._kept(request, ["tables", query, str(pastDays), str(number), str(size), *ids], make)
+
+    def get_table_by_id(self, request: Request, id: Name) -> Response:
+        """One table, briefly."""
+        table = self.served.catalogue.table(id)
+        return self._kept(request, ["table", id], lambda: self._brief(table))
+
+    def get_metadata_by_id(self, request: Request, id: Name) -> Response:
+        """All variables of a table with their codes, as JSON-stat 2 without values."""
+        table = self.served.catalogue.table(id)
+        return self._kept(request, ["metadata", id], lambda: self._metadata(table))
+
+    def get_code_list_by_id(self, request: Request, id: Name) -> Response:
+        """A coarser variable: its codes, and the finer ones in each."""
+        if id not in self._lists:
+            raise Missing(f"no code list {id[:60]!r}", where="codelists", do="the metadata of a table names them")
+        table, coarser = self._lists[id]
+        return self._kept(request, ["codelist", id], lambda: self._codelist(table, coarser))
+
+    def get_api_configuration(self, request: Request) -> Response:
+        """What the server allows."""
+        return self._kept(request, ["config"], self._config)
+
+    def get_table_data(self, request: Request, id: Name) -> Response:
+        """Numbers of a table. Variables that are not named are added up, if the table adds up."""
+        table = self.served.catalogue.table(id)
+        found = asked(table, request.scope.get("query_string", b""), OTHERS)
+        return self._data(request, table, found.question, found.others)
+
+    def get_table_data_by_post(self, request: Request, id: Name, body: Body) -> Response:
+        """The same, for questions that are too long for a link."""
+        table = self.served.catalogue.table(id)
+        others = asked(table, request.scope.get("query_string", b""), OTHERS)
+        if others.question != TableQuery():
+            raise AskedWrongly("is in the body and in the link", where="question", do="ask in the body alone")
+        return self._data(request, table, selected(table, body), others.others)
 
     def _page(self, asked: Mapping[str, str], number: int, size: int) -> str:
         return f"{self._root}/tables?{urlencode({**asked, 'pageNumber': number, 'pageSize': size})}"
 
-    def brief(self, table: Table) -> TableResponse:
+    def _brief(self, table: PublishedTable) -> TableResponse:
         about = table.about
         return TableResponse(
             id=about.id,
@@ -195,10 +181,10 @@ class _Api:
             extension={"method": about.method, "guarantee": about.guarantee, "caveats": list(about.caveats)},
         )
 
-    def _href(self, table: Table) -> str:
+    def _href(self, table: PublishedTable) -> str:
         return f"{self._root}/tables/{quote(table.about.id, safe='')}"
 
-    def metadata(self, table: Table) -> Dataset:
+    def _metadata(self, table: PublishedTable) -> Dataset:
         about, own = table.about, [v for v in table.variables if not v.of]
         measures = jsonstat.measured(table.measures)
         measures["extension"] |= {"elimination": False}
@@ -217,7 +203,7 @@ class _Api:
             }
         )
 
-    def _dimension(self, table: Table, v: Variable) -> dict[str, Any]:
+    def _dimension(self, table: PublishedTable, v: TableVariable) -> dict[str, Any]:
         coarser = [
             CodeListInformation(id=codelist(table, c), label=c.label, links=[self._codelist_link(table, c)])
             for c in table.variables
@@ -225,16 +211,10 @@ class _Api:
         ]
         return jsonstat.dimension(v) | {"extension": {"elimination": table.additive, "codelists": coarser}}
 
-    def _codelist_link(self, table: Table, v: Variable) -> Link:
+    def _codelist_link(self, table: PublishedTable, v: TableVariable) -> Link:
         return Link(rel="metadata", href=f"{self._root}/codelists/{quote(codelist(table, v), safe='')}")
 
-    def coarser(self, name: str) -> tuple[Table, Variable]:
-        """The variable that a code list stands for."""
-        if name not in self._lists:
-            raise Missing(f"no code list {name[:60]!r}", where="codelists", do="the metadata of a table names them")
-        return self._lists[name]
-
-    def codelist(self, table: Table, v: Variable) -> CodeListResponse:
+    def _codelist(self, table: PublishedTable, v: TableVariable) -> CodeListResponse:
         finer = next(f for f in table.variables if f.id == v.of)
         within: list[list[str]] = [[] for _ in v.codes]
         for code, group in zip(finer.codes, v.groups, strict=True):
@@ -244,7 +224,7 @@ class _Api:
         name = codelist(table, v)
         return CodeListResponse(id=name, label=v.label, elimination=table.additive, values=values, links=links)
 
-    def config(self) -> ConfigResponse:
+    def _config(self) -> ConfigResponse:
         own = self.served.config
         return ConfigResponse(
             api_version=VERSION,
@@ -260,7 +240,7 @@ class _Api:
 
     # --- numbers ----------------------------------------------------------------------------------------------------
 
-    def data(self, request: Request, table: Table, found: Question, others: Mapping[str, str]) -> Response:
+    def _data(self, request: Request, table: PublishedTable, found: TableQuery, others: Mapping[str, str]) -> Response:
         name = others.get("outputFormat", DEFAULT)
         if name not in FORMATS:
             raise AskedWrongly(f"no format {name[:40]!r}", where="outputFormat", do=f"there are {', '.join(FORMATS)}")
@@ -268,23 +248,23 @@ class _Api:
             raise AskedWrongly("English is all there is", where="lang", do="write en, or leave it out")
         most, form = self.served.config.max_cells, FORMATS[name]
         checked(table, found)
-        if missing := _missing(table, found):
+        if missing := unnamed(table, {*found.shown, *dict(found.where)}):
             return self._incomplete(table, found, name, missing)
         try:
             table.cells(found)  # a link that asks wrongly is told so, whatever it already has
             tag = self._tag(["data", table.about.id, link(found), name])
-            if _has(request, tag):
-                return _unchanged(tag)
+            if has(request, tag):
+                return unchanged(cached(tag))
             content = form.write(table.answer(found, most), table.about)
         except TooMuch as error:
             return self._too_much(table, found, name, error)
-        headers = _cached(tag) if request.method == "GET" else {"Cache-Control": "no-store"}
+        headers = cached(tag) if request.method == "GET" else {"Cache-Control": "no-store"}
         if name != DEFAULT:
-            stem = _file(table.about.id) + (".simulation" if table.about.simulation else "")
+            stem = safe_name(table.about.id) + (".simulation" if table.about.simulation else "")
             headers["Content-Disposition"] = f'attachment; filename="{stem}.{form.extension}"'
         return Response(content, headers=headers, media_type=form.media_type)
 
-    def _too_much(self, table: Table, found: Question, name: str, error: TooMuch) -> Response:
+    def _too_much(self, table: PublishedTable, found: TableQuery, name: str, error: TooMuch) -> Response:
         """403, as PxWeb has it, with a link that asks for less."""
         smaller = less(table, found, self.served.config.max_cells)
         offers = list(error.offers)
@@ -293,9 +273,9 @@ class _Api:
         said = f"{error} The link in `instead` asks for less: {told(table, found, smaller)}."
         return problem(403, said, offers=offers, instead=self._link(table, smaller, name))
 
-    def _incomplete(self, table: Table, found: Question, name: str, missing: list[str]) -> Response:
+    def _incomplete(self, table: PublishedTable, found: TableQuery, name: str, missing: list[str]) -> Response:
         """400, with all that is missing, and a link that has it."""
-        whole = Question((*found.by, *((one, ()) for one in missing)), found.where, found.measures)
+        whole = TableQuery((*found.by, *((one, ()) for one in missing)), found.where, found.measures)
         example = less(table, whole, self.served.config.max_cells)
         neither = f"{missing[0]} is" if len(missing) == 1 else f"{', '.join(missing)} are"
         said = (
@@ -306,24 +286,24 @@ class _Api:
             return problem(400, f"{said}.")
         return problem(400, f"{said}, such as in the link in `instead`.", instead=self._link(table, example, name))
 
-    def _link(self, table: Table, found: Question, name: str) -> str:
+    def _link(self, table: PublishedTable, found: TableQuery, name: str) -> str:
         return f"{self._href(table)}/data?{link(found, [] if name == DEFAULT else [('outputFormat', name)])}"
 
     # --- caches -----------------------------------------------------------------------------------------------------
 
-    def kept(self, request: Request, key: list[str], make: Callable[[], BaseModel]) -> Response:
+    def _kept(self, request: Request, key: list[str], make: Callable[[], BaseModel]) -> Response:
         """JSON that a client may keep, and ask whether it changed."""
         tag = self._tag(key)
-        if _has(request, tag):
-            return _unchanged(tag)
-        return Response(make().model_dump_json(by_alias=True, exclude_none=True), headers=_cached(tag), media_type=JSON)
+        if has(request, tag):
+            return unchanged(cached(tag))
+        return Response(make().model_dump_json(by_alias=True, exclude_none=True), headers=cached(tag), media_type=JSON)
 
     def _tag(self, key: list[str]) -> str:
         """Of all that the answer depends on: what is published, the code, and the question."""
-        return f'"{sha256(json.dumps([self._etag, *key]).encode()).hexdigest()[:32]}"'
+        return tag_of(json.dumps([self._etag, *key]).encode())
 
 
-def selected(table: Table, body: bytes) -> Question:
+def selected(table: PublishedTable, body: bytes) -> TableQuery:
     """The question in a body."""
     try:
         found = VariablesSelection.model_validate_json(body)
@@ -354,13 +334,7 @@ def _once(into: dict[str, list[str]], name: str, codes: list[str]) -> None:
     into[name] = [code.replace("\\", "\\\\") for code in codes]  # nothing is escaped in a body
 
 
-def _missing(table: Table, found: Question) -> list[str]:
-    """What a question lacks, of a table that does not add up."""
-    named = {*found.shown, *(name for name, _ in found.where)}
-    return [] if table.additive else [v.id for v in table.variables if not v.of and v.id not in named]
-
-
-def _recent(table: Table, days: int | None) -> bool:
+def _recent(table: PublishedTable, days: int | None) -> bool:
     """Whether its release is of the last days. One without a date is not."""
     if days is None:
         return True
@@ -370,28 +344,9 @@ def _recent(table: Table, days: int | None) -> bool:
         return False
 
 
-def _described(table: Table) -> str:
+def _described(table: PublishedTable) -> str:
     """Its title, and the first sentence of its notes that is not about noise."""
     about = table.about
     sentences = (text.strip() for note in about.notes for text in note.split(". "))
     first = next((text for text in sentences if not text.startswith("Noise:")), "")
     return " ".join(text if text.endswith((".", "!", "?")) else f"{text}." for text in (about.title, first) if text)
-
-
-def _cached(tag: str) -> dict[str, str]:
-    return {"ETag": tag, "Cache-Control": f"public, max-age={AGE}"}
-
-
-def _has(request: Request, tag: str) -> bool:
-    """Whether the client has this one already."""
-    said = request.headers.get("if-none-match", "")
-    known = {one.strip().removeprefix("W/") for one in said.split(",")}
-    return request.method == "GET" and bool(known & {tag, "*"})
-
-
-def _unchanged(tag: str) -> Response:
-    return Response(status_code=304, headers=_cached(tag))
-
-
-def _file(name: str) -> str:
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from importlib.util import find_spec
 from typing import Any
 
 import anyio.to_thread
@@ -14,15 +13,15 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from discreet.errors import AskedWrongly, Missing, TooMuch
+from discreet.serve import pages
 from discreet.serve.api import router
 from discreet.serve.config import Served
-from discreet.serve.http.middleware import Counts, Guard
+from discreet.serve.http.middleware import Guard, RequestCounts
 from discreet.serve.http.problems import problem
 from discreet.serve.models import Health
 from discreet.serve.openapi import described
 from discreet.version import __version__
 
-PAGES = "discreet.serve.pages"
 SILENT = dict.fromkeys(("tracing", "metrics", "logs", "operation_spans", "auto_configure"), False)  # what is asked
 FEWEST = 4  # threads that answer
 ABOUT = "Published, protected statistics with their errors, in the shape of PxWeb API v2."
@@ -42,16 +41,13 @@ def create_app(served: Served, *, trust_proxy: bool = False) -> FastAPI:
         lifespan=_lifespan(served.config.concurrency),
         **more,
     )
-    counts = Counts()
+    counts = RequestCounts()
     app.add_middleware(Guard, config=served.config, counts=counts, trust_proxy=trust_proxy)
     app.include_router(router(served))
     _plain_routes(app, served, counts)
     for kind, handler in _HANDLERS.items():
         app.add_exception_handler(kind, handler)
-    if find_spec(PAGES) is not None:
-        from discreet.serve import pages
-
-        app.include_router(pages.router(served), include_in_schema=False)
+    app.include_router(pages.router(served), include_in_schema=False)
     return app
 
 
@@ -66,7 +62,7 @@ def _lifespan(concurrency: int) -> Callable[[FastAPI], Any]:
     return run
 
 
-def _plain_routes(app: FastAPI, served: Served, counts: Counts) -> None:
+def _plain_routes(app: FastAPI, served: Served, counts: RequestCounts) -> None:
     @app.get("/health", response_model=Health, tags=["Server"])
     async def health() -> Health:
         """Whether the server is there, and how many requests it has answered."""

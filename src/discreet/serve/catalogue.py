@@ -15,14 +15,15 @@ from discreet.errors import Missing, PublishError
 from discreet.post.cubes.cube import Cube
 from discreet.post.cubes.model import AxisModel, CubeModel
 from discreet.publish.codebook_read import AdditivePart, Codebook, TablePart, read_codebook
-from discreet.publish.cubes import additive_of, cube_of, is_cube, model_of, verified
+from discreet.publish.cubes import additive_of, cube_of
 from discreet.publish.intact import intact
 from discreet.publish.manifest import FILE, Manifest, TableEntry, read
 from discreet.publish.parquet import table_of
 from discreet.publish.pins import pin_of
-from discreet.publish.place import Place, place_at
-from discreet.serve.cube_table import CubeTable
-from discreet.serve.query_model import About, Measure, Table, Variable
+from discreet.publish.published import PublishedFiles, parquet
+from discreet.publish.storage import storage_at
+from discreet.serve.cube_table import AdditiveTable
+from discreet.serve.query_model import About, Measure, PublishedTable, TableVariable
 from discreet.serve.stored_table import StoredTable
 
 BOUND = "It was calibrated to totals of coarser groups as well: standard errors of tables by these are upper bounds."
@@ -31,20 +32,20 @@ ERRORS = ("_se", "_moe90", "_low90", "_high90", "_width")
 
 
 @dataclass(frozen=True, eq=False)
-class Catalogue:
+class TableCatalogue:
     """All tables that are served, and what they were made of."""
 
-    tables: Mapping[str, Table]
+    tables: Mapping[str, PublishedTable]
     simulation: bool
     digest: str  # of all manifests: what is published, and so what every answer depends on
 
     @classmethod
-    def of(cls, folders: Sequence[str | Path], pins: Collection[str] | None = None) -> Catalogue:
+    def of(cls, folders: Sequence[str | Path], pins: Collection[str] | None = None) -> TableCatalogue:
         """Open releases. A folder with a file that its manifest does not list, or without a manifest, is refused; so is
         one whose manifest is not pinned, where there are pins."""
         if not folders:
             raise PublishError("nothing to serve", where="folders", do="name the folder of a release")
-        found: dict[str, Table] = {}
+        found: dict[str, PublishedTable] = {}
         simulated, digest = False, sha256()
         for folder in folders:
             release = _Release.of(Path(folder), pins)
@@ -60,7 +61,7 @@ class Catalogue:
                 found[table.about.id] = table
         return cls(found, simulated, digest.hexdigest())
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> PublishedTable:
         found = self.tables.get(name)
         if found is None:
             raise Missing(f"no table {name[:60]!r}", where="tables", do="the catalogue lists what there is")
@@ -69,9 +70,7 @@ class Catalogue:
 
 @dataclass(frozen=True, eq=False)
 class _Release:
-    path: Path
-    place: Place
-    manifest: Manifest
+    files: PublishedFiles
     codebook: Codebook
 
     @classmethod
@@ -90,31 +89,34 @@ class _Release:
             )
         if any(file.is_symlink() for file in path.rglob("*")):
             raise PublishError("has a symbolic link", where=str(path), do="serve the release as it was published")
-        place = place_at(str(path))
+        place = storage_at(str(path))
         for name, expected in manifest.files.items():
             if name not in there or place.sha256(name) != expected:
                 raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
-        return cls(path, place, manifest, read_codebook(manifest, place, str(path)))
+        return cls(PublishedFiles(manifest, place, str(path)), read_codebook(manifest, place, str(path)))
 
-    def tables(self) -> list[Table]:
+    @property
+    def manifest(self) -> Manifest:
+        return self.files.manifest
+
+    def tables(self) -> list[PublishedTable]:
         """All but what cubes are made of: a cube answers for its controls, and better."""
         parts = {name for entry in self.manifest.tables for name in self._parts_of(entry)}
-        return [self._table(entry) for entry in self.manifest.tables if _parquet(entry) and entry.name not in parts]
+        return [self._table(entry) for entry in self.manifest.tables if parquet(entry) and entry.name not in parts]
 
     def _parts_of(self, entry: TableEntry) -> set[str]:
-        found = model_of(self.manifest, self.place, entry.name)
-        if found is None:
+        if not self.files.is_cube(entry.name):
             return set()
+        found = self.files.model(entry.name)
         return {control.name for control in found.controls} | ({found.sampling.table} if found.sampling else set())
 
-    def _table(self, entry: TableEntry) -> Table:
+    def _table(self, entry: TableEntry) -> PublishedTable:
         document = self.codebook.tables[entry.name]
         about = self._about(entry, document)
-        if is_cube(self.manifest, entry.name):
-            return self._cube(about, cube_of(self.manifest, self.place, entry.name, str(self.path)))
+        if self.files.is_cube(entry.name):
+            return self._cube(about, cube_of(self.files, entry.name))
         if document.additive is not None:
-            model = self._additive(entry, document.additive)
-            return self._cube(about, additive_of(self.manifest, self.place, model))
+            return self._cube(about, additive_of(self.files, self._additive(entry, document.additive)))
         return self._stored(about, entry, document)
 
     def _about(self, entry: TableEntry, document: TablePart) -> About:
@@ -131,13 +133,13 @@ class _Release:
             simulation=self.manifest.simulation,
         )
 
-    def _cube(self, about: About, cube: Cube) -> CubeTable:
+    def _cube(self, about: About, cube: Cube) -> AdditiveTable:
         known = self.codebook.attributes
         axes = (*cube.model.axes, *cube.model.levels)
         labels = {a.name: known[a.name].labels or () for a in axes if a.name in known}
         if any(control.axes is None for control in cube.model.controls):
             about = replace(about, notes=(*about.notes, BOUND))
-        return CubeTable(about, cube, labels, {a.name: _words(a.name) for a in axes})
+        return AdditiveTable(about, cube, labels, {a.name: _words(a.name) for a in axes})
 
     def _additive(self, entry: TableEntry, noise: AdditivePart) -> CubeModel:
         known = self.codebook.attributes
@@ -167,8 +169,7 @@ class _Release:
         codes = [column.name for column in columns if column.type == "code"]
         numbers = [c for c in columns if c.type in ("integer", "number") and c.name != "status"]
         names = [c.name for c in numbers]
-        files = (verified(self.manifest, self.place, name) for name in _parquet(entry))
-        rows = pa.concat_tables([table_of(content) for content in files])
+        rows = pa.concat_tables([table_of(self.files.read(name)) for name in parquet(entry)])
         measures = tuple(
             Measure(
                 c.name,
@@ -182,7 +183,7 @@ class _Release:
         about = replace(about, notes=(*about.notes, *_bare(measures)))
         return StoredTable(about, rows, tuple(self._variables(codes)), measures).fitting()
 
-    def _variables(self, columns: Sequence[str]) -> list[Variable]:
+    def _variables(self, columns: Sequence[str]) -> list[TableVariable]:
         """A variable for each column of codes; its codes are those that any attribute has for it."""
         found = []
         for column in columns:
@@ -194,7 +195,7 @@ class _Release:
                     for code, label in zip(attribute.codes, labels, strict=True):
                         if label or code[place] not in codes:
                             codes[code[place]] = label or code[place]
-            found.append(Variable(column, _words(column), tuple(codes), tuple(codes.values())))
+            found.append(TableVariable(column, _words(column), tuple(codes), tuple(codes.values())))
         return found
 
 
@@ -208,10 +209,6 @@ def _bare(measures: Sequence[Measure]) -> list[str]:
     told = {measure.about for measure in measures}
     bare = [m.id for m in measures if not m.about and m.id not in told and not m.id.startswith("bin_")]
     return [f"No margin of error is published of {', '.join(bare)}: noise may be in it nevertheless."] if bare else []
-
-
-def _parquet(entry: TableEntry) -> list[str]:
-    return [name for name in entry.files if name.endswith(".parquet")]
 
 
 def _decimals(column: pa.ChunkedArray) -> int:

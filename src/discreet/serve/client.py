@@ -39,7 +39,7 @@ Codes = Sequence[str] | str
 
 
 @dataclass(frozen=True)
-class Dimension:
+class AnswerDimension:
     """A variable of an answer, or its measures: codes in order, each with a label."""
 
     id: str
@@ -57,8 +57,8 @@ class Data:
     updated: str
     notes: tuple[str, ...]
     extension: Mapping[str, Any]
-    variables: tuple[Dimension, ...]
-    measures: Dimension
+    variables: tuple[AnswerDimension, ...]
+    measures: AnswerDimension
     numbers: Mapping[str, tuple[float | None, ...]]  # by measure, one of each cell
     status: tuple[str, ...]  # of each cell
 
@@ -204,11 +204,13 @@ def read(document: Mapping[str, Any], where: str = "") -> Data:
         raise Unreachable("is not a JSON-stat 2 dataset with measures", where=where, do="ask for json-stat2") from None
 
 
-def _dimension(name: str, found: Mapping[str, Any]) -> Dimension:
+def _dimension(name: str, found: Mapping[str, Any]) -> AnswerDimension:
     labels = found["category"].get("label") or {}
     index = found["category"].get("index") or list(labels)  # a single code needs no index
     codes = sorted(index, key=index.__getitem__) if isinstance(index, Mapping) else index
-    return Dimension(name, found.get("label") or name, tuple(codes), tuple(labels.get(code, code) for code in codes))
+    return AnswerDimension(
+        name, found.get("label") or name, tuple(codes), tuple(labels.get(code, code) for code in codes)
+    )
 
 
 def _dense(found: Any, size: int) -> list[Any]:
@@ -229,7 +231,7 @@ def _part(flat: Sequence[Any], inner: int, width: int, j: int) -> list[Any]:
 
 
 def _parameters(key: str, codes: Codes) -> list[tuple[str, str]]:
-    """Codes between commas; a parameter for each if one has a comma. Escaped as `serve.asked` reads them."""
+    """Codes between commas; a parameter for each if one has a comma. Escaped as `serve.query_string` reads them."""
     if codes == ALL:
         return [(key, ALL)]
     texts = [_escaped(code) for code in ([codes] if isinstance(codes, str) else codes)]

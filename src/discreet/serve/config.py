@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 
 
 @dataclass(frozen=True)
@@ -25,5 +25,5 @@ class Config:
 class Served:
     """What every route is given."""
 
-    catalogue: Catalogue
+    catalogue: TableCatalogue
     config: Config

@@ -12,13 +12,13 @@ import numpy as np
 
 from discreet.errors import AskedWrongly, ParameterError
 from discreet.post.cubes.cube import Cube
-from discreet.serve.query_model import About, Answer, Measure, Question, Variable, at_most, checked, judged
+from discreet.serve.query_model import About, Answer, Measure, TableQuery, TableVariable, at_most, checked, judged
 
 LEVEL = Fraction(9, 10)
 
 
 @dataclass(frozen=True, eq=False)
-class CubeTable:
+class AdditiveTable:
     """A published cube, or counts with noise of one law in every cell: both add up."""
 
     about: About
@@ -28,7 +28,7 @@ class CubeTable:
     additive = True
 
     @cached_property
-    def variables(self) -> tuple[Variable, ...]:
+    def variables(self) -> tuple[TableVariable, ...]:
         axes = [self._variable(axis.name, axis.codes) for axis in self.cube.model.axes]
         coarser = [
             self._variable(level.name, level.codes, self.cube.model.axes[level.axis].name, level.groups)
@@ -38,10 +38,10 @@ class CubeTable:
 
     def _variable(
         self, name: str, codes: Sequence[Sequence[str]], of: str = "", groups: tuple[int, ...] = ()
-    ) -> Variable:
+    ) -> TableVariable:
         texts = tuple("/".join(code) for code in codes)
         labels = tuple(self.labels.get(name) or texts)
-        return Variable(name, self.names.get(name, name), texts, labels, of, groups)
+        return TableVariable(name, self.names.get(name, name), texts, labels, of, groups)
 
     @cached_property
     def measures(self) -> tuple[Measure, ...]:
@@ -55,16 +55,18 @@ class CubeTable:
             Measure("high90", "90% interval, high", decimals, "estimate"),
         )
 
-    def cells(self, question: Question) -> int:
+    def cells(self, question: TableQuery) -> int:
         shown, _, measures = self._checked(question)
         return prod(len(v) for v in shown) * len(measures)
 
-    def _checked(self, question: Question) -> tuple[tuple[Variable, ...], tuple[Variable, ...], tuple[Measure, ...]]:
+    def _checked(
+        self, question: TableQuery
+    ) -> tuple[tuple[TableVariable, ...], tuple[TableVariable, ...], tuple[Measure, ...]]:
         """Codes that a limit of a coarser or a finer variable leaves out are not shown."""
         shown, limited, measures = checked(self, question)
         return tuple(self._within(v, limited) for v in shown), limited, measures
 
-    def _within(self, shown: Variable, limited: Sequence[Variable]) -> Variable:
+    def _within(self, shown: TableVariable, limited: Sequence[TableVariable]) -> TableVariable:
         whole = {v.id: v for v in self.variables}
         axis = whole[shown.of or shown.id]
         left = np.ones(len(axis), np.bool_)
@@ -79,7 +81,7 @@ class CubeTable:
             raise AskedWrongly("no cell of the cube is chosen", where="where", do="choose codes that go together")
         return shown if len(codes) == len(shown) else shown.chosen(codes)
 
-    def answer(self, question: Question, most: int) -> Answer:
+    def answer(self, question: TableQuery, most: int) -> Answer:
         shown, limited, measures = self._checked(question)
         at_most(self, shown, len(measures), most)
         try:
@@ -94,7 +96,7 @@ class CubeTable:
         return Answer(self.about.title, shown, measures, numbers, status, self.about.notes, within)
 
     def _places(
-        self, shown: tuple[Variable, ...], codes: tuple[tuple[str, ...], ...]
+        self, shown: tuple[TableVariable, ...], codes: tuple[tuple[str, ...], ...]
     ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Where each row of the cube's table is in the answer, whose codes are in the order asked for."""
         width = {axis.name: len(axis.columns) for axis in (*self.cube.model.axes, *self.cube.model.levels)}
@@ -108,12 +110,12 @@ class CubeTable:
         return found
 
 
-def _groups(v: Variable) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _groups(v: TableVariable) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The group of each code of the axis that a variable is of."""
     return np.array(v.groups, np.int64) if v.of else np.arange(len(v))
 
 
-def _where(question: Question) -> dict[str, list[str]]:
+def _where(question: TableQuery) -> dict[str, list[str]]:
     """What limits the cells: codes chosen of shown variables, and of others."""
     found: dict[str, list[str]] = {}
     for name, codes in (*question.by, *question.where):

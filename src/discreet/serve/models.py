@@ -108,7 +108,7 @@ class CodeListInformation(_Camel):
     links: list[Link]
 
 
-class Category(_Camel):
+class DatasetCategory(_Camel):
     index: dict[str, int]
     label: dict[str, str]
     unit: dict[str, dict[str, Any]] | None = None
@@ -120,9 +120,9 @@ class DimensionExtension(_Camel):
     codelists: list[CodeListInformation] | None = None
 
 
-class Dimension(_Camel):
+class DatasetDimension(_Camel):
     label: str
-    category: Category
+    category: DatasetCategory
     extension: DimensionExtension | None = None
 
 
@@ -142,7 +142,7 @@ class Dataset(_Camel):
     role: Role
     id: list[str]
     size: list[int]
-    dimension: dict[str, Dimension]
+    dimension: dict[str, DatasetDimension]
     link: dict[str, list[dict[str, Any]]] | None = None
     extension: dict[str, Any]
 

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from discreet.serve.formats import FORMATS
-from discreet.serve.http.problems import Problem, documented
+from discreet.serve.http.problems import ProblemDetails, documented
 from discreet.serve.models import DataResponse, VariablesSelection
 from discreet.serve.query_string import FORMAT_PARAMETERS, OUTPUT_VALUES
 
@@ -19,42 +19,33 @@ _CHOICES = "Also `61*`, `?1`, `top(n)`, `bottom(n)`, `range(a,b)`, `from(a)`, `t
 _IGNORED = "PxWeb's, for pages. It is accepted and changes nothing."
 
 
-def _ignored(name: str, values: dict[str, Any]) -> dict[str, Any]:
-    schema = {"type": "array", "items": values, "minItems": 1}
-    return {"name": name, "in": "query", "style": "form", "explode": False, "description": _IGNORED, "schema": schema}
+def _parameter(name: str, about: str, schema: dict[str, Any], **style: Any) -> dict[str, Any]:
+    return {"name": name, "in": "query", "required": False, "description": about, "schema": schema, **style}
 
 
 def _codes(name: str, about: str, value: dict[str, Any]) -> dict[str, Any]:
+    """In brackets the variable."""
     schema = {"type": "object", "additionalProperties": value}
-    return {
-        "name": name,
-        "in": "query",
-        "required": False,
-        "style": "deepObject",
-        "explode": True,
-        "description": about,
-        "schema": schema,
-    }
+    return _parameter(name, about, schema, style="deepObject", explode=True)
 
 
+def _ignored(name: str, values: dict[str, Any]) -> dict[str, Any]:
+    schema = {"type": "array", "items": values, "minItems": 1}
+    return _parameter(name, _IGNORED, schema, style="form", explode=False)
+
+
+_SHOWN = "`valueCodes[VARIABLE]=a,b` shows a variable with these codes, `*` with all. "
+_VALUES = "`single` shows the finer codes in those of a code list, `aggregated` these themselves."
 QUESTION: dict[str, Any] = {
     "parameters": [
-        _codes(
-            "valueCodes",
-            "`valueCodes[VARIABLE]=a,b` shows a variable with these codes, `*` with all. " + _CHOICES,
-            _LIST,
-        ),
+        _codes("valueCodes", _SHOWN + _CHOICES, _LIST),
         _codes("where", "`where[VARIABLE]=a,b` limits everything to these codes.", _LIST),
         _codes("codelist", "`codelist[VARIABLE]=TABLE_COARSER`: the codes are those of the list.", {"type": "string"}),
-        _codes(
-            "outputValues",
-            "`single` shows the finer codes in those of a code list, `aggregated` these themselves.",
-            {"type": "string", "enum": [*OUTPUT_VALUES]},
-        ),
+        _codes("outputValues", _VALUES, {"type": "string", "enum": [*OUTPUT_VALUES]}),
         _ignored("heading", {"type": "string"}),
         _ignored("stub", {"type": "string"}),
         _ignored("outputFormatParams", {"type": "string", "enum": [*FORMAT_PARAMETERS]}),
-        {"name": "outputFormat", "in": "query", "required": False, "schema": {"type": "string", "enum": [*FORMATS]}},
+        _parameter("outputFormat", "How the answer is written.", {"type": "string", "enum": [*FORMATS]}),
     ]
 }
 
@@ -85,7 +76,7 @@ def described(app: FastAPI, prefix: str) -> dict[str, Any]:
         servers=[{"url": prefix or "/"}],
     )
     schemas = found.setdefault("components", {}).setdefault("schemas", {})
-    for model in (Problem, DataResponse, VariablesSelection):
+    for model in (ProblemDetails, DataResponse, VariablesSelection):
         made = model.model_json_schema(ref_template=REF)
         schemas.update(made.pop("$defs", {}))
         schemas[model.__name__] = made

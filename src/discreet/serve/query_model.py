@@ -42,7 +42,7 @@ MEANING = {
 
 
 @dataclass(frozen=True)
-class Variable:
+class TableVariable:
     """A dimension of a table: its codes in order, each with a label."""
 
     id: str
@@ -52,7 +52,7 @@ class Variable:
     of: str = ""  # the finer variable whose codes it groups, if it does
     groups: tuple[int, ...] = ()  # the group of each of them
 
-    def chosen(self, codes: Sequence[str]) -> Variable:
+    def chosen(self, codes: Sequence[str]) -> TableVariable:
         """With these codes alone, in this order."""
         label = dict(zip(self.codes, self.labels, strict=True))
         return replace(self, codes=tuple(codes), labels=tuple(label[code] for code in codes), groups=())
@@ -73,7 +73,7 @@ class Measure:
 
 
 @dataclass(frozen=True)
-class Question:
+class TableQuery:
     """Variables to show, each with codes (all, if none are named); and codes that everything is limited to."""
 
     by: tuple[tuple[str, tuple[str, ...]], ...] = ()
@@ -90,12 +90,12 @@ class Answer:
     """Numbers of all combinations of the variables' codes, the first variable slowest. NaN where there is none."""
 
     title: str
-    variables: tuple[Variable, ...]
+    variables: tuple[TableVariable, ...]
     measures: tuple[Measure, ...]
     numbers: Mapping[str, Floats]
     status: Sequence[Status]  # of each cell: the worst of its measures
     notes: tuple[str, ...] = ()
-    limited: tuple[tuple[Variable, tuple[str, ...]], ...] = ()  # what `where` has left of others
+    limited: tuple[tuple[TableVariable, tuple[str, ...]], ...] = ()  # what `where` has left of others
     marks: Mapping[str, Sequence[Status]] = field(default_factory=dict)  # of single measures, where they differ
 
     def marked(self, measure: Measure) -> Sequence[Status]:
@@ -126,13 +126,13 @@ class About:
     simulation: bool
 
 
-class Table(Protocol):
+class PublishedTable(Protocol):
     """A published table that can be asked."""
 
     @property
     def about(self) -> About: ...
     @property
-    def variables(self) -> tuple[Variable, ...]:
+    def variables(self) -> tuple[TableVariable, ...]:
         """Those of the table itself, then coarser ones."""
 
     @property
@@ -141,14 +141,14 @@ class Table(Protocol):
     def additive(self) -> bool:
         """Whether variables that are not asked for are added up; else each must be shown or limited to one code."""
 
-    def cells(self, question: Question) -> int:
+    def cells(self, question: TableQuery) -> int:
         """How many cells the answer would have."""
 
-    def answer(self, question: Question, most: int) -> Answer:
+    def answer(self, question: TableQuery, most: int) -> Answer:
         """The numbers; `TooMuch` if there are more cells than `most`."""
 
 
-def variable(table: Table, name: str, where: str) -> Variable:
+def variable(table: PublishedTable, name: str, where: str) -> TableVariable:
     """By its name."""
     for found in table.variables:
         if found.id == name:
@@ -157,7 +157,13 @@ def variable(table: Table, name: str, where: str) -> Variable:
     raise AskedWrongly(f"no variable {name[:40]!r}", where=where, do=f"the table has {known}")
 
 
-def chosen(table: Table, name: str, codes: Sequence[str], where: str) -> Variable:
+def members(finer: TableVariable, coarser: TableVariable, groups: Collection[str]) -> tuple[str, ...]:
+    """The codes of the finer variable in some groups of the coarser."""
+    wanted = {i for i, code in enumerate(coarser.codes) if code in groups}
+    return tuple(code for code, group in zip(finer.codes, coarser.groups, strict=True) if group in wanted)
+
+
+def chosen(table: PublishedTable, name: str, codes: Sequence[str], where: str) -> TableVariable:
     """A variable with these of its codes, or with all."""
     found = variable(table, name, where)
     if not codes:
@@ -172,7 +178,9 @@ def chosen(table: Table, name: str, codes: Sequence[str], where: str) -> Variabl
     return found.chosen(codes)
 
 
-def checked(table: Table, question: Question) -> tuple[tuple[Variable, ...], tuple[Variable, ...], tuple[Measure, ...]]:
+def checked(
+    table: PublishedTable, question: TableQuery
+) -> tuple[tuple[TableVariable, ...], tuple[TableVariable, ...], tuple[Measure, ...]]:
     """The variables shown, those limited, and the measures of a question, if the table has them all."""
     shown = tuple(chosen(table, name, codes, "by") for name, codes in question.by)
     limited = tuple(chosen(table, name, codes, "where") for name, codes in question.where)
@@ -189,7 +197,7 @@ def checked(table: Table, question: Question) -> tuple[tuple[Variable, ...], tup
     return shown, limited, tuple(measures[name] for name in question.measures) or table.measures
 
 
-def _left(shown: Variable, limited: Sequence[Variable]) -> Variable:
+def _left(shown: TableVariable, limited: Sequence[TableVariable]) -> TableVariable:
     """A shown variable without the codes that a limit of itself leaves out."""
     own = next((set(v.codes) for v in limited if v.id == shown.id), None)
     codes = [code for code in shown.codes if own is None or code in own]
@@ -198,7 +206,7 @@ def _left(shown: Variable, limited: Sequence[Variable]) -> Variable:
     return shown if len(codes) == len(shown) else shown.chosen(codes)
 
 
-def unnamed(table: Table, named: Collection[str]) -> list[str]:
+def unnamed(table: PublishedTable, named: Collection[str]) -> list[str]:
     """What a question lacks, of a table that does not add up: each variable is shown or limited to one code."""
     return [] if table.additive else [v.id for v in table.variables if not v.of and v.id not in named]
 
@@ -212,7 +220,7 @@ def judged(value: Floats, error: Floats) -> list[Status]:
 _MARKS = (Status.RELIABLE, Status.CAUTION, Status.UNRELIABLE)  # as `Reliability` numbers them
 
 
-def at_most(table: Table, shown: Sequence[Variable], measures: int, most: int) -> None:
+def at_most(table: PublishedTable, shown: Sequence[TableVariable], measures: int, most: int) -> None:
     """Refuse an answer of too many numbers, and offer what to leave out."""
     cells = prod(len(v) for v in shown) * measures
     if cells > most:

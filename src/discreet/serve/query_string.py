@@ -1,4 +1,4 @@
-"""Questions as links: query parameters into a `Question`, and back.
+"""Questions as links: query parameters into a `TableQuery`, and back.
 
 `valueCodes[VARIABLE]=a,b` shows a variable, with these codes or with all (`*`); `where[VARIABLE]=a,b` limits everything
 to these; `valueCodes[ContentsCode]=…` names measures; `codelist[VARIABLE]=TABLE_COARSER` shows the coarser one instead.
@@ -16,7 +16,7 @@ from fnmatch import translate
 from urllib.parse import parse_qsl, quote
 
 from discreet.errors import AskedWrongly
-from discreet.serve.query_model import Question, Table, Variable, variable
+from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable, members, variable
 
 CONTENTS = "ContentsCode"
 ALL = "*"
@@ -45,14 +45,14 @@ _Codes = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ParsedLink:
     """A question, and what else a link says, such as the format of the answer."""
 
-    question: Question
+    question: TableQuery
     others: Mapping[str, str]
 
 
-def asked(table: Table, query: bytes | str, others: Collection[str] = ()) -> Asked:
+def asked(table: PublishedTable, query: bytes | str, others: Collection[str] = ()) -> ParsedLink:
     """What a link asks of a table. Parameters that are neither of a question nor one of `others` are refused."""
     shown, limits, lists, values = (dict[str, list[str]]() for _ in range(4))
     into = {"valuecodes": shown, "where": limits, "codelist": lists, "outputvalues": values}
@@ -75,7 +75,7 @@ def asked(table: Table, query: bytes | str, others: Collection[str] = ()) -> Ask
                 where="query",
                 do="write valueCodes[VARIABLE]=code,code or where[VARIABLE]=code,code",
             )
-    return Asked(question(table, shown, limits, lists, values), found)
+    return ParsedLink(question(table, shown, limits, lists, values), found)
 
 
 def _ignored(key: str, value: str) -> bool:
@@ -99,12 +99,12 @@ def single(value: str) -> bool:
 
 
 def question(
-    table: Table,
+    table: PublishedTable,
     shown: Mapping[str, Sequence[str]],
     limits: Mapping[str, Sequence[str]],
     lists: Mapping[str, Sequence[str]],
     values: Mapping[str, Sequence[str]] | None = None,
-) -> Question:
+) -> TableQuery:
     """Of codes as they were written: `*` is all of them, none leaves the variable out."""
     finer = {name for name, said in (values or {}).items() if True in [single(one) for one in said]}
     measures: _Codes = ()
@@ -121,16 +121,16 @@ def question(
             f"a code list of {strange[:40]!r}, which is not shown", where="codelist", do="choose codes of it"
         )
     named = ((name, _codes(table, name, written, f"where[{name[:40]}]")) for name, written in limits.items())
-    return canonical(Question(tuple(by), tuple((name, codes) for name, codes in named if codes), measures))
+    return canonical(TableQuery(tuple(by), tuple((name, codes) for name, codes in named if codes), measures))
 
 
-def canonical(found: Question) -> Question:
+def canonical(found: TableQuery) -> TableQuery:
     """With limits in order. What is shown keeps the order that it was asked for: the answer has it too."""
     where = sorted((name, tuple(sorted(codes))) for name, codes in found.where)
     return replace(found, where=tuple(where))
 
 
-def link(found: Question, others: Iterable[tuple[str, str]] = ()) -> str:
+def link(found: TableQuery, others: Iterable[tuple[str, str]] = ()) -> str:
     """The query part of the one link of a question."""
     found = canonical(found)
     named = [(f"valueCodes[{name}]", _joined(codes)) for name, codes in found.by]
@@ -139,16 +139,16 @@ def link(found: Question, others: Iterable[tuple[str, str]] = ()) -> str:
     return "&".join(f"{quote(key, safe='')}={quote(value, safe='*,')}" for key, value in (*named, *others))
 
 
-def codelist(table: Table, coarser: Variable) -> str:
+def codelist(table: PublishedTable, coarser: TableVariable) -> str:
     """The name of a coarser variable among all code lists."""
     return f"{table.about.id}_{coarser.id}"
 
 
-def less(table: Table, found: Question, most: int) -> Question | None:
+def less(table: PublishedTable, found: TableQuery, most: int) -> TableQuery | None:
     """The same with less detail: coarser variables, or one fewer, until it fits in one answer."""
     by, where = dict(found.by), dict(found.where)
     known = {v.id: v for v in table.variables}
-    while table.cells(Question(tuple(by.items()), tuple(where.items()), found.measures)) > most:
+    while table.cells(TableQuery(tuple(by.items()), tuple(where.items()), found.measures)) > most:
         if not by:
             return None
         largest = max(by, key=lambda name: len(by[name]) or len(known[name]))
@@ -162,10 +162,10 @@ def less(table: Table, found: Question, most: int) -> Question | None:
             where[largest] = where.get(largest, codes or known[largest].codes)[:1]
         elif codes:
             where[largest] = tuple(code for code in codes if code in where.get(largest, codes))
-    return canonical(Question(tuple(by.items()), tuple(where.items()), found.measures))
+    return canonical(TableQuery(tuple(by.items()), tuple(where.items()), found.measures))
 
 
-def told(table: Table, found: Question, smaller: Question) -> str:
+def told(table: PublishedTable, found: TableQuery, smaller: TableQuery) -> str:
     """What a question with less detail has left out, in words."""
     before, after = dict(found.by), dict(smaller.by)
     limits, known = dict(smaller.where), {v.id: v for v in table.variables}
@@ -221,7 +221,7 @@ def _split(text: str, where: str) -> list[str]:
     return whole
 
 
-def _codes(table: Table, name: str, written: Sequence[str], where: str) -> _Codes | None:
+def _codes(table: PublishedTable, name: str, written: Sequence[str], where: str) -> _Codes | None:
     """Plain codes; () stands for all of them, None for not at all."""
     if not written:
         return None
@@ -311,14 +311,12 @@ def _between(kind: str, said: Sequence[str], known: Sequence[str], where: str) -
     return known[first : len(known) if kind == "from" else known.index(ends[-1]) + 1]
 
 
-def _within(table: Table, coarser: str, codes: _Codes) -> _Codes:
+def _within(table: PublishedTable, coarser: str, codes: _Codes) -> _Codes:
     """The finer codes in these of a coarser variable, or in all."""
     v = variable(table, coarser, "codelist")
-    finer = variable(table, v.of, "codelist")
-    wanted = {i for i, code in enumerate(v.codes) if not codes or code in codes}
     if strange := next((code for code in codes if code not in v.codes), None):
         raise AskedWrongly(f"no code {strange[:40]!r} of {coarser}", where="codelist", do="the code list has all codes")
-    return tuple(code for code, group in zip(finer.codes, v.groups, strict=True) if group in wanted)
+    return members(variable(table, v.of, "codelist"), v, {*codes} or v.codes)
 
 
 def _joined(codes: Sequence[str]) -> str:
@@ -331,7 +329,7 @@ def escaped(code: str) -> str:
     return f"\\{text}" if _STARTS.match(text) else text
 
 
-def _listed(table: Table, name: str, lists: Mapping[str, Sequence[str]]) -> str:
+def _listed(table: PublishedTable, name: str, lists: Mapping[str, Sequence[str]]) -> str:
     """The variable itself, or the coarser one that a code list stands for."""
     if name not in lists:
         return name

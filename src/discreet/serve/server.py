@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 import socket
 import sys
@@ -17,17 +18,18 @@ from discreet.errors import DiscreetError, ParameterError, PublishError
 from discreet.formatting import plural
 from discreet.screen import refuse
 from discreet.serve.app import create_app
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, Served
 from discreet.serve.http.connections import KEPT, ROOM, Connection
 
 BACKLOG = 2_048
 UNABLE = 3  # uvicorn's word for a worker that should not be started again
+_PATH = re.compile(r"(/[A-Za-z0-9_.~-]+)*")
 GRACE = 5  # seconds beyond the time of an answer
 
 
 @dataclass(frozen=True)
-class Plan:
+class ServerPlan:
     """What is served, where, and by how many."""
 
     folders: tuple[str, ...]
@@ -41,24 +43,18 @@ class Plan:
 
 def prefix_of(text: str) -> str:
     """A path such as /statistics; nothing for the root."""
-    found = text.strip("/")
-    if not found:
-        return ""
-    if not all(part and part not in (".", "..") and _plain(part) for part in found.split("/")):
+    found = f"/{text.strip('/')}".rstrip("/")
+    if not _PATH.fullmatch(found) or {".", ".."} & set(found.split("/")):
         raise ParameterError(f"{text!r} is no path", where="--prefix", do="write /statistics")
-    return f"/{found}"
+    return found
 
 
-def _plain(part: str) -> bool:
-    return all(c.isascii() and (c.isalnum() or c in "-_.~") for c in part)
-
-
-def serve(plan: Plan, say: Callable[[str], object]) -> None:
+def serve(plan: ServerPlan, say: Callable[[str], object]) -> None:
     """Until a signal comes. Everything is opened and verified before the port is bound."""
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    catalogue = Catalogue.of(plan.folders, plan.pins)
+    catalogue = TableCatalogue.of(plan.folders, plan.pins)
     if not catalogue.tables:
         raise PublishError("have no table to serve", where="folders", do="publish one with `formats: [parquet]`")
     bound = bind(plan.host, plan.port)
@@ -95,13 +91,13 @@ def settings_of(config: Config) -> dict[str, Any]:
     }
 
 
-def worker(plan: Plan) -> FastAPI:
+def worker(plan: ServerPlan) -> FastAPI:
     """The application of one of several processes, which opens and verifies everything by itself.
 
     If the release is not what it was, all of them stop: a supervisor would start this one again and again.
     """
     try:
-        catalogue = Catalogue.of(plan.folders, plan.pins)
+        catalogue = TableCatalogue.of(plan.folders, plan.pins)
     except DiscreetError as error:
         refuse(error)
         sys.exit(UNABLE)
@@ -128,7 +124,7 @@ def _let_in(files: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def address(plan: Plan, bound: socket.socket) -> str:
+def address(plan: ServerPlan, bound: socket.socket) -> str:
     """Where people find it on this machine."""
     port = bound.getsockname()[1]
     host = f"[{plan.host}]" if ":" in plan.host else plan.host
@@ -145,7 +141,7 @@ def planned(
     max_cells: int,
     trust_proxy: bool,
     pins: frozenset[str] | None = None,
-) -> Plan:
+) -> ServerPlan:
     """Of what the command was given."""
     config = Config(prefix=prefix_of(prefix), max_cells=max_cells)
-    return Plan(tuple(folders), config, host, port, workers, trust_proxy, pins)
+    return ServerPlan(tuple(folders), config, host, port, workers, trust_proxy, pins)

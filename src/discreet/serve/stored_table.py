@@ -19,9 +19,9 @@ from discreet.serve.query_model import (
     Answer,
     Floats,
     Measure,
-    Question,
     Status,
-    Variable,
+    TableQuery,
+    TableVariable,
     at_most,
     checked,
     judged,
@@ -39,40 +39,33 @@ class StoredTable:
 
     about: About
     rows: pa.Table
-    variables: tuple[Variable, ...]  # one for each column of codes
+    variables: tuple[TableVariable, ...]  # one for each column of codes
     measures: tuple[Measure, ...]
     additive = False
 
     def fitting(self) -> StoredTable:
         """This table, if each row has codes that are listed, no two rows the same ones, and its numbers are numbers."""
-        place, many = np.zeros(self.rows.num_rows, np.int64), 1
-        for v in self.variables:
-            many *= len(v)
-            codes = pc.index_in(self.rows[v.id].cast(pa.string()), pa.array(v.codes, pa.string()))
-            if codes.null_count or many > LARGEST:
-                raise PublishError("has a code that is not listed", where=f"table {self.about.id}, {v.id}", do=RESTORE)
-            place = place * len(v) + codes.to_numpy()
+        if prod(len(v) for v in self.variables) > LARGEST:
+            raise PublishError("has too many codes", where=f"table {self.about.id}", do=RESTORE)
+        place = self._places(self.rows, self.variables)
         if len(np.unique(place)) < len(place):
             raise PublishError("has a cell twice", where=f"table {self.about.id}", do=RESTORE)
         for m in self.measures:
             self.rows[m.id].cast(pa.float64())
         return self
 
-    def cells(self, question: Question) -> int:
+    def cells(self, question: TableQuery) -> int:
         shown, limited, measures = checked(self, question)
         self._complete(shown, limited)
         return prod(len(v) for v in shown) * len(measures)
 
-    def answer(self, question: Question, most: int) -> Answer:
+    def answer(self, question: TableQuery, most: int) -> Answer:
         shown, limited, measures = checked(self, question)
         at_most(self, shown, len(measures), most)
         self._complete(shown, limited)
         rows = self._rows(shown, limited, measures)
         size = prod(len(v) for v in shown)
-        place = np.zeros(rows.num_rows, np.int64)
-        for v in shown:
-            codes = pc.index_in(rows[v.id].cast(pa.string()), pa.array(v.codes, pa.string()))
-            place = place * len(v) + codes.to_numpy()
+        place = self._places(rows, shown)
         numbers: dict[str, Floats] = {}
         for name in dict.fromkeys([*(m.id for m in measures), *self._errors]):
             numbers[name] = np.full(size, np.nan)
@@ -85,7 +78,17 @@ class StoredTable:
         within = tuple((v, v.codes) for v in limited)
         return Answer(self.about.title, shown, measures, kept, status, self.about.notes, within, marks)
 
-    def _complete(self, shown: Sequence[Variable], limited: Sequence[Variable]) -> None:
+    def _places(self, rows: pa.Table, shown: Sequence[TableVariable]) -> NDArray[np.int64]:
+        """Where each row is among all combinations of the variables' codes."""
+        place = np.zeros(rows.num_rows, np.int64)
+        for v in shown:
+            codes = pc.index_in(rows[v.id].cast(pa.string()), pa.array(v.codes, pa.string()))
+            if codes.null_count:
+                raise PublishError("has a code that is not listed", where=f"table {self.about.id}, {v.id}", do=RESTORE)
+            place = place * len(v) + codes.to_numpy()
+        return place
+
+    def _complete(self, shown: Sequence[TableVariable], limited: Sequence[TableVariable]) -> None:
         """Cells are not added up, so each variable must be shown or limited to one code."""
         for v in limited:
             if len(v) != 1 and v.id not in {s.id for s in shown}:
@@ -97,7 +100,9 @@ class StoredTable:
                 do="the cells of this table do not add up: show it, or choose one code",
             )
 
-    def _rows(self, shown: Sequence[Variable], limited: Sequence[Variable], measures: Sequence[Measure]) -> pa.Table:
+    def _rows(
+        self, shown: Sequence[TableVariable], limited: Sequence[TableVariable], measures: Sequence[Measure]
+    ) -> pa.Table:
         """The rows with these codes. What users say is compared as a value, never read as a program."""
         names = dict.fromkeys([*(v.id for v in shown), *(m.id for m in measures), *self._errors])
         wanted = pc.scalar(True)

@@ -33,7 +33,7 @@ from discreet.privacy.protected import Protected
 from discreet.publish import tables
 from discreet.publish.lehd import schema
 from discreet.publish.manifest import Manifest
-from discreet.publish.place import Folder
+from discreet.publish.storage import LocalFolder
 from support.earnings import (
     BORDERS,
     COHORTS,
@@ -115,13 +115,13 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Files, Mea
 def watched(patch: pytest.MonkeyPatch) -> Measured:
     """The protected histograms that all else is made of: seen as they are taken away."""
     seen: Measured = {}
-    remove = Folder.remove
+    remove = LocalFolder.remove
 
-    def look(self: Folder, name: str) -> None:
+    def look(self: LocalFolder, name: str) -> None:
         seen[name] = pq.read_table(pa.BufferReader(self.read(name))).column("count").to_numpy()
         remove(self, name)
 
-    patch.setattr(Folder, "remove", look)
+    patch.setattr(LocalFolder, "remove", look)
     return seen
 
 
@@ -309,7 +309,7 @@ def test_label_files_list_exactly_the_declared_codes(files: Files) -> None:
     named = dict(list(csv.reader(io.StringIO(INSTITUTIONS)))[1:])
     assert labels("institution") == named | {state: state for state in states}
     assert set(labels("cipcode")) == {"00", *(p["cip4"] for p in listed), *(p["cip2"] for p in listed)}
-    assert labels("degree_level") == {d: schema.DEGREE_LEVELS[d] for d in ("05", "18")}
+    assert labels("degree_level") == {d: schema.LABELS["degree_level"][d] for d in ("05", "18")}
     assert labels("flags") == schema.FLAGS
     assert labels("flags_ipeds_count") == schema.IPEDS_FLAGS
     assert set(labels("cip_level")) == {"A", "2", "4"}

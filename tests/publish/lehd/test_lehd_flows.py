@@ -25,7 +25,7 @@ from discreet.publish.lehd.check import check_layout, examine
 from discreet.publish.lehd.pseof import FlowNumbers, LehdFlows, Pseof
 from discreet.publish.lehd.schema import AGG_LEVELS, IDENTIFIERS, PSEOF, SECTORS
 from discreet.publish.lehd.spec import Lehd
-from discreet.publish.place import Folder
+from discreet.publish.storage import LocalFolder
 from support.flow_levels import (
     COHORT,
     DIVISION,
@@ -73,7 +73,7 @@ def written(folder: Path, made: Pseof, numbers: dict[str, FlowNumbers], simulate
     for name in ("out", "parts"):
         (folder / name).mkdir(parents=True)
     flows = {name: protected(one, simulated) for name, one in numbers.items()}
-    return made.write(Folder(folder / "out", folder / "parts"), flows)
+    return made.write(LocalFolder(folder / "out", folder / "parts"), flows)
 
 
 def rows_of(path: Path) -> list[Row]:
@@ -224,7 +224,7 @@ def test_simulated_and_real_levels_do_not_mix(tmp_path: Path) -> None:
     levels = (level("x", [SCHOOL, YEARS, COHORT]), level("y", [SCHOOL, YEARS]))
     flows = {one.name: protected(drawn(one), simulated=one.name == "x") for one in levels}
     with pytest.raises(PublishError, match="do not mix"):
-        Pseof(LAYOUT, levels, {}).write(Folder(tmp_path, tmp_path), flows)
+        Pseof(LAYOUT, levels, {}).write(LocalFolder(tmp_path, tmp_path), flows)
 
 
 def test_columns_may_have_other_names(tmp_path: Path) -> None:

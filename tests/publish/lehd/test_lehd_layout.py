@@ -36,8 +36,6 @@ from discreet.publish.lehd.schema import (
     YEARS,
     AggLevel,
     Layout,
-    agg_level,
-    agg_parts,
     cohort_years,
     version_line,
 )
@@ -154,27 +152,12 @@ def test_aggregation_levels_are_the_schemas() -> None:
     for row in rows:
         number, by_cohort = int(row["agg_level_pseo"]), row["by_grad_cohort"] == "1"
         parts = (row["inst_level"], row["cip_level"], by_cohort, row["geo_level"], row["ind_level"])
-        assert agg_level(*parts) == number
-        level = agg_parts(number)
+        level = AGG_LEVELS[number]
         assert level == AggLevel(*parts)
+        assert level.number == number
         assert (level.grad_char, level.firm_char) == (row["grad_char"], row["firm_char"])
         assert (level.occurs_in("pseoe"), level.occurs_in("pseof")) == (row["pseoe"] == "1", row["pseof"] == "1")
         assert row["by_degree_level"] == "1"
-
-
-def test_aggregation_levels_of_no_kind_are_refused() -> None:
-    for parts in (
-        ("N", "A", False),
-        ("D", "2", True),
-        ("I", "6", False),
-        ("I", "A", False, "S"),
-        ("I", "A", True, "N", "3"),
-    ):
-        with pytest.raises(PublishError, match="there is no aggregation level"):
-            agg_level(*parts)  # type: ignore[arg-type]
-    for number in (0, 25, 50, 194):
-        with pytest.raises(PublishError, match=f"no aggregation level {number}"):
-            agg_parts(number)
 
 
 def test_only_bachelors_have_cohorts_of_three_years() -> None:

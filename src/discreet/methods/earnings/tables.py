@@ -24,7 +24,7 @@ from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Grant
 from discreet.publish.description import Column
 from discreet.publish.lehd.pseoe import QUARTILES, Pseoe
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 from discreet.publish.tables import write_table
 
 ROWS = 1 << 17  # in memory at a time
@@ -69,7 +69,7 @@ class EarningsTables:
             quartiles = [self.spec.percentiles.index(Fraction(q)) for q in QUARTILES]
             yield Parts(self.pseoe.write(place, summaries, (quartiles[0], quartiles[1], quartiles[2])), 0)
 
-    def _sums(self, place: Place, drawn: Mapping[str, Protected[Parts]]) -> dict[str, Histograms]:
+    def _sums(self, place: Storage, drawn: Mapping[str, Protected[Parts]]) -> dict[str, Histograms]:
         """The histograms of the derived levels, in one pass over each measured one."""
         derived = [level for level in self.levels if isinstance(level, DerivedLevel)]
         sums = {level.name: np.zeros((level.domain.cells, self.bins.count), np.int64) for level in derived}

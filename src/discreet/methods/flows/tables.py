@@ -36,7 +36,7 @@ from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Grant
 from discreet.publish.description import Column
 from discreet.publish.lehd.pseof import FlowNumbers
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 from discreet.publish.tables import Kinds, Written, write_table
 
 if TYPE_CHECKING:
@@ -62,11 +62,11 @@ class FlowTables:
 
     method: FlowsMethod
     origin: Origin
-    stored: Place
+    stored: Storage
     parts: Protected[Parts]
     grant: Grant
 
-    def make(self, place: Place, progress: Progress) -> Iterator[Parts]:
+    def make(self, place: Storage, progress: Progress) -> Iterator[Parts]:
         """Every published file."""
         method, names = self.method, sorted(self.parts.value.files)
         controls, replaced = self._controls(names, progress)
@@ -170,7 +170,9 @@ class FlowTables:
     def _stream(self) -> Stream:
         return public_stream("flows/correction", self.grant.release, self.method.name)
 
-    def _write(self, place: Place, part: int | None, first: int, flows: Flows, corrected: Flows) -> tuple[Written, ...]:
+    def _write(
+        self, place: Storage, part: int | None, first: int, flows: Flows, corrected: Flows
+    ) -> tuple[Written, ...]:
         """The rows of one part: flows that are not zero, and measurements that are not zero."""
         method = self.method
         kinds: Kinds = tuple(method.spec.formats)
@@ -182,7 +184,7 @@ class FlowTables:
     def _rows(
         self,
         name: str,
-        place: Place,
+        place: Storage,
         part: int | None,
         measured: tuple[int, Flows],
         shown: tuple[Flows, ...],
@@ -219,7 +221,7 @@ class FlowTables:
         groups = self.method.groups.cells
         return self.origin.draws(np.arange(groups), groups)
 
-    def _table(self, place: Place, name: str, rows: Iterator[list[pa.Array]]) -> Parts:
+    def _table(self, place: Storage, name: str, rows: Iterator[list[pa.Array]]) -> Parts:
         schema = _schema(self.method.table_columns(name))
         batches = (pa.RecordBatch.from_arrays(arrays, schema=schema) for arrays in rows)
         protected = (self.grant.protect(batch, self.parts.guarantee) for batch in batches)

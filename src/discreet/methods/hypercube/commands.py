@@ -75,12 +75,12 @@ def afterwards(made: Manifest, out: str) -> list[str]:
     from pydantic import ValidationError
 
     from discreet.post.cubes.model import CubeModel
-    from discreet.publish.place import place_at
+    from discreet.publish.storage import storage_at
 
     found = []
     for name in (name for name in made.files if name.endswith(MODEL)):
         with suppress(OSError, DiscreetError, ValidationError):  # published and committed: no reason to fail now
-            model = CubeModel.model_validate_json(place_at(out).read(name))
+            model = CubeModel.model_validate_json(storage_at(out).read(name))
             if _fell_back(model):
                 found.append(f"{model.cube}: raking did not meet the controls: least squares instead; see {name}.")
     return found

@@ -21,7 +21,7 @@ from discreet.post.cubes.variance import Known as KnownVariance
 from discreet.post.cubes.variance import Perturbation
 from discreet.privacy.protected import Protected
 from discreet.publish.parquet import table_of
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Read:
     """Measured numbers in their own unit, and the variance of their noise."""
 
     design: Design
-    place: Place
+    place: Storage
     measured: Measured
 
     @property

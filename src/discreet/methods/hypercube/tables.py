@@ -25,7 +25,7 @@ from discreet.post.cubes.model import RakedModel, SamplingModel
 from discreet.post.cubes.overlap import carried
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.reservation import Grant
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 from discreet.publish.tables import stem, write_table
 
 ROWS = 1 << 18  # written at a time
@@ -42,7 +42,7 @@ class CubeTables:
 
     read: Read
     grant: Grant
-    place: Place
+    place: Storage
 
     @property
     def design(self) -> Design:

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.domain import Numbers
-from discreet.noise.jit import compiled
 from discreet.post.cubes.margins import Axis, Floats, Margin
 
 
@@ -57,16 +56,11 @@ class Pairs:
         before, after = table.shape[:axis], table.shape[axis + 1 :]
         found = np.zeros((prod(before), self.size, prod(after)))
         given = np.ascontiguousarray(table).reshape(len(found), -1, found.shape[2])
-        _add_pairs(given, self.ours, self.theirs, self.codes, found)
+        for ours, theirs, codes in zip(
+            self.ours, self.theirs, self.codes, strict=True
+        ):  # in this order on any processor
+            found[:, ours] += codes * given[:, theirs]
         return found.reshape((*before, self.size, *after))
-
-
-@compiled
-def _add_pairs(table: Floats, ours: Numbers, theirs: Numbers, codes: Floats, found: Floats) -> None:
-    for p in range(table.shape[0]):
-        for n in range(len(ours)):
-            for q in range(table.shape[2]):
-                found[p, ours[n], q] += codes[n] * table[p, theirs[n], q]
 
 
 @dataclass(frozen=True, eq=False)

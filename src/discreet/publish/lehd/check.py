@@ -15,7 +15,7 @@ import numpy as np
 from discreet.formatting import plural
 from discreet.publish.lehd.codes import repair as with_all_zeros
 from discreet.publish.lehd.reading import read
-from discreet.publish.lehd.rules import Problem, Rules, shortened
+from discreet.publish.lehd.rules import LayoutProblem, Rules, shortened
 from discreet.publish.lehd.schema import IDENTIFIERS, LAYOUTS, Layout
 
 EXAMPLES = 20
@@ -46,13 +46,13 @@ class Checked:
 
 
 @dataclass
-class _Found:
+class _Violations:
     """Violations: all are counted, the first of every sort are kept."""
 
     kept: list[Violation] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def add(self, line: int | None, problem: Problem) -> None:
+    def add(self, line: int | None, problem: LayoutProblem) -> None:
         sort = (problem.column, problem.kind)
         self.counts[sort] += 1
         if self.counts[sort] <= EXAMPLES:
@@ -80,7 +80,7 @@ def examine(path: Path, repair: bool = False) -> Checked:
     lines_read = read(path)
     _, header = next(lines_read)
     layout = max(LAYOUTS, key=lambda known: _likeness(known.columns, header))
-    found = _Found()
+    found = _Violations()
     for problem in _header(layout, header):
         found.add(1, problem)
     if found.kept:
@@ -90,16 +90,16 @@ def examine(path: Path, repair: bool = False) -> Checked:
         rows += 1
         if len(fields) != len(header):
             fewer = "fewer" if len(fields) < len(header) else "more"
-            found.add(line, Problem("", f"{fewer} fields than the header has"))
+            found.add(line, LayoutProblem("", f"{fewer} fields than the header has"))
             continue
         row = with_all_zeros(fields) if repair else fields
         for problem in rules.problems(row):
             found.add(line, problem)
         seen.add(line, row[: len(IDENTIFIERS)])
     if not rows:
-        found.add(None, Problem("", "there are no rows"))
+        found.add(None, LayoutProblem("", "there are no rows"))
     for line in seen.again():
-        found.add(line, Problem("identifiers", "are those of an earlier line"))
+        found.add(line, LayoutProblem("identifiers", "are those of an earlier line"))
     total = sum(found.counts.values())
     lost = sum(n for (_, kind), n in found.counts.items() if "zero" in kind)
     return Checked(layout, rows, found.all(), total, 2 * lost > total)
@@ -114,29 +114,29 @@ def _likeness(columns: Sequence[str], header: Sequence[str]) -> tuple[bool, int]
     return list(columns) == list(header), len(set(columns) & set(header)) - len(set(columns) - set(header))
 
 
-def _header(layout: Layout, header: list[str]) -> Iterator[Problem]:
+def _header(layout: Layout, header: list[str]) -> Iterator[LayoutProblem]:
     """Columns that are missing, unknown, doubled or out of order."""
     expected, count = layout.columns, Counter(header)
     if not set(layout.indicators) & set(header):
         single = len(header) == 1 and max(";", "\t", "|", key=header[0].count)
         why = f"; its fields are not divided by commas but by {single!r}" if single and single in header[0] else ""
-        yield Problem("", f"the header is neither that of pseoe nor that of pseof{why}")
+        yield LayoutProblem("", f"the header is neither that of pseoe nor that of pseof{why}")
         return
     for column in expected:
         if column not in count:
-            yield Problem(column, f"is missing; {layout} has it")
+            yield LayoutProblem(column, f"is missing; {layout} has it")
     for column in count:
         if column not in expected:
-            yield Problem(shortened(column), f"is not a column of {layout}")
+            yield LayoutProblem(shortened(column), f"is not a column of {layout}")
         elif count[column] > 1:
-            yield Problem(column, f"stands {count[column]} times in the header")
+            yield LayoutProblem(column, f"stands {count[column]} times in the header")
     known = [column for column in dict.fromkeys(header) if column in expected]
     right = [column for column in expected if column in count]
     for what, start, end, _, _ in SequenceMatcher(None, right, known, autojunk=False).get_opcodes():
         if what in {"delete", "replace"}:
             for place in range(start, end):
                 belongs = f"after {right[place - 1]}" if place else "first"
-                yield Problem(right[place], f"is out of order; it belongs {belongs}")
+                yield LayoutProblem(right[place], f"is out of order; it belongs {belongs}")
 
 
 class _Seen:

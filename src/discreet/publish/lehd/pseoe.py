@@ -27,7 +27,7 @@ from discreet.publish.lehd.layout import (
 )
 from discreet.publish.lehd.sidecars import Sidecars, sidecars_of
 from discreet.publish.lehd.spec import Lehd
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 from discreet.publish.tables import write_table
 
 NO_IPEDS = 3  # a flag
@@ -66,7 +66,7 @@ class Pseoe:
         return sidecars_of("pseoe", self.layout, self.levels, self.labels)
 
     def write(
-        self, place: Place, summaries: Mapping[str, Protected[Summary]], quartiles: tuple[int, int, int]
+        self, place: Storage, summaries: Mapping[str, Protected[Summary]], quartiles: tuple[int, int, int]
     ) -> dict[str, str]:
         """Write the levels: the files and their digests."""
         simulated = next(iter(summaries.values())).simulated

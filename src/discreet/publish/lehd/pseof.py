@@ -36,7 +36,7 @@ from discreet.publish.lehd.layout import (
 )
 from discreet.publish.lehd.sidecars import Sidecars, sidecars_of
 from discreet.publish.lehd.spec import Lehd
-from discreet.publish.place import Place
+from discreet.publish.storage import Storage
 from discreet.publish.tables import write_table
 
 SCHEMA = arrow_schema(schema.PSEOF)
@@ -158,7 +158,7 @@ class Pseof:
         found = [(level.destinations, level.columns.get(identifier)) for level in self.levels]
         return {code for domain, at in found for code in ({"00"} if at is None else declared(domain, at))}
 
-    def write(self, place: Place, flows: Mapping[str, Protected[FlowNumbers]]) -> dict[str, str]:
+    def write(self, place: Storage, flows: Mapping[str, Protected[FlowNumbers]]) -> dict[str, str]:
         """Write the levels, one after the other: the files and their digests."""
         simulated, batches = next(iter(flows.values())).simulated, self._batches(flows)
         return dict(write_table(place, f"pseof_{self.layout.area}", SCHEMA, batches, simulated, bare=True).files)

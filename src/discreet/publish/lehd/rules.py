@@ -21,7 +21,7 @@ from discreet.publish.lehd.schema import (
     SMALLEST,
     YEARS,
     AggLevel,
-    Group,
+    IndicatorGroup,
     Kind,
     Layout,
     cohort_years,
@@ -36,7 +36,7 @@ _NUMBERS = {level: number for number, level in AGG_LEVELS.items()}
 
 
 @dataclass(frozen=True)
-class Problem:
+class LayoutProblem:
     """What is wrong in a column; `kind` is what problems of a sort have in common."""
 
     column: str
@@ -62,12 +62,12 @@ class Rules:
         pairs = [(f"{y}_grads_emp_instate", f"{y}_grads_emp") for y in YEARS if layout is PSEOF]
         self._parts = [(part, at[part], whole, at[whole]) for part, whole in pairs]
 
-    def problems(self, row: list[str]) -> Iterator[Problem]:
+    def problems(self, row: list[str]) -> Iterator[LayoutProblem]:
         """Everything wrong with a row."""
         yield from _levels(self.layout.kind, *(row[place] for place in _LEVEL_PLACES))
         for column, place, level, at in _CODED:
             if not fault(level, "", row[at]) and (wrong := fault(column, row[at], row[place])):
-                yield Problem(column, wrong, row[place])
+                yield LayoutProblem(column, wrong, row[place])
         split = row[_AT["geo_level"]] == "D" or row[_AT["ind_level"]] == "S"
         coarse = self.layout is PSEOE and row[_AT["cip_level"]] == "4" and row[_AT["degree_level"]] in RESTRICTED
         for group, flag, values in self._groups:
@@ -76,21 +76,23 @@ class Rules:
                 yield from self._ipeds(group, row[flag], texts, [row[place] for place in self._years])
                 continue
             if row[flag] not in FLAGS:
-                yield Problem(group.flag, f"is not one of {', '.join(FLAGS)}", row[flag])
+                yield LayoutProblem(group.flag, f"is not one of {', '.join(FLAGS)}", row[flag])
                 continue
             if coarse and row[flag] == "1":
-                yield Problem(group.flag, f"is 1 in a 4-digit field of degree level {' or '.join(sorted(RESTRICTED))}")
+                yield LayoutProblem(
+                    group.flag, f"is 1 in a 4-digit field of degree level {' or '.join(sorted(RESTRICTED))}"
+                )
             if split and group.measure == "marginal" and row[flag] != "-1":
                 wrong = f"is {row[flag]} in a row of one sector or division; those without a job have neither"
-                yield Problem(group.flag, wrong)
+                yield LayoutProblem(group.flag, wrong)
                 continue
             if row[flag] == "1" or any(texts):
                 yield from _values(group, row[flag], texts, [row[flag] == "1"] * len(texts))
         for part, place, whole, at in self._parts:
             if _WHOLE.fullmatch(row[place]) and _WHOLE.fullmatch(row[at]) and int(row[place]) > int(row[at]) >= 0:
-                yield Problem(part, f"is above {whole}")
+                yield LayoutProblem(part, f"is above {whole}")
 
-    def _ipeds(self, group: Group, flag: str, texts: list[str], years: list[str]) -> Iterator[Problem]:
+    def _ipeds(self, group: IndicatorGroup, flag: str, texts: list[str], years: list[str]) -> Iterator[LayoutProblem]:
         """The counts of IPEDS: empty where the flag is 3.
 
         In 2019 one flag stood for three counts. They are empty for years that have not come, and totals of all cohorts
@@ -98,13 +100,13 @@ class Rules:
         """
         single = len(texts) > 1
         if flag not in IPEDS_FLAGS and not (single and flag == ""):
-            yield Problem(group.flag, f"is not one of {', '.join(IPEDS_FLAGS)}", flag)
+            yield LayoutProblem(group.flag, f"is not one of {', '.join(IPEDS_FLAGS)}", flag)
         elif single and flag in {"", "4"}:
             yield from _values(group, flag, texts, [text != "" for text in texts])
         elif single:
             for column, text, year in zip(group.values, texts, years, strict=True):
                 if text and year == "-1":
-                    yield Problem(column, "is filled although the year's earnings are not available (-1)")
+                    yield LayoutProblem(column, "is filled although the year's earnings are not available (-1)")
             kept = [text if year != "-1" else "" for text, year in zip(texts, years, strict=True)]
             yield from _values(group, flag, kept, [flag != "3" and year != "-1" for year in years])
         else:
@@ -114,37 +116,37 @@ class Rules:
 @lru_cache(maxsize=1 << 14)
 def _levels(
     kind: Kind, agg: str, inst: str, degree: str, cip: str, cohort: str, years: str, geo: str, ind: str
-) -> tuple[Problem, ...]:
+) -> tuple[LayoutProblem, ...]:
     """Levels that are in their lists, a cohort of the right length, and the aggregation level they make together."""
     listed = {"inst_level": inst, "degree_level": degree, "cip_level": cip}
     listed |= {"grad_cohort": cohort, "geo_level": geo, "ind_level": ind}
     faults = {column: wrong for column, code in listed.items() if (wrong := fault(column, "", code))}
-    found = [Problem(column, wrong, listed[column]) for column, wrong in faults.items()]
+    found = [LayoutProblem(column, wrong, listed[column]) for column, wrong in faults.items()]
     if degree == "00":
-        found.append(Problem("degree_level", "does not occur: every aggregation level is by degree", degree))
+        found.append(LayoutProblem("degree_level", "does not occur: every aggregation level is by degree", degree))
     elif "degree_level" not in faults and years != str(cohort_years(degree)):
         wrong = f"is not {cohort_years(degree)}, the years in a cohort of degree level {degree}"
-        found.append(Problem("grad_cohort_years", wrong, years))
+        found.append(LayoutProblem("grad_cohort_years", wrong, years))
     elif years not in {"3", "5"}:
-        found.append(Problem("grad_cohort_years", "is neither 3 nor 5", years))
+        found.append(LayoutProblem("grad_cohort_years", "is neither 3 nor 5", years))
     if not faults.keys() - {"degree_level"}:
         found += _agg(kind, agg, AggLevel(inst, cip, cohort != ALL_COHORTS, geo, ind))
     return tuple(found)
 
 
-def _agg(kind: Kind, agg: str, level: AggLevel) -> list[Problem]:
+def _agg(kind: Kind, agg: str, level: AggLevel) -> list[LayoutProblem]:
     number = _NUMBERS.get(level)
     cohort = "one cohort" if level.by_cohort else "all cohorts"
     parts = f"inst_level {level.inst_level}, cip_level {level.cip_level}, {cohort}, "
     parts += f"geo_level {level.geo_level}, ind_level {level.ind_level}"
     if number is None:
-        return [Problem("agg_level_pseo", f"cannot be: there is none of {parts}", agg)]
+        return [LayoutProblem("agg_level_pseo", f"cannot be: there is none of {parts}", agg)]
     if agg != str(number):
-        return [Problem("agg_level_pseo", f"is not {number}, the level of {parts}", agg)]
-    return [] if level.occurs_in(kind) else [Problem("agg_level_pseo", f"does not occur in {kind}", agg)]
+        return [LayoutProblem("agg_level_pseo", f"is not {number}, the level of {parts}", agg)]
+    return [] if level.occurs_in(kind) else [LayoutProblem("agg_level_pseo", f"does not occur in {kind}", agg)]
 
 
-def _values(group: Group, flag: str, texts: list[str], present: list[bool]) -> Iterator[Problem]:
+def _values(group: IndicatorGroup, flag: str, texts: list[str], present: list[bool]) -> Iterator[LayoutProblem]:
     """Indicators are there or not as their flag says; numbers are whole; percentiles go up."""
     sound = True
     for column, text, there in zip(group.values, texts, present, strict=True):
@@ -156,11 +158,11 @@ def _values(group: Group, flag: str, texts: list[str], present: list[bool]) -> I
             wrong = f"is filled although {group.flag} is {flag}" if text else None
         if wrong:
             sound = False
-            yield Problem(column, wrong)
+            yield LayoutProblem(column, wrong)
     if sound and group.measure == "earnings" and all(present):
         for low, high in ((0, 1), (1, 2)):
             if int(texts[low]) > int(texts[high]):
-                yield Problem(group.values[low], f"is above {group.values[high]}")
+                yield LayoutProblem(group.values[low], f"is above {group.values[high]}")
 
 
 def _number(text: str, measure: str) -> str | None:

@@ -6,10 +6,12 @@ indicators, then status flags. Source: LEHD Public Use Data Schema, V4.14.0.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 from typing import Literal
 
 from discreet.errors import PublishError
@@ -36,67 +38,23 @@ SMALLEST = 30  # no earnings are published of fewer graduates
 
 # Code lists, with short labels ------------------------------------------------------------------------------------
 
-DEGREE_LEVELS = {
-    "00": "All degree levels",
-    "01": "Certificate, less than 1 year",
-    "02": "Certificate, 1 to 2 years",
-    "03": "Associate",
-    "04": "Certificate, 2 to 4 years",
-    "05": "Bachelor",
-    "06": "Certificate after the bachelor",
-    "07": "Master",
-    "08": "Certificate after the master",
-    "17": "Doctorate, research",
-    "18": "Doctorate, professional practice",
+
+def _code_lists() -> dict[str, dict[str, str]]:
+    """Of `codes.csv`: the labels of every list by code, in order."""
+    found: dict[str, dict[str, str]] = {}
+    with Path(__file__).with_name("codes.csv").open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            found.setdefault(row["list"], {})[row["code"]] = row["label"]
+    return found
+
+
+CODE_LISTS = _code_lists()
+LABELS: Mapping[str, Mapping[str, str]] = {  # of columns
+    column: CODE_LISTS[column] for column in ("inst_level", "degree_level", "cip_level", "geo_level", "ind_level")
 }
-INST_LEVELS = {"I": "Institution", "S": "State of institution", "D": "Division of institution", "N": "All institutions"}
-CIP_LEVELS = {"A": "All fields", "2": "CIP family, 2 digits", "4": "CIP, 4 digits", "6": "CIP, 6 digits"}
-GEO_LEVELS = {"N": "National", "D": "Census division"}
-IND_LEVELS = {"A": "All industries", "S": "NAICS sector"}
-FLAGS = {"-1": "not available", "1": "published", "5": "suppressed"}
-IPEDS_FLAGS = {"1": "as reported", "2": "edited to fit the fields", "3": "not available", "4": "partially missing"}
-LABELS: Mapping[str, Mapping[str, str]] = {
-    "inst_level": INST_LEVELS,
-    "degree_level": DEGREE_LEVELS,
-    "cip_level": CIP_LEVELS,
-    "geo_level": GEO_LEVELS,
-    "ind_level": IND_LEVELS,
-}
+FLAGS, IPEDS_FLAGS = CODE_LISTS["flag"], CODE_LISTS["ipeds_flag"]
+DIVISIONS, SECTORS = CODE_LISTS["division"], CODE_LISTS["sector"]  # of the Census Bureau, of NAICS
 STATES = (*(f"{n:02}" for n in range(1, 57) if n not in {3, 7, 14, 43, 52}), "72", "78")  # FIPS
-DIVISIONS = {
-    "1": "New England",
-    "2": "Middle Atlantic",
-    "3": "East North Central",
-    "4": "West North Central",
-    "5": "South Atlantic",
-    "6": "East South Central",
-    "7": "West South Central",
-    "8": "Mountain",
-    "9": "Pacific",
-    "Z": "Unclassified",
-}
-SECTORS = {
-    "11": "Farming, forestry, fishing, hunting",
-    "21": "Mining, quarrying, oil and gas",
-    "22": "Utilities",
-    "23": "Construction",
-    "31-33": "Manufacturing",
-    "42": "Wholesale trade",
-    "44-45": "Retail trade",
-    "48-49": "Transport and warehousing",
-    "51": "Information",
-    "52": "Finance and insurance",
-    "53": "Real estate, rental, leasing",
-    "54": "Professional, scientific and technical services",
-    "55": "Management of companies",
-    "56": "Administration, support, waste management",
-    "61": "Education",
-    "62": "Health care and social assistance",
-    "71": "Arts, entertainment, recreation",
-    "72": "Accommodation and food",
-    "81": "Other services",
-    "92": "Public administration",
-}
 RESTRICTED = frozenset({"07", "17"})  # degree levels whose earnings stop at two digits of the CIP
 
 # The form of a code depends on the level in another column. CIP NN.XX is a whole family, consolidated.
@@ -124,7 +82,7 @@ def cohort_years(degree_level: str) -> int:
 
 
 @dataclass(frozen=True)
-class Group:
+class IndicatorGroup:
     """The indicators that one status flag speaks about."""
 
     flag: str
@@ -138,7 +96,7 @@ class Layout:
 
     kind: Kind
     version: str
-    groups: tuple[Group, ...]
+    groups: tuple[IndicatorGroup, ...]
 
     @property
     def indicators(self) -> tuple[str, ...]:
@@ -160,22 +118,24 @@ _EARNINGS = tuple(
     group
     for y in YEARS
     for group in (
-        Group(f"status_{y}_earnings", tuple(f"{y}_p{p}_earnings" for p in (25, 50, 75)), "earnings"),
-        Group(f"status_{y}_grads_earn", (f"{y}_grads_earn",), "grads_earn"),
+        IndicatorGroup(f"status_{y}_earnings", tuple(f"{y}_p{p}_earnings" for p in (25, 50, 75)), "earnings"),
+        IndicatorGroup(f"status_{y}_grads_earn", (f"{y}_grads_earn",), "grads_earn"),
     )
 )
 _IPEDS = tuple(f"{y}_ipeds_count" for y in YEARS)
 _FLOWS = (
     *(
-        Group(f"status_{y}_{what}", (f"{y}_{what}",), "employed")
+        IndicatorGroup(f"status_{y}_{what}", (f"{y}_{what}",), "employed")
         for y in YEARS
         for what in ("grads_emp", "grads_emp_instate")
     ),
-    *(Group(f"status_{y}_grads_nme", (f"{y}_grads_nme",), "marginal") for y in YEARS),
+    *(IndicatorGroup(f"status_{y}_grads_nme", (f"{y}_grads_nme",), "marginal") for y in YEARS),
 )
 
-PSEOE = Layout("pseoe", VERSION, (*_EARNINGS, *(Group(f"status_{count}", (count,), "ipeds") for count in _IPEDS)))
-PSEOE_2019 = Layout("pseoe", "of 2019", (*_EARNINGS, Group("status_ipeds_count", _IPEDS, "ipeds")))
+PSEOE = Layout(
+    "pseoe", VERSION, (*_EARNINGS, *(IndicatorGroup(f"status_{count}", (count,), "ipeds") for count in _IPEDS))
+)
+PSEOE_2019 = Layout("pseoe", "of 2019", (*_EARNINGS, IndicatorGroup("status_ipeds_count", _IPEDS, "ipeds")))
 PSEOF = Layout("pseof", VERSION, _FLOWS)
 LAYOUTS = (PSEOE, PSEOE_2019, PSEOF)
 
@@ -202,14 +162,8 @@ class AggLevel:
     @property
     def number(self) -> int:
         """agg_level_pseo = 26 + 2·cip + 6·cohort + 12·institution + 48·sector + 96·division."""
-        return (
-            26
-            + _CIP[self.cip_level]
-            + _COHORT[self.by_cohort]
-            + _INST[self.inst_level]
-            + _IND[self.ind_level]
-            + _GEO[self.geo_level]
-        )
+        graduates = _CIP[self.cip_level] + _COHORT[self.by_cohort] + _INST[self.inst_level]
+        return 26 + graduates + _IND[self.ind_level] + _GEO[self.geo_level]
 
     @property
     def grad_char(self) -> str:
@@ -238,29 +192,6 @@ AGG_LEVELS: Mapping[int, AggLevel] = {
     level.number: level
     for level in sorted((AggLevel(*p) for p in product(_INST, _CIP, _COHORT, _GEO, _IND)), key=lambda a: a.number)
 }
-
-
-def agg_level(inst_level: str, cip_level: str, by_cohort: bool, geo_level: str = "N", ind_level: str = "A") -> int:
-    """The number of an aggregation level.
-
-    >>> agg_level("I", "4", by_cohort=True)
-    48
-    """
-    level = AggLevel(inst_level, cip_level, by_cohort, geo_level, ind_level)
-    if level not in AGG_LEVELS.values():
-        raise PublishError(
-            f"there is no aggregation level of inst_level {inst_level!r}, cip_level {cip_level!r}, "
-            f"geo_level {geo_level!r}, ind_level {ind_level!r}",
-            do="PSEO has S and I, A, 2 and 4, N and D, A and S",
-        )
-    return level.number
-
-
-def agg_parts(number: int) -> AggLevel:
-    """The aggregation level with this number: the inverse of `agg_level`."""
-    if number not in AGG_LEVELS:
-        raise PublishError(f"there is no aggregation level {number!r}", do="they are even, from 26 to 192, with gaps")
-    return AGG_LEVELS[number]
 
 
 # The version file -------------------------------------------------------------------------------------------------

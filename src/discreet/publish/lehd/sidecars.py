@@ -106,9 +106,9 @@ def sidecars_of(
     known: dict[str, Mapping[str, str]] = {
         **schema.LABELS,
         "institution": {**labels.get("state", {}), **labels.get("institution", {})},
-        "cipcode": {"00": schema.CIP_LEVELS["A"], **labels.get("cipcode", {})},
-        "geography": {"00": schema.GEO_LEVELS["N"], **schema.DIVISIONS, **labels.get("division", {})},
-        "industry": {"00": schema.IND_LEVELS["A"], **schema.SECTORS, **labels.get("industry", {})},
+        "cipcode": {"00": schema.LABELS["cip_level"]["A"], **labels.get("cipcode", {})},
+        "geography": {"00": schema.LABELS["geo_level"]["N"], **schema.DIVISIONS, **labels.get("division", {})},
+        "industry": {"00": schema.LABELS["ind_level"]["A"], **schema.SECTORS, **labels.get("industry", {})},
     }
     rows: dict[str, Mapping[str, Row]] = {"agg_level_pseo": {str(agg.number): _agg(agg) for agg in aggs}}
     rows |= {what: {code: (code, known[what].get(code, code)) for code in codes} for what, codes in used.items()}

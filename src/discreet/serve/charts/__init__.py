@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable
 
 from discreet.errors import AskedWrongly
-from discreet.serve.charts.bars import bars
+from discreet.serve.charts.bars import bars, single
 from discreet.serve.charts.chart_data import Reading, percentiles, read
 from discreet.serve.charts.frame import Chart, Picture, framed
 from discreet.serve.charts.lines import lines, order, time_axis
-from discreet.serve.charts.number import single
 from discreet.serve.charts.ranges import ranges
 from discreet.serve.charts.sankey import sankey
 from discreet.serve.charts.tiles import states, tiles

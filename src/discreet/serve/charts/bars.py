@@ -1,150 +1,90 @@
-"""Horizontal bars with their intervals, alone or in groups."""
+"""Horizontal bars with their intervals, alone or in groups; and one number, large, with its own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import prod
-
-from discreet.serve.charts.chart_data import Reading, label_of
-from discreet.serve.charts.colours import PALE, SERIES, fill_of, stub
-from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, axis_across, error_bar, key_of, largest, legend, summary
+from discreet.serve.charts.chart_data import Reading
+from discreet.serve.charts.colours import bar, stub
+from discreet.serve.charts.frame import (
+    MARGIN,
+    WIDTH,
+    Picture,
+    axis_across,
+    error_bar,
+    key_of,
+    legend,
+    sentences,
+    summary,
+)
+from discreet.serve.charts.rows import LABEL, SMALL, STUB, draw_rows, laid_out, rows, value_text
 from discreet.serve.charts.scale import Scale, number, scale
-from discreet.serve.charts.svg import cut, tag, title, width_of, wrap, write
+from discreet.serve.charts.svg import rect, width_of, wrap, write
 
-MOST, GROUPS = 60, 6
-LABEL, SMALL = 13, 12
-WIDEST = 220.0  # the labels
-LINES = 2
-STUB = 16.0
-GAP = 10.0
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Cells of every row, with its label; labels of the bars in each, if there are several; what was left out."""
-
-    labels: list[str]
-    cells: list[list[int]]
-    series: list[str]
-    note: str
-    name: str  # what the rows are
-    within: str  # what the bars of each are
-
-
-def rows(reading: Reading, *, grouped: bool = True) -> Rows:
-    """A variable of few codes gives the bars of each row, all others the rows: the largest, if there are many."""
-    axes, shape = reading.axes, reading.answer.shape
-    inner = None
-    if grouped and len(axes) > 1:
-        inner = next((a for a in (axes[-1], axes[0]) if shape[a] <= GROUPS), None)
-    outer = [a for a in axes if a != inner]
-    steps = [prod(shape[i + 1 :]) for i in range(len(shape))]
-    starts = [0]
-    for a in outer:
-        starts = [c + steps[a] * i for c in starts for i in range(shape[a])]
-    series = [] if inner is None else [label_of(reading.variable(inner), i) for i in range(shape[inner])]
-    cells = [[c + (steps[inner] * i if inner is not None else 0) for i in range(max(1, len(series)))] for c in starts]
-    chosen = [cells[i] for i in largest(reading, cells, MOST // max(1, len(series)))]
-    labels = [reading.label(row[0], outer) or reading.main.label for row in chosen]
-    name, within = reading.named(outer), "" if inner is None else reading.named([inner])
-    few = f"Only the {number(len(chosen))} largest of {number(len(cells))} rows are shown."
-    return Rows(labels, chosen, series, few if len(chosen) < len(cells) else "", name, within)
-
-
-@dataclass(frozen=True)
-class Columns:
-    """Labels on the left, a plot, numbers on the right: nothing can lie on anything else."""
-
-    labels: list[list[str]]
-    plot: float
-    end: float
-
-
-def columns(labels: list[str], numbers: list[str], size: float) -> Columns:
-    wrapped = [wrap(label, WIDEST, LABEL, LINES) for label in labels]
-    left = max((width_of(text, LABEL) for lines in wrapped for text in lines), default=0.0)
-    right = max((width_of(text, size) for text in numbers), default=0.0)
-    return Columns(wrapped, MARGIN + left + GAP, WIDTH - MARGIN - right - GAP)
-
-
-def label(lines: list[str], whole: str, right: float, middle: float) -> str:
-    """Of a row, its last letters at the plot."""
-    first = middle + LABEL * 0.36 - (len(lines) - 1) * LABEL * 0.575
-    texts = [
-        write(text, right, first + i * LABEL * 1.15, LABEL, "end", class_="chart-label") for i, text in enumerate(lines)
-    ]
-    return tag("g", title(whole), *texts)
-
-
-def name_of_rows(name: str, right: float, y: float) -> list[str]:
-    """The variable above the labels of rows, as far as there is room; the title has it whole."""
-    text = cut(name, max(right - MARGIN, 60), SMALL) if name else ""
-    if not text:
-        return []
-    return [write(text, max(right, MARGIN + width_of(text, SMALL)), y, SMALL, "end", class_="chart-axis")]
+LARGE = 60.0
 
 
 def bars(reading: Reading) -> Picture:
     key = key_of(reading.answer, "bars")
     shown = rows(reading)
-    each = max(1, len(shown.series))
-    cells = [c for row in shown.cells for c in row]
-    size = LABEL if each == 1 else SMALL
-    place = columns(shown.labels, [reading.text(c) for c in cells], size)
-    whole = reading.main.decimals == 0
-    at = scale(reading.numbers_of(cells), place.plot, place.end, whole=whole)
+    each, cells = max(1, len(shown.series)), shown.all
+    size, high = (LABEL, 16.0) if each == 1 else (SMALL, 15.0)
+    layout = laid_out(shown.labels, [reading.text(c) for c in cells], size)
+    at = scale(reading.numbers_of(cells), layout.plot, layout.end, whole=reading.main.decimals == 0)
     picture = Picture(summary(reading, "Bars", cells), series=len(shown.series))
     picture.parts, top = legend(shown.series, key, signs=False, name=shown.within)
-    high = 15.0 if each > 1 else 16.0
-    tall = [max(high * each + 10, 16.0 * len(lines) + 8) for lines in place.labels]
-    both = sum(tall) > 500
-    top += 18
-    picture.parts += name_of_rows(shown.name, place.plot - GAP, top - 5)
-    bottom = top + sum(tall)
-    picture.parts += axis_across(at, top, bottom, label=reading.main.label, both=both)
-    y = top
-    for row, lines, text, room in zip(shown.cells, place.labels, shown.labels, tall, strict=True):
-        picture.parts.append(label(lines, text, place.plot - GAP, y + room / 2))
-        for i, cell in enumerate(row):
-            middle = y + room / 2 + (i - (each - 1) / 2) * high
-            picture.parts += _bar(reading, key, cell, i, at, middle, high)
-            picture.parts.append(write(reading.text(cell), WIDTH - MARGIN, middle + size * 0.36, size, "end"))
-        y += room
-    picture.height = bottom + 38
+
+    def draw(row: list[int], middle: float) -> list[str]:
+        places = [middle + (i - (each - 1) / 2) * high for i in range(each)]
+        drawn = [_bar(reading, key, cell, i, at, y, high) for i, (cell, y) in enumerate(zip(row, places, strict=True))]
+        numbers = [value_text(reading.text(cell), y, size) for cell, y in zip(row, places, strict=True)]
+        return [part for pair in zip(drawn, numbers, strict=True) for part in pair]
+
+    draw_rows(picture, shown, layout, at, top + 18, high * each + 10, draw, reading.main.label)
     picture.marks = {reading.mark(c) for c in cells}
-    picture.notes = [text for text in (shown.note, signs(reading, cells)) if text]
+    said = sentences(
+        (any(map(reading.ends, cells)), f"Lines with ends: {reading.level}."),
+        (any(map(reading.pale, cells)), "Pale: not reliable."),
+        (reading.gaps(cells), "Hatched: no number."),
+    )
+    picture.notes = list(filter(None, [shown.note, said]))
     return picture
 
 
-def _bar(reading: Reading, key: str, cell: int, i: int, at: Scale, middle: float, high: float) -> list[str]:
+def _bar(reading: Reading, key: str, cell: int, series: int, at: Scale, middle: float, high: float) -> str:
+    """A bar with its interval, or a stub where there is no number."""
     thick = high - (1 if high < 16 else 0)
+    about = reading.about(cell)
     if not reading.there(cell):
-        return [stub(key, min(at(0), at.end - STUB), middle - thick / 2 + 1, STUB, thick - 2, reading.about(cell))]
-    a, b = sorted((at(0), at(float(reading.value[cell]))))
-    pale = reading.pale(cell)
-    bar = tag(
-        "rect",
-        title(reading.about(cell)),
-        class_=f"chart-bar chart-series-{i + 1}" + (" chart-pale" if pale else ""),
-        x=a,
-        y=middle - thick / 2,
-        width=b - a,
-        height=thick,
-        fill=fill_of(key, i),
-        fill_opacity=PALE if pale else None,
-        stroke=SERIES[i],
-    )
+        return stub(key, min(at(0), at.end - STUB), middle - thick / 2 + 1, STUB, thick - 2, about)
+    left, right = sorted((at(0), at(float(reading.value[cell]))))
+    box = (left, middle - thick / 2, right - left, thick)
     ends = reading.ends(cell)
-    return [bar, error_bar(at(ends[0]), at(ends[1]), middle, reading.about(cell))] if ends else [bar]
+    interval = error_bar(at(ends[0]), at(ends[1]), middle, about) if ends else ""
+    return bar(key, series, box, about, pale=reading.pale(cell)) + interval
 
 
-def signs(reading: Reading, cells: list[int]) -> str:
-    """What is drawn beside the bars, in words."""
-    found = []
-    if any(reading.ends(c) for c in cells):
-        found.append(f"Lines with ends: {reading.level}.")
-    if any(reading.pale(c) for c in cells):
-        found.append("Pale: not reliable.")
-    if any(not reading.there(c) for c in cells):
-        found.append("Hatched: no number.")
-    return " ".join(found)
+def single(reading: Reading) -> Picture:
+    """One number, large, with its interval."""
+    picture = Picture(summary(reading, "One number", [0]), marks={reading.mark(0)})
+    key, middle, mark = key_of(reading.answer, "number"), WIDTH / 2, reading.mark(0)
+    if not reading.there(0):
+        picture.parts += [
+            stub(key, middle - 60, 10, 120, 60, reading.about(0)),
+            rect(middle - 20, 20, 40, 40),
+            write(mark, middle, 50, 30, "middle", bold=True),
+            write("no number", middle, 92, 14, "middle"),
+        ]
+        picture.height = 104
+        return picture
+    value = float(reading.value[0])
+    shown = f"{number(value, reading.decimals)} {mark}".rstrip()
+    size = min(LARGE, LARGE * (WIDTH - 4 * MARGIN) / max(1.0, width_of(shown, LARGE, bold=True)))
+    picture.parts.append(write(shown, middle, 58, size, "middle", bold=True, class_="chart-number"))
+    picture.height = 76
+    if ends := reading.ends(0):
+        low, high = (number(end, reading.decimals) for end in ends)
+        lines = wrap(f"{reading.level}: {low} to {high}", WIDTH - 2 * MARGIN, 16, 2)
+        picture.parts += [write(line, middle, 86 + 20 * i, 16, "middle") for i, line in enumerate(lines)]
+        at = scale([value, *ends], 90, WIDTH - 90, whole=reading.main.decimals == 0)
+        picture.parts += [*axis_across(at, 124, 160), _bar(reading, key, 0, 0, at, 142, 18)]
+        picture.height = 184
+    return picture

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
+from statistics import NormalDist
 
 import numpy as np
 
 from discreet.serve.charts.scale import HUGE, TINY, decimals_for, number
 from discreet.serve.charts.svg import clean
-from discreet.serve.query_model import CAUTION, MEANING, UNRELIABLE, Answer, Floats, Measure, Status, Variable
+from discreet.serve.query_model import MEANING, NORMAL90, Answer, Floats, Measure, Status, TableVariable, judged
 
-NORMAL90, NORMAL95 = 1.6448536269514722, 1.959963984540054
+NORMAL95 = NormalDist().inv_cdf(0.975)  # standard errors in a margin at 95%
 NOTHING = "–"  # the mark of a cell whose number is missing, though it is not withheld as a whole
 HIDDEN = (Status.SUPPRESSED, Status.ABSENT)
 ERROR = re.compile(r"(^|_)(se|sd|moe\d\d|low\d\d|high\d\d|width)$|^se_")
@@ -49,7 +51,7 @@ class Reading:
     def decimals(self) -> int:
         return decimals_for(self.value.tolist(), self.main.decimals)
 
-    def variable(self, axis: int) -> Variable:
+    def variable(self, axis: int) -> TableVariable:
         return self.answer.variables[axis]
 
     def named(self, axes: Sequence[int]) -> str:
@@ -65,6 +67,18 @@ class Reading:
 
     def there(self, cell: int) -> bool:
         return bool(np.isfinite(self.value[cell]))
+
+    def gaps(self, cells: Iterable[int]) -> bool:
+        """Whether one of these cells has no number."""
+        return not all(map(self.there, cells))
+
+    def cells(self, axes: Iterable[int]) -> list[int]:
+        """A cell for each combination of these variables' codes, of the others' first codes."""
+        shape, found = self.answer.shape, [0]
+        for a in axes:
+            step = prod(shape[a + 1 :])
+            found = [cell + step * i for cell in found for i in range(shape[a])]
+        return found
 
     def text(self, cell: int) -> str:
         """The number with its mark, or the mark alone."""
@@ -107,7 +121,7 @@ def meaning(mark: str) -> str:
     return "no number is published" if mark == NOTHING else MEANING[Status(mark)]
 
 
-def label_of(variable: Variable, place: int) -> str:
+def label_of(variable: TableVariable, place: int) -> str:
     return clean(variable.labels[place]) or clean(variable.codes[place]) or "(no label)"
 
 
@@ -134,11 +148,9 @@ def _judged(answer: Answer, name: str, value: Floats, around: Interval | None) -
     if name == first or around is None:
         return given
     error = (around.high - around.low) / (2 * (NORMAL95 if around.level.startswith("95") else NORMAL90))
-    for i, (v, e) in enumerate(zip(value.tolist(), error.tolist(), strict=True)):
-        if given[i] not in HIDDEN and np.isfinite(v) and np.isfinite(e):
-            bad, doubtful = e > UNRELIABLE * v or v <= 0, e > CAUTION * v
-            given[i] = Status.UNRELIABLE if bad else Status.CAUTION if doubtful else Status.RELIABLE
-    return given
+    known = np.isfinite(value) & np.isfinite(error)
+    own = zip(given, known.tolist(), judged(value, error), strict=True)
+    return [mark if here and before not in HIDDEN else before for before, here, mark in own]
 
 
 def _shown(answer: Answer, name: str) -> Floats:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from discreet.serve.charts.svg import INK, short, tag, title
+from discreet.serve.charts.svg import INK, PAPER, Look, rect, short, tag, title
 
-PAPER = "#ffffff"
 MAIN, LIGHT, GRID = "#0b5c8f", "#a9cde6", "#d5d5d5"
 SERIES = (MAIN, "#da790c", "#101010", "#0d8068", "#6b1146", "#a066cc")
 CLASSES = ("#e8f1fa", "#b3d1ea", "#74abd8", "#2f75b5", "#0b3c6f")  # of numbers, from low to high
@@ -23,6 +22,7 @@ TEXTURES = (
     "M2 0V8M6 0V8",
 )
 
+HATCH = "M-1 1L1 -1M0 6L6 0M5 7L7 5"
 PLUS = ((-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4))
 SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
     (),  # a circle
@@ -36,28 +36,16 @@ SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
 
 def textures(key: str, series: int) -> str:
     """The patterns of a picture: one for numbers that are not there, and one of each series."""
-    hatch = tag(
-        "pattern",
-        tag("rect", width=6, height=6, fill=PAPER),
-        tag("path", d="M-1 1L1 -1M0 6L6 0M5 7L7 5", stroke=EDGE, stroke_width=1.2, fill="none"),
-        id=f"{key}-hatch",
-        width=6,
-        height=6,
-        patternUnits="userSpaceOnUse",
+    used = [i for i in range(series) if TEXTURES[i]]
+    return _pattern(f"{key}-hatch", 6, PAPER, HATCH, EDGE, 1.2) + "".join(
+        _pattern(f"{key}-series-{i}", 8, SERIES[i], TEXTURES[i], PAPER, 1) for i in used
     )
-    return hatch + "".join(
-        tag(
-            "pattern",
-            tag("rect", width=8, height=8, fill=SERIES[i]),
-            tag("path", d=TEXTURES[i], stroke=PAPER, stroke_width=1, fill="none"),
-            id=f"{key}-series-{i}",
-            width=8,
-            height=8,
-            patternUnits="userSpaceOnUse",
-        )
-        for i in range(series)
-        if TEXTURES[i]
-    )
+
+
+def _pattern(name: str, size: int, fill: str, d: str, stroke: str, width: float) -> str:
+    ground = rect(0, 0, size, size, fill=fill)
+    strokes = tag("path", d=d, stroke=stroke, stroke_width=width, fill="none")
+    return tag("pattern", ground, strokes, id=name, width=size, height=size, patternUnits="userSpaceOnUse")
 
 
 def fill_of(key: str, series: int) -> str:
@@ -66,23 +54,20 @@ def fill_of(key: str, series: int) -> str:
 
 def stub(key: str, x: float, y: float, width: float, height: float, about: str) -> str:
     """In place of a number that is not there."""
-    return tag(
-        "rect",
-        title(about),
-        class_="chart-missing",
-        x=x,
-        y=y,
-        width=width,
-        height=height,
-        fill=f"url(#{key}-hatch)",
-        stroke=EDGE,
-        stroke_dasharray="3 2",
-    )
+    look = {"class_": "chart-missing", "stroke": EDGE, "stroke_dasharray": "3 2"}
+    return rect(x, y, width, height, title(about), fill=f"url(#{key}-hatch)", **look)
+
+
+def bar(key: str, series: int, box: tuple[float, float, float, float], about: str, *, pale: bool) -> str:
+    """A number that is there: x, y, width, height."""
+    look = f"chart-bar chart-series-{series + 1}" + (" chart-pale" if pale else "")
+    opacity = PALE if pale else None
+    return rect(*box, title(about), class_=look, fill=fill_of(key, series), fill_opacity=opacity, stroke=SERIES[series])
 
 
 def marker(series: int, x: float, y: float, about: str = "", *, hollow: bool = False, size: float = 4) -> str:
     """The sign of a series: each has a shape of its own."""
-    look: dict[str, str | float | None] = {
+    look: Look = {
         "class_": f"chart-point chart-series-{series + 1}",
         "fill": PAPER if hollow else SERIES[series],
         "stroke": SERIES[series],

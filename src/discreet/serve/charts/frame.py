@@ -10,9 +10,9 @@ import numpy as np
 
 from discreet.publish.tables import SIMULATION
 from discreet.serve.charts.chart_data import Reading, label_of, meaning
-from discreet.serve.charts.colours import GRID, PAPER, fill_of, marker, textures
+from discreet.serve.charts.colours import GRID, fill_of, marker, textures
 from discreet.serve.charts.scale import TICK, Scale, number
-from discreet.serve.charts.svg import INK, SOFT, clean, line, tag, title, width_of, words, wrap, write
+from discreet.serve.charts.svg import INK, PAPER, SOFT, clean, line, rect, tag, title, width_of, words, wrap, write
 from discreet.serve.query_model import About, Answer
 
 WIDTH, MARGIN = 640.0, 12.0
@@ -86,7 +86,7 @@ def framed(
         tag("title", words(heading), id=f"{key}-title"),
         tag("desc", words(desc), id=f"{key}-desc"),
         tag("defs", textures(key, picture.series)),
-        tag("rect", class_="chart-paper", width=WIDTH, height=height, fill=PAPER),
+        rect(0, 0, WIDTH, height, class_="chart-paper"),
         *parts,
         xmlns="http://www.w3.org/2000/svg",
         class_="chart",
@@ -106,19 +106,7 @@ def is_simulation(answer: Answer, about: About | None) -> bool:
 def _banner(parts: list[str], y: float) -> float:
     lines = wrap(SIMULATION, INSIDE - 16, 12, 2, bold=True)
     height = 10 + 16 * len(lines)
-    parts.append(
-        tag(
-            "rect",
-            class_="chart-banner",
-            x=MARGIN,
-            y=y,
-            width=INSIDE,
-            height=height,
-            fill="#fff3c4",
-            stroke=INK,
-            stroke_width=2,
-        )
-    )
+    parts.append(rect(MARGIN, y, INSIDE, height, class_="chart-banner", fill="#fff3c4", stroke=INK, stroke_width=2))
     for i, text in enumerate(lines):
         parts.append(write(text, MARGIN + 8, y + 18 + 16 * i, 12, bold=True, class_="chart-banner-text"))
     return y + height + 4
@@ -158,16 +146,19 @@ def summary(reading: Reading, what: str, cells: Sequence[int]) -> str:
     if not there:
         return f"{rows} None of them is published."
     top, bottom = max(there, key=lambda c: reading.value[c]), min(there, key=lambda c: reading.value[c])
-    found = [rows]
-    if len(there) == 1:
-        found.append(f"{reading.about(top)}.")
-    else:
-        found += [f"Highest: {reading.about(top)}.", f"Lowest: {reading.about(bottom)}."]
-    if len(there) < len(cells):
-        found.append(f"{number(len(cells) - len(there))} of them without a number.")
-    if doubtful := sum(reading.pale(c) for c in there):
-        found.append(f"{number(doubtful)} not reliable.")
-    return " ".join(found)
+    one, gaps, doubtful = len(there) == 1, len(cells) - len(there), sum(map(reading.pale, there))
+    return sentences(
+        (True, rows),
+        (one, f"{reading.about(top)}."),
+        (not one, f"Highest: {reading.about(top)}. Lowest: {reading.about(bottom)}."),
+        (gaps, f"{number(gaps)} of them without a number."),
+        (doubtful, f"{number(doubtful)} not reliable."),
+    )
+
+
+def sentences(*said: tuple[object, str]) -> str:
+    """Those that hold."""
+    return " ".join(text for holds, text in said if holds)
 
 
 def legend(labels: Sequence[str], key: str, *, signs: bool, name: str = "") -> tuple[list[str], float]:
@@ -184,10 +175,7 @@ def legend(labels: Sequence[str], key: str, *, signs: bool, name: str = "") -> t
         if signs:
             parts.append(marker(i, x + 7, y + 8, size=4.5))
         else:
-            swatch = tag(
-                "rect", x=x, y=y + 2, width=15, height=12, fill=fill_of(key, i), class_=f"chart-series-{i + 1}"
-            )
-            parts.append(swatch)
+            parts.append(rect(x, y + 2, 15, 12, fill=fill_of(key, i), class_=f"chart-series-{i + 1}"))
         parts.append(write(text, x + 21, y + 13, SUB, class_="chart-legend"))
         x += room
     return parts, (y + 26 if labels else 0.0)
@@ -197,22 +185,25 @@ def axis_across(at: Scale, top: float, bottom: float, *, label: str = "", both: 
     """Grid lines from top to bottom with numbers under them (and over them), and a stronger line at zero."""
     parts: list[str] = []
     for tick, text in zip(at.ticks, at.labels, strict=True):
-        x = at(tick)
-        zero = tick == 0
-        parts.append(
-            line(x, top, x, bottom, "chart-zero" if zero else "chart-grid", INK if zero else GRID, 1.2 if zero else 1)
-        )
-        half = width_of(text, TICK) / 2 + 2
-        for y in (bottom + 15, *([top - 5] if both else [])):
-            middle = min(max(x, half), WIDTH - half)
-            parts.append(write(text, middle, y, TICK, "middle", fill=SOFT, class_="chart-tick"))
+        parts.append(line(at(tick), top, at(tick), bottom, *grid_look(zero=tick == 0)))
+        ys = (bottom + 15, top - 5) if both else (bottom + 15,)
+        parts += [centred(text, at(tick), y, 2, fill=SOFT, class_="chart-tick") for y in ys]
     if at.has_zero and 0 not in at.ticks:
-        parts.append(line(at(0), top, at(0), bottom, "chart-zero", INK, 1.2))
-    for text in wrap(label, INSIDE, TICK, 1):
-        half = width_of(text, TICK) / 2 + MARGIN
-        middle = min(max((at.start + at.end) / 2, half), WIDTH - half)
-        parts.append(write(text, middle, bottom + 32, TICK, "middle", class_="chart-axis"))
-    return parts
+        parts.append(line(at(0), top, at(0), bottom, *grid_look(zero=True)))
+    middle = (at.start + at.end) / 2
+    texts = wrap(label, INSIDE, TICK, 1)
+    return [*parts, *(centred(text, middle, bottom + 32, MARGIN, class_="chart-axis") for text in texts)]
+
+
+def grid_look(*, zero: bool) -> tuple[str, str, float]:
+    """Class, colour and width of a grid line."""
+    return ("chart-zero", INK, 1.2) if zero else ("chart-grid", GRID, 1.0)
+
+
+def centred(text: str, middle: float, y: float, margin: float = 0.0, *, fill: str = INK, class_: str) -> str:
+    """A tick or the name of an axis, moved as far as it would leave the picture."""
+    half = width_of(text, TICK) / 2 + margin
+    return write(text, min(max(middle, half), WIDTH - half), y, TICK, "middle", fill=fill, class_=class_)
 
 
 def error_bar(

@@ -6,11 +6,37 @@ import re
 from math import prod
 
 from discreet.serve.charts.chart_data import Reading, label_of
-from discreet.serve.charts.colours import DASHES, GRID, PAPER, SERIES, marker, stub
-from discreet.serve.charts.frame import INSIDE, MARGIN, WIDTH, Picture, key_of, legend, summary
+from discreet.serve.charts.colours import DASHES, SERIES, marker, stub
+from discreet.serve.charts.frame import (
+    INSIDE,
+    MARGIN,
+    WIDTH,
+    Picture,
+    centred,
+    grid_look,
+    key_of,
+    legend,
+    sentences,
+    summary,
+)
 from discreet.serve.charts.scale import TICK, Scale, scale
-from discreet.serve.charts.svg import FONT, INK, SOFT, cut, line, path, tag, title, width_of, words, wrap, write
-from discreet.serve.query_model import Variable
+from discreet.serve.charts.svg import (
+    FONT,
+    INK,
+    PAPER,
+    SOFT,
+    Look,
+    cut,
+    line,
+    path,
+    rect,
+    tag,
+    width_of,
+    words,
+    wrap,
+    write,
+)
+from discreet.serve.query_model import TableVariable
 
 YEAR = re.compile(r"^(?:1[89]|20|21)\d\d$")
 PART = re.compile(r"^(?P<year>(?:1[89]|20|21)\d\d)(?P<unit> ?-?[QqMm]|-)(?P<part>\d{1,2})$")
@@ -24,7 +50,7 @@ DOTS = 40  # beyond so many points they would hide the line
 STRIP = 18.0
 
 
-def order(variable: Variable) -> list[float] | None:
+def order(variable: TableVariable) -> list[float] | None:
     """The place in time, or the size, of each code."""
     codes = [code.strip() for code in variable.codes]
     if all(YEAR.match(code) for code in codes) or (all(PLAIN.match(code) for code in codes) and _counted(variable)):
@@ -45,7 +71,7 @@ def _parts_of_years(matches: list[re.Match[str]]) -> list[float]:
     return [year + (part - 1) / (4 if unit == "Q" else 12) for year, unit, part in parts]
 
 
-def _counted(variable: Variable) -> bool:
+def _counted(variable: TableVariable) -> bool:
     """Whether numbers are quantities, not names: the variable says so, and labels do not say otherwise."""
     plain = all(
         a.strip() == b.strip() or re.search(r"\d", b) for a, b in zip(variable.codes, variable.labels, strict=True)
@@ -66,15 +92,12 @@ def lines(reading: Reading) -> Picture:
     across = time_axis(reading)
     if across is None:
         return Picture("Nothing to show.")
-    variable, shape, key = reading.variable(across), reading.answer.shape, key_of(reading.answer, "lines")
+    variable, key = reading.variable(across), key_of(reading.answer, "lines")
     at_x = order(variable) or []
     ranks = sorted(range(len(at_x)), key=lambda i: at_x[i])
-    steps = [prod(shape[i + 1 :]) for i in range(len(shape))]
     others = [a for a in reading.axes if a != across]
-    starts = [0]
-    for a in others:
-        starts = [c + steps[a] * i for c in starts for i in range(shape[a])]
-    series = [[start + steps[across] * i for i in ranks] for start in starts]
+    starts, steps = reading.cells(others), reading.cells([across])
+    series = [[start + steps[i] for i in ranks] for start in starts]
     names = [reading.label(start, others) for start in starts] if others else []
     cells = [c for row in series for c in row]
     picture = Picture(summary(reading, "Lines", cells), series=len(names))
@@ -96,14 +119,22 @@ def lines(reading: Reading) -> Picture:
         picture.parts += [_mark(reading.mark(c), place, y(float(reading.value[c]))) for c, place in there]
     bottom = top + HIGH + 26
     for text in wrap(reading.named([across]), INSIDE, TICK, 1):
-        half = width_of(text, TICK) / 2
-        middle = min(max((left + WIDTH - MARGIN) / 2, half), WIDTH - half)
-        picture.parts.append(write(text, middle, bottom + 8, TICK, "middle", class_="chart-axis"))
+        picture.parts.append(centred(text, (left + WIDTH - MARGIN) / 2, bottom + 8, class_="chart-axis"))
         bottom += 16
-    bottom = _gaps(picture, reading, series, names, key, x, bottom)
+    for i, row in enumerate(series):
+        if reading.gaps(row):
+            picture.parts += [marker(i, MARGIN + 4, bottom + 7)] if names else []
+            picture.parts += _gaps(reading, row, key, x, bottom)
+            bottom += STRIP
     picture.height = bottom
     picture.marks = {reading.mark(c) for c in cells}
-    picture.notes = [_words(reading, cells, y)]
+    said = sentences(
+        (any(map(reading.ends, cells)), f"Bands: {reading.level}."),
+        (any(map(reading.pale, cells)), "Hollow points: not reliable."),
+        (reading.gaps(cells), "Hatched, under the axis: no number."),
+        (not y.has_zero, "The axis does not start at zero."),
+    )
+    picture.notes = [said]
     return picture
 
 
@@ -115,9 +146,7 @@ def _across(places: list[float], start: float, end: float) -> list[float]:
 def _axes(y: Scale, left: float, labels: list[str], x: list[float]) -> list[str]:
     parts = []
     for tick, text in zip(y.ticks, y.labels, strict=True):
-        zero = tick == 0
-        look = ("chart-zero", INK, 1.2) if zero else ("chart-grid", GRID, 1.0)
-        parts.append(line(left, y(tick), WIDTH - MARGIN, y(tick), *look))
+        parts.append(line(left, y(tick), WIDTH - MARGIN, y(tick), *grid_look(zero=tick == 0)))
         parts.append(write(text, left - 6, y(tick) + 4, TICK, "end", fill=SOFT, class_="chart-tick"))
     last = -1e9
     for place, label in zip(x, labels, strict=True):
@@ -147,23 +176,13 @@ def _band(reading: Reading, row: list[int], i: int, x: list[float], y: Scale) ->
     ends = [reading.ends(c) for c in row]
     parts = []
     for run in _runs([e is not None for e in ends]):
-        low = [(x[j], y(e[0])) for j in run if (e := ends[j])]
-        high = [(x[j], y(e[1])) for j in run if (e := ends[j])]
+        low, high = ([(x[j], y(e[end])) for j in run if (e := ends[j])] for end in (0, 1))
         if len(run) == 1:
             parts.append(line(*low[0], *high[0], "chart-error", SERIES[i], 1.4))
-            continue
-        parts.append(
-            path(
-                low + high[::-1],
-                closed=True,
-                class_=f"chart-band chart-series-{i + 1}",
-                fill=SERIES[i],
-                fill_opacity=0.16,
-                stroke=SERIES[i],
-                stroke_opacity=0.5,
-                stroke_width=0.7,
-            )
-        )
+        else:
+            look = {"class_": f"chart-band chart-series-{i + 1}", "fill": SERIES[i], "stroke": SERIES[i]}
+            faint = {"fill_opacity": 0.16, "stroke_opacity": 0.5, "stroke_width": 0.7}
+            parts.append(path(low + high[::-1], closed=True, **look, **faint))
     return parts
 
 
@@ -189,59 +208,21 @@ def _mark(mark: str, x: float, y: float) -> str:
     """Beside a point, light around so that it is seen on lines."""
     if not mark:
         return ""
-    return tag(
-        "text",
-        words(mark),
-        class_="chart-mark",
-        x=min(x + 5, WIDTH - 10),
-        y=y - 6,
-        font_family=FONT,
-        font_size=12,
-        fill=INK,
-        stroke=PAPER,
-        stroke_width=3,
-        paint_order="stroke",
-    )
+    font: Look = {"class_": "chart-mark", "font_family": FONT, "font_size": 12}
+    halo: Look = {"fill": INK, "stroke": PAPER, "stroke_width": 3, "paint_order": "stroke"}
+    return tag("text", words(mark), x=min(x + 5, WIDTH - 10), y=y - 6, **font, **halo)
 
 
-def _gaps(
-    picture: Picture,
-    reading: Reading,
-    series: list[list[int]],
-    names: list[str],
-    key: str,
-    x: list[float],
-    bottom: float,
-) -> float:
-    """Under the axis, a strip for each line that has no number somewhere."""
-    for i, row in enumerate(series):
-        gaps = [j for j, c in enumerate(row) if not reading.there(c)]
-        if not gaps:
+def _gaps(reading: Reading, row: list[int], key: str, x: list[float], top: float) -> list[str]:
+    """Under the axis, a strip that says where a line has no number, as far as there is room."""
+    parts, last = list[str](), -1e9
+    for cell, place in zip(row, x, strict=True):
+        if reading.there(cell) or place - last < 16:
             continue
-        if names:
-            picture.parts.append(marker(i, MARGIN + 4, bottom + 7))
-        last = -1e9
-        for j in gaps:
-            if x[j] - last < 16:
-                continue
-            last = x[j]
-            picture.parts.append(stub(key, x[j] - 7, bottom, 14, 13, reading.about(row[j])))
-            back = tag(
-                "rect", title(reading.about(row[j])), x=x[j] - 4, y=bottom + 1, width=8, height=11, fill="#ffffff"
-            )
-            picture.parts += [back, write(reading.mark(row[j]), x[j], bottom + 10, 11, "middle")]
-        bottom += STRIP
-    return bottom
-
-
-def _words(reading: Reading, cells: list[int], y: Scale) -> str:
-    found = []
-    if any(reading.ends(c) for c in cells):
-        found.append(f"Bands: {reading.level}.")
-    if any(reading.pale(c) for c in cells):
-        found.append("Hollow points: not reliable.")
-    if any(not reading.there(c) for c in cells):
-        found.append("Hatched, under the axis: no number.")
-    if not y.has_zero:
-        found.append("The axis does not start at zero.")
-    return " ".join(found)
+        last = place
+        parts += [
+            stub(key, place - 7, top, 14, 13, reading.about(cell)),
+            rect(place - 4, top + 1, 8, 11),
+            write(reading.mark(cell), place, top + 10, 11, "middle"),
+        ]
+    return parts

@@ -8,9 +8,9 @@ import numpy as np
 
 from discreet.serve.charts.chart_data import Reading, label_of
 from discreet.serve.charts.colours import MAIN
-from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, summary
+from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, sentences, summary
 from discreet.serve.charts.scale import number
-from discreet.serve.charts.svg import SOFT, clean, short, tag, title, wrap, write
+from discreet.serve.charts.svg import SOFT, Look, clean, rect, short, tag, title, wrap, write
 from discreet.serve.query_model import Floats
 
 MOST = 12
@@ -21,7 +21,7 @@ DARK = "#0a3d5e"
 
 
 @dataclass(frozen=True)
-class Side:
+class SankeySide:
     """Nodes of one side from the top: labels, totals, where they start and how high they are."""
 
     labels: list[str]
@@ -61,7 +61,6 @@ def sankey(reading: Reading, origin: int, destination: int) -> Picture:
     picture.height = bottom + 8
     few = max(len(froms), len(tos)) > MOST
     picture.notes = [*(["The smaller ones are added up as other."] if few else []), _words(reading, left_out)]
-    picture.marks = set()
     return picture
 
 
@@ -97,7 +96,7 @@ def _added(flow: Floats, node: list[int], nodes: int) -> Floats:
     return found
 
 
-def _side(labels: list[str], totals: Floats, unit: float) -> Side:
+def _side(labels: list[str], totals: Floats, unit: float) -> SankeySide:
     """Each node has a slot that its label fits in."""
     lines = [wrap(label, ROOM - 10, TEXT, 2) for label in labels]
     tops, heights, y = list[float](), list[float](), TOP
@@ -107,16 +106,16 @@ def _side(labels: list[str], totals: Floats, unit: float) -> Side:
         tops.append(y + (slot - height) / 2)
         heights.append(height)
         y += slot + GAP
-    return Side(labels, lines, totals.tolist(), tops, heights, y - GAP)
+    return SankeySide(labels, lines, totals.tolist(), tops, heights, y - GAP)
 
 
-def _moved(side: Side, bottom: float) -> Side:
+def _moved(side: SankeySide, bottom: float) -> SankeySide:
     """Its middle where that of the longer side is."""
     return replace(side, tops=[top + (bottom - side.bottom) / 2 for top in side.tops], bottom=bottom)
 
 
 def _ribbons(
-    reading: Reading, flow: Floats, left: Side, right: Side, start: float, end: float, unit: float
+    reading: Reading, flow: Floats, left: SankeySide, right: SankeySide, start: float, end: float, unit: float
 ) -> list[str]:
     a, b = list(left.tops), list(right.tops)
     x1, x2 = start + NODE, end - NODE
@@ -130,29 +129,18 @@ def _ribbons(
             f"C{short(bend)} {short(b[j] + high)} {short(bend)} {short(a[i] + high)} {short(x1)} {short(a[i] + high)}"
         )
         d = f"M{short(x1)} {short(a[i])}{curve}V{short(b[j] + high)}{back}Z"
-        ribbon = tag(
-            "path",
-            title(words),
-            d=d,
-            class_="chart-flow",
-            fill=MAIN,
-            fill_opacity=0.32,
-            stroke=MAIN,
-            stroke_width=0.5,
-        )
-        found.append((-high, ribbon))
+        look: Look = {"class_": "chart-flow", "fill": MAIN, "fill_opacity": 0.32, "stroke": MAIN, "stroke_width": 0.5}
+        found.append((-high, tag("path", title(words), d=d, **look)))
         a[i] += high
         b[j] += high
     return [ribbon for _, ribbon in sorted(found, key=lambda f: f[0])]
 
 
-def _nodes(reading: Reading, side: Side, x: float, at: float, anchor: str) -> list[str]:
+def _nodes(reading: Reading, side: SankeySide, x: float, at: float, anchor: str) -> list[str]:
     parts, nodes = [], (side.labels, side.lines, side.totals, side.tops, side.heights)
     for text, lines, total, top, high in zip(*nodes, strict=True):
         words = number(total, reading.decimals)
-        box = tag(
-            "rect", title(f"{text}: {words}"), class_="chart-node", x=x, y=top, width=NODE, height=high, fill=DARK
-        )
+        box = rect(x, top, NODE, high, title(f"{text}: {words}"), class_="chart-node", fill=DARK)
         first = top + high / 2 + TEXT * 0.36 - LINE * len(lines) / 2
         label = tag(
             "g",
@@ -165,14 +153,12 @@ def _nodes(reading: Reading, side: Side, x: float, at: float, anchor: str) -> li
 
 
 def _words(reading: Reading, left_out: tuple[int, int]) -> str:
-    found = ["Widths are flows; totals are sums of the flows shown."]
-    if left_out[0]:
-        found.append(f"Left out: {number(left_out[0])} {'flow' if left_out[0] == 1 else 'flows'} not above zero.")
-    if left_out[1]:
-        found.append(f"Without a number: {number(left_out[1])}.")
+    low, gaps = left_out
     doubtful = sum(reading.pale(c) and reading.there(c) for c in range(len(reading.answer)))
-    if doubtful:
-        found.append(f"{number(doubtful)} of the flows are not reliable.")
-    if reading.interval is not None:
-        found.append("Intervals are in the table.")
-    return " ".join(found)
+    return sentences(
+        (True, "Widths are flows; totals are sums of the flows shown."),
+        (low, f"Left out: {number(low)} {'flow' if low == 1 else 'flows'} not above zero."),
+        (gaps, f"Without a number: {number(gaps)}."),
+        (doubtful, f"{number(doubtful)} of the flows are not reliable."),
+        (reading.interval is not None, "Intervals are in the table."),
+    )

@@ -9,7 +9,8 @@ from xml.sax.saxutils import escape
 # What XML 1.0 cannot hold, even escaped.
 FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 FONT = "sans-serif"
-INK, SOFT = "#1a1a1a", "#4a4a4a"
+Look = dict[str, str | float | None]  # attributes of an element
+INK, SOFT, PAPER = "#1a1a1a", "#4a4a4a", "#ffffff"
 
 # Hundredths of an em from the space on, in DejaVu Sans: as wide as an ordinary sans-serif gets.
 WIDTHS = bytes.fromhex(
@@ -76,6 +77,12 @@ def write(
         text_anchor=None if anchor == "start" else anchor,
         fill=fill,
     )
+
+
+def rect(
+    x: float, y: float, width: float, height: float, *inside: str, fill: str = PAPER, **look: str | float | None
+) -> str:
+    return tag("rect", *inside, x=x, y=y, width=width, height=height, fill=fill, **look)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str, stroke: str, width: float = 1) -> str:

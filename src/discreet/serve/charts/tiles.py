@@ -10,10 +10,10 @@ import numpy as np
 
 from discreet.serve.charts.chart_data import Reading
 from discreet.serve.charts.colours import CLASSES, EDGE, ON_CLASSES, stub
-from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, key_of, summary
+from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, key_of, sentences, summary
 from discreet.serve.charts.scale import brief, number
-from discreet.serve.charts.svg import INK, cut, tag, title, width_of, write
-from discreet.serve.query_model import Variable
+from discreet.serve.charts.svg import INK, cut, rect, tag, title, width_of, write
+from discreet.serve.query_model import TableVariable
 
 MAP = (
     "AK .. .. .. .. .. .. .. .. .. ME",
@@ -39,7 +39,7 @@ ACROSS, TILE, SPACE = 11, 53.0, 3.2
 ROW = TILE + SPACE
 
 
-def states(variable: Variable) -> dict[int, str]:
+def states(variable: TableVariable) -> dict[int, str]:
     """The postal code of each code that is a state's or territory's, if most of them are."""
     postal = {i: c for i, c in enumerate(variable.codes) if c in PLACES or c in TERRITORIES.values()}
     numbered = {i: FIPS.get(c) or TERRITORIES[c] for i, c in enumerate(variable.codes) if c in FIPS or c in TERRITORIES}
@@ -70,7 +70,13 @@ def tiles(reading: Reading) -> Picture:
     picture.parts += _legend(reading, values, borders, y)
     picture.height = y + 36
     picture.marks = {reading.mark(c) for c in cells}
-    picture.notes = [_notes(reading, cells)]
+    said = sentences(
+        (True, "Darker is more; each colour has about as many states."),
+        (reading.gaps(cells), "Hatched: no number."),
+        (any(reading.there(c) and reading.mark(c) for c in cells), "Dashed border: see its mark."),
+        (reading.interval is not None, "Intervals are in the table."),
+    )
+    picture.notes = [said]
     return picture
 
 
@@ -92,22 +98,12 @@ def class_of(value: float, borders: list[float]) -> int:
 def _tile(reading: Reading, key: str, cell: int, name: str, x: float, y: float, borders: list[float]) -> str:
     if not reading.there(cell):
         box = stub(key, x, y, TILE, TILE, reading.about(cell))
-        plate = tag("rect", x=x + 9, y=y + 9, width=TILE - 18, height=TILE - 18, fill="#ffffff")
+        plate = rect(x + 9, y + 9, TILE - 18, TILE - 18)
         return tag("g", box, plate, *_words(name, reading.mark(cell), x, y, INK), class_="chart-tile")
     place = class_of(float(reading.value[cell]), borders)
-    doubtful = bool(reading.mark(cell))
-    box = tag(
-        "rect",
-        class_=f"chart-class-{place + 1}",
-        x=x,
-        y=y,
-        width=TILE,
-        height=TILE,
-        fill=CLASSES[place],
-        stroke=INK if doubtful else EDGE,
-        stroke_width=1.6 if doubtful else 1,
-        stroke_dasharray="4 2" if doubtful else None,
-    )
+    stroke, width, dashes = (INK, 1.6, "4 2") if reading.mark(cell) else (EDGE, 1, None)
+    edge = {"stroke": stroke, "stroke_width": width, "stroke_dasharray": dashes}
+    box = rect(x, y, TILE, TILE, class_=f"chart-class-{place + 1}", fill=CLASSES[place], **edge)
     text = f"{brief(float(reading.value[cell]), reading.decimals)} {reading.mark(cell)}".rstrip()
     inside = _words(name, text, x, y, ON_CLASSES[place])
     return tag("g", title(reading.about(cell)), box, *inside, class_="chart-tile")
@@ -134,7 +130,7 @@ def _legend(reading: Reading, values: list[float], borders: list[float], y: floa
     for i, (place, text) in enumerate(zip(sorted(found), full if fits else short, strict=True)):
         x, look = MARGIN + i * room, f"chart-class-{place + 1}"
         parts += [
-            tag("rect", x=x, y=y, width=room - 4, height=12, fill=CLASSES[place], stroke=EDGE, class_=look),
+            rect(x, y, room - 4, 12, fill=CLASSES[place], stroke=EDGE, class_=look),
             write(cut(text, room - 4, 11), x, y + 26, 11, class_="chart-legend"),
         ]
     return parts
@@ -143,14 +139,3 @@ def _legend(reading: Reading, values: list[float], borders: list[float], y: floa
 def _span(members: list[float], written: Callable[[float], str]) -> str:
     low, high = written(members[0]), written(members[-1])
     return low if low == high else f"{low} to {high}"
-
-
-def _notes(reading: Reading, cells: list[int]) -> str:
-    found = ["Darker is more; each colour has about as many states."]
-    if any(not reading.there(c) for c in cells):
-        found.append("Hatched: no number.")
-    if any(reading.there(c) and reading.mark(c) for c in cells):
-        found.append("Dashed border: see its mark.")
-    if reading.interval is not None:
-        found.append("Intervals are in the table.")
-    return " ".join(found)

@@ -36,3 +36,8 @@ FORMATS: dict[str, Format] = {
         Format("sdmx-csv", "application/vnd.sdmx.data+csv; version=2.0.0", "sdmx.csv", sdmx.write, "SDMX-CSV"),
     )
 }
+
+
+def safe_name(name: str) -> str:
+    """As the name of a file."""
+    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)

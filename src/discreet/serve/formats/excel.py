@@ -47,20 +47,13 @@ def _data(book: Any, answer: Answer, about: About) -> None:
         at = places(answer, k).tolist()
         for texts in (v.codes, v.labels):
             cut = [text[:TEXT] for text in texts]
-            for row, i in enumerate(at, 1):
-                sheet.write_string(row, column, cut[i])
+            sheet.write_column(1, column, [cut[i] for i in at])
             column += 1
     for m in answer.measures:
         shape = book.add_format({"num_format": "#,##0" + ("." + "0" * m.decimals if m.decimals > 0 else "")})
-        for row, x in enumerate(rounded(answer, m).tolist(), 1):
-            if isnan(x):
-                sheet.write_blank(row, column, None, shape)
-            else:
-                sheet.write_number(row, column, x, shape)
+        sheet.write_column(1, column, [None if isnan(x) else x for x in rounded(answer, m).tolist()], shape)
         column += 1
-    for row, mark in enumerate(marks(answer), 1):
-        if mark:
-            sheet.write_string(row, column, mark)
+    sheet.write_column(1, column, marks(answer))
     sheet.freeze_panes(1, 0)
 
 

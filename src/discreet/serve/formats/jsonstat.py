@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.publish.tables import SIMULATION
 from discreet.serve.formats.columns import distinct, limits, marks, meanings, rounded
-from discreet.serve.query_model import About, Answer, Floats, Measure, Variable
+from discreet.serve.query_model import About, Answer, Floats, Measure, TableVariable
 
 CONTENTS = "ContentsCode"
 LARGEST = 2.0**53  # JSON readers keep integers below it
@@ -49,7 +49,7 @@ def described(answer: Answer, about: About) -> dict[str, Any]:
     }
 
 
-def dimension(variable: Variable) -> dict[str, Any]:
+def dimension(variable: TableVariable) -> dict[str, Any]:
     """A variable with its codes and their labels."""
     return {
         "label": variable.label,

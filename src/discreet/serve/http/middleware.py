@@ -61,7 +61,7 @@ _log = logging.getLogger("discreet.serve")
 
 
 @dataclass
-class Counts:
+class RequestCounts:
     """Plain numbers of requests."""
 
     by_class: Counter[str] = field(default_factory=Counter)
@@ -73,7 +73,7 @@ class Counts:
 class Guard:
     """ASGI middleware."""
 
-    def __init__(self, app: ASGIApp, config: Config, counts: Counts, *, trust_proxy: bool = False) -> None:
+    def __init__(self, app: ASGIApp, config: Config, counts: RequestCounts, *, trust_proxy: bool = False) -> None:
         self._app, self._config, self._counts, self._trust = app, config, counts, trust_proxy
         self._rate = Rate(config.max_calls, config.window)
         self._free = asyncio.Semaphore(config.concurrency)
@@ -113,9 +113,9 @@ class Guard:
         if path == HEALTH or path.startswith(STATIC):
             await self._app(scope, receive, out)
             return
-        client = client_of(scope, trust_proxy=self._trust)
-        if await self._entered(client):
-            await self._answered(scope, _replayed(body, receive), out, client)
+        turn = self._turns.of(client_of(scope, trust_proxy=self._trust))
+        if await self._entered(turn):
+            await self._answered(scope, _replayed(body, receive), out, turn)
         else:
             await self._busy(503, "All answers are taken just now.")(scope, receive, out)
 
@@ -166,19 +166,19 @@ class Guard:
 
     # --- at once, and in time ---------------------------------------------------------------------------------------
 
-    async def _entered(self, client: str) -> bool:
+    async def _entered(self, turn: asyncio.Semaphore) -> bool:
         """Whether the client's turn came, and a place became free, soon enough."""
-        taken = self._free.locked() or self._turns.full(client)
+        taken = self._free.locked() or turn.locked()
         if taken and self._waiting >= WAITING * self._config.concurrency:
             return False
         self._waiting += 1
         try:
             async with asyncio.timeout(self._config.timeout / 2):
-                await self._turns.take(client)
+                await turn.acquire()
                 try:
                     await self._free.acquire()
                 except BaseException:
-                    self._turns.give(client)
+                    turn.release()
                     raise
         except TimeoutError:
             return False
@@ -186,13 +186,13 @@ class Guard:
             self._waiting -= 1
         return True
 
-    def _left(self, client: str) -> None:
+    def _left(self, turn: asyncio.Semaphore) -> None:
         self._free.release()
-        self._turns.give(client)
+        turn.release()
 
-    async def _answered(self, scope: Scope, receive: Receive, out: _Out, client: str) -> None:
+    async def _answered(self, scope: Scope, receive: Receive, out: _Out, turn: asyncio.Semaphore) -> None:
         """Run the route. A thread that is too slow keeps its place until it ends; its client does not wait."""
-        out.on_start = partial(self._left, client)
+        out.on_start = partial(self._left, turn)
         task = asyncio.create_task(_run(self._app, scope, receive, out))
         task.add_done_callback(partial(_ended, out))
         await asyncio.wait({task}, timeout=self._config.timeout)
@@ -211,7 +211,7 @@ class Guard:
 class _Out:
     """What leaves: with our headers, without a body for HEAD, counted."""
 
-    def __init__(self, send: Send, head: bool, headers: Mapping[str, str], counts: Counts) -> None:
+    def __init__(self, send: Send, head: bool, headers: Mapping[str, str], counts: RequestCounts) -> None:
         self._send, self._head, self._headers, self._counts = send, head, headers, counts
         self.started = self._silent = False
         self.on_start: Callable[[], object] | None = None

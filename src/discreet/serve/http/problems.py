@@ -14,7 +14,7 @@ from discreet.screen import cut
 MEDIA = "application/problem+json"
 
 
-class Problem(BaseModel):
+class ProblemDetails(BaseModel):
     """A question that was not answered."""
 
     type: str = "about:blank"
@@ -34,12 +34,14 @@ def problem(
     instead: str | None = None,
 ) -> Response:
     """As a response."""
-    found = Problem(title=HTTPStatus(status).phrase, status=status, detail=cut(detail), offers=offers, instead=instead)
+    found = ProblemDetails(
+        title=HTTPStatus(status).phrase, status=status, detail=cut(detail), offers=offers, instead=instead
+    )
     content = json.dumps(found.model_dump(exclude_none=True))  # ASCII, whatever the detail repeats
     return Response(content, status, {"Cache-Control": "no-store", **(headers or {})}, MEDIA)
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, object]]:
     """For the OpenAPI document."""
-    schema = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    schema = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
     return {status: {"description": HTTPStatus(status).phrase, "content": {MEDIA: schema}} for status in statuses}

@@ -7,6 +7,7 @@ import ipaddress
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+from weakref import WeakValueDictionary
 
 MOST_CLIENTS = 50_000
 NETWORK = 64  # bits of an IPv6 address that one household or firm has
@@ -60,25 +61,8 @@ class Turns:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._known: dict[str, tuple[asyncio.Semaphore, int]] = {}  # and how many have a turn, or wait for one
+        self._known: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
-    def full(self, client: str) -> bool:
-        return client in self._known and self._known[client][0].locked()
-
-    async def take(self, client: str) -> None:
-        turn, number = self._known.get(client, (asyncio.Semaphore(self._most), 0))
-        self._known[client] = (turn, number + 1)
-        try:
-            await turn.acquire()
-        except BaseException:
-            self._leave(client)
-            raise
-
-    def give(self, client: str) -> None:
-        self._known[client][0].release()
-        self._leave(client)
-
-    def _leave(self, client: str) -> None:
-        turn, number = self._known.pop(client)
-        if number > 1:
-            self._known[client] = (turn, number - 1)
+    def of(self, client: str) -> asyncio.Semaphore:
+        """Forgotten as soon as nobody has a turn, or waits for one."""
+        return self._known.setdefault(client, asyncio.Semaphore(self._most))

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from discreet.errors import AskedWrongly
 from discreet.serve.pages.default_selection import first_codes
 from discreet.serve.pages.words import listed
-from discreet.serve.query_model import Measure, Question, Table, Variable
+from discreet.serve.query_model import Measure, PublishedTable, TableQuery, TableVariable, members
 
 Share = Literal["", "rows", "columns", "all"]
 Error = Literal["", "se", "none"]
@@ -20,7 +20,7 @@ FIRST_MEASURES = 4
 
 
 @dataclass(frozen=True)
-class Asked:
+class BuilderState:
     """One state of the builder. Every link of a page is such a state with something changed."""
 
     rows: tuple[str, ...] = ()
@@ -50,34 +50,22 @@ class Asked:
         found += [(f"at.{name}", code) for name, code in self.at.items() if name not in self.shown]
         found += [("measure", name) for name in self.measures]
         found += [("totals", "1")] if self.totals else []
-        found += [
-            (name, text)
-            for name, text in (
-                ("share", self.share),
-                ("error", self.error),
-                ("sort", self.sort),
-                ("key", self.key),
-                ("what", self.what),
-                ("top", str(self.top or "")),
-                ("page", str(self.page) if self.page > 1 else ""),
-                ("chart", self.chart),
-            )
-            if text
-        ]
+        for name in ("share", "error", "sort", "key", "what", "top", "page", "chart"):
+            value = getattr(self, name)
+            found += [(name, str(value))] if value and (name, value) != ("page", 1) else []
         return urlencode(found)
 
 
-def read(items: Iterable[tuple[str, str]], table: Table) -> Asked:
+def read(items: Iterable[tuple[str, str]], table: PublishedTable) -> BuilderState:
     """From the fields of an address. Without any, a first look at the table."""
     many: dict[str, list[str]] = {}
     for name, text in items:
         many.setdefault(name, []).append(text)
     one = {name: texts[-1] for name, texts in many.items()}
     if "rows" not in many and "columns" not in many:
-        first = _first_look(table)
-        many["rows"], many["columns"] = list(first.rows), []
+        many["rows"], many["columns"] = list(plain(table).rows), []
     only = {name: tuple(dict.fromkeys(filter(None, codes))) for name, codes in _dotted(many, "only")}
-    return Asked(
+    return BuilderState(
         rows=tuple(filter(None, many.get("rows", []))),
         columns=one.get("columns", ""),
         only={name: codes for name, codes in only.items() if codes},
@@ -95,25 +83,28 @@ def read(items: Iterable[tuple[str, str]], table: Table) -> Asked:
     )
 
 
-def plain(table: Table) -> Asked:
+def plain(table: PublishedTable) -> BuilderState:
     """What is shown of a table before anything is chosen."""
-    return _first_look(table)
+    coarse = [v for v in table.variables if v.of]
+    few = [v for v in table.variables if 1 < len(v) <= FEW]
+    best = next(iter(coarse or few), None) or min(table.variables, key=len, default=None)
+    return BuilderState(rows=(best.id,) if best else ())
 
 
-def filled(asked: Asked, table: Table) -> Asked:
+def filled(asked: BuilderState, table: PublishedTable) -> BuilderState:
     """With a code for each variable that has to have one, and without what has no effect."""
     if table.additive:
         return replace(asked, at={})
     known = {v.id for v in table.variables}
     kept = {name: codes for name, codes in asked.only.items() if name in asked.shown or name not in known}
     missing = [v for v in table.variables if v.id not in asked.shown and v.id not in asked.at]
-    first = first_codes(table, _first_look(table).rows, FIRST_MEASURES) if missing else {}
+    first = first_codes(table, plain(table).rows, FIRST_MEASURES) if missing else {}
     at = {v.id: asked.at.get(v.id, first.get(v.id, v.codes[0])) for v in table.variables if v.id not in asked.shown}
     strange = {name: code for name, code in asked.at.items() if name not in known}
     return replace(asked, only=kept, at={**at, **strange}, totals=False, share="")
 
 
-def question(asked: Asked, table: Table) -> Question:
+def question(asked: BuilderState, table: PublishedTable) -> TableQuery:
     """As the table understands it; what it has not, is refused."""
     if len(asked.rows) > 2:
         raise AskedWrongly("more than two variables in the rows", where="rows", do="choose at most two")
@@ -133,10 +124,10 @@ def question(asked: Asked, table: Table) -> Question:
         _chosen(table, name, (code,))
         others[name] = (code,)
     measures = tuple(m.id for main in main_measures(asked, table) for m in (main, *errors_of(table, main)))
-    return Question(tuple(picked.items()), tuple(others.items()), measures)
+    return TableQuery(tuple(picked.items()), tuple(others.items()), measures)
 
 
-def _picked(asked: Asked, table: Table, shown: Variable) -> tuple[str, ...]:
+def _picked(asked: BuilderState, table: PublishedTable, shown: TableVariable) -> tuple[str, ...]:
     """The codes of a variable that is shown: those chosen, of the groups chosen of coarser ones. Empty: all."""
     codes = asked.only.get(shown.id, ())
     _chosen(table, shown.id, codes)
@@ -152,7 +143,7 @@ def _picked(asked: Asked, table: Table, shown: Variable) -> tuple[str, ...]:
     return codes
 
 
-def _variable(table: Table, name: str, where: str) -> Variable:
+def _variable(table: PublishedTable, name: str, where: str) -> TableVariable:
     for found in table.variables:
         if found.id == name:
             return found
@@ -160,7 +151,7 @@ def _variable(table: Table, name: str, where: str) -> Variable:
     raise AskedWrongly(f"no variable {name[:40]!r}", where=where, do=f"the table has {known}")
 
 
-def _chosen(table: Table, name: str, codes: Iterable[str]) -> Variable:
+def _chosen(table: PublishedTable, name: str, codes: Iterable[str]) -> TableVariable:
     """A variable that has these codes."""
     found = _variable(table, name, "limits")
     strange = next((code for code in codes if code not in found.codes), None)
@@ -170,13 +161,7 @@ def _chosen(table: Table, name: str, codes: Iterable[str]) -> Variable:
     return found
 
 
-def members(finer: Variable, coarser: Variable, groups: Iterable[str]) -> list[str]:
-    """The codes of the finer variable in some groups of the coarser."""
-    wanted = {coarser.codes.index(group) for group in groups}
-    return [code for code, group in zip(finer.codes, coarser.groups, strict=True) if group in wanted]
-
-
-def main_measures(asked: Asked, table: Table) -> list[Measure]:
+def main_measures(asked: BuilderState, table: PublishedTable) -> list[Measure]:
     """The measures that are shown: those chosen, or the first ones. Errors come with what they are about."""
     known = {m.id: m for m in table.measures}
     mains = [m for m in table.measures if not m.about]
@@ -188,15 +173,8 @@ def main_measures(asked: Asked, table: Table) -> list[Measure]:
     return found or mains[:FIRST_MEASURES] or list(table.measures[:1])
 
 
-def errors_of(table: Table, main: Measure) -> list[Measure]:
+def errors_of(table: PublishedTable, main: Measure) -> list[Measure]:
     return [m for m in table.measures if m.about == main.id]
-
-
-def _first_look(table: Table) -> Asked:
-    coarse = [v for v in table.variables if v.of]
-    few = [v for v in table.variables if 1 < len(v) <= FEW]
-    best = next(iter(coarse or few), None) or min(table.variables, key=len, default=None)
-    return Asked(rows=(best.id,) if best else ())
 
 
 def _dotted(many: Mapping[str, list[str]], name: str) -> list[tuple[str, list[str]]]:

@@ -9,16 +9,17 @@ import numpy as np
 from markupsafe import Markup
 
 from discreet.errors import DiscreetError
-from discreet.serve.pages.builder_state import Asked
+from discreet.serve.charts import KINDS, chart, kinds, png
+from discreet.serve.pages.builder_state import BuilderState
 from discreet.serve.pages.view import View
 from discreet.serve.pages.words import listed
-from discreet.serve.query_model import Table
+from discreet.serve.query_model import PublishedTable
 
 MEDIAN = "p50"
 
 
 @dataclass(frozen=True)
-class Drawn:
+class PageChart:
     """A chart on a page, and links to the other kinds there are."""
 
     kind: str
@@ -28,12 +29,10 @@ class Drawn:
     query: str
 
 
-def drawn(laid: View, asked: Asked, table: Table, link: Callable[[Asked], str]) -> Drawn | None:
+def page_chart(
+    laid: View, asked: BuilderState, table: PublishedTable, link: Callable[[BuilderState], str]
+) -> PageChart | None:
     """The chart that fits, or of the kind asked for."""
-    try:
-        from discreet.serve.charts import chart, kinds
-    except ImportError:  # pages work without
-        return None
     answer = laid.chart
     known = kinds(answer, table.about)
     wanted = asked.chart if asked.chart in known else next(iter(known), None)
@@ -47,15 +46,11 @@ def drawn(laid: View, asked: Asked, table: Table, link: Callable[[Asked], str]) 
         return None
     links = tuple((name, f"{link(replace(asked, chart=name))}#chart", name == found.kind) for name in known)
     query = replace(asked, chart=found.kind).query()
-    return Drawn(found.kind, Markup(found.svg), found.alt, links, query)  # noqa: S704 - labels are escaped there
+    return PageChart(found.kind, Markup(found.svg), found.alt, links, query)  # noqa: S704 - labels are escaped there
 
 
-def other(laid: View, asked: Asked, table: Table) -> str:
+def chart_note(laid: View, asked: BuilderState, table: PublishedTable) -> str:
     """What to say if the kind asked for is not the one that is drawn."""
-    try:
-        from discreet.serve.charts import KINDS, kinds
-    except ImportError:
-        return ""
     known = kinds(laid.chart, table.about)
     if not asked.chart or asked.chart in known:
         return ""
@@ -63,15 +58,13 @@ def other(laid: View, asked: Asked, table: Table) -> str:
     return f"“{asked.chart}” {what}. " + (f"There are: {listed(known)}." if known else "")
 
 
-def file_of(laid: View, asked: Asked, table: Table, kind: str) -> bytes | None:
+def chart_file(laid: View, asked: BuilderState, table: PublishedTable, kind: str) -> bytes | None:
     """The same as a file, SVG or PNG."""
-    found = drawn(laid, asked, table, lambda _: "")
+    found = page_chart(laid, asked, table, lambda _: "")
     if found is None:
         return None
     if kind == "svg":
         return str(found.svg).encode()
-    from discreet.serve.charts import png
-
     try:
         return png(str(found.svg))
     except DiscreetError:

@@ -7,18 +7,13 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from discreet.errors import AskedWrongly
-from discreet.serve.pages.builder_state import Asked, errors_of, filled, question
-from discreet.serve.query_model import Question, Table, Variable
+from discreet.serve.formats import FORMATS, safe_name
+from discreet.serve.pages.builder_state import BuilderState, errors_of, filled, question
+from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable
 from discreet.serve.query_string import link as query_of
 
 MANY = 150  # codes beyond which boxes to tick would be too many
-FORMATS = (
-    ("csv", "CSV", "csv"),
-    ("xlsx", "Excel", "xlsx"),
-    ("parquet", "Parquet", "parquet"),
-    ("json-stat2", "JSON-stat 2", "json"),
-    ("sdmx-csv", "SDMX-CSV", "sdmx.csv"),
-)
+FORMATS_SHOWN = ("csv", "xlsx", "parquet", "json-stat2", "sdmx-csv")  # in this order
 
 
 @dataclass(frozen=True)
@@ -65,7 +60,7 @@ class Form:
     errors: bool
 
 
-def form(asked: Asked, table: Table) -> Form:
+def form(asked: BuilderState, table: PublishedTable) -> Form:
     """As the address has it, even where it is wrong."""
     first, second = (*asked.rows, "", "")[:2]
     mains = [m for m in table.measures if not m.about]
@@ -81,7 +76,7 @@ def form(asked: Asked, table: Table) -> Form:
     )
 
 
-def _variables(table: Table, chosen: str) -> tuple[Choice, ...]:
+def _variables(table: PublishedTable, chosen: str) -> tuple[Choice, ...]:
     finer = {v.id: v.label for v in table.variables}
     return tuple(
         Choice(v.id, f"{v.label} ({len(v):,})" + (f", groups of {finer[v.of].lower()}" if v.of else ""), v.id == chosen)
@@ -89,7 +84,7 @@ def _variables(table: Table, chosen: str) -> tuple[Choice, ...]:
     )
 
 
-def _limit(v: Variable, asked: Asked, table: Table) -> Limit:
+def _limit(v: TableVariable, asked: BuilderState, table: PublishedTable) -> Limit:
     single = not table.additive and v.id not in asked.shown
     chosen = {asked.at.get(v.id, v.codes[0] if v.codes else "")} if single else {*asked.only.get(v.id, ())}
     codes = tuple(
@@ -99,27 +94,22 @@ def _limit(v: Variable, asked: Asked, table: Table) -> Limit:
     return Limit(v.id, v.label, codes, single, v.id in asked.shown)
 
 
-def downloads(asking: Question, about: str, root: str, simulation: bool) -> list[tuple[str, str, str]]:
+def downloads(asking: TableQuery, about: str, root: str, simulation: bool) -> list[tuple[str, str, str]]:
     """Label, address and name of each file with this answer."""
-    stem = safe(about) + (".simulation" if simulation else "")
+    stem = safe_name(about) + (".simulation" if simulation else "")
     data = f"{root}/api/v2/tables/{quote(about, safe='')}/data"
     return [
-        (label, f"{data}?{query_of(asking, [('outputFormat', kind)])}", f"{stem}.{ending}")
-        for kind, label, ending in FORMATS
+        (kind.label, f"{data}?{query_of(asking, [('outputFormat', kind.id)])}", f"{stem}.{kind.extension}")
+        for kind in map(FORMATS.__getitem__, FORMATS_SHOWN)
     ]
 
 
-def safe(name: str) -> str:
-    """As the name of a file."""
-    return "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "_" for c in name)
-
-
 def offers(
-    asked: Asked, table: Table, names: tuple[str, ...], most: int, link: Callable[[Asked], str]
+    asked: BuilderState, table: PublishedTable, names: tuple[str, ...], most: int, link: Callable[[BuilderState], str]
 ) -> list[tuple[str, str]]:
     """Questions with less detail that can be answered: label and address."""
     labels = {v.id: v.label for v in table.variables}
-    found: list[tuple[str, Asked]] = []
+    found: list[tuple[str, BuilderState]] = []
     for name in names:
         for coarser in table.variables:
             if coarser.of == name:
@@ -143,7 +133,7 @@ def offers(
     return fitting
 
 
-def _instead(asked: Asked, name: str, other: str) -> Asked:
+def _instead(asked: BuilderState, name: str, other: str) -> BuilderState:
     """With another variable in a variable's place, or none."""
     rows = tuple(filter(None, (other if row == name else row for row in asked.rows)))
     columns = other if asked.columns == name else asked.columns

@@ -10,19 +10,18 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.serve.pages.builder_state import Asked, errors_of, main_measures, question
+from discreet.serve.pages.builder_state import BuilderState, errors_of, main_measures, question
 from discreet.serve.pages.words import distinct
 from discreet.serve.query_model import (
-    CAUTION,
     NORMAL90,
-    UNRELIABLE,
     Answer,
     Floats,
     Measure,
-    Question,
+    PublishedTable,
     Status,
-    Table,
-    Variable,
+    TableQuery,
+    TableVariable,
+    judged,
 )
 
 Kind = Literal["", "margin", "interval", "se"]
@@ -44,13 +43,13 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
-class Grid:
+class NumberGrid:
     """Layers of the same shape. `totals`: the last row and the last column are margins."""
 
     answer: Answer
-    question: Question
-    rows: tuple[Variable, ...]
-    column: Variable | None
+    question: TableQuery
+    rows: tuple[TableVariable, ...]
+    column: TableVariable | None
     layers: tuple[Layer, ...]
     totals: bool
     notes: tuple[str, ...]
@@ -65,7 +64,7 @@ class Grid:
         return len(self.column) if self.column else 1
 
 
-def grid(asked: Asked, table: Table, most: int) -> Grid:
+def grid(asked: BuilderState, table: PublishedTable, most: int) -> NumberGrid:
     """Ask the table, and for margins ask it again: a sum of displayed numbers would have their rounding."""
     asking = question(asked, table)
     answer = table.answer(asking, most)
@@ -82,7 +81,7 @@ def grid(asked: Asked, table: Table, most: int) -> Grid:
     wider = table.additive and (asked.totals or bool(share))
     layers = []
     for main in main_measures(asked, table):
-        own = Question(asking.by, asking.where, (main.id, *(m.id for m in errors_of(table, main))))
+        own = TableQuery(asking.by, asking.where, (main.id, *(m.id for m in errors_of(table, main))))
         if wider:
             numbers, status = _with_margins(own, table, most, bool(rows), column is not None)
         else:
@@ -100,10 +99,10 @@ def grid(asked: Asked, table: Table, most: int) -> Grid:
         )
     if wider and not asked.totals:
         layers = [_cut(layer, len(rows) > 0, column is not None) for layer in layers]
-    return Grid(answer, asking, rows, column, tuple(layers), wider and asked.totals, tuple(notes))
+    return NumberGrid(answer, asking, rows, column, tuple(layers), wider and asked.totals, tuple(notes))
 
 
-def _share(asked: Asked, rows: Sequence[Variable], column: Variable | None) -> tuple[str, list[str]]:
+def _share(asked: BuilderState, rows: Sequence[TableVariable], column: TableVariable | None) -> tuple[str, list[str]]:
     """What percentages are of; nothing, with a note, if every one would be 100%."""
     if asked.share == "rows" and column is None:
         return "", ["Percentages of rows need a variable in the columns: numbers are shown instead."]
@@ -112,7 +111,7 @@ def _share(asked: Asked, rows: Sequence[Variable], column: Variable | None) -> t
     return asked.share, []
 
 
-def _independent(table: Table) -> bool:
+def _independent(table: PublishedTable) -> bool:
     """Whether cells have noise of their own and no other error: then a part's noise is in the whole's, and no more."""
     return table.additive and table.about.method == "counts"
 
@@ -120,7 +119,7 @@ def _independent(table: Table) -> bool:
 Numbers = Mapping[str, Floats]
 
 
-def _inner(asking: Question, table: Table, most: int, columns: bool) -> tuple[Numbers, NDArray[np.object_]]:
+def _inner(asking: TableQuery, table: PublishedTable, most: int, columns: bool) -> tuple[Numbers, NDArray[np.object_]]:
     found = table.answer(asking, most)
     width = len(found.variables[-1]) if columns else 1
     status = np.empty(len(found), object)
@@ -129,7 +128,7 @@ def _inner(asking: Question, table: Table, most: int, columns: bool) -> tuple[Nu
 
 
 def _with_margins(
-    asking: Question, table: Table, most: int, rows: bool, columns: bool
+    asking: TableQuery, table: PublishedTable, most: int, rows: bool, columns: bool
 ) -> tuple[Numbers, NDArray[np.object_]]:
     """The same, with a last row and column where there is something to add up over."""
     count = len(asking.by) - columns
@@ -148,9 +147,9 @@ def _with_margins(
 Chosen = tuple[tuple[str, tuple[str, ...]], ...]
 
 
-def _without(asking: Question, kept: Chosen, left: Chosen) -> Question:
+def _without(asking: TableQuery, kept: Chosen, left: Chosen) -> TableQuery:
     """The question without some variables: limited to the codes of them that are shown."""
-    return Question(kept, (*asking.where, *((name, codes) for name, codes in left if codes)), asking.measures)
+    return TableQuery(kept, (*asking.where, *((name, codes) for name, codes in left if codes)), asking.measures)
 
 
 def _layer(
@@ -183,9 +182,7 @@ def _marked(value: Floats, se: Floats, status: NDArray[np.object_]) -> NDArray[n
     """Numbers that are published of cells of which others are withheld: marked by their own errors."""
     among = (status == Status.SUPPRESSED) & ~np.isnan(value)
     own = status.copy()
-    own[among] = Status.RELIABLE
-    own[among & (se > CAUTION * value)] = Status.CAUTION
-    own[among & ((se > UNRELIABLE * value) | (value <= 0))] = Status.UNRELIABLE
+    own[among] = judged(value[among], se[among])
     return own
 
 
@@ -221,6 +218,5 @@ def _shares(layer: Layer, share: str, independent: bool, wanted: str, numbers: N
 def _cut(layer: Layer, rows: bool, columns: bool) -> Layer:
     """Without the margins, which were only asked for to divide by."""
     kept = (slice(None, -1 if rows else None), slice(None, -1 if columns else None))
-    arrays = (layer.value[kept], layer.error[kept], layer.low[kept], layer.high[kept], layer.status[kept])
-    value, error, low, high, status = arrays
-    return Layer(layer.measure, value, layer.kind, error, low, high, status, layer.percent)
+    value, error, low, high = (part[kept] for part in (layer.value, layer.error, layer.low, layer.high))
+    return replace(layer, value=value, error=error, low=low, high=high, status=layer.status[kept])

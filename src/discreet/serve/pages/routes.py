@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,20 +17,18 @@ from starlette.types import Scope
 from discreet.errors import AskedWrongly, TooMuch
 from discreet.screen import cut
 from discreet.serve.config import Served
+from discreet.serve.formats import safe_name
+from discreet.serve.http.caching import has, tag_of, unchanged
 from discreet.serve.pages import words
-from discreet.serve.pages.builder_state import Asked, filled, plain, question, read
-from discreet.serve.pages.chart_view import drawn, file_of, other
-from discreet.serve.pages.form import downloads, form, offers, safe
+from discreet.serve.pages.builder_state import BuilderState, filled, plain, question, read
+from discreet.serve.pages.chart_view import chart_file, chart_note, page_chart
+from discreet.serve.pages.form import downloads, form, offers
 from discreet.serve.pages.grid import grid
 from discreet.serve.pages.static import all_of
 from discreet.serve.pages.view import view
-from discreet.serve.query_model import MEANING, Status, Table
-from discreet.serve.search import found
+from discreet.serve.query_model import MEANING, PublishedTable, Status
+from discreet.serve.search import matches
 
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; form-action 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'"
-)
 METHODS = ["GET", "HEAD"]
 
 
@@ -75,9 +72,9 @@ class _Pages:
 
     def catalogue(self, request: Request, q: str = "") -> Response:
         """All tables, or those in which every word of a search occurs."""
-        releases: dict[str, list[Table]] = {}
+        releases: dict[str, list[PublishedTable]] = {}
         for table in self.served.catalogue.tables.values():
-            if found(table, q[:200]):
+            if matches(table, q[:200]):
                 releases.setdefault(table.about.release, []).append(table)
         count = sum(map(len, releases.values()))
         return self._page(request, "catalogue.html", q=q[:200], releases=releases, count=count)
@@ -93,16 +90,9 @@ class _Pages:
             return self._page(request, "missing.html", 404, name=name[:60])
         here = f"{request.scope.get('root_path', '')}/tables/{quote(table.about.id, safe='')}"
         asked, wrong = plain(table), ""
-        more: dict[str, Any] = {
-            "view": None,
-            "offers": [],
-            "files": [],
-            "chart": None,
-            "chart_note": "",
-            "too_much": "",
-        }
+        more = dict[str, Any](view=None, offers=[], files=[], chart=None, chart_note="", too_much="")
 
-        def link(other: Asked) -> str:
+        def link(other: BuilderState) -> str:
             return f"{here}?{other.query()}"
 
         try:
@@ -113,8 +103,8 @@ class _Pages:
             more["files"] = downloads(
                 found.question, table.about.id, request.scope.get("root_path", ""), table.about.simulation
             )
-            more["chart"] = drawn(laid, asked, table, link)
-            more["chart_note"] = other(laid, asked, table)
+            more["chart"] = page_chart(laid, asked, table, link)
+            more["chart_note"] = chart_note(laid, asked, table)
         except TooMuch as error:
             more["too_much"] = error.what
             more["offers"] = offers(asked, table, error.offers, self.served.config.max_cells, link)
@@ -145,13 +135,13 @@ class _Pages:
             asked = filled(read(request.query_params.multi_items(), table), table)
             question(asked, table)
             found = grid(asked, table, self.served.config.max_cells)
-            body = file_of(view(found, asked, table, lambda _: ""), asked, table, kind)
+            body = chart_file(view(found, asked, table, lambda _: ""), asked, table, kind)
         except AskedWrongly:
             return self.table(request, name)
         if body is None:
             return self._page(request, "missing.html", 404, name=f"{name[:60]} as a chart")
         ending = f".simulation.{kind}" if table.about.simulation else f".{kind}"
-        headers = {"Content-Disposition": f'attachment; filename="{safe(name)}{ending}"'}
+        headers = {"Content-Disposition": f'attachment; filename="{safe_name(name)}{ending}"'}
         media = "image/svg+xml" if kind == "svg" else "image/png"
         return self._tagged(request, body, media, 200, headers)
 
@@ -182,18 +172,15 @@ class _Pages:
         return self._tagged(request, text.encode(), "text/html; charset=utf-8", code, {"Cache-Control": "no-cache"})
 
     def _tagged(self, request: Request, body: bytes, media: str, code: int, more: Mapping[str, str]) -> Response:
-        tag = f'"{sha256(body).hexdigest()[:24]}"'
-        headers = {"ETag": tag, "Content-Security-Policy": POLICY, "X-Content-Type-Options": "nosniff", **more}
-        known = {part.strip().removeprefix("W/") for part in request.headers.get("if-none-match", "").split(",")}
-        if code == 200 and tag in known:
-            return Response(status_code=304, headers=headers)
-        return Response(body, code, headers, media)
+        tag = tag_of(body)
+        headers = {"ETag": tag, **more}
+        return unchanged(headers) if code == 200 and has(request, tag) else Response(body, code, headers, media)
 
 
-def _swapped(asked: Asked, link: Any) -> str:
+def _swapped(asked: BuilderState, link: Any) -> str:
     """Rows as columns, where that can be."""
     if len(asked.rows) != 1 or not asked.columns:
         return ""
     other = {"rows": (asked.columns,), "columns": asked.rows[0], "key": "", "page": 1, "sort": "", "top": 0}
     share = {"rows": "columns", "columns": "rows"}.get(asked.share, asked.share)
-    return str(link(Asked(**{**vars(asked), **other, "share": share}))) + "#result"
+    return str(link(BuilderState(**{**vars(asked), **other, "share": share}))) + "#result"

@@ -8,10 +8,10 @@ from itertools import product
 
 import numpy as np
 
-from discreet.serve.pages.builder_state import Asked
-from discreet.serve.pages.grid import Grid, Layer
+from discreet.serve.pages.builder_state import BuilderState
+from discreet.serve.pages.grid import Layer, NumberGrid
 from discreet.serve.pages.words import distinct, listed, margin, number, percent
-from discreet.serve.query_model import MEANING, Answer, Status, Table, Variable
+from discreet.serve.query_model import MEANING, Answer, PublishedTable, Status, TableVariable
 
 SHORT = {
     Status.CAUTION: "use with caution",
@@ -27,11 +27,11 @@ ERRORS = {
 OF = {"": "", "rows": "of each row", "columns": "of each column", "all": "of all"}
 PAGE_CELLS, PAGE_ROWS, MOST_COLUMNS = 4000, 200, 60
 
-Link = Callable[[Asked], str]
+Link = Callable[[BuilderState], str]
 
 
 @dataclass(frozen=True)
-class Cell:
+class PageCell:
     value: str
     error: str = ""
     mark: str = ""
@@ -57,7 +57,7 @@ class Head:
 class Row:
     rank: str
     heads: tuple[Head, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[PageCell, ...]
     total: bool = False
 
 
@@ -85,7 +85,7 @@ class View:
     marks: dict[str, list[Status]]  # of each measure, in the chart's order
 
 
-def view(found: Grid, asked: Asked, table: Table, link: Link) -> View:
+def view(found: NumberGrid, asked: BuilderState, table: PublishedTable, link: Link) -> View:
     """Lay out the grid."""
     order, ranks = _ordered(found, asked)
     which = _which(found, asked)
@@ -134,7 +134,7 @@ def view(found: Grid, asked: Asked, table: Table, link: Link) -> View:
     )
 
 
-def _which(found: Grid, asked: Asked) -> str:
+def _which(found: NumberGrid, asked: BuilderState) -> str:
     """5 largest of 59, if not all rows are shown."""
     if not 0 < asked.top < found.height:
         return ""
@@ -142,7 +142,7 @@ def _which(found: Grid, asked: Asked) -> str:
     return f"{asked.top:,} {kind} of {found.height:,}"
 
 
-def _told(found: Grid, asked: Asked, rows: list[Row], which: str) -> list[str]:
+def _told(found: NumberGrid, asked: BuilderState, rows: list[Row], which: str) -> list[str]:
     """What has to be said of the cells that are shown."""
     notes, cells = list[str](), [cell for row in rows for cell in row.cells]
     percents = found.layers[0].percent
@@ -163,7 +163,7 @@ def _told(found: Grid, asked: Asked, rows: list[Row], which: str) -> list[str]:
     return notes
 
 
-def _ordered(found: Grid, asked: Asked) -> tuple[list[int], list[int] | None]:
+def _ordered(found: NumberGrid, asked: BuilderState) -> tuple[list[int], list[int] | None]:
     """Places of rows in order, and the rank of each place if they are by value. What has no number comes last."""
     places = list(range(found.height))
     if asked.sort in ("label", "-label"):
@@ -186,18 +186,18 @@ def _ordered(found: Grid, asked: Asked) -> tuple[list[int], list[int] | None]:
     return order, ranks
 
 
-def _sorted_by(found: Grid, asked: Asked) -> Layer:
+def _sorted_by(found: NumberGrid, asked: BuilderState) -> Layer:
     """The measure by which rows are sorted: the first, if none is named."""
     return next((one for one in found.layers if one.measure.id == asked.what), found.layers[0])
 
 
-def _by_total(found: Grid, asked: Asked) -> bool:
+def _by_total(found: NumberGrid, asked: BuilderState) -> bool:
     """Whether rows are sorted by their total, if nothing else is said: not where every total is 100%."""
     return found.totals and found.column is not None and asked.share != "rows"
 
 
 def _rows(
-    found: Grid, asked: Asked, link: Link, seen: list[int], ranks: list[int] | None, columns: list[int]
+    found: NumberGrid, asked: BuilderState, link: Link, seen: list[int], ranks: list[int] | None, columns: list[int]
 ) -> list[Row]:
     shape = [len(v) for v in found.rows]
     down = [_drill(v, asked, link) for v in found.rows]
@@ -215,7 +215,7 @@ def _rows(
     return rows
 
 
-def _drill(shown: Variable, asked: Asked, link: Link) -> Callable[[str], str]:
+def _drill(shown: TableVariable, asked: BuilderState, link: Link) -> Callable[[str], str]:
     """From a group to its codes."""
     if not shown.of:
         return lambda _: ""
@@ -229,7 +229,7 @@ def _drill(shown: Variable, asked: Asked, link: Link) -> Callable[[str], str]:
     return go
 
 
-def _up(asked: Asked, table: Table, link: Link) -> tuple[tuple[str, str], ...]:
+def _up(asked: BuilderState, table: PublishedTable, link: Link) -> tuple[tuple[str, str], ...]:
     """From codes back to their groups."""
     links = []
     for coarser in table.variables:
@@ -242,7 +242,7 @@ def _up(asked: Asked, table: Table, link: Link) -> tuple[tuple[str, str], ...]:
     return tuple(links)
 
 
-def _cells(found: Grid, row: int, columns: list[int]) -> tuple[Cell, ...]:
+def _cells(found: NumberGrid, row: int, columns: list[int]) -> tuple[PageCell, ...]:
     return tuple(
         _cell(layer, row, column, row == found.height or column == found.width)
         for column in columns
@@ -250,13 +250,13 @@ def _cells(found: Grid, row: int, columns: list[int]) -> tuple[Cell, ...]:
     )
 
 
-def _cell(layer: Layer, row: int, column: int, total: bool) -> Cell:
+def _cell(layer: Layer, row: int, column: int, total: bool) -> PageCell:
     mark, value = Status(layer.status[row, column]), layer.value[row, column]
     below, room = layer.kind == "interval", layer.kind in ("margin", "se")
     if np.isnan(value):
         if mark in (Status.SUPPRESSED, Status.ABSENT):
-            return Cell("", mark=mark.value, says=SHORT[mark], total=total, below=below, room=room)
-        return Cell("–", total=total, below=below, room=room)
+            return PageCell("", mark=mark.value, says=SHORT[mark], total=total, below=below, room=room)
+        return PageCell("–", total=total, below=below, room=room)
     decimals, error = layer.measure.decimals, layer.error[row, column]
     text = percent(value) if layer.percent else number(value, decimals)
     told = ""
@@ -266,10 +266,12 @@ def _cell(layer: Layer, row: int, column: int, total: bool) -> Cell:
     elif layer.kind and not np.isnan(error):
         size = margin(100 * error, 1) if layer.percent else margin(error, max(decimals, int(layer.kind == "se")))
         told = f"{'±' if layer.kind == 'margin' else 'se'} {size}"
-    return Cell(text, told, mark.value, SHORT.get(mark, ""), total, below, room, negative)
+    return PageCell(text, told, mark.value, SHORT.get(mark, ""), total, below, room, negative)
 
 
-def _headings(found: Grid, asked: Asked, link: Link, columns: list[int]) -> tuple[tuple[Head, ...], tuple[Head, ...]]:
+def _headings(
+    found: NumberGrid, asked: BuilderState, link: Link, columns: list[int]
+) -> tuple[tuple[Head, ...], tuple[Head, ...]]:
     """One line of headings, or two: columns, and measures in each."""
     codes = [*(found.column.codes if found.column else ("",)), ""]
     labels = [*(found.column.labels if found.column else ("",)), "Total"]
@@ -286,7 +288,9 @@ def _headings(found: Grid, asked: Asked, link: Link, columns: list[int]) -> tupl
     return tuple(Head(labels[place], span=len(found.layers)) for place in columns), tuple(leaves)
 
 
-def _sorting(found: Grid, asked: Asked, link: Link, name: str, code: str, layer: Layer, place: int) -> Head:
+def _sorting(
+    found: NumberGrid, asked: BuilderState, link: Link, name: str, code: str, layer: Layer, place: int
+) -> Head:
     """A heading whose link puts the rows in its order: largest first, then smallest first."""
     what = layer.measure.id if len(found.layers) > 1 else ""
     default = "" if _by_total(found, asked) or not found.column else found.column.codes[0]
@@ -301,13 +305,13 @@ def _sorting(found: Grid, asked: Asked, link: Link, name: str, code: str, layer:
     return Head(name, link(go) if found.rows else "", order=order)
 
 
-def _row_names(found: Grid, asked: Asked, link: Link) -> tuple[Head, ...]:
+def _row_names(found: NumberGrid, asked: BuilderState, link: Link) -> tuple[Head, ...]:
     go = link(replace(asked, sort="-label" if asked.sort == "label" else "label", key="", what="", page=1))
     order = {"label": "ascending", "-label": "descending"}.get(asked.sort, "")
     return tuple(Head(v.label, go if n == 0 else "", order=order if n == 0 else "") for n, v in enumerate(found.rows))
 
 
-def _caption(found: Grid, asked: Asked, table: Table, which: str) -> str:
+def _caption(found: NumberGrid, asked: BuilderState, table: PublishedTable, which: str) -> str:
     names = [layer.measure.label for layer in found.layers]
     what = listed([names[0], *(name.lower() for name in names[1:])]) if len(names) <= 4 else table.about.title
     by = listed([v.label.lower() for v in (*found.rows, *([found.column] if found.column else []))])
@@ -320,20 +324,20 @@ def _caption(found: Grid, asked: Asked, table: Table, which: str) -> str:
     return text + percents + (f", {which}" if which else "") + ("; " + "; ".join(limits) if limits else "")
 
 
-def _limit(limited: Variable, codes: tuple[str, ...]) -> str:
+def _limit(limited: TableVariable, codes: tuple[str, ...]) -> str:
     label = dict(zip(limited.codes, limited.labels, strict=True))
     some = [label[code] for code in codes[:5]] + ([f"{len(codes) - 5} more"] if len(codes) > 5 else [])
     return f"{limited.label.lower()}: {listed(some)}"
 
 
-def _pages(asked: Asked, link: Link, page: int, pages: int) -> tuple[tuple[str, str], ...]:
+def _pages(asked: BuilderState, link: Link, page: int, pages: int) -> tuple[tuple[str, str], ...]:
     if pages == 1:
         return ()
     near = sorted({1, *range(max(1, page - 2), min(pages, page + 2) + 1), pages})
     return tuple((f"{n:,}", "" if n == page else link(replace(asked, page=n))) for n in near)
 
 
-def _in_order(found: Grid, order: list[int]) -> Answer:
+def _in_order(found: NumberGrid, order: list[int]) -> Answer:
     """The answer with its rows as the table has them, for the chart. Two variables in the rows stay as published."""
     if len(found.rows) != 1:
         return found.answer
@@ -345,6 +349,6 @@ def _in_order(found: Grid, order: list[int]) -> Answer:
     return replace(found.answer, variables=(rows, *found.answer.variables[1:]), numbers=numbers, status=marks)
 
 
-def _marks(found: Grid, layer: Layer, order: list[int]) -> list[Status]:
+def _marks(found: NumberGrid, layer: Layer, order: list[int]) -> list[Status]:
     kept = order if len(found.rows) == 1 else range(found.height)
     return [Status(layer.status[i, j]) for i in kept for j in range(found.width)]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, log10
 
-from discreet.serve.query_model import About, Table, Variable
+from discreet.serve.query_model import About, PublishedTable, TableVariable
 
 METHODS = {
     "counts": "Counts of records with noise",
@@ -43,7 +43,7 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
-def distinct(shown: Variable, of: Variable) -> Variable:
+def distinct(shown: TableVariable, of: TableVariable) -> TableVariable:
     """With the code after each label that the variable has more than once."""
     times = Counter(of.labels)
     labels = (
@@ -53,7 +53,7 @@ def distinct(shown: Variable, of: Variable) -> Variable:
     return replace(shown, labels=tuple(labels))
 
 
-def about_what(table: Table) -> str:
+def about_what(table: PublishedTable) -> str:
     """One line for the catalogue."""
     what = METHODS.get(table.about.method, table.about.method.capitalize())
     if table.about.method == "hypercube" and not table.additive:

@@ -24,10 +24,10 @@ from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
 from discreet.privacy.exact import written
 from discreet.privacy.gaussian import true_epsilon
 from discreet.publish import manifest
-from discreet.publish.cubes import verified
 from discreet.publish.intact import intact
 from discreet.publish.parquet import table_of
-from discreet.publish.place import place_at
+from discreet.publish.published import verified
+from discreet.publish.storage import storage_at
 from discreet.report.blocks import as_csv
 from discreet.synth.atlas import atlas
 
@@ -148,7 +148,7 @@ def _scales_of(estimates: pa.Table, scales: pa.Table) -> Floats:
 
 
 def _published(made: manifest.Manifest, folder: Path, files: Sequence[str]) -> pa.Table:
-    contents = (verified(made, place_at(str(folder)), name) for name in files if name.endswith(".parquet"))
+    contents = (verified(made, storage_at(str(folder)), name) for name in files if name.endswith(".parquet"))
     return pa.concat_tables([table_of(content) for content in contents]).unify_dictionaries()
 
 

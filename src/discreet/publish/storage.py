@@ -38,7 +38,7 @@ def permitted(mode: int) -> int:
     return mode & ~mask
 
 
-class Place(Protocol):
+class Storage(Protocol):
     """A folder of files with names like `jobs.parquet` or `jobs.parquet/part-00007.parquet`."""
 
     def create(self, name: str) -> Any:
@@ -84,14 +84,14 @@ class Hashed:
         return self._hash.hexdigest()
 
 
-def place_at(where: str) -> Place:
+def storage_at(where: str) -> Storage:
     """What lies at a path or a URI."""
     path = Path(as_path(where))
-    return Prefix(where.rstrip("/")) if is_uri(where) else Folder(path, path)
+    return ObjectStore(where.rstrip("/")) if is_uri(where) else LocalFolder(path, path)
 
 
 @dataclass(frozen=True)
-class Folder:
+class LocalFolder:
     """A folder of this machine, or one that all workers share. Files are made in `scratch`, beside it, and moved."""
 
     path: Path
@@ -135,7 +135,7 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Prefix:
+class ObjectStore:
     """A prefix of an object store, or a folder of HDFS: s3://, gs://, abfss://, hdfs://. Nothing is ever renamed."""
 
     uri: str

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from discreet.errors import PublishError
-from discreet.publish import place as module
-from discreet.publish.place import Folder, Hashed, Place, Prefix, sha256
+from discreet.publish import storage as module
+from discreet.publish.storage import Hashed, LocalFolder, ObjectStore, Storage, sha256
 from support.hypothesis_profile import examples
 
 NAMES = ("t.csv", "t.parquet/part-00007.parquet", "a/b/c.csv", "with space.csv", "ü.csv")
@@ -25,13 +25,13 @@ posix = pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Folder:
+def folder(tmp_path: Path) -> LocalFolder:
     for name in ("place", "scratch"):
         (tmp_path / name).mkdir()
-    return Folder(tmp_path / "place", tmp_path / "scratch")
+    return LocalFolder(tmp_path / "place", tmp_path / "scratch")
 
 
-def write(place: Place, name: str, *pieces: bytes) -> str:
+def write(place: Storage, name: str, *pieces: bytes) -> str:
     with place.create(name) as file:
         for piece in pieces:
             file.write(piece)
@@ -43,7 +43,7 @@ class Crash(BaseException):
     """Not an error: the end of the process."""
 
 
-def fail(place: Place, name: str, error: type[BaseException] = Crash) -> None:
+def fail(place: Storage, name: str, error: type[BaseException] = Crash) -> None:
     """Stop in the middle of a file."""
     with place.create(name) as file:
         file.write(b"the half of it")
@@ -51,7 +51,7 @@ def fail(place: Place, name: str, error: type[BaseException] = Crash) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_appears_whole_when_its_block_ends(folder: Folder, name: str) -> None:
+def test_a_file_appears_whole_when_its_block_ends(folder: LocalFolder, name: str) -> None:
     with folder.create(name) as file:
         file.write(b"first, ")
         file.flush()
@@ -66,7 +66,7 @@ def test_a_file_appears_whole_when_its_block_ends(folder: Folder, name: str) -> 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("error", [OSError, MemoryError, KeyboardInterrupt, Crash])
-def test_a_failure_leaves_nothing(folder: Folder, name: str, error: type[BaseException]) -> None:
+def test_a_failure_leaves_nothing(folder: LocalFolder, name: str, error: type[BaseException]) -> None:
     with pytest.raises(error, match="gone"):
         fail(folder, name, error)
     assert folder.names() == set()
@@ -74,7 +74,7 @@ def test_a_failure_leaves_nothing(folder: Folder, name: str, error: type[BaseExc
 
 
 @pytest.mark.parametrize("call", ["fsync", "chmod", "replace"])
-def test_a_failure_at_the_end_leaves_nothing(folder: Folder, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+def test_a_failure_at_the_end_leaves_nothing(folder: LocalFolder, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     def full(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
@@ -86,14 +86,14 @@ def test_a_failure_at_the_end_leaves_nothing(folder: Folder, monkeypatch: pytest
     assert list(folder.scratch.iterdir()) == []
 
 
-def test_a_failure_keeps_what_was_there(folder: Folder) -> None:
+def test_a_failure_keeps_what_was_there(folder: LocalFolder) -> None:
     write(folder, "t.csv", b"whole")
     with pytest.raises(Crash):
         fail(folder, "t.csv")
     assert (folder.path / "t.csv").read_bytes() == b"whole"
 
 
-def test_it_is_on_the_disk_before_it_has_its_name(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_on_the_disk_before_it_has_its_name(folder: LocalFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     for call in ("fsync", "replace"):
         original = getattr(os, call)
@@ -107,13 +107,13 @@ def test_it_is_on_the_disk_before_it_has_its_name(folder: Folder, monkeypatch: p
     assert seen == ["fsync", "replace"]
 
 
-def test_a_task_may_be_repeated(folder: Folder) -> None:
+def test_a_task_may_be_repeated(folder: LocalFolder) -> None:
     assert write(folder, "t.csv", b"a", b"b") == write(folder, "t.csv", b"ab")
     assert folder.names() == {"t.csv"}
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv/part-00000.csv"])
-def test_writers_of_the_same_name_at_once_leave_equal_bytes(folder: Folder, name: str) -> None:
+def test_writers_of_the_same_name_at_once_leave_equal_bytes(folder: LocalFolder, name: str) -> None:
     """A reader beside them sees the whole file or none."""
     pieces = [bytes([i]) * 4096 for i in range(32)]
     content, writers = b"".join(pieces), 8
@@ -144,7 +144,7 @@ def test_writers_of_the_same_name_at_once_leave_equal_bytes(folder: Folder, name
     assert list(folder.scratch.iterdir()) == []
 
 
-def test_one_of_two_writers_fails(folder: Folder) -> None:
+def test_one_of_two_writers_fails(folder: LocalFolder) -> None:
     with folder.create("t.csv") as one:
         one.write(b"whole")
         with pytest.raises(Crash):
@@ -155,7 +155,7 @@ def test_one_of_two_writers_fails(folder: Folder) -> None:
 
 @posix
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o027, 0o000])
-def test_permissions_follow_the_umask(folder: Folder, mask: int) -> None:
+def test_permissions_follow_the_umask(folder: LocalFolder, mask: int) -> None:
     before = os.umask(mask)
     try:
         with folder.create("deep/t.csv"):
@@ -168,7 +168,7 @@ def test_permissions_follow_the_umask(folder: Folder, mask: int) -> None:
     assert (folder.path / "deep").stat().st_mode & 0o777 == 0o777 & ~mask
 
 
-def test_clearing_takes_everything(folder: Folder) -> None:
+def test_clearing_takes_everything(folder: LocalFolder) -> None:
     for name in NAMES:
         write(folder, name, b"x")
     assert folder.names() == set(NAMES)
@@ -180,20 +180,20 @@ def test_clearing_takes_everything(folder: Folder) -> None:
     assert folder.names() == set()
 
 
-def test_a_link_is_a_file_too(folder: Folder, tmp_path: Path) -> None:
+def test_a_link_is_a_file_too(folder: LocalFolder, tmp_path: Path) -> None:
     """Whatever was put beside the written files is seen: a dangling link, a link to a folder's file."""
     (folder.path / "link").symlink_to(tmp_path / "nowhere")
     assert folder.names() == {"link"}
 
 
-def test_a_place_can_be_sent_to_a_worker(folder: Folder) -> None:
-    for place in (folder, Prefix("s3://bucket/out")):
+def test_a_place_can_be_sent_to_a_worker(folder: LocalFolder) -> None:
+    for place in (folder, ObjectStore("s3://bucket/out")):
         assert pickle.loads(pickle.dumps(place)) == place
 
 
 @given(st.lists(st.binary(max_size=200), max_size=8))
 @examples(100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_digest_is_the_files(folder: Folder, pieces: list[bytes]) -> None:
+def test_the_digest_is_the_files(folder: LocalFolder, pieces: list[bytes]) -> None:
     with folder.create("t") as file:
         for piece in pieces:
             assert file.write(piece) == len(piece)
@@ -201,7 +201,7 @@ def test_the_digest_is_the_files(folder: Folder, pieces: list[bytes]) -> None:
     assert (folder.path / "t").read_bytes() == b"".join(pieces)
 
 
-def test_arrow_writes_buffers_of_wide_numbers(folder: Folder) -> None:
+def test_arrow_writes_buffers_of_wide_numbers(folder: LocalFolder) -> None:
     """The length of a view is in items; of a file in bytes."""
     numbers = np.arange(10, dtype=np.int64)
     with folder.create("t") as file:
@@ -218,8 +218,8 @@ def test_arrow_writes_buffers_of_wide_numbers(folder: Folder) -> None:
 def test_a_prefix_keeps_the_same_promises(tmp_path: Path) -> None:
     """Through the file system of this machine, which Arrow opens like any other."""
     (tmp_path / "out" / "t.csv").mkdir(parents=True)
-    prefix = Prefix(f"file://{tmp_path}/out/")
-    assert Prefix(f"file://{tmp_path}/none").names() == set()
+    prefix = ObjectStore(f"file://{tmp_path}/out/")
+    assert ObjectStore(f"file://{tmp_path}/none").names() == set()
     names = {"u.csv", "t.csv/part-00000.csv"}
     digests = {name: write(prefix, name, b"a", b"b") for name in names}
     assert prefix.names() == names
@@ -237,4 +237,4 @@ def test_a_prefix_keeps_the_same_promises(tmp_path: Path) -> None:
 @pytest.mark.parametrize("uri", ["nonsense://x", "s4://bucket/x"])
 def test_an_unknown_store_is_refused(uri: str) -> None:
     with pytest.raises(PublishError, match="object store"):
-        Prefix(uri).names()
+        ObjectStore(uri).names()
