@@ -56,6 +56,7 @@ class Pairs:
         before, after = table.shape[:axis], table.shape[axis + 1 :]
         found = np.zeros((prod(before), self.size, prod(after)))
         given = np.ascontiguousarray(table).reshape(len(found), -1, found.shape[2])
+        # One after the other: the order, and so the last bit, is the same on any processor.
         for ours, theirs, codes in zip(
             self.ours, self.theirs, self.codes, strict=True
         ):  # in this order on any processor
