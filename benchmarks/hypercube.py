@@ -34,7 +34,7 @@ from discreet.methods.registry import methods
 from discreet.noise.key import ReleaseKey, public_stream
 from discreet.noise.keystore import FileKeyStore
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.pipeline.records import read_records, reading_of
+from discreet.pipeline.tabulation import read_records, reading_of
 from discreet.spec import loader as specfile
 
 SIZES = {"occupation": 800, "a": 10, "b": 10, "c": 10, "d": 5, "e": 5, "f": 5}

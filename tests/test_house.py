@@ -16,7 +16,7 @@ from discreet.methods import METHODS
 from discreet.noise.keystore import FileKeyStore
 from discreet.pipeline.abandon import abandon
 from discreet.pipeline.verify import verify_folder
-from discreet.serve.catalogue import Catalogue
+from discreet.serve.catalogue import TableCatalogue
 from support.agency import Agency
 
 SRC = Path(discreet.__file__).parent
@@ -126,7 +126,7 @@ def test_a_new_method_is_planned_checked_run_and_served(agency: Agency) -> None:
     assert [table.method for table in made.tables] == ["tally"]
     assert verify_folder(release.ledger, str(out)).release == made.release
     assert set(json.loads((out / "codebook.json").read_text())["tables"]) == {"t"}
-    assert [table.about.method for table in Catalogue.of([out]).tables.values()] == ["tally"]
+    assert [table.about.method for table in TableCatalogue.of([out]).tables.values()] == ["tally"]
 
 
 @pytest.mark.usefixtures("toy")

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from discreet.cli import as_command
-from discreet.formatting import plural
-from discreet.screen import say
+from discreet.formatting import plural, say
 
 app = typer.Typer(
     help="The papers made again with discreet: their tables and figures on invented data.",

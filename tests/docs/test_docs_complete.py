@@ -15,10 +15,10 @@ from pydantic import BaseModel
 import discreet
 from discreet import cli, errors, spec
 from discreet.methods import METHODS
-from discreet.privacy import unit
+from discreet.privacy import guarantee
 from discreet.privacy.ledger import events
 from discreet.publish import manifest
-from discreet.spec import units
+from discreet.spec import release
 from discreet.synth import __main__ as synth
 from discreet_studies.cli import app as studies
 from support.docs_snippets import ROOT
@@ -51,11 +51,11 @@ def spec_keys() -> set[str]:
     modules = [import_module(f"{spec.__name__}.{found.name}") for found in iter_modules(spec.__path__)]
     modules += [import_module(f"discreet.methods.{name}.spec") for name in METHODS]
     found = {key for module in modules for model in models(module) for key in model.model_fields} - {"base", "kind"}
-    return found | set(units._UNIT_KEYS) | {"whole", "max_records", "alpha", "adversary", "record"}
+    return found | set(release._UNIT_KEYS) | {"whole", "max_records", "alpha", "adversary", "record"}
 
 
 def unit_keys() -> set[str]:
-    return {key for member in get_args(get_args(unit.Unit)[0]) for key in member.model_fields} - {"kind", "column"}
+    return {key for member in get_args(get_args(guarantee.Unit)[0]) for key in member.model_fields} - {"kind", "column"}
 
 
 def command_tree(group: Any = None, words: str = "discreet") -> Iterator[tuple[str, Any]]:

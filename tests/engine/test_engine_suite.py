@@ -25,7 +25,7 @@ from discreet.engine.intake.stream import Intake
 from discreet.engine.tabulate import count_cells, keep_records
 from discreet.errors import DiscreetError, PublishError, SourceError
 from discreet.noise.key import Secret
-from discreet.privacy.unit import Person, Record
+from discreet.privacy.guarantee import Person, Record
 from discreet.spec import FileSource, ValuesDomain
 from support.arrow_arrays import loose
 from support.engines import Bureau, Spark, on_cluster, stream, taken

@@ -16,7 +16,7 @@ from discreet.engine import Engine
 from discreet.engine.derived_values import Observed
 from discreet.engine.observations import Observations
 from discreet.noise.key import ReleaseKey
-from discreet.privacy.unit import Person, Record, Unit
+from discreet.privacy.guarantee import Person, Record, Unit
 from discreet.spec import FileSource
 from support.engines import taken
 

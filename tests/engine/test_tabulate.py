@@ -20,7 +20,7 @@ from discreet.engine.tabulate import count_cells, keep_records
 from discreet.methods.earnings.spec import Rule
 from discreet.methods.histograms import histogram_domain
 from discreet.noise.key import Secret
-from discreet.privacy.unit import Person, Record, Unit
+from discreet.privacy.guarantee import Person, Record, Unit
 from discreet.spec import GroupsDomain, HierarchyDomain, ValuesDomain
 from support.engines import taken
 from support.hypothesis_profile import examples

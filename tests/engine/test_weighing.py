@@ -23,7 +23,7 @@ from discreet.engine.observations import Observations
 from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
 from discreet.methods.hypercube.spec import Weights
 from discreet.noise.key import ReleaseKey
-from discreet.privacy.unit import Person, Record
+from discreet.privacy.guarantee import Person, Record
 from discreet.spec import FileSource
 from support.engines import taken
 from support.hypothesis_profile import examples

@@ -11,11 +11,11 @@ from pathlib import Path, PurePosixPath
 
 import grimp
 import pytest
-from agency import Agency
 
 import discreet
 from discreet.methods import METHODS
 from discreet.version import ASIDE, SOURCES, code_version, determines_bytes, package_version
+from support.agency import Agency
 
 PACKAGE = Path(discreet.__file__).parent
 FILES = sorted(

@@ -287,8 +287,7 @@ def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monke
     from discreet.pipeline import run as module
     from discreet.pipeline.tabulation import Tabulated
     from discreet.privacy.confidential import Confidential
-    from discreet.privacy.guarantee import Guarantee
-    from discreet.privacy.unit import Record
+    from discreet.privacy.guarantee import Guarantee, Record
 
     cost = Guarantee(unit=Record(), epsilon=2)
 

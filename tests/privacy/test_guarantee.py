@@ -11,8 +11,17 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from discreet.errors import DiscreetError, GuaranteeError
-from discreet.privacy.guarantee import Guarantee, compose
-from discreet.privacy.unit import Establishment, Job, Person, Record, Unit, WholeEstablishment, meet
+from discreet.privacy.guarantee import (
+    Establishment,
+    Guarantee,
+    Job,
+    Person,
+    Record,
+    Unit,
+    WholeEstablishment,
+    compose,
+    meet,
+)
 from support.hypothesis_profile import examples
 
 laws = examples(40)

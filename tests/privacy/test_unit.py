@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from discreet.errors import ParameterError
-from discreet.privacy.unit import Establishment, Job, Person, Record, Unit, WholeEstablishment, meet
+from discreet.privacy.guarantee import Establishment, Job, Person, Record, Unit, WholeEstablishment, meet
 from support.hypothesis_profile import examples
 
 laws = examples(40)

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from discreet.errors import PublishError
-from discreet.publish.alone import alone, lock_of
+from discreet.publish.storage import alone, lock_of
 
 HOLD = (
     "import pathlib, sys, time\n"
-    "from discreet.publish.alone import alone\n"
+    "from discreet.publish.storage import alone\n"
     "with alone(pathlib.Path(sys.argv[1])):\n"
     "    print('held', flush=True)\n"
     "    time.sleep(60)\n"

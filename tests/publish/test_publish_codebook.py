@@ -7,8 +7,7 @@ import pytest
 
 from discreet.domain import Attribute, Domain
 from discreet.domain.codelists import flat
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.unit import Person
+from discreet.privacy.guarantee import Guarantee, Person
 from discreet.publish.codebook import as_json, as_markdown, codebooks
 from discreet.publish.description import Column, PublishedTable, ReleaseDescription
 from discreet.publish.tables import SIMULATION

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from discreet.errors import PublishError
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.unit import Record
+from discreet.privacy.guarantee import Guarantee, Record
 from discreet.publish import manifest as manifests
 from discreet.publish.folder import FolderOutput, Owner, StoreOutput, output_at
 from discreet.publish.manifest import FILE, LedgerEntry, Manifest, Said, read

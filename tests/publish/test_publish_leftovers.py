@@ -18,9 +18,8 @@ import pytest
 from discreet.domain import Domain
 from discreet.domain.codelists import from_groups
 from discreet.errors import PublishError
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Record
 from discreet.privacy.protected import Protected
-from discreet.privacy.unit import Record
 from discreet.publish.storage import LocalFolder
 from discreet.publish.tables import write_table
 

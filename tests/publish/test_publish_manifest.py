@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import PublishError
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.unit import Establishment, Person, Record
+from discreet.privacy.guarantee import Establishment, Guarantee, Person, Record
 from discreet.publish.manifest import FILE, DomainEntry, LedgerEntry, Manifest, Said, TableEntry, read
 from support.hypothesis_profile import examples
 

@@ -14,12 +14,11 @@ from hypothesis import strategies as st
 
 from discreet.domain import Domain
 from discreet.domain.codelists import flat
-from discreet.privacy.guarantee import Guarantee
+from discreet.formatting import guarded, unguarded
+from discreet.privacy.guarantee import Guarantee, Record
 from discreet.privacy.protected import Protected
-from discreet.privacy.unit import Record
 from discreet.publish.storage import LocalFolder, sha256
 from discreet.publish.tables import SIMULATION, file_names, stem, write_table
-from discreet.spreadsheet import guarded, unguarded
 from support.hypothesis_profile import examples
 
 PROMISE = Guarantee(unit=Record(), epsilon=1)

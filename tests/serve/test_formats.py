@@ -19,10 +19,10 @@ import pytest
 from hypothesis import example, given
 from pyjstat import pyjstat
 
+from discreet.formatting import guarded, unguarded
 from discreet.serve.client import read
 from discreet.serve.formats import FORMATS
 from discreet.serve.query_model import Answer, Status, TableVariable
-from discreet.spreadsheet import guarded, unguarded
 from support.answers import ABOUT, COUNT, ERROR, NAN, answers, jobs
 from support.hypothesis_profile import examples
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError, SpecError
-from discreet.privacy.unit import Establishment, Job, Person, Record, WholeEstablishment
+from discreet.privacy.guarantee import Establishment, Job, Person, Record, WholeEstablishment
 from discreet.spec import Release, unknown
 from discreet.spec.loader import build
 from support.hypothesis_profile import examples

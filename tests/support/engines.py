@@ -32,7 +32,7 @@ from discreet.engine.intake.normalise import plain_type
 from discreet.engine.intake.stream import Intake
 from discreet.engine.lookups import Records, take_in
 from discreet.engine.tabulate import derived_columns
-from discreet.privacy.unit import Unit
+from discreet.privacy.guarantee import Unit
 from discreet.spec import SparkEngineSpec
 
 ENVIRONMENT = "DISCREET_TEST_SPARK"

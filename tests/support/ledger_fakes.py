@@ -6,12 +6,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from discreet.postgres_url import is_url
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Person
 from discreet.privacy.ledger.events import Budget, Recorded, Reserve
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.store import open_store
-from discreet.privacy.unit import Person
+from discreet.uris import is_postgres
 from support.postgres_server import ADMIN, OWNER, as_user, execute
 
 TIME = dt.datetime(2026, 6, 1, 12, tzinfo=dt.UTC)
@@ -64,7 +63,7 @@ def filled(place: Place) -> Ledger:
 
 
 def rows(place: Place) -> list[Row]:
-    if is_url(str(place)):
+    if is_postgres(str(place)):
         return execute(str(place), "SELECT number, previous, body, hash FROM discreet_entries ORDER BY number")
     with closing(sqlite3.connect(place)) as connection:
         return list(connection.execute("SELECT number, previous, body, hash FROM entries ORDER BY number"))
@@ -72,7 +71,7 @@ def rows(place: Place) -> list[Row]:
 
 def forge(place: Place, forged: list[Row]) -> None:
     """Replace all rows, past types (in SQLite), constraints and triggers: nothing stops these."""
-    if is_url(str(place)):
+    if is_postgres(str(place)):
         tamper(str(place), "DELETE FROM discreet_entries", *(_inserted(row) for row in forged))
         return
     with closing(sqlite3.connect(place)) as connection:

@@ -14,8 +14,8 @@ import typer
 from discreet.cli import ledger, releases, serve
 from discreet.cli.ending import end
 from discreet.errors import DiscreetError
+from discreet.formatting import cut, refuse, say, visible
 from discreet.methods import COMMANDS
-from discreet.screen import cut, refuse, say, visible
 from discreet.version import __version__
 
 app = typer.Typer(

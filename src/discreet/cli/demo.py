@@ -11,12 +11,11 @@ from typing import Any
 from discreet import api
 from discreet.cli.output import ledger_lines, progress, table_lines
 from discreet.errors import PublishError
-from discreet.formatting import plural
+from discreet.formatting import plural, say
 from discreet.pipeline.check import lines
 from discreet.publish.cubes import open_cube
 from discreet.publish.lehd.check import examine
 from discreet.publish.parquet import table_of
-from discreet.screen import say
 from discreet.synth import graduates
 from discreet.synth.atlas import write_atlas
 from discreet.synth.occupational.files import write_occupations

@@ -7,8 +7,7 @@ from typing import Annotated, Optional
 import typer
 
 from discreet.cli.options import LEDGER, OnlyLedger, open_ledger
-from discreet.formatting import plural
-from discreet.screen import say
+from discreet.formatting import plural, say
 
 
 def ledger_show(ledger: OnlyLedger = LEDGER) -> None:

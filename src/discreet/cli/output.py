@@ -12,14 +12,13 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from discreet.errors import GuaranteeError, LedgerError, ParameterError, PublishError
+from discreet.formatting import cut, guarded_table, say, visible
 from discreet.pipeline.plan import balance_in_words
 from discreet.privacy.exact import exact, written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import Budget, Derived, Entry, Recorded, Reserve, Restored
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Chain
-from discreet.screen import cut, say, visible
-from discreet.spreadsheet import guarded_table
 
 Observer = Callable[[str, int, int], None]
 

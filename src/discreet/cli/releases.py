@@ -9,9 +9,8 @@ from typing import Annotated, Any, Optional
 import typer
 
 from discreet.cli.options import LedgerPlace, Spec, open_release
-from discreet.formatting import plural
+from discreet.formatting import plural, say
 from discreet.methods import COMMANDS
-from discreet.screen import say
 
 
 def plan(

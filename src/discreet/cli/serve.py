@@ -11,7 +11,7 @@ from typing import Annotated, Optional
 import typer
 
 from discreet.errors import ParameterError
-from discreet.screen import say
+from discreet.formatting import say
 
 LEDGER_PINS = ("-P", "-m", "discreet", "ledger", "pins")  # -P: whatever lies in this folder is none of our modules
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from discreet.domain import Attribute, Key
 from discreet.errors import DomainError
-from discreet.spreadsheet import unguarded
+from discreet.formatting import unguarded
 
 
 def flat(

@@ -15,7 +15,7 @@ from discreet.engine.intake.derived import Derived, Fate, Shown, identifier
 from discreet.engine.lookups import Lookup, Records
 from discreet.engine.spans import CELL
 from discreet.engine.tabulate import ENTITY, cell_number, number_of, only_number
-from discreet.privacy.unit import Establishment, Unit
+from discreet.privacy.guarantee import Establishment, Unit
 
 EXAMPLES = 5
 

@@ -20,7 +20,7 @@ from discreet.engine.lookups import Records
 from discreet.engine.spans import CELL, Progress, quiet
 from discreet.engine.tabulate import Reading, cell_number, limited, used_columns
 from discreet.noise.key import Secret
-from discreet.privacy.unit import Unit
+from discreet.privacy.guarantee import Unit
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from discreet.engine.intake.derived import Category, Cell, Derived, identifier
 from discreet.engine.intake.stream import N
 from discreet.engine.spans import CELL, Progress, quiet
 from discreet.noise.key import Secret
-from discreet.privacy.unit import Unit
+from discreet.privacy.guarantee import Unit
 
 if TYPE_CHECKING:
     from discreet.engine.lookups import Records

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from discreet.errors import DomainError, GuaranteeError
-from discreet.privacy.unit import Establishment, Unit
+from discreet.privacy.guarantee import Establishment, Unit
 
 if TYPE_CHECKING:
     import ibis

@@ -9,10 +9,10 @@ from discreet.engine import Engine, open_engine
 from discreet.engine.audit import Audit, EstimateAudit
 from discreet.errors import SpecError
 from discreet.formatting import plural
-from discreet.methods.registry import trusted
+from discreet.methods.registry import methods
 from discreet.noise.key import ReleaseKey
-from discreet.pipeline.records import audited, read_records, reading_of
-from discreet.privacy.unit import Establishment
+from discreet.pipeline.tabulation import audited, read_records, reading_of
+from discreet.privacy.guarantee import Establishment
 from discreet.spec import Release
 
 MARK = "CONFIDENTIAL: this describes the records themselves. It is for the operator, not for publication."
@@ -27,12 +27,12 @@ def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
 
 
 def _audit(release: Release, engine: Engine, frame: Any) -> Audit:
-    methods = trusted(release)
-    records = read_records(engine, release, methods, frame, inspect=True).stored(engine)
+    tables = methods(release, trust=True)
+    records = read_records(engine, release, tables, frame, inspect=True).stored(engine)
     # Which record of a unit is used depends on a release's key: any other key chooses as well.
     secret = ReleaseKey.generate().secret("records", release.release, length=16)
-    found, reading = audited(engine, release, methods, records), reading_of(engine, release, methods, records, secret)
-    told = (method.audit(reading) for method in methods)
+    found, reading = audited(engine, release, tables, records), reading_of(engine, release, tables, records, secret)
+    told = (method.audit(reading) for method in tables)
     return replace(found, estimates=tuple(estimates for estimates in told if estimates is not None))
 
 

@@ -1,23 +1,30 @@
-"""Where a release goes, and where its measurements stay."""
+"""Where a release goes, where its measurements stay, and what is written beside its tables: codebook and layouts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from discreet.engine import workspace
 from discreet.errors import PublishError
-from discreet.formatting import is_uri
-from discreet.methods.writing import Places
+from discreet.methods.writing import Made, Places
 from discreet.noise.keystore import KeyStore
-from discreet.pipeline.release_files import Staged
 from discreet.privacy.ledger.events import Commit, Derived
 from discreet.privacy.ledger.state import Chain, ReleaseState
+from discreet.privacy.reservation import Grant
+from discreet.publish.codebook import codebooks
+from discreet.publish.description import MEASUREMENTS, Measurement, ReleaseDescription
 from discreet.publish.folder import Output, Owner, nested, output_at
 from discreet.publish.manifest import Manifest, Said
+from discreet.publish.storage import Storage
 from discreet.spec import Release
+from discreet.uris import is_uri
+
+if TYPE_CHECKING:
+    from discreet.publish.measurements import MeasuredTable
 
 
 @dataclass(frozen=True)
@@ -155,3 +162,74 @@ def reserved_outputs(chain: Chain, state: ReleaseState) -> Outputs:
     reserve = state.reserve
     owner = Owner(chain.nonce, reserve.release, frozenset(reserve.names))
     return Outputs(output_at(reserve.output, owner), output_at(reserve.keep, owner) if reserve.keep else None)
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Everything but the manifest: published files and kept measurements, with their digests."""
+
+    files: dict[str, str]
+    kept: dict[str, str]
+
+
+def complete(places: Places, description: ReleaseDescription, made: Sequence[Made], grant: Grant, keep: bool) -> Staged:
+    """Write what is left when every method has written its tables: all but the manifest. Measurements stay only if they
+    are to be kept."""
+    tables = {name: digest for output in made for name, digest in output.files.items()}
+    texts = dict[str, str]()
+    if description.shared is not None:
+        texts |= description.shared.texts(grant.simulated, grant.time.date(), description.release)
+    if description.recoded is not None:
+        texts |= {description.transitions(name): text for name, text in description.recoded.tables.items()}
+    kept = _kept(places.measured, description, made, keep)
+    return Staged(tables | _written(places.published, texts | codebooks(description)), kept)
+
+
+def _kept(place: Storage, description: ReleaseDescription, made: Sequence[Made], keep: bool) -> dict[str, str]:
+    """The files of measurements with their digests; removed, unless they stay."""
+    files = {n: d for output in made for parts in output.measured.values() for n, d in parts.value.files.items()}
+    if not keep:
+        for name in files:
+            place.remove(name)
+        return {}
+    from discreet.publish.measurements import Measurements
+
+    about = Measurements(
+        release=description.release,
+        asset=description.asset,
+        simulation=description.simulated,
+        guarantee=description.guarantee,
+        tables=tuple(
+            _measured(m, output) for m in description.measurements for output in made if m.name in output.measured
+        ),
+    )
+    return files | _written(place, {MEASUREMENTS: about.text()})
+
+
+def _written(place: Storage, texts: Mapping[str, str]) -> dict[str, str]:
+    """Small files, and their digests."""
+    files = {}
+    for name, text in texts.items():
+        with place.create(name) as file:
+            file.write(text.encode())
+        files[name] = file.sha256()
+    return files
+
+
+def _measured(measurement: Measurement, made: Made) -> MeasuredTable:
+    from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
+
+    return MeasuredTable(
+        name=measurement.name,
+        method=measurement.method,
+        attributes=tuple(
+            MeasuredAttribute(name=a.name, columns=a.columns, categories=a.published)
+            for a in measurement.groups.attributes
+        ),
+        width=measurement.width,
+        about=measurement.about,
+        rate=measurement.rate,
+        draws=made.draws.get(measurement.name),
+        guarantee=measurement.guarantee,
+        files=made.measured[measurement.name].value.files,
+    )

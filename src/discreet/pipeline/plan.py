@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from discreet.errors import GuaranteeError, LedgerError, SpecError
-from discreet.formatting import plural
-from discreet.methods.description import describe
+from discreet.formatting import cut, plural, visible
 from discreet.methods.protocol import Method
-from discreet.methods.registry import methods, trusted
+from discreet.methods.registry import described
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Balance
 from discreet.publish.description import ExpectedError, PublishedTable, ReleaseDescription
-from discreet.screen import cut, visible
 from discreet.spec import Recode, Release
 
 NOT_RUN = "{files}: not run, for a plan may be made of what somebody sent. --trust tries it on invented numbers."
@@ -64,8 +62,7 @@ class Plan:
 
 def plan(release: Release, ledger: Ledger | None = None, *, trust: bool = False) -> Plan:
     """Everything that is known before anything is spent. Python files are run only if they are trusted."""
-    tables = trusted(release) if trust else methods(release)
-    description = describe(release, tables, simulated=False)
+    tables, description = described(release, trust=trust)
     if release.recode is not None:
         return _recoding(release, release.recode, tables, description, ledger)
     notes = {name: lines for table in tables for name, lines in table.notes().items()}

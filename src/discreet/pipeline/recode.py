@@ -15,15 +15,13 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import DiscreetError, LedgerError, SpecError
-from discreet.methods.description import describe
 from discreet.methods.histograms import histogram_spans, measured
 from discreet.methods.noise_provenance import UNKNOWN
 from discreet.methods.protocol import Method
 from discreet.methods.recode.recoding import Counts, Recoding
-from discreet.methods.registry import methods
+from discreet.methods.registry import described
 from discreet.methods.writing import Made, Parts, Places, measured_name
-from discreet.pipeline.outputs import Outputs, keep_at, refuse_other_words, refuse_private, refuse_taken
-from discreet.pipeline.release_files import complete
+from discreet.pipeline.outputs import Outputs, complete, keep_at, refuse_other_words, refuse_private, refuse_taken
 from discreet.pipeline.stored_measurements import Source, open_source, plan_recoding, recoded_in_words, refuse_asset
 from discreet.privacy.ledger.events import Derived, Entry
 from discreet.privacy.ledger.ledger import TOLERANCE
@@ -72,8 +70,7 @@ def recode(job: Job, *, complete: bool) -> Manifest:
     if not complete:
         chain.refuse_used(release.release)
     refuse_asset(release, source)
-    tables = methods(release)
-    description = describe(release, tables, simulated=source.about.simulation)
+    tables, description = described(release, simulated=source.about.simulation)
     outputs = _outputs(job, chain, known, description.announced)
     recodings = plan_recoding(release, asked, tables, source)
     description = description.made_of(recoded_in_words(source, recodings))

@@ -29,20 +29,18 @@ from discreet.errors import (
     PublishError,
     SpecError,
 )
-from discreet.methods.description import describe
-from discreet.methods.registry import methods as methods_of
-from discreet.methods.registry import trusted
+from discreet.methods.registry import described
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import KeyStore
 from discreet.pipeline.outputs import (
     Outputs,
+    complete,
     keep_at,
     refuse_other_words,
     refuse_private,
     refuse_taken,
     reserved_outputs,
 )
-from discreet.pipeline.release_files import complete
 from discreet.pipeline.tabulation import Tabulated, tabulated
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
@@ -119,8 +117,7 @@ def release_lock(ledger: Ledger, release: str) -> Iterator[Chain]:
     noise is drawn for an entry that could be taken back unseen. Gives the ledger as it is then."""
     no_core_dumps()
     sweep()
-    name = f"{ledger.chain().nonce}-{release}"
-    with ledger.store.alone(name) as free:
+    with ledger.store.alone(f"{ledger.nonce}-{release}") as free:
         if not free:
             raise LedgerError(
                 f"another process is working on release {release!r}", do="wait for it to finish, or end it"
@@ -130,8 +127,7 @@ def release_lock(ledger: Ledger, release: str) -> Iterator[Chain]:
 
 def _run(job: Job, chain: Chain, simulation: str | None) -> Manifest:
     """tabulate → reserve, then all that a reservation is completed by."""
-    release, methods = job.release, trusted(job.release)
-    description = describe(release, methods, simulated=simulation is not None)
+    methods, description = described(job.release, simulated=simulation is not None, trust=True)
     outputs = _refuse_before_reading(job, chain, description)
     key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
     with outputs.rehearsed(), tabulated(job, methods, key) as (engine, tables):
@@ -207,8 +203,10 @@ def _resume(job: Job, chain: Chain) -> Manifest:
 def _resume_alone(job: Job, chain: Chain, outputs: Outputs, state: ReleaseState) -> Manifest:
     release, simulated = job.release, chain.kind == "simulation"
     if state.committed_at is not None and state.commit is not None and outputs.hold(state.commit):
-        description = describe(release, methods_of(release), simulated=simulated)
-        return _finish(job, description, outputs, state.reserve, state.committed_at)
+        _, description = described(release, simulated=simulated)
+        words = _said(description, state.reserve, state.commit.files)
+        refuse_other_words(words, state.commit.manifest)
+        return _publish(job, words, outputs, state.reserve, state.committed_at)
     if state.commit and state.reserve.key not in job.keys.names():
         raise PublishError(
             f"release {release.release!r} was published and its key destroyed; its folder is gone or was changed",
@@ -217,8 +215,7 @@ def _resume_alone(job: Job, chain: Chain, outputs: Outputs, state: ReleaseState)
         )
     key = _load(job.keys, state)
     job.ledger.fits(chain, simulated=key.simulated)
-    methods = trusted(release)
-    description = describe(release, methods, simulated=simulated)
+    methods, description = described(release, simulated=simulated, trust=True)
     with tabulated(job, methods, key) as (engine, tables):
         promise = (description.guarantee, state.reserve.output, state.reserve.keep, job.ledger.who())
         reservation = Reservation(state.reserve, key, _bind(release, key, tables, promise))
@@ -272,7 +269,7 @@ def _complete(
         words = _said(description, reservation.reserve, staged.files)
         committed = job.ledger.commit(release.release, staged.files, words.sha256(), staged.kept)
         job.observe("commit", 1, 1)
-        return _finish(job, description, outputs, reservation.reserve, committed)
+        return _publish(job, words, outputs, reservation.reserve, committed)
 
 
 @contextmanager
@@ -317,14 +314,10 @@ def _said(description: ReleaseDescription, reserve: Reserve, files: dict[str, st
     return said(description, reserved=reserve.time.date(), code=reserve.code, spec=reserve.spec, files=files)
 
 
-def _finish(
-    job: Job, description: ReleaseDescription, outputs: Outputs, reserve: Reserve, committed: Entry
-) -> Manifest:
+def _publish(job: Job, words: Said, outputs: Outputs, reserve: Reserve, committed: Entry) -> Manifest:
     """Publish committed bytes, manifest last, then destroy the key."""
     commit = cast(Commit, committed.event)
-    words = _said(description, reserve, commit.files)
-    refuse_other_words(words, commit.manifest)
-    kind: LedgerKind = "simulation" if description.simulated else "real"
+    kind: LedgerKind = "simulation" if words.simulation else "real"
     made = words.entered(LedgerEntry(kind=kind, entry=committed.number, head=committed.hash))
     outputs.publish(commit.files, commit.kept, made)
     job.observe("publish", 1, 1)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from discreet.errors import GuaranteeError, LedgerError, SpecError
-from discreet.formatting import is_uri
 from discreet.methods.protocol import Method
 from discreet.methods.recode.classifications import Classifications
 from discreet.methods.recode.recoding import Recoding
@@ -16,6 +15,7 @@ from discreet.publish.description import MEASUREMENTS, Measurement, Recoded
 from discreet.publish.measurements import MeasuredTable, Measurements
 from discreet.publish.storage import Storage, storage_at
 from discreet.spec import Recode, Release, unknown
+from discreet.uris import is_uri
 
 
 @dataclass(frozen=True)

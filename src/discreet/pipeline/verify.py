@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from discreet.errors import LedgerError, PublishError
-from discreet.formatting import as_path, is_uri
 from discreet.privacy.ledger.events import Commit, Derived, Entry
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Chain
 from discreet.publish.folder import contains, holds
 from discreet.publish.manifest import FILE, LedgerEntry, Manifest, read
 from discreet.publish.storage import storage_at
+from discreet.uris import as_path, is_uri
 
 
 def verify_folder(ledger: Ledger, path: str | Path) -> Manifest:

@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Protocol
 
 from discreet.errors import PublishError, StoreUnavailable
-from discreet.formatting import as_path, is_uri
-from discreet.publish.alone import alone, lock_of
 from discreet.publish.manifest import FILE, Manifest
-from discreet.publish.storage import LocalFolder, ObjectStore, Storage, permitted
+from discreet.publish.storage import LocalFolder, ObjectStore, Storage, alone, lock_of, permitted
+from discreet.uris import as_path, is_uri
 
 LONGEST = 255  # bytes of a file's name
 LONGEST_PATH = 4095

@@ -13,10 +13,10 @@ import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from discreet.errors import PublishError
+from discreet.formatting import guarded, guarded_table
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.publish.storage import Hashed, Storage
-from discreet.spreadsheet import guarded, guarded_table
 
 Kinds = tuple[Literal["parquet", "csv", "dta"], ...]
 KINDS: Kinds = ("parquet", "csv")

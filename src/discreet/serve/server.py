@@ -15,8 +15,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from discreet.errors import DiscreetError, ParameterError, PublishError
-from discreet.formatting import plural
-from discreet.screen import refuse
+from discreet.formatting import plural, refuse
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, Served

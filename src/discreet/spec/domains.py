@@ -9,7 +9,7 @@ from pydantic import Discriminator, Field, Tag, model_validator
 
 from discreet.domain import Attribute, codelists
 from discreet.privacy.ledger.events import Name
-from discreet.spec.strict import ColumnName, Strict
+from discreet.spec.base import ColumnName, Strict
 
 Width = Annotated[int, Field(ge=1, le=100)]
 

@@ -13,7 +13,7 @@ from pydantic_core import PydanticSerializationError
 from discreet import formats
 from discreet.errors import SpecError
 from discreet.spec import Release
-from discreet.spec.tables import first_error
+from discreet.spec.base import first_error
 
 
 class _Loader(yaml.SafeLoader):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from discreet.privacy.exact import Positive
-from discreet.spec.strict import ColumnName, Strict
+from discreet.spec.base import ColumnName, Strict
 
 
 class CrosswalkFile(Strict):

@@ -1,27 +1,157 @@
-"""A whole release."""
+"""A release as it is declared: who is protected, where the records are, where it runs, its domains and tables."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from discreet import postgres_url
+from discreet import uris
 from discreet.domain import Attribute, Domain
 from discreet.errors import SpecError
+from discreet.privacy.guarantee import Unit
 from discreet.privacy.ledger.events import Name, canonical
-from discreet.privacy.unit import Unit
+from discreet.spec.base import ColumnName, Strict, Table, unknown
 from discreet.spec.domains import DomainSpec, HierarchyDomain
-from discreet.spec.engines import EngineSpec
 from discreet.spec.recode import Recode
-from discreet.spec.sources import Source
-from discreet.spec.strict import ColumnName, Strict, unknown
-from discreet.spec.tables import Table
-from discreet.spec.units import parse_unit
+
+_UNIT_KEYS = {"person": "max_records", "job": "max_records", "establishment": "alpha"}
+
+
+def parse_budget_unit(data: Any) -> Any:
+    """As `parse_unit`, without max_records: a budget does not say how a release keeps its promise."""
+    if isinstance(data, dict) and "max_records" in data:
+        raise ValueError("a budget has no 'max_records'; each release says how many it keeps")
+    open_ended = isinstance(data, dict) and "kind" not in data and "alpha" not in data
+    parsed = parse_unit({**data, "max_records": 1} if open_ended else data)
+    return {key: value for key, value in parsed.items() if key != "max_records"}
+
+
+def parse_unit(data: Any) -> Any:
+    """`record`, or {person: COLUMN, max_records: 2}, {job: …}, {establishment: …, alpha: …, adversary: …}."""
+    if data == "record":
+        return {"kind": "record"}
+    if not isinstance(data, dict) or "kind" in data:
+        return data
+    kinds = [kind for kind in _UNIT_KEYS if kind in data]
+    if len(kinds) != 1:
+        raise ValueError(
+            "names no unit: write `record`, {person: COLUMN, max_records: N}, {job: COLUMN, max_records: N}, "
+            "{establishment: COLUMN, alpha: …, adversary: strong|weak} or {establishment: COLUMN, whole: true, "
+            "max_records: N}"
+        )
+    kind, rest = kinds[0], {k: v for k, v in data.items() if k not in (*kinds, "whole")}
+    if "whole" in data and (kind != "establishment" or not isinstance(data["whole"], bool)):
+        raise ValueError("`whole` is true or false, and only an establishment has it")
+    whole = data.get("whole") is True
+    allowed = ["alpha", "adversary"] if kind == "establishment" and not whole else ["max_records"]
+    for key in rest:
+        if key not in allowed:
+            raise ValueError(unknown(str(key), [*_UNIT_KEYS, *allowed]))
+    for key in allowed:
+        if key not in rest:
+            raise ValueError(f"needs {key!r}: there is no default")
+    return {"kind": "whole_establishment" if whole else kind, "column": data[kind], **rest}
+
+
+def _delimiter(text: str) -> str:
+    if len(text) != 1 or text == '"' or not (text == "\t" or (text.isascii() and text.isprintable())):
+        raise ValueError("is one character: a tab, or a printable one of ASCII that is no quote")
+    return text
+
+
+class FileSource(Strict):
+    """Records in files: the format by its ending, or named. A path may be a folder or a glob.
+
+    CSV is cut at commas (`.tsv`: tabs) or at the declared delimiter, never at a guessed one. SAS and Stata columns with
+    value labels are read as codes, or as the labels' text; SAS keeps its labels in a catalog of their own.
+    """
+
+    path: str
+    format: Literal["parquet", "csv", "sas", "stata"] | None = None
+    delimiter: Annotated[str, AfterValidator(_delimiter)] | None = None
+    labels: Literal["codes", "text"] = "codes"
+    catalog: str | None = None
+
+
+class DuckDBSource(Strict):
+    """A table of a DuckDB database file."""
+
+    duckdb: str
+    table: str
+
+
+class PostgresSource(Strict):
+    """A table of a PostgreSQL database; the password comes from the environment or ~/.pgpass, never from the spec."""
+
+    postgres: Annotated[str, AfterValidator(uris.without_password)]
+    table: str
+
+
+def _source_kind(data: Any) -> str:
+    if isinstance(data, dict):
+        return next((kind for kind in ("duckdb", "postgres") if kind in data), "file")
+    return "duckdb" if isinstance(data, DuckDBSource) else "postgres" if isinstance(data, PostgresSource) else "file"
+
+
+Source = Annotated[
+    Annotated[FileSource, Tag("file")]
+    | Annotated[DuckDBSource, Tag("duckdb")]
+    | Annotated[PostgresSource, Tag("postgres")],
+    Discriminator(_source_kind),
+    BeforeValidator(lambda data: {"path": data} if isinstance(data, str) else data),
+]
+
+
+_SECRETS = re.compile(r"secret|password|token|credential|(access|account|private)\.key", re.IGNORECASE)
+
+
+def _master(text: str) -> str:
+    if not re.fullmatch(r"local(\[.+\])?|local-cluster\[.+\]|spark://.+|yarn|k8s://.+", text):
+        raise ValueError("is no Spark master: write local[4], spark://HOST:7077, yarn or k8s://…")
+    return text
+
+
+def _setting(key: str) -> str:
+    if not key.startswith("spark."):
+        raise ValueError(f"{key!r} is none of Spark's settings: they begin with 'spark.'")
+    return key
+
+
+class SparkEngineSpec(Strict):
+    """A Spark master: spark://host:7077, yarn, k8s://…, local[4]. `config` takes Spark's own settings, no secrets."""
+
+    spark: Annotated[str, AfterValidator(_master)]
+    config: dict[Annotated[str, AfterValidator(_setting)], str] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_secrets(cls, data: Any) -> Any:
+        """Before anything else: other refusals quote what they found."""
+        config = data.get("config") if isinstance(data, dict) else None
+        for key in config if isinstance(config, dict) else ():
+            if _SECRETS.search(str(key)):
+                raise ValueError(f"config has the secret {key!r}; put it into the spark-defaults.conf of its owner")
+        return data
+
+
+def _engine_kind(data: Any) -> str | None:
+    return "Spark" if isinstance(data, dict | SparkEngineSpec) else "DuckDB" if data == "duckdb" else None
+
+
+EngineSpec = Annotated[
+    Annotated[Literal["duckdb"], Tag("DuckDB")] | Annotated[SparkEngineSpec, Tag("Spark")],
+    Discriminator(
+        _engine_kind,
+        custom_error_type="engine",
+        custom_error_message="expected 'duckdb', or key 'spark' with a master",
+    ),
+]
 
 
 class Release(Strict):
@@ -38,7 +168,7 @@ class Release(Strict):
     tables: Annotated[list[Table], Field(min_length=1)]
     strict: bool = False
     engine: EngineSpec = "duckdb"
-    ledger: Annotated[str, AfterValidator(postgres_url.without_password)] = "discreet-ledger.sqlite"
+    ledger: Annotated[str, AfterValidator(uris.without_password)] = "discreet-ledger.sqlite"
     output: str | None = None
     keep: str | None = None
     base: Annotated[Path, Field(exclude=True)] = Path()

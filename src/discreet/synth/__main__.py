@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from discreet.errors import DiscreetError
-from discreet.screen import say
+from discreet.formatting import say
 from discreet.synth.atlas import write_atlas
 from discreet.synth.education.files import graduates
 from discreet.synth.files import Progress

@@ -31,7 +31,7 @@ from discreet.methods.earnings.spec import Rule
 from discreet.methods.histograms import histogram_domain
 from discreet.noise.key import Secret
 from discreet.pipeline.check import lines
-from discreet.privacy.unit import Person, Record
+from discreet.privacy.guarantee import Person, Record
 from discreet.spec import FileSource, ValuesDomain
 from support.earnings import Registrar, arrow, graduates, spec, table
 from support.engines import taken

@@ -32,7 +32,7 @@ from discreet.engine.readers import csvfile
 from discreet.engine.tabulate import count_cells, keep_records
 from discreet.errors import SourceError
 from discreet.pipeline.check import lines as lines_of
-from discreet.privacy.unit import Record
+from discreet.privacy.guarantee import Record
 from discreet.spec import Source, ValuesDomain
 from support.engines import read, taken
 from support.hypothesis_profile import examples

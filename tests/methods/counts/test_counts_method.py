@@ -19,7 +19,7 @@ from discreet.engine.spans import Span
 from discreet.errors import DomainError, GuaranteeError, ParameterError
 from discreet.methods.counts.method import RANGE, CountsMethod
 from discreet.methods.counts.spec import Counts
-from discreet.privacy.unit import Establishment, Person, Record, WholeEstablishment
+from discreet.privacy.guarantee import Establishment, Person, Record, WholeEstablishment
 from discreet.spec import ValuesDomain
 from support.agency import Agency, graduates
 

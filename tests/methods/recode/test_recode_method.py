@@ -18,8 +18,7 @@ from discreet.methods.recode.classifications import Classifications
 from discreet.methods.recode.crosswalk import read_overrides
 from discreet.methods.recode.recoding import Counts, Recoding, words_of
 from discreet.noise.key import public_stream
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.unit import Record
+from discreet.privacy.guarantee import Guarantee, Record
 from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
 from discreet.spec.recode import Recode
 from support.recoding import write_csv

@@ -13,10 +13,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from pydantic import ValidationError
 
 from discreet.errors import GuaranteeError, LedgerError, OverBudget
-from discreet.postgres_url import is_url
+from discreet.privacy.guarantee import Establishment, Person, Record
 from discreet.privacy.ledger.events import Commit, canonical, entry_hash, link
 from discreet.privacy.ledger.ledger import Ledger
-from discreet.privacy.unit import Establishment, Person, Record
+from discreet.uris import is_postgres
 from support.hypothesis_profile import examples
 from support.ledger_fakes import TIME, Place, Row, budget, cost, forge, open_ledger, recorded, reserve, rows, started
 
@@ -305,7 +305,7 @@ def drawn(number: int) -> Any:
     def decorate(check: Callable[[Template, st.DataObject], None]) -> Callable[[Template], None]:
         @pytest.mark.hypothesis
         def test(template: Template) -> None:
-            some = examples(8 if is_url(str(template.copy)) else number)
+            some = examples(8 if is_postgres(str(template.copy)) else number)
             some(given(data=st.data())(lambda data: check(template, data)))()
 
         return test
@@ -571,7 +571,7 @@ class AnySequence(RuleBasedStateMachine):
 
 @pytest.mark.hypothesis
 def test_any_sequence(new_place: Callable[[], Place]) -> None:
-    number = 2 if is_url(str(new_place())) else 12
+    number = 2 if is_postgres(str(new_place())) else 12
     run_state_machine_as_test(
         lambda: AnySequence(new_place()),
         settings=examples(number, stateful_step_count=14),

@@ -18,10 +18,9 @@ from discreet.errors import DiscreetError, KeyRefused, LedgerError, LedgerUncert
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import FileKeyStore, default_keys
 from discreet.pipeline.abandon import restore
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Person
 from discreet.privacy.ledger.events import Recorded, Restored
 from discreet.privacy.ledger.ledger import Ledger, now
-from discreet.privacy.unit import Person
 from support.agency import Agency
 from support.ledger_fakes import budget, open_ledger, recorded, reserve, started
 

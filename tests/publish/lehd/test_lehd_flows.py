@@ -17,9 +17,8 @@ import pytest
 
 from discreet.domain import Attribute
 from discreet.errors import DiscreetError, DomainError, PublishError, SpecError
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Record
 from discreet.privacy.protected import Protected
-from discreet.privacy.unit import Record
 from discreet.publish.lehd import pseof
 from discreet.publish.lehd.check import check_layout, examine
 from discreet.publish.lehd.pseof import FlowNumbers, LehdFlows, Pseof

@@ -12,8 +12,8 @@ from discreet.engine.readers import is_data
 from discreet.engine.spark.jobs import discreetly
 from discreet.engine.spark.reading import State, only_parquet
 from discreet.errors import SourceError
-from discreet.formatting import is_uri
 from discreet.spec import FileSource
+from discreet.uris import is_uri
 
 _COPIED = "._COPYING_"
 

@@ -34,8 +34,8 @@ from discreet.engine.readers import parquet
 from discreet.engine.scan import Scan, Unfit
 from discreet.engine.spark.jobs import discreetly
 from discreet.errors import SourceError
-from discreet.formatting import as_path
 from discreet.spec import FileSource
+from discreet.uris import as_path
 
 # No predicate on a value may be answered for many records at once, from what a file or a cache lists of them.
 NO_STATISTICS = {

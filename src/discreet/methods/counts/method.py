@@ -32,9 +32,8 @@ from discreet.noise.stream import Stream
 from discreet.post.rounding import nonnegative, to_multiple
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.exact import written
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.reservation import Reservation
-from discreet.privacy.unit import Unit
 from discreet.publish.description import Additive, Column, ExpectedError, PublishedTable, code_columns
 from discreet.spec import Release
 

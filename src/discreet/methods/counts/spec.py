@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from discreet.privacy.exact import Positive
-from discreet.spec.tables import TableSpec
+from discreet.spec.base import TableSpec
 
 
 class Counts(TableSpec):

@@ -8,7 +8,7 @@ from discreet.domain.bins import Bins
 from discreet.methods.earnings.levels import Shape
 from discreet.methods.earnings.spec import Earnings
 from discreet.privacy.exact import written
-from discreet.privacy.unit import Unit
+from discreet.privacy.guarantee import Unit
 from discreet.publish.description import Column, code_columns
 
 

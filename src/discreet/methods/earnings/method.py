@@ -40,10 +40,9 @@ from discreet.methods.writing import Made, Parts, Places, measured_name, write_p
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.exact import written
-from discreet.privacy.guarantee import Guarantee, compose
+from discreet.privacy.guarantee import Guarantee, Unit, compose
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Grant, Reservation
-from discreet.privacy.unit import Unit
 from discreet.publish.description import Column, ExpectedError, Measurement, PublishedTable
 from discreet.publish.lehd.layout import check_levels
 from discreet.publish.lehd.pseoe import QUARTILES, Pseoe, lehd_level

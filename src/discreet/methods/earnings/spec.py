@@ -13,8 +13,7 @@ from discreet.errors import ParameterError
 from discreet.privacy.exact import Exact, Positive, written
 from discreet.privacy.ledger.events import Name
 from discreet.publish.lehd.spec import Lehd
-from discreet.spec.strict import ColumnName, Strict, short, within
-from discreet.spec.tables import TableSpec
+from discreet.spec.base import ColumnName, Strict, TableSpec, short, within
 
 if TYPE_CHECKING:
     from discreet.spec.release import Release

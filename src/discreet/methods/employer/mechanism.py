@@ -20,7 +20,7 @@ from discreet.methods.employer.spec import (
     TruncatedSpec,
 )
 from discreet.privacy.exact import written
-from discreet.privacy.unit import Establishment, Unit, WholeEstablishment
+from discreet.privacy.guarantee import Establishment, Unit, WholeEstablishment
 
 MOST_TERM = 10**6  # of α's numerator and denominator
 

@@ -36,9 +36,8 @@ from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.key import public_stream
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.exact import written
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Establishment, Guarantee, Unit, WholeEstablishment
 from discreet.privacy.reservation import Reservation
-from discreet.privacy.unit import Establishment, Unit, WholeEstablishment
 from discreet.publish.description import Column, ExpectedError, PublishedTable, code_columns
 from discreet.spec import Release
 

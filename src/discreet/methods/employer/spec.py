@@ -9,8 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, mode
 
 from discreet.privacy.exact import Positive
 from discreet.privacy.ledger.events import Name
-from discreet.spec.strict import Strict, unknown
-from discreet.spec.tables import TableSpec
+from discreet.spec.base import Strict, TableSpec, unknown
 
 if TYPE_CHECKING:
     from discreet.domain import Domain

@@ -9,7 +9,7 @@ from discreet.methods.employer.mechanisms import Mechanism
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.methods.employer.mechanisms.smooth import Smooth
 from discreet.privacy.exact import written
-from discreet.privacy.unit import Establishment
+from discreet.privacy.guarantee import Establishment
 
 SIZES = (10, 100, 1_000)  # of largest establishments, for which a plan tells the error
 

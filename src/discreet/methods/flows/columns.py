@@ -6,7 +6,7 @@ from discreet.domain import Attribute, Domain
 from discreet.formatting import plural
 from discreet.methods.flows.destinations import Destinations
 from discreet.methods.flows.spec import Flows
-from discreet.privacy.unit import Unit
+from discreet.privacy.guarantee import Unit
 from discreet.publish.description import Column, code_columns
 
 FACTS = ("job_flows", "employment", "industry_flows", "groups_zeroed", "units_subtracted")

@@ -39,10 +39,9 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.summary import LEVEL, margins
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.exact import written
-from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.protected import Protected
 from discreet.privacy.reservation import Grant, Reservation
-from discreet.privacy.unit import Unit
 from discreet.publish.description import Column, ExpectedError, Measurement, PublishedTable
 from discreet.publish.lehd.pseof import Pseof, lehd_flows
 from discreet.publish.lehd.sidecars import Sidecars

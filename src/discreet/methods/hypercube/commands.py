@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from discreet.errors import DiscreetError, ParameterError
-from discreet.screen import say
+from discreet.formatting import say
 
 if TYPE_CHECKING:
     from discreet.post.cubes.model import CubeModel, SamplingModel

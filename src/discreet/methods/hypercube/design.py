@@ -24,8 +24,7 @@ from discreet.noise.interval_arithmetic import few_digits_above
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.margins import Margin
 from discreet.privacy.exact import written
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.unit import Unit
+from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.publish.tables import Kinds
 from discreet.spec import Release
 

@@ -9,8 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from discreet.privacy.exact import Positive, written
 from discreet.privacy.ledger.events import Name
-from discreet.spec.strict import ColumnName, Strict, unknown, within
-from discreet.spec.tables import TableSpec
+from discreet.spec.base import ColumnName, Strict, TableSpec, unknown, within
 
 if TYPE_CHECKING:
     from discreet.domain import Domain

@@ -8,8 +8,7 @@ from typing import Annotated, Optional
 import typer
 
 from discreet.cli.options import Spec, open_release
-from discreet.formatting import plural
-from discreet.screen import say
+from discreet.formatting import plural, say
 
 
 def recode_groups(

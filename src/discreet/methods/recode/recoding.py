@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from discreet.domain import Attribute, Domain, Key, Numbers
 from discreet.errors import DomainError, SpecError
-from discreet.formatting import plural
+from discreet.formatting import guarded, plural
 from discreet.methods.noise_provenance import Origin
 from discreet.methods.recode.classifications import Classifications
 from discreet.methods.recode.split import Shares, needed, split
@@ -28,7 +28,6 @@ from discreet.methods.recode.transitions import Destinations, Transition, Transi
 from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
 from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
-from discreet.spreadsheet import guarded
 
 MOST_HELD = 1 << 28  # numbers of a table: 2 GiB
 WORDS = 1 << 21  # in memory at a time

@@ -7,8 +7,7 @@ from typing import Annotated, Optional
 
 import typer
 
-from discreet.formatting import plural
-from discreet.screen import say
+from discreet.formatting import plural, say
 
 Text = Optional[str]  # noqa: UP045 - typer reads it
 

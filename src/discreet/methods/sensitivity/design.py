@@ -20,8 +20,7 @@ from discreet.methods.sensitivity.statistic import search, statistic
 from discreet.methods.sensitivity.statistics import Search, Statistic
 from discreet.methods.sensitivity.statistics.winsorised import WinsorisedLine
 from discreet.privacy.gaussian import true_epsilon
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.unit import Unit
+from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.publish.stata import LONGEST_TEXT
 from discreet.publish.tables import Kinds
 from discreet.spec import Release

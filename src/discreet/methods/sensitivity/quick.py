@@ -17,8 +17,7 @@ import yaml
 
 from discreet import api
 from discreet.errors import PublishError, SpecError
-from discreet.methods.description import total_guarantee
-from discreet.methods.registry import methods
+from discreet.methods.registry import methods, total_guarantee
 from discreet.noise.keystore import default_keys
 from discreet.pipeline.check import lines
 from discreet.privacy.exact import exact, written

@@ -12,8 +12,7 @@ from discreet.domain.codelists import read_thresholds
 from discreet.methods.sensitivity.statistic_spec import Bound, FunctionSpec, PredictionSpec, StatisticSpec
 from discreet.privacy.exact import Positive, written
 from discreet.privacy.ledger.events import Name
-from discreet.spec.strict import ColumnName, Strict, unknown
-from discreet.spec.tables import TableSpec
+from discreet.spec.base import ColumnName, Strict, TableSpec, unknown
 
 if TYPE_CHECKING:
     from discreet.domain import Domain

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, mode
 
 from discreet.privacy.exact import Exact, Positive, written
 from discreet.privacy.ledger.events import Name
-from discreet.spec.strict import Strict, unknown, within
+from discreet.spec.base import Strict, unknown, within
 
 LARGEST = 2**40
 Bound = Annotated[Exact, AfterValidator(within(-LARGEST, LARGEST))]

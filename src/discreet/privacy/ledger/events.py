@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from discreet import formats
 from discreet.errors import LedgerError
 from discreet.privacy.exact import Exact, Positive
-from discreet.privacy.guarantee import Guarantee, Neighbours
-from discreet.privacy.unit import Unit
+from discreet.privacy.guarantee import Guarantee, Neighbours, Unit
 
 LedgerKind = Literal["real", "simulation"]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$")]

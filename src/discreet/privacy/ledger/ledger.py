@@ -1,16 +1,22 @@
 """The ledger: what has been spent on which asset, append-only and hash-chained. It fails closed.
 
 Every writing step is one exclusive transaction that first checks the whole chain, and that nothing is missing which the
-key store remembers: reserve → commit, or abandon.
+key store remembers: reserve → commit, or abandon. What a key store remembers are a ledger's entries, as they were last
+seen. They lie apart from the ledger, so that whoever puts back an old copy of the ledger alone is told, however many
+entries the copy has been given since.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import takewhile
 from typing import TypeVar
 
-from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
+from discreet import formats
+from discreet.errors import KeyRefused, LedgerError, LedgerUnavailable, LedgerUncertain, PublishError
 from discreet.noise.key import nonce as fresh_nonce
 from discreet.noise.keystore import KeyStore, default_keys
 from discreet.privacy.ledger.events import (
@@ -28,9 +34,74 @@ from discreet.privacy.ledger.events import (
     Restored,
     link,
 )
-from discreet.privacy.ledger.memory import Memory, rolled_back
 from discreet.privacy.ledger.state import Chain
 from discreet.privacy.ledger.store import Store, Writer
+
+
+class Memory:
+    """Of one ledger, by its nonce, as the key store has it now."""
+
+    def __init__(self, keys: KeyStore, nonce: str) -> None:
+        self.keys, self.nonce = keys, nonce
+        self.seen = self._seen()
+
+    @classmethod
+    @contextmanager
+    def alone(cls, keys: KeyStore, nonce: str) -> Iterator[Memory]:
+        """From the look to the note nobody else who uses this key store writes to the ledger, or to a copy of it."""
+        with keys.alone(nonce):
+            yield cls(keys, nonce)
+
+    def lost(self, chain: Chain) -> tuple[Entry, ...]:
+        """The entries that have been seen and are not there: all that follow the last one in common."""
+        pairs = zip(self.seen, chain.entries, strict=False)
+        common = sum(1 for _ in takewhile(lambda pair: pair[0].hash == pair[1].hash, pairs))
+        return self.seen[common:]
+
+    def refuse_rollback(self, chain: Chain, place: str) -> None:
+        """Every entry that was ever seen must be there, in its place."""
+        if chain.nonce != self.nonce:
+            raise LedgerError("was replaced by another ledger meanwhile", where=f"ledger {place}", do="put it back")
+        if lost := self.lost(chain):
+            raise rolled_back(lost, place)
+
+    def note(self, chain: Chain) -> None:
+        """Remember all entries. What cannot be noted is in the ledger all the same."""
+        if self.seen and self.seen[-1] == chain.entries[-1]:
+            return
+        content = {"format": formats.MEMORY, "entries": [entry.model_dump() for entry in chain.entries]}
+        try:
+            self.keys.remember(self.nonce, json.dumps(content, ensure_ascii=False).encode())
+        except OSError as error:
+            raise LedgerUncertain(
+                f"could not note the ledger's last entry ({error.strerror})",
+                where="key store",
+                do="make room; a release that is reserved is completed by `discreet resume`",
+            ) from None
+
+    def _seen(self) -> tuple[Entry, ...]:
+        if not (content := self.keys.recall(self.nonce)):
+            return ()
+        try:
+            data = formats.parsed(content, formats.MEMORY, "what the key store remembers of the ledger")
+            return Chain(Entry.model_validate(entry) for entry in data["entries"]).entries
+        except (ValueError, KeyError, TypeError, LedgerError, PublishError):
+            raise KeyRefused(
+                "what it remembers of the ledger is damaged or of another version",
+                where="key store",
+                do=f"restore {self.nonce}.ledger there from a copy; spend nothing until then",
+            ) from None
+
+
+def rolled_back(lost: tuple[Entry, ...], place: str) -> LedgerError:
+    number = f"entry {lost[0].number} is" if len(lost) == 1 else f"entries {lost[0].number} to {lost[-1].number} are"
+    return LedgerError(
+        f"was rolled back or replaced: {number} not those that this key store has seen",
+        where=f"ledger {place}",
+        do="put the ledger back as it was; if that cannot be done, `discreet ledger restore --reason …` counts what is "
+        "lost as spent",
+    )
+
 
 Clock = Callable[[], dt.datetime]
 Dated = TypeVar("Dated", Budget, Reserve, Abandon, Recorded, Derived, Restored)
@@ -47,6 +118,7 @@ class Ledger:
 
     def __init__(self, store: Store, clock: Clock = now, keys: KeyStore | None = None) -> None:
         self.store, self.clock, self.keys = store, clock, keys or default_keys()
+        self._nonce = ""
 
     def remembered_by(self, keys: KeyStore) -> Ledger:
         """The same ledger, held against another key store's memory."""
@@ -64,18 +136,25 @@ class Ledger:
 
     def lost(self) -> tuple[Entry, ...]:
         """Entries that the key store has seen and the ledger lacks."""
-        memory = self._memory()
-        return memory.lost(self.chain()) and memory.lost(self.chain())  # somebody may have written between two looks
+        lost: tuple[Entry, ...] = ()
+        for _ in range(2):  # somebody may have written between two looks
+            chain = self.chain()
+            if not (lost := Memory(self.keys, chain.nonce).lost(chain)):
+                break
+        return lost
 
     def remember(self) -> Chain:
         """The entries, before anything is done that they allow: none is missing, and the key store notes them all."""
-        with (memory := self._memory()).alone():
+        with Memory.alone(self.keys, self.nonce) as memory:
             memory.refuse_rollback(chain := self.chain(), self.store.place)
             memory.note(chain)
         return chain
 
-    def _memory(self) -> Memory:
-        return Memory(self.keys, self.chain().nonce)
+    @property
+    def nonce(self) -> str:
+        """What the key store knows the ledger by: another one in its place, even now, is refused."""
+        self._nonce = self._nonce or self.chain().nonce
+        return self._nonce
 
     def verify(self, head: str | None = None) -> Chain:
         """Check every link; `head` (from a manifest) must be one of them, or the ledger was rolled back."""
@@ -180,7 +259,7 @@ class Ledger:
 
         def decide(writer: Writer, chain: Chain) -> Entry:
             nonlocal gone
-            lost = self._memory().lost(chain)
+            lost = Memory(self.keys, chain.nonce).lost(chain)
             if not lost:
                 raise LedgerError(
                     "lacks nothing that this key store has seen",
@@ -230,11 +309,11 @@ class Ledger:
         """One transaction, and the key store's note of it. If the store broke off in its last instant, the next
         transaction tells what became of it."""
         entry: Entry | None = None
-        with (memory := self._memory()).alone():
+        with Memory.alone(self.keys, self.nonce) as memory:
             try:
                 with self.store.transaction() as writer:
                     chain = Chain(writer.entries())
-                    if not restoring:
+                    if not restoring or chain.nonce != memory.nonce:
                         memory.refuse_rollback(chain, self.store.place)
                     entry = decide(writer, chain)
                     chain = Chain(writer.entries())

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from discreet import postgres_url
+from discreet import uris
 from discreet.errors import LedgerError
 from discreet.privacy.ledger import postgres_errors
 from discreet.privacy.ledger.events import Entry, broken
@@ -104,8 +104,8 @@ class PostgresStore:
     """One schema of a database; every transaction takes the lock before it reads and is on disk before it returns."""
 
     def __init__(self, url: str, wait: float = WAIT_SECONDS) -> None:
-        if postgres_url.holds_password(url):
-            raise LedgerError("its address " + postgres_url.PASSWORD, where="ledger")
+        if uris.holds_password(url):
+            raise LedgerError("its address " + uris.PASSWORD, where="ledger")
         self.url, self.wait = url, wait
 
     @property
@@ -215,7 +215,7 @@ class PostgresStore:
         driver, connection = self._driver, None
         defaults = _URL if "PGCONNECT_TIMEOUT" in os.environ else {"connect_timeout": self._patience, **_URL}
         try:
-            connection = driver.connect(postgres_url.with_defaults(self.url, defaults), autocommit=autocommit)
+            connection = driver.connect(uris.with_defaults(self.url, defaults), autocommit=autocommit)
             yield _Session(connection)
         except driver.Error as error:
             if connection is None:

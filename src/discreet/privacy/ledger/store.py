@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from discreet import filelock, postgres_url
+from discreet import filelock, uris
 from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
 from discreet.privacy.ledger.events import Entry, broken
 
@@ -59,14 +59,14 @@ class Store(Protocol):
 def open_store(place: str | Path, base: Path = Path()) -> Store:
     """The store at a place: `postgresql://…` is a database, anything else a file, relative to `base`."""
     text = str(place)
-    if postgres_url.is_url(text):
+    if uris.is_postgres(text):
         from discreet.privacy.ledger.postgres import PostgresStore
 
         return PostgresStore(text)
     if "://" in text or re.match(r"(?i)postgres(ql)?:", text):  # a Path has only one slash left
         raise LedgerError(
             "is neither a file nor a PostgreSQL database",
-            where=f"ledger {text}" if not postgres_url.holds_password(text) else "ledger",
+            where=f"ledger {text}" if not uris.holds_password(text) else "ledger",
             do="name a file, or write postgresql://USER@HOST/DATABASE as text",
         )
     return SQLiteStore(base / place)

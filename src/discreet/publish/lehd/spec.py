@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
-from discreet.spec.strict import ColumnName, Strict
+from discreet.spec.base import ColumnName, Strict
 
 
 class Lehd(Strict):

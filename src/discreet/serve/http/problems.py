@@ -9,7 +9,7 @@ from http import HTTPStatus
 from fastapi import Response
 from pydantic import BaseModel, Field
 
-from discreet.screen import cut
+from discreet.formatting import cut
 
 MEDIA = "application/problem+json"
 

@@ -15,7 +15,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from discreet.errors import AskedWrongly, TooMuch
-from discreet.screen import cut
+from discreet.formatting import cut
 from discreet.serve.config import Served
 from discreet.serve.formats import safe_name
 from discreet.serve.http.caching import has, tag_of, unchanged

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from discreet.errors import PublishError
 from discreet.formats import COMPARATOR
+from discreet.formatting import guarded_table
 from discreet.privacy.exact import written
 from discreet.publish.manifest import FILE
-from discreet.spreadsheet import guarded_table
 from discreet_studies.employer.comparators.infusion import Infused, Infusion
 
 SUFFIX = "NOT-PROTECTED"

@@ -18,8 +18,7 @@ from discreet.errors import KeyRefused, ParameterError
 from discreet.noise.interval_arithmetic import exact_fraction, positive_fraction
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.unit import Record
+from discreet.privacy.guarantee import Guarantee, Record
 
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]

@@ -9,8 +9,7 @@ import numpy as np
 
 from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
-from discreet.privacy.guarantee import Guarantee, Neighbours
-from discreet.privacy.unit import Record
+from discreet.privacy.guarantee import Guarantee, Neighbours, Record
 from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
 from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
 from discreet_studies.sensitivity.comparators.moments import Moments

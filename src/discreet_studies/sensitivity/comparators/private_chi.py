@@ -16,8 +16,7 @@ from discreet.noise.interval_arithmetic import positive_fraction
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.unit import Record
+from discreet.privacy.guarantee import Guarantee, Record
 from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
 from discreet_studies.sensitivity.comparators.choice import IntegerChoice
 from discreet_studies.sensitivity.comparators.grids import add_noise, laplace

@@ -17,8 +17,7 @@ from discreet.methods.protocol import Method, refuse_unless_records
 from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.privacy.confidential import Confidential
-from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.unit import Unit
+from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.publish.description import Column, PublishedTable, code_columns
 from discreet.spec import Release
 

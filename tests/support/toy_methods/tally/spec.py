@@ -3,7 +3,7 @@
 from typing import Literal
 
 from discreet.privacy.exact import Positive
-from discreet.spec.tables import TableSpec
+from discreet.spec.base import TableSpec
 
 
 class Tally(TableSpec):

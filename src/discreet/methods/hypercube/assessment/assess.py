@@ -33,7 +33,7 @@ from discreet.methods.hypercube.method import HypercubeMethod
 from discreet.methods.registry import methods
 from discreet.noise.key import ReleaseKey
 from discreet.pipeline.check import MARK
-from discreet.pipeline.records import read_records, reading_of
+from discreet.pipeline.tabulation import read_records, reading_of
 from discreet.post.cubes.cube import Cube, CubeTable
 from discreet.post.cubes.margins import Floats, Margin
 from discreet.publish.cubes import open_counts, open_cube

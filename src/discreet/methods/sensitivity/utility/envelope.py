@@ -17,14 +17,14 @@ from discreet.engine import Engine, open_engine
 from discreet.engine.observations import Observations
 from discreet.engine.spans import CELL
 from discreet.errors import PublishError, SourceError, SpecError
-from discreet.methods.registry import trusted
+from discreet.methods.registry import methods
 from discreet.methods.sensitivity.audit import Looked, look, named
 from discreet.methods.sensitivity.method import SensitivityMethod
 from discreet.methods.sensitivity.statistics.line import Line
 from discreet.methods.sensitivity.utility.envelope_plots import cell_plot, envelope_plot
 from discreet.noise.key import ReleaseKey
 from discreet.pipeline.check import MARK
-from discreet.pipeline.records import read_records
+from discreet.pipeline.tabulation import read_records
 from discreet.publish.manifest import FILE as MANIFEST
 from discreet.spec import Release
 
@@ -39,7 +39,7 @@ class Drawn:
 
 def envelope(release: Release, name: str | None, codes: dict[str, str], out: Path, frame: Any = None) -> Drawn:
     """Figures 1 and 2 of 004 for a table of estimates, into a new folder that only its owner can read."""
-    tables = trusted(release)
+    tables = methods(release, trust=True)
     table = _chosen(tables, name)
     if out.exists() or any((parent / MANIFEST).exists() for parent in out.resolve().parents):
         raise PublishError("exists already, or lies in a release", where=str(out), do="name a new folder elsewhere")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from discreet.cli.output import write_csv
 from discreet.domain.codelists import read_columns, read_published
+from discreet.formatting import guarded, guarded_column, guarded_table, unguarded
 from discreet.publish.lehd.sidecars import Sidecars
 from discreet.report.blocks import as_csv
-from discreet.spreadsheet import guarded, guarded_column, guarded_table, unguarded
 
 FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "＝1", "＋1", "－1", "＠A", "-"]
 NUMBERS = ["-1", "+2.5", "-1,234.5", "-1e-05", "-3%"]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import discreet
 from discreet.cli.output import table_lines
-from discreet.screen import LAST, MOST, cut, say, visible
+from discreet.formatting import LAST, MOST, cut, say, visible
 from discreet.serve.http.problems import problem
 from support.agency import Agency, graduates
 

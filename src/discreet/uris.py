@@ -1,18 +1,32 @@
-"""PostgreSQL connection strings: how one is told from a file, and what may not stand in it."""
+"""Places as people write them: paths, object stores, PostgreSQL databases; and what may not stand in them."""
 
 from __future__ import annotations
 
 import re
 from urllib.parse import parse_qsl
 
+_URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+
+
+def as_path(where: str) -> str:
+    """A path of this machine, also if it is written as file://."""
+    return where[7:] if where.lower().startswith("file://") else where
+
+
+def is_uri(where: str) -> bool:
+    """Whether this names an object store or HDFS (`s3://…`), not a path of this machine."""
+    found = _URI.match(where)
+    return found is not None and found[1].lower() != "file"
+
+
 SCHEMES = ("postgresql://", "postgres://")
 PASSWORD = "contains a password; put it into ~/.pgpass or the environment (PGPASSWORD)"  # noqa: S105 - a sentence
 
 
-def is_url(place: str) -> bool:
+def is_postgres(place: str) -> bool:
     """Whether this names a PostgreSQL database, and not a file.
 
-    >>> is_url("postgresql://db.example.org/ledger"), is_url("books/postgres.sqlite")
+    >>> is_postgres("postgresql://db.example.org/ledger"), is_postgres("books/postgres.sqlite")
     (True, False)
     """
     return place.startswith(SCHEMES)
