@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from discreet import api
-from discreet.cli.output import ledger_lines, progress, table_lines
+from discreet.cli.options import progress
+from discreet.cli.output import ledger_lines, table_lines
 from discreet.errors import PublishError
 from discreet.formatting import plural, say
 from discreet.pipeline.check import lines

@@ -1,10 +1,7 @@
-"""What people see in a terminal: progress, the ledger, and options read from one line."""
+"""What people see in a terminal: the ledger and tables; and options read from one line."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,45 +9,13 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 
 from discreet.errors import GuaranteeError, LedgerError, ParameterError, PublishError
-from discreet.formatting import cut, guarded_table, say, visible
+from discreet.formatting import cut, guarded_table, visible
 from discreet.pipeline.plan import balance_in_words
 from discreet.privacy.exact import exact, written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import Budget, Derived, Entry, Recorded, Reserve, Restored
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Chain
-
-Observer = Callable[[str, int, int], None]
-
-
-@contextmanager
-def progress() -> Iterator[Observer]:
-    """A bar a step on a terminal; a line a step elsewhere. Only steps and shares of public cells are shown."""
-    if not sys.stderr.isatty():
-        yield _plain()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (TextColumn("{task.description:<28}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bars:
-        tasks: dict[str, Any] = {}
-
-        def observe(step: str, done: int, total: int) -> None:
-            if step not in tasks:
-                tasks[step] = bars.add_task(visible(step), total=total)
-            bars.update(tasks[step], completed=done)
-
-        yield observe
-
-
-def _plain() -> Observer:
-    def observe(step: str, done: int, total: int) -> None:
-        if done == total:
-            with suppress(OSError):  # whoever was reading has gone: no reason to stop a release
-                say(f"{step}: done", err=True)
-
-    return observe
 
 
 def ledger_lines(ledger: Ledger) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from discreet.cli.options import LedgerPlace, Spec, open_release
+from discreet.cli.options import LedgerPlace, Spec, open_release, progress
 from discreet.formatting import plural, say
 from discreet.methods import COMMANDS
 
@@ -52,8 +52,6 @@ def run(
     ] = None,
 ) -> None:
     """Protect, publish, commit to the ledger. Resumable."""
-    from discreet.cli.output import progress
-
     release = open_release(spec, ledger)
     with progress() as observe:
         made = release.run(_out(release.spec, out), simulation=simulation, observe=observe)
@@ -62,8 +60,6 @@ def run(
 
 def resume(spec: Spec, ledger: LedgerPlace = None) -> None:
     """Complete an interrupted run: same key, same data, same bytes, no further cost."""
-    from discreet.cli.output import progress
-
     release = open_release(spec, ledger)
     with progress() as observe:
         made = release.resume(observe=observe)

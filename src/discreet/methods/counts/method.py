@@ -66,11 +66,11 @@ class CountsMethod(Method):
                 where=self.spec.place,
                 do="write `form: sparse`: the same distribution, only non-zero rows are written",
             )
-        refuse_taken_columns((c.name for c in self.columns() if c.type != "code"), self.domain, self.spec.place)
         try:
             _ = self.law
         except ParameterError as error:
             raise ParameterError(f"epsilon / max_records: {error.what}", where=self.spec.place, do=error.do) from None
+        refuse_taken_columns((c.name for c in self.columns if c.type != "code"), self.domain, self.spec.place)
 
     @property
     def name(self) -> str:
@@ -89,8 +89,8 @@ class CountsMethod(Method):
                 guarantee=self.guarantee(),
                 composes=self.composes(),
                 noise=self.noise(),
-                error=self.error(),
-                columns=tuple(self.columns()),
+                error=self.error,
+                columns=self.columns,
                 form=self.spec.form,
                 parts=len(self.spans[0]),
                 additive=Additive("count", self.law.variance(), self.law.fourth_cumulant()),
@@ -110,20 +110,9 @@ class CountsMethod(Method):
             return f"cells are disjoint: parallel, ε = {eps} for the whole table"
         return f"cells are disjoint, {k} records a unit: {k} × {written(self.spec.epsilon / k)} = {eps}"
 
-    def error(self) -> ExpectedError:
-        return self._error
-
     @cached_property
-    def _error(self) -> ExpectedError:
+    def error(self) -> ExpectedError:
         return ExpectedError(self.law.margin(LEVEL), self.law.variance() ** 0.5, self.law.mean_abs())
-
-    def _counted(self) -> str:
-        """What the noise is added to: a number of records, not of whatever they stand for."""
-        most = "" if self.unit.entity is None else f"at most {self.unit.records} of each unit, "
-        return f"the records used ({most}none with a dropped code)"
-
-    def _unlisted(self) -> str:
-        return ", listed or not," if self.spec.form == "sparse" else ""
 
     def noise(self) -> str:
         rows = round(self.domain.cells * float(self.law.tail(1)))
@@ -184,7 +173,7 @@ class CountsMethod(Method):
         return {"spec": self.spec, "domain": self.domain, "unit": self.unit}  # what was computed is computed again
 
     def _rows(self, numbers: Int64s, values: Int64s) -> pa.RecordBatch:
-        extra = [np.full(values.size, self.error().margin90, np.int64)]
+        extra = [np.full(values.size, self.error.margin90, np.int64)]
         extra += [nonnegative(values)] if self.spec.nonnegative else []
         extra += [to_multiple(values, self.spec.round_to)] if self.spec.round_to else []
         arrays = [*self.domain.describe(numbers), pa.array(values), *(pa.array(e) for e in extra)]
@@ -193,21 +182,22 @@ class CountsMethod(Method):
     @cached_property
     def schema(self) -> pa.Schema:
         codes = pa.dictionary(pa.int32(), pa.string())
-        return pa.schema([(c.name, codes if c.type == "code" else pa.int64()) for c in self.columns()])
+        return pa.schema([(c.name, codes if c.type == "code" else pa.int64()) for c in self.columns])
 
-    def columns(self) -> list[Column]:
-        base, moe = self.spec.round_to, self.error().margin90
-        columns = code_columns(self.domain)
-        columns += [
-            Column(
-                "count",
-                "integer",
-                f"protected count: {self._counted()}, plus noise; unbiased for that, may be negative",
-            ),
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        # What the noise is added to is a number of records, not of whatever they stand for.
+        most = "" if self.unit.entity is None else f"at most {self.unit.records} of each unit, "
+        counted = f"the records used ({most}none with a dropped code)"
+        unlisted = ", listed or not," if self.spec.form == "sparse" else ""
+        base, moe = self.spec.round_to, self.error.margin90
+        columns = [
+            *code_columns(self.domain),
+            Column("count", "integer", f"protected count: {counted}, plus noise; unbiased for that, may be negative"),
             Column(
                 "moe90",
                 "integer",
-                f"margin of error of `count` at 90%: in every cell of the domain{self._unlisted()} the noise is within "
+                f"margin of error of `count` at 90%: in every cell of the domain{unlisted} the noise is within "
                 f"±{moe} with at least that probability; it says nothing about records that were not used",
             ),
         ]
@@ -215,4 +205,4 @@ class CountsMethod(Method):
             columns.append(Column("count_nonnegative", "integer", "max(count, 0); biased upwards in small cells"))
         if base:
             columns.append(Column("count_rounded", "integer", f"count rounded to the nearest multiple of {base}"))
-        return columns
+        return tuple(columns)
