@@ -15,7 +15,7 @@ from discreet.errors import DiscreetError, PublishError, SpecError
 from discreet.post.cubes.model import CubeModel
 from discreet.privacy.ledger.events import Genesis
 from discreet.publish import measurements
-from discreet.publish.codebook import as_json
+from discreet.publish.description import MEASUREMENTS
 from discreet.publish.manifest import Manifest, read
 from discreet.publish.storage import LocalFolder
 from discreet.serve.catalogue import TableCatalogue
@@ -53,7 +53,10 @@ def test_one_list_has_the_formats_of_all() -> None:
     assert get_args(measurements.Measurements.model_fields["format"].annotation) == (formats.MEASUREMENTS,)
     assert get_args(Genesis.model_fields["version"].annotation) == (formats.LEDGER,)
     assert get_args(Release.model_fields["format"].annotation) == (formats.SPEC,)
-    assert json.loads(as_json("r", [], {}, False))["format"] == formats.CODEBOOK
+
+
+def test_a_codebook_says_its_format(folder: Path) -> None:
+    assert json.loads((folder / "codebook.json").read_text())["format"] == formats.CODEBOOK
 
 
 def test_the_reference_lists_them() -> None:
@@ -88,10 +91,10 @@ def test_a_codebook_of_another_version(folder: Path) -> None:
 
 
 def test_measurements_of_another_version(tmp_path: Path) -> None:
-    (tmp_path / measurements.FILE).write_text('{"format": "discreet-measurements/2", "new": 1}')
+    (tmp_path / MEASUREMENTS).write_text('{"format": "discreet-measurements/2", "new": 1}')
     with pytest.raises(PublishError, match="is in format 'discreet-measurements/2'"):
         measurements.read(LocalFolder(tmp_path, tmp_path), "kept")
-    (tmp_path / measurements.FILE).write_text('{"format": "discreet-measurements/1"}')
+    (tmp_path / MEASUREMENTS).write_text('{"format": "discreet-measurements/1"}')
     with pytest.raises(PublishError, match="cannot be read"):
         measurements.read(LocalFolder(tmp_path, tmp_path), "kept")
 

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 # Folders and modules of these names, wherever they lie, read what is published, choose or invent what is not, or show
 # it: no run, resumption or recoding imports one of them.
 ASIDE = frozenset({"__main__", "assessment", "cli", "commands", "report", "serve", "synth", "utility"})
-SOURCES = frozenset({".py", ".csv", ".json", ".toml", ".yaml"})
+SOURCES = frozenset({".py", ".csv", ".json", ".sql", ".toml", ".yaml"})
 
 
 def determines_bytes(path: PurePosixPath) -> bool:

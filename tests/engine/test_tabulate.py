@@ -17,7 +17,7 @@ from discreet.engine.derived_values import Binned
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.intake.normalise import texts
 from discreet.engine.tabulate import count_cells, keep_records
-from discreet.methods.earnings.spec import Rule
+from discreet.methods.earnings.spec import SampleRule
 from discreet.methods.histograms import histogram_domain
 from discreet.noise.key import Secret
 from discreet.privacy.guarantee import Person, Record, Unit
@@ -185,7 +185,10 @@ def test_doubles_as_codes_never_stop_a_release(value: Any, text: str | None) -> 
 def test_a_record_is_useful_if_any_bin_has_it() -> None:
     """Two tables with samples of their own: a record that only one of them has is not useless to both."""
     bins = Bins((0, 10, 20))
-    made = [Binned(name, "v", bins, (Rule(column="v", at_least=least),)) for name, least in (("x", 15), ("y", 1000))]
+    made = [
+        Binned(name, "v", bins, (SampleRule(column="v", at_least=least).holds,))
+        for name, least in (("x", 15), ("y", 1000))
+    ]
     domains = [histogram_domain(Domain(()), binned.name, bins.count) for binned in made]
     source = pa.table({"who": [f"p{i // 2}" for i in range(400)], "v": [5, 17] * 200})
     for order in ([0, 1], [1, 0]):

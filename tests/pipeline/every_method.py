@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import earners
-import flowers
-from engines import Bureau
-from method_cases import (
+from support import earnings, flows
+from support.engines import Bureau
+from support.method_cases import (
     agency_bureau,
     cubes,
     estimates,
@@ -19,7 +18,7 @@ from method_cases import (
     with_zeros,
     write_records,
 )
-from recoders import Crash, Office, Watch
+from support.recoding import Crash, Office, Watch
 
 
 def main(folder: Path) -> None:
@@ -29,11 +28,11 @@ def main(folder: Path) -> None:
     bureau.published(cubes("whole", write_records(bureau, records())))
     register = register_with_doubles(folder / "register")
     register.published(jobs_by_unit(register, one_file=False)["strong"])
-    registrar = earners.Registrar(folder / "registrar", earners.graduates(60))
-    registrar.published(earners.spec(earners.table(layout="lehd")))
-    careers = flowers.Careers(folder / "careers", flowers.graduates(20))
-    total = [{"name": "total", **flowers.LEVELS["total"]}]
-    careers.published(flowers.spec(flowers.table(layout="lehd", levels=total)))
+    registrar = earnings.Registrar(folder / "registrar", earnings.graduates(60))
+    registrar.published(earnings.spec(earnings.table(layout="lehd")))
+    careers = flows.Careers(folder / "careers", flows.graduates(20))
+    total = [{"name": "total", **flows.LEVELS["total"]}]
+    careers.published(flows.spec(flows.table(layout="lehd", levels=total)))
     _interrupted(careers)
     office = Office.founded(folder / "office")
     office.measure()
@@ -42,7 +41,7 @@ def main(folder: Path) -> None:
 
 
 def _interrupted(careers: Bureau) -> None:
-    release = careers.open(flowers.spec())
+    release = careers.open(flows.spec())
     try:
         release.run(careers.folder / "interrupted", simulation="cover", observe=Watch("reserve#1"))
     except Crash:

@@ -22,7 +22,7 @@ BLAS |= {"linalg", "tensordot", "vdot", "vecdot", "vecmat"}
 ALLOWED = {
     "methods/flows/division_suppression.py": "whole numbers",
     "methods/flows/sums.py": "whole numbers",
-    "methods/sensitivity/utility/suppression.py": "of synthetic or published data, for a report",
+    "methods/sensitivity/utility/weighted.py": "of synthetic or published data, for a report",
     "post/cubes/margins.py": "einsum of one operand, which NumPy adds up itself",
 }
 TESTS = Path(__file__).parents[1]

@@ -18,7 +18,6 @@ from discreet.engine.intake.derived import Bin, Derived, Holds, Indicator, Legib
 
 if TYPE_CHECKING:
     from discreet.domain.bins import Bins
-    from discreet.methods.earnings.spec import Rule
 
 Floats = NDArray[np.float64]
 
@@ -30,7 +29,7 @@ class Binned:
     name: str
     value: str
     bins: Bins
-    sample: tuple[Rule, ...] = ()
+    sample: tuple[Holds, ...] = ()  # what must hold for a record to be in the sample
 
     @property
     def bin(self) -> Bin:
@@ -38,16 +37,8 @@ class Binned:
         return Bin(self.value, self.bins)
 
     @property
-    def rules(self) -> tuple[Holds, ...]:
-        """What must hold for a record to be in the sample."""
-        return tuple(
-            Holds(rule.column, rule.at_least, rule.at_most, None if rule.equals is None else tuple(rule.equals))
-            for rule in self.sample
-        )
-
-    @property
     def derived(self) -> tuple[Derived, ...]:
-        return (self.bin, *self.rules)
+        return (self.bin, *self.sample)
 
     @property
     def inspected(self) -> tuple[Derived, ...]:
@@ -65,7 +56,7 @@ class Binned:
     def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
         """What can become of a record, besides being counted in its bin."""
         legible = table[self.inspected[0].name]
-        held = reduce(operator.and_, (table[rule.name] for rule in self.rules), ibis.literal(True))
+        held = reduce(operator.and_, (table[rule.name] for rule in self.sample), ibis.literal(True))
         inside = (legible == 0) & held
         return {
             "missing": legible == 1,
@@ -166,4 +157,4 @@ def with_bins(table: ibis.Table, binned: Iterable[Binned]) -> ibis.Table:
 
 def sampled(table: ibis.Table, made: Binned) -> ibis.Value:
     """Whether a record has a value and is in the sample; never null."""
-    return reduce(operator.and_, (table[rule.name] for rule in made.rules), table[made.bin.name].notnull())
+    return reduce(operator.and_, (table[rule.name] for rule in made.sample), table[made.bin.name].notnull())

@@ -310,8 +310,9 @@ def _make_room(job: Job, outputs: Outputs) -> None:
 
 
 def _said(description: ReleaseDescription, reserve: Reserve, files: dict[str, str]) -> Said:
-    """What the manifest will say."""
-    return said(description, reserved=reserve.time.date(), code=reserve.code, spec=reserve.spec, files=files)
+    """What the manifest will say, in the ledger's order of files."""
+    in_order = dict(sorted(files.items()))
+    return said(description, reserved=reserve.time.date(), code=reserve.code, spec=reserve.spec, files=in_order)
 
 
 def _publish(job: Job, words: Said, outputs: Outputs, reserve: Reserve, committed: Entry) -> Manifest:

@@ -125,6 +125,16 @@ class About:
     updated: str  # the date of the release
     simulation: bool
 
+    @property
+    def independent(self) -> bool:
+        """Whether every cell was drawn noise of its own."""
+        return self.method == "counts"
+
+    @property
+    def of_flows(self) -> bool:
+        """Whether its first two variables are origin and destination."""
+        return self.method == "flows"
+
 
 class PublishedTable(Protocol):
     """A published table that can be asked."""

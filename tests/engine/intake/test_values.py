@@ -23,11 +23,11 @@ from discreet.domain.bins import PSEO, Bins
 from discreet.engine.audit import Audit, audit
 from discreet.engine.derived_values import Binned, sampled, with_bins
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.intake.derived import Shown, identifier
+from discreet.engine.intake.derived import Holds, Shown, identifier
 from discreet.engine.intake.stream import Intake
 from discreet.engine.tabulate import count_cells, keep_records
 from discreet.errors import SourceError
-from discreet.methods.earnings.spec import Rule
+from discreet.methods.earnings.spec import SampleRule
 from discreet.methods.histograms import histogram_domain
 from discreet.noise.key import Secret
 from discreet.pipeline.check import lines
@@ -43,7 +43,7 @@ laws = examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
 
 
-def found(values: Sequence[Any], kind: pa.DataType, bins: Bins, *rules: Rule, **more: pa.Array) -> list[int | None]:
+def found(values: Sequence[Any], kind: pa.DataType, bins: Bins, *rules: Holds, **more: pa.Array) -> list[int | None]:
     """The bins that DuckDB finds."""
     made = Binned("b", "v", bins, rules)
     source = pa.table({"id": range(len(values)), "v": pa.array(values, kind, from_pandas=False), **more})
@@ -177,8 +177,8 @@ def test_one_bin_and_no_bins() -> None:
 # --- the sample -----------------------------------------------------------------------------------------------------
 
 
-def rule(**said: Any) -> Rule:
-    return Rule(**{"column": "v", **said})
+def rule(**said: Any) -> Holds:
+    return SampleRule(**{"column": "v", **said}).holds
 
 
 @laws
@@ -337,7 +337,7 @@ def test_a_value_that_is_a_code_as_well_must_still_be_a_number(tmp_path: Path, c
 # --- the audit ------------------------------------------------------------------------------------------------------
 
 
-def looked(values: list[float | None], *rules: Rule) -> Audit:
+def looked(values: list[float | None], *rules: Holds) -> Audit:
     made = Binned("b", "v", SMALL, rules)
     domain = histogram_domain(Domain(()), "b", SMALL.count)
     with duckdb_engine() as engine:
@@ -370,7 +370,7 @@ def test_no_number_is_missing_whatever_else_is_in_the_file(
     one record more or less a thousand others would have counted. No engine is asked any more."""
     values = pa.array([math.nan] * 1000 + [25_000.0, 30_000.0, *others], kind, from_pandas=False)
     pq.write_table(pa.table({"pay": values}), tmp_path / "pay.parquet")
-    made = Binned("bin", "pay", SMALL, (Rule(column="pay", at_least=1),))
+    made = Binned("bin", "pay", SMALL, (SampleRule(column="pay", at_least=1).holds,))
     with duckdb_engine() as engine:
         source = FileSource(path=str(tmp_path / "pay.parquet"))
         read = taken(engine, source, tmp_path, [], Record(), [made], inspect=True).table

@@ -165,7 +165,7 @@ class EarningsMethod(Method):
     @property
     def binned(self) -> tuple[Binned, ...]:
         column = f"discreet_bin_{self.name.encode().hex()}"  # engines take A for a
-        return (Binned(column, self.spec.value, self.bins, tuple(self.spec.sample)),)
+        return (Binned(column, self.spec.value, self.bins, tuple(rule.holds for rule in self.spec.sample)),)
 
     @property
     def spans(self) -> tuple[Spans, ...]:

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from discreet.domain import Domain
 from discreet.domain.bins import PSEO, Bins, lognormal
+from discreet.engine.intake.derived import Holds
 from discreet.errors import ParameterError
 from discreet.privacy.exact import Exact, Positive, written
 from discreet.privacy.ledger.events import Name
@@ -63,7 +64,7 @@ class BinsSpec(Strict):
         return made.indexed(self.index, f"{made.provenance}, times {written(self.index)}")
 
 
-class Rule(Strict):
+class SampleRule(Strict):
     """Part of a sample rule: a record is in the sample if this holds for it. It looks at nothing but the record."""
 
     column: ColumnName
@@ -72,17 +73,15 @@ class Rule(Strict):
     equals: Annotated[list[str], Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Rule:
+    def _says_something(self) -> SampleRule:
         if self.at_least is None and self.at_most is None and self.equals is None:
             raise ValueError("needs at_least, at_most or equals")
         return self
 
-    def in_words(self) -> str:
-        """The rule as one says it."""
-        parts = [f"at least {self.at_least:,}"] if self.at_least is not None else []
-        parts += [f"at most {self.at_most:,}"] if self.at_most is not None else []
-        parts += [f"one of {', '.join(self.equals)}"] if self.equals is not None else []
-        return f"{self.column} {' and '.join(parts)}"
+    @property
+    def holds(self) -> Holds:
+        """Whether a record is in the sample."""
+        return Holds(self.column, self.at_least, self.at_most, None if self.equals is None else tuple(self.equals))
 
 
 class Level(Strict):
@@ -127,7 +126,7 @@ class Earnings(TableSpec):
     value: ColumnName
     epsilon: Positive
     bins: Annotated[BinsSpec, short("standard", "pseo")] = BinsSpec(standard="pseo")
-    sample: list[Rule] = []
+    sample: list[SampleRule] = []
     percentiles: Annotated[list[Positive], BeforeValidator(_percentages), Field(min_length=1, max_length=99)] = [
         Fraction(25),
         Fraction(50),

@@ -104,4 +104,4 @@ def _ends(reading: Reading, about: About | None) -> tuple[int, int] | None:
         return a, b
     if DESTINATION.search(first) and ORIGIN.search(second):
         return b, a
-    return (a, b) if about is not None and about.method == "flows" else None
+    return (a, b) if about is not None and about.of_flows else None

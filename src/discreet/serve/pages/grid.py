@@ -113,7 +113,7 @@ def _share(asked: BuilderState, rows: Sequence[TableVariable], column: TableVari
 
 def _independent(table: PublishedTable) -> bool:
     """Whether cells have noise of their own and no other error: then a part's noise is in the whole's, and no more."""
-    return table.additive and table.about.method == "counts"
+    return table.additive and table.about.independent
 
 
 Numbers = Mapping[str, Floats]

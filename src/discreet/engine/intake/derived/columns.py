@@ -89,6 +89,13 @@ class Holds(_OfColumn):
     def repeats(self) -> bool:
         return not self._ranged
 
+    def in_words(self) -> str:
+        """The condition as one says it."""
+        parts = [f"at least {self.at_least:,}"] if self.at_least is not None else []
+        parts += [f"at most {self.at_most:,}"] if self.at_most is not None else []
+        parts += [f"one of {', '.join(self.equals)}"] if self.equals is not None else []
+        return f"{self.column} {' and '.join(parts)}"
+
     @property
     def _ranged(self) -> bool:
         return self.at_least is not None or self.at_most is not None
