@@ -16,6 +16,7 @@ from discreet.cli import app
 from discreet.errors import KeyRefused, LedgerError, LedgerUncertain, PublishError
 from discreet.noise.keystore import FileKeyStore
 from discreet.pipeline.abandon import abandon
+from discreet.pipeline.verify import verify_folder
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.postgres import PostgresStore
 from support import crash_driver, processes
@@ -123,7 +124,7 @@ def test_a_server_killed_before_the_reservation_leaves_nothing(
     release.run(agency.folder / "out")
 
 
-@pytest.mark.parametrize("step", ["reserve", "protect states", "commit"])
+@pytest.mark.parametrize("step", ["reserve", "protect states", "write"])
 def test_a_server_killed_after_the_reservation_leaves_a_release_that_resume_completes(
     agency: Agency, url: str, restarted: Server, isolated: Path, step: str
 ) -> None:
@@ -140,6 +141,21 @@ def test_a_server_killed_after_the_reservation_leaves_a_release_that_resume_comp
     release.resume()
     assert release.ledger.verify().balance("graduates", release.ledger.clock().date()).epsilon == 2
     assert not list((isolated / "keys").glob("*.key"))
+
+
+def test_a_server_killed_after_the_commit_is_needed_no_more(
+    agency: Agency, url: str, restarted: Server, isolated: Path
+) -> None:
+    release = discreet.release(agency.spec(ledger=url))
+
+    def observe(step: str, done: int, total: int) -> None:
+        if step == "commit":
+            restarted.kill()
+
+    made = release.run(agency.folder / "out", observe=observe)
+    assert not list((isolated / "keys").glob("*.key"))
+    restarted.start()
+    assert verify_folder(release.ledger, str(agency.folder / "out")) == made
 
 
 def test_a_reservation_that_was_not_confirmed_keeps_its_key(

@@ -23,7 +23,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 import discreet
-import discreet.methods.protocol
+import discreet.methods.earnings
 import discreet.publish.lehd
 from discreet.api import set_budget
 from discreet.cli import app
@@ -736,7 +736,7 @@ def test_protected_values_carry_the_guarantee_of_what_they_are_made_of(
 
         return written(place, name, schema_, each(), *rest, **more)
 
-    for package in (discreet.methods.protocol, discreet.publish.lehd):
+    for package in (discreet.methods, discreet.methods.earnings, discreet.publish.lehd):
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             found = importlib.import_module(module.name)
             if hasattr(found, "write_table"):

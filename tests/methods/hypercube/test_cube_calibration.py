@@ -12,7 +12,7 @@ import pytest
 from discreet.errors import ParameterError
 from discreet.methods.hypercube import calibration
 from discreet.methods.hypercube.calibration import Controlled, Drawn, Raking, calibrate, raked_variances
-from discreet.post.cubes.margins import Margin
+from discreet.post.cubes.margins import Margin, combination
 from discreet.post.cubes.variance import Known, Perturbation
 
 SHAPE = (8, 6, 5)
@@ -98,7 +98,7 @@ def test_dimensions_with_few_errors_take_those_of_the_next() -> None:
 def test_combinations_by_rank_and_few_of_many() -> None:
     for n in range(7):
         for k in range(n + 1):
-            ranked = [calibration._combination(n, k, rank) for rank in range(comb(n, k))]
+            ranked = [combination(n, k, rank) for rank in range(comb(n, k))]
             assert ranked == list(combinations(range(n), k))
     chosen = list(calibration._tables([2] * 34, 1 << 20))  # 2^34 sets of axes: none is gone through
     assert len(chosen) == len(set(chosen)) <= 35 * calibration.TABLES

@@ -177,7 +177,7 @@ class Failing(sqlite3.Connection):
 def test_an_entry_whose_commit_failed_is_looked_up(path: Path, monkeypatch: pytest.MonkeyPatch, happens: bool) -> None:
     """An error of the last sync comes after the fact: the reservation is there, and its key must be kept."""
     ledger, connect = started(path), sqlite3.connect
-    calls = iter([sqlite3.Connection, Failing])  # once, when it is written
+    calls = iter([Failing])  # once, when it is written
     monkeypatch.setattr("sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=next(calls, sqlite3.Connection)))
     monkeypatch.setattr(Failing, "happens", happens)
     if happens:

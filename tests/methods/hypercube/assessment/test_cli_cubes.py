@@ -105,7 +105,7 @@ def test_raking_that_fell_back_is_told_by_run_and_query(survey: Survey) -> None:
         "cube: raking did not meet the controls: least squares instead; see cube.simulation.model.json." in found.stdout
     )
     assert "by least squares, for raking did not meet them." in query(out).stdout.splitlines()[0]
-    assert cli_cubes.fallbacks(read(out), str(out / "elsewhere")) == []
+    assert cli_cubes.afterwards(read(out), str(out / "elsewhere")) == []
     assert release.spec.tables
 
 
