@@ -27,7 +27,7 @@ import discreet
 from benchmarks._measure import Result, best_of, front, peak_rss_of
 from discreet.api import set_budget
 from discreet.engine import open_engine
-from discreet.engine.fingerprint import bound
+from discreet.engine.spans import bound
 from discreet.methods.hypercube.kernel import CubeKernel, Noise
 from discreet.methods.hypercube.method import HypercubeMethod
 from discreet.methods.registry import methods

@@ -22,8 +22,7 @@ import pytest
 from ibis import _
 
 from discreet.engine import Engine
-from discreet.engine.spans import Span, Spans
-from discreet.methods.cells import dense
+from discreet.engine.spans import Span, Spans, dense
 from discreet.noise.key import Secret
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream

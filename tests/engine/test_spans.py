@@ -16,8 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.engine.duckdb import DuckDBEngine, duckdb_engine
-from discreet.engine.fingerprint import Fingerprint, FingerprintKernel, fingerprints
-from discreet.engine.spans import CELL, Ascending, Span, Spans, cells_of
+from discreet.engine.spans import CELL, Ascending, Fingerprint, FingerprintKernel, Span, Spans, cells_of, fingerprints
 from discreet.errors import EngineError
 from discreet.noise.key import Secret
 from discreet.noise.stream import Stream

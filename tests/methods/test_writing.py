@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.domain import Domain
-from discreet.engine.fingerprint import Bound, Fingerprint
-from discreet.engine.spans import Span, Spans
+from discreet.engine.spans import Bound, Fingerprint, Span, Spans
 from discreet.errors import EngineError, GuaranteeError
 from discreet.methods.counts.method import CountsMethod
 from discreet.methods.counts.spec import Counts

@@ -280,8 +280,7 @@ def test_the_choice_of_records_depends_on_the_release_key(tmp_path: Path) -> Non
 
 
 def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.engine.fingerprint import Bound
-    from discreet.engine.spans import Spans
+    from discreet.engine.spans import Bound, Spans
     from discreet.methods.registry import methods
     from discreet.noise.key import ReleaseKey
     from discreet.pipeline import run as module

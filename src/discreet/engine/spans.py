@@ -1,21 +1,31 @@
 """A table's cells cut into spans: the pieces of work that an engine hands out, repeats after a failure and writes.
 
-The cut follows from the domain alone, so it is public, and the same on every engine.
+The cut follows from the domain alone, so it is public, and the same on every engine. What the confidential rows of a
+span are, in 32 bytes, is its fingerprint: the key is bound to it, and it is looked at again where the noise is drawn.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
+
+from discreet.errors import EngineError
 
 if TYPE_CHECKING:
+    import ibis
+
+    from discreet.engine import Engine
     from discreet.noise.stream import Stream
 
 CELL = "cell"
+Int64s = NDArray[np.int64]
+_EMPTY: Int64s = np.empty(0, np.int64)
 Progress = Callable[[int, int], None]
 
 
@@ -88,7 +98,99 @@ class Ascending:
                 return
 
 
-def cells_of(batch: pa.RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def cells_of(batch: pa.RecordBatch) -> Int64s:
     """The cell numbers of a batch."""
-    found: np.ndarray[tuple[int], np.dtype[np.int64]] = batch.column(CELL).to_numpy(zero_copy_only=False)
+    found: Int64s = batch.column(CELL).to_numpy(zero_copy_only=False)
     return found
+
+
+class Fingerprint:
+    """SHA-256 over rows of numbers, however they are split into batches: one hash a column, then one of those."""
+
+    def __init__(self) -> None:
+        self._columns: list[hashlib._Hash] = []
+
+    def update(self, batch: pa.RecordBatch) -> None:
+        if not batch.num_rows:  # an engine may send empty batches or none
+            return
+        if not self._columns:
+            self._columns = [hashlib.sha256(name.encode() + b"\0") for name in batch.schema.names]
+        for hasher, column in zip(self._columns, batch.columns, strict=True):
+            hasher.update(_bytes(column))
+
+    def watch(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches, looked at as they pass."""
+        for batch in batches:
+            self.update(batch)
+            yield batch
+
+    def digest(self) -> bytes:
+        return hashlib.sha256(b"".join(hasher.digest() for hasher in self._columns)).digest()
+
+
+def _bytes(column: pa.Array) -> bytes:
+    if column.null_count or not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        raise EngineError("a table for a kernel has whole or real numbers in every row", where=f"type {column.type}")
+    values = column.to_numpy(zero_copy_only=False)
+    return bytes(np.ascontiguousarray(values, dtype=values.dtype.newbyteorder("<")).data)
+
+
+@dataclass(frozen=True)
+class FingerprintKernel:
+    """One row a span: its number and its fingerprint."""
+
+    schema = pa.schema([("span", pa.int64()), ("fingerprint", pa.binary())])
+
+    def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - it draws nothing
+        found = Fingerprint()
+        for batch in rows:
+            found.update(batch)
+        yield pa.RecordBatch.from_arrays([[span.number], [found.digest()]], schema=self.schema)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A table whose key is bound to these fingerprints, one a span."""
+
+    table: ibis.Table
+    spans: Spans
+    fingerprints: tuple[bytes, ...]
+
+
+def bound(engine: Engine, table: ibis.Table, spans: Spans) -> Bound:
+    """Look at every row before a key is bound to them."""
+    return Bound(table, spans, tuple(fingerprints(engine, table, spans)))
+
+
+def fingerprints(engine: Engine, table: ibis.Table, spans: Spans) -> list[bytes]:
+    """The fingerprint of every span of a table, in order."""
+    rows = [row for batch in engine.gather(table, spans, FingerprintKernel()) for row in batch.to_pylist()]
+    return [row["fingerprint"] for row in sorted(rows, key=lambda row: int(row["span"]))]
+
+
+def ranges(
+    span: Span, rows: Iterator[pa.RecordBatch], size: int, numbers: int = 1
+) -> Iterator[tuple[int, int, Int64s, list[Int64s]]]:
+    """Cut a span into ranges of `size` cells, to bound memory: (first, n, occupied cells in it, their numbers)."""
+    source = Ascending(rows)
+    for first in range(span.first, span.end, size):
+        end = min(first + size, span.end)
+        found = [[c.to_numpy(zero_copy_only=False) for c in batch.columns] for batch in source.until(end)]
+        columns = [np.concatenate(c) for c in zip(*found, strict=True)] if found else [_EMPTY] * (1 + numbers)
+        yield first, end - first, columns[0], columns[1:]
+
+
+def dense(first: int, n: int, cells: Int64s, counts: Int64s) -> Int64s:
+    """All n counts of a range, zeros included."""
+    out = np.zeros(n, np.int64)
+    out[cells - first] = counts
+    return out
+
+
+def merge(cells: Int64s, counts: Int64s, other: Int64s, noise: Int64s) -> tuple[Int64s, Int64s]:
+    """The sum of two sparse vectors, without its zeros, ascending."""
+    union, place = np.unique(np.concatenate([cells, other]), return_inverse=True)
+    total = np.zeros(union.size, np.int64)
+    np.add.at(total, place, np.concatenate([counts, noise]))
+    kept = total != 0
+    return union[kept], total[kept]

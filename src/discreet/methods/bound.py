@@ -8,10 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engine import Engine
-from discreet.engine.fingerprint import Bound, Fingerprint
-from discreet.engine.spans import CELL
+from discreet.engine.spans import CELL, Bound, Fingerprint, Int64s
 from discreet.errors import EngineError
-from discreet.methods.cells import Int64s
 
 
 def read_bound(engine: Engine, bound: Bound, names: Sequence[str], where: str) -> list[Int64s]:

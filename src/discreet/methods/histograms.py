@@ -12,9 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.domain import Attribute, Domain, Key, Numbers
-from discreet.engine.spans import Span, Spans
+from discreet.engine.spans import Span, Spans, dense, ranges
 from discreet.errors import GuaranteeError, PublishError
-from discreet.methods.cells import dense, ranges
 from discreet.methods.writing import Parts
 from discreet.noise.jit import compiled
 from discreet.noise.samplers.discrete import DiscreteLaplace

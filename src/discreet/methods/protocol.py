@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from discreet.engine import Engine
     from discreet.engine.audit import EstimateAudit
     from discreet.engine.derived_values import Binned, Observed
-    from discreet.engine.fingerprint import Bound
     from discreet.engine.lookups import Records
-    from discreet.engine.spans import Progress, Spans
+    from discreet.engine.spans import Bound, Progress, Spans
     from discreet.engine.tabulate import Reading
     from discreet.methods.writing import Made, Places
     from discreet.privacy.confidential import Confidential

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from discreet.engine.fingerprint import Bound, Fingerprint
-from discreet.engine.spans import Kernel, Progress, Span, Spans, quiet
+from discreet.engine.spans import Bound, Fingerprint, Kernel, Progress, Span, Spans, quiet
 from discreet.errors import EngineError
 from discreet.noise.stream import Stream
 from discreet.privacy.guarantee import Guarantee

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 from discreet.engine import Engine, open_engine
 from discreet.engine.audit import Audit, audit, coded, inspected
 from discreet.engine.derived_values import Binned, Observed, with_bins
-from discreet.engine.fingerprint import Bound, bound
 from discreet.engine.intake.derived import Cell
 from discreet.engine.lookups import Records, take_in
-from discreet.engine.spans import Progress, quiet
+from discreet.engine.spans import Bound, Progress, bound, quiet
 from discreet.engine.tabulate import Reading, derived_columns
 from discreet.errors import SourceError
 from discreet.methods.protocol import Method

@@ -17,10 +17,9 @@ import pytest
 from pyspark import SparkConf
 
 from discreet.engine import open_engine
-from discreet.engine.fingerprint import FingerprintKernel
 from discreet.engine.intake.derived import Number
 from discreet.engine.intake.stream import Intake
-from discreet.engine.spans import Spans
+from discreet.engine.spans import FingerprintKernel, Spans
 from discreet.engine.spark.jobs import Jobs
 from discreet.engine.spark.session import _check_encryption
 from discreet.engine.spark.worker import Prioritise, ReadPieces, RunKernel, TakeIn, versions

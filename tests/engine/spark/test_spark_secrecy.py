@@ -15,8 +15,7 @@ from pathlib import Path
 import pytest
 from pyspark import cloudpickle
 
-from discreet.engine.fingerprint import FingerprintKernel
-from discreet.engine.spans import Spans
+from discreet.engine.spans import FingerprintKernel, Spans
 from discreet.engine.spark.worker import Prioritise, RunKernel
 from discreet.errors import KeyRefused
 from discreet.noise.key import ReleaseKey, Secret

@@ -18,12 +18,10 @@ import pyarrow as pa
 
 from discreet.domain import Domain
 from discreet.engine import Engine
-from discreet.engine.fingerprint import Bound
-from discreet.engine.spans import Progress, Span, Spans
+from discreet.engine.spans import Bound, Int64s, Progress, Span, Spans, dense, merge, ranges
 from discreet.engine.tabulate import Reading, count_cells
 from discreet.errors import GuaranteeError, ParameterError
 from discreet.formatting import plural
-from discreet.methods.cells import Int64s, dense, merge, ranges
 from discreet.methods.counts.spec import Counts
 from discreet.methods.protocol import Method, refuse_taken_columns, refuse_unless_records
 from discreet.methods.writing import Made, Places, write_parts

@@ -21,8 +21,7 @@ from discreet.domain import Domain, coarsening
 from discreet.domain.bins import Bins
 from discreet.engine import Engine
 from discreet.engine.derived_values import Binned
-from discreet.engine.fingerprint import Bound
-from discreet.engine.spans import Progress, Spans
+from discreet.engine.spans import Bound, Progress, Spans
 from discreet.engine.tabulate import Reading, count_cells
 from discreet.errors import DomainError, ParameterError, SpecError
 from discreet.methods.earnings.columns import earnings_about, earnings_columns

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.domain import Domain
-from discreet.engine.spans import Span
+from discreet.engine.spans import Int64s, Span, dense, ranges
 from discreet.errors import GuaranteeError
-from discreet.methods.cells import Int64s, dense, ranges
 from discreet.methods.employer.mechanisms import Mechanism
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.noise.stream import Stream

@@ -19,9 +19,8 @@ from discreet.engine.establishments import (
     counted_with_sizes,
     counted_without_large,
 )
-from discreet.engine.fingerprint import Bound
 from discreet.engine.lookups import Records
-from discreet.engine.spans import Progress, Span, Spans
+from discreet.engine.spans import Bound, Progress, Span, Spans
 from discreet.engine.tabulate import Reading
 from discreet.errors import GuaranteeError, ParameterError, SourceError, SpecError
 from discreet.methods.employer import wording

@@ -18,8 +18,7 @@ import numpy as np
 
 from discreet.domain import Coarsening, Domain, coarsening
 from discreet.engine import Engine
-from discreet.engine.fingerprint import Bound
-from discreet.engine.spans import Progress, Spans
+from discreet.engine.spans import Bound, Progress, Spans
 from discreet.engine.tabulate import Reading, count_cells
 from discreet.errors import DomainError, ParameterError, SpecError
 from discreet.methods.flows.columns import REPORT, REPORT_COLUMNS, flow_columns, flows_about

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.domain import Coarsening, Domain
-from discreet.engine.spans import CELL, Span
+from discreet.engine.spans import CELL, Int64s, Span, dense, ranges
 from discreet.errors import GuaranteeError
-from discreet.methods.cells import Int64s, dense, ranges
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 

@@ -10,8 +10,8 @@ from hashlib import sha256
 import numpy as np
 
 from discreet.domain import Numbers
+from discreet.engine.spans import Int64s
 from discreet.errors import PublishError
-from discreet.methods.cells import Int64s
 from discreet.methods.hypercube.calibration import Controlled
 from discreet.methods.hypercube.design import Design, Known
 from discreet.methods.hypercube.kernel import worth

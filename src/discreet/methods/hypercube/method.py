@@ -16,13 +16,11 @@ import numpy as np
 from discreet.domain import Coarsening, Domain
 from discreet.engine import Engine
 from discreet.engine.derived_values import Observed
-from discreet.engine.fingerprint import Bound
 from discreet.engine.observations import observations
-from discreet.engine.spans import CELL, Kernel, Progress, Span, Spans, quiet
+from discreet.engine.spans import CELL, Bound, Int64s, Kernel, Progress, Span, Spans, quiet
 from discreet.engine.tabulate import Reading, count_cells
 from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
 from discreet.methods.bound import read_bound
-from discreet.methods.cells import Int64s
 from discreet.methods.hypercube import published as described
 from discreet.methods.hypercube.design import Design, Known
 from discreet.methods.hypercube.kernel import CubeKernel, DeviationKernel, MarginKernel, Noise, ShownKernel, worth

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.domain import Domain, Numbers
-from discreet.methods.cells import Int64s
+from discreet.engine.spans import Int64s
 from discreet.methods.hypercube.calibration import Calibrated, Drawn, Raking, calibrate, raked_variances
 from discreet.methods.hypercube.design import Design, Known
 from discreet.methods.hypercube.kernel import shown_schema, worth

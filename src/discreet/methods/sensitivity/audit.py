@@ -10,8 +10,7 @@ from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.audit import EstimateAudit, ScaleAudit
 from discreet.engine.observations import Observations
-from discreet.engine.spans import CELL
-from discreet.methods.cells import Int64s
+from discreet.engine.spans import CELL, Int64s
 from discreet.methods.sensitivity.kernel import LARGEST, LOCAL
 from discreet.methods.sensitivity.method import SensitivityMethod
 from discreet.methods.sensitivity.statistics import Floats

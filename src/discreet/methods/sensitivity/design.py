@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from discreet.domain import Coarsening, Domain, coarsening
+from discreet.engine.spans import Int64s
 from discreet.errors import DomainError, GuaranteeError, SpecError
-from discreet.methods.cells import Int64s
 from discreet.methods.sensitivity import wording
 from discreet.methods.sensitivity.kernel import EstimateKernel, stepped
 from discreet.methods.sensitivity.noise import EstimateNoise, public_sizes

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from discreet.domain import Coarsening, Domain
 from discreet.engine.derived_values import Observed
-from discreet.engine.spans import CELL, Span
+from discreet.engine.spans import CELL, Int64s, Span, ranges
 from discreet.errors import GuaranteeError
-from discreet.methods.cells import Int64s, ranges
 from discreet.methods.sensitivity.estimates import intervals
 from discreet.methods.sensitivity.noise import CUT, EstimateNoise
 from discreet.methods.sensitivity.statistics import Floats, Search, Statistic

@@ -17,13 +17,11 @@ import pyarrow as pa
 from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.derived_values import Observed
-from discreet.engine.fingerprint import Bound
 from discreet.engine.observations import Observations, observations
-from discreet.engine.spans import CELL, Progress, Span, Spans
+from discreet.engine.spans import CELL, Bound, Int64s, Progress, Span, Spans
 from discreet.engine.tabulate import Reading
 from discreet.errors import SourceError
 from discreet.methods.bound import read_bound
-from discreet.methods.cells import Int64s
 from discreet.methods.protocol import Method
 from discreet.methods.sensitivity import tables
 from discreet.methods.sensitivity.design import Design

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.domain import Domain
-from discreet.engine.spans import Span, Spans
+from discreet.engine.spans import Span, Spans, dense, ranges
 from discreet.engine.tabulate import Reading, count_cells
-from discreet.methods.cells import dense, ranges
 from discreet.methods.protocol import Method, refuse_unless_records
 from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace

@@ -7,8 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.engine.spans import Span
-from discreet.methods.cells import dense, merge, ranges
+from discreet.engine.spans import Span, dense, merge, ranges
 
 counts = st.dictionaries(st.integers(0, 40), st.integers(-(2**40), 2**40), max_size=20)
 
