@@ -160,8 +160,8 @@ def test_what_a_new_method_refuses_is_named(agency: Agency) -> None:
 
 # --- what is published opens nothing -------------------------------------------------------------------------------
 
-CONFIDENTIAL = ("discreet.privacy.confidential", "discreet.privacy.reservation", "discreet.engine", "discreet.pipeline")
-CONFIDENTIAL += ("discreet.noise.key", "discreet.noise.stream", "duckdb", "ibis", "cryptography")
+CONFIDENTIAL = ("discreet.privacy.confidential", "discreet.engine", "discreet.pipeline", "discreet.noise.key")
+CONFIDENTIAL += ("discreet.noise.stream", "duckdb", "ibis", "cryptography")
 
 
 def test_importing_the_public_side_really_opens_nothing() -> None:

@@ -51,7 +51,7 @@ def runs(name: str) -> bool:
 
 
 def there(path: str) -> bool:
-    """A file or folder, a module, or a name in one: `engine/spans.py`, `post/`, `engine/scan`, `engine/scan.Scan`."""
+    """A file or folder, a module, or a name in one: `engine/spans.py`, `post/`, `engine/readers.Scan`."""
     stem, _, name = path.rpartition(".")
     for base in _BASES:
         if (base / path).exists() or source(base / path):
@@ -80,10 +80,10 @@ def test_what_a_page_names_is_there(page: Path) -> None:
 def test_what_is_gone_is_found() -> None:
     kept = (
         "`discreet.release(spec)` `discreet.domain.bins` `python -m discreet.synth` src/discreet/post/intervals.md "
-        "`engine/spans.py` `post/` `engine/scan.Scan` `methods/NAME.py` `tests/support` /etc/discreet.service"
+        "`engine/spans.py` `post/` `engine/readers.Scan` `methods/NAME.py` `tests/support` /etc/discreet.service"
     )
     assert unknown(kept, modules=True) == []
-    gone = "`discreet.specfile` `discreet.domain.beans` `engine/opening.py` `mechanisms/` `engine/scan.Scanner`"
+    gone = "`discreet.specfile` `discreet.domain.beans` `engine/opening.py` `mechanisms/` `engine/readers.Scanner`"
     assert unknown(gone, modules=True) == re.findall(r"`(.*?)`", gone)
     assert unknown("`python -m discreet.domain` ../src/discreet/post/gone.md", modules=False) == [
         "discreet.domain",

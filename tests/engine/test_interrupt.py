@@ -13,7 +13,7 @@ import pyarrow as pa
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.intake.derived import Holds
 from discreet.engine.intake.stream import Intake
-from discreet.engine.scan import Scan
+from discreet.engine.readers import Scan
 
 class Endless:
     def read(self, columns, repeated=()):

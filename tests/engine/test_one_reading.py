@@ -16,8 +16,7 @@ import pytest
 from test_engine_suite import bureau
 
 from discreet.engine import Engine
-from discreet.engine.readers import parquet
-from discreet.engine.scan import Piece, Scan
+from discreet.engine.readers import Piece, Scan, parquet
 from discreet.errors import EngineError
 from discreet.noise.key import Secret
 from discreet.spec import FileSource

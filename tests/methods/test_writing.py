@@ -18,9 +18,9 @@ from discreet.methods.counts.spec import Counts
 from discreet.methods.writing import WriteKernel, _seal, write_parts
 from discreet.noise.key import ReleaseKey, Secret
 from discreet.noise.stream import Stream
+from discreet.privacy.confidential import License, Reservation
 from discreet.privacy.guarantee import Record
 from discreet.privacy.ledger.events import Reserve
-from discreet.privacy.reservation import License, Reservation
 from discreet.publish.storage import LocalFolder, sha256
 from discreet.spec import ValuesDomain
 

@@ -184,7 +184,7 @@ def test_resume_with_changed_parameters_domain_or_code_is_refused(place: Path, m
 def test_the_binding_itself_refuses_not_only_the_early_check(place: Path) -> None:
     """Even if the digests in the reservation were forged to match, the MAC under the key would not."""
     from discreet.noise.key import ReleaseKey
-    from discreet.privacy.reservation import Reservation
+    from discreet.privacy.confidential import Reservation
 
     agency = simulated(place)
     drive(agency, "run", kill_at="reserve#1")

@@ -15,9 +15,8 @@ import discreet
 from discreet.errors import KeyRefused
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
-from discreet.privacy.confidential import Confidential
+from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.protected import Protected
-from discreet.privacy.reservation import Reservation
 from support.ledger_fakes import cost, reserve
 
 SECRET = 8231946057
@@ -125,7 +124,7 @@ def test_streams_belong_to_release_table_spec_and_purpose() -> None:
 
 # --- who may make a protected value ---------------------------------------------------------------------------------
 
-MAKERS = {"privacy/protected.py", "privacy/reservation.py"}
+MAKERS = {"privacy/protected.py", "privacy/confidential.py"}
 
 
 def makes_protected(tree: ast.AST) -> bool:
@@ -153,9 +152,9 @@ def makes_protected(tree: ast.AST) -> bool:
         "import discreet.privacy.protected as p\np.Protected(1, g, False)",
         "from discreet.privacy.protected import Protected\nx = Protected[int](1, g, False)",
         "import dataclasses\ndataclasses.replace(made, value=truth)",
-        "from discreet.privacy.reservation import License\nLicense(g, False).protect(truth)",
-        "from discreet.privacy.reservation import License as L\nL(g, False)",
-        "import discreet.privacy.reservation as r\nr.License(g, False)",
+        "from discreet.privacy.confidential import License\nLicense(g, False).protect(truth)",
+        "from discreet.privacy.confidential import License as L\nL(g, False)",
+        "import discreet.privacy.confidential as r\nr.License(g, False)",
     ],
 )
 def test_the_scan_sees_every_spelling(source: str) -> None:

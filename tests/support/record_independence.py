@@ -42,8 +42,7 @@ from discreet.engine.intake.derived import (
 from discreet.engine.intake.parallel import taken_in
 from discreet.engine.intake.stream import Intake, N
 from discreet.engine.lookups import take_in
-from discreet.engine.readers import open_source
-from discreet.engine.scan import Scan
+from discreet.engine.readers import Scan, open_source
 from discreet.errors import DiscreetError
 from discreet.spec import Source
 

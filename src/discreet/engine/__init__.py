@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from discreet.engine.intake.stream import Intake
-    from discreet.engine.scan import Scan
+    from discreet.engine.readers import Scan
     from discreet.noise.key import Secret
     from discreet.spec import EngineSpec
 

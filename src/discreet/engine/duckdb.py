@@ -23,8 +23,7 @@ from ibis.common.exceptions import IbisError
 
 from discreet.engine.intake.parallel import taken_in
 from discreet.engine.intake.stream import Intake
-from discreet.engine.readers import open_source
-from discreet.engine.scan import Scan, read_twice, withhold
+from discreet.engine.readers import Scan, open_source, read_twice, withhold
 from discreet.engine.spans import CELL, Ascending, Kernel, Progress, Spans, quiet
 from discreet.engine.workspace import workspace
 from discreet.errors import DiscreetError, EngineError

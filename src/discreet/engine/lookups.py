@@ -15,7 +15,7 @@ import pyarrow as pa
 from discreet.engine import Engine
 from discreet.engine.intake.derived import Category, Cell, Derived, Fate, Identifier, Listed
 from discreet.engine.intake.stream import Intake
-from discreet.engine.scan import Scan
+from discreet.engine.readers import Scan
 from discreet.errors import SourceError
 
 

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from discreet.engine.spans import Bound, Progress, Spans
     from discreet.engine.tabulate import Reading
     from discreet.methods.writing import Made, Places
-    from discreet.privacy.confidential import Confidential
+    from discreet.privacy.confidential import Confidential, Reservation
     from discreet.privacy.guarantee import Guarantee
-    from discreet.privacy.reservation import Reservation
     from discreet.publish.description import Measurement, PublishedTable
     from discreet.publish.lehd.sidecars import Sidecars
 

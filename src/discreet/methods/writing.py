@@ -18,9 +18,9 @@ import pyarrow as pa
 from discreet.engine.spans import Bound, Fingerprint, Kernel, Progress, Span, Spans, quiet
 from discreet.errors import EngineError
 from discreet.noise.stream import Stream
+from discreet.privacy.confidential import License, Reservation
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
-from discreet.privacy.reservation import License, Reservation
 from discreet.publish.storage import Storage
 from discreet.publish.tables import KINDS, Kinds, file_names, write_table
 

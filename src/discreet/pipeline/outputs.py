@@ -12,9 +12,9 @@ from discreet.engine import workspace
 from discreet.errors import PublishError
 from discreet.methods.writing import Made, Places
 from discreet.noise.keystore import KeyStore
+from discreet.privacy.confidential import Grant
 from discreet.privacy.ledger.events import Commit, Derived
 from discreet.privacy.ledger.state import Chain, ReleaseState
-from discreet.privacy.reservation import Grant
 from discreet.publish.codebook import codebooks
 from discreet.publish.description import MEASUREMENTS, Measurement, ReleaseDescription
 from discreet.publish.folder import Output, Owner, nested, output_at

@@ -23,11 +23,11 @@ from discreet.methods.registry import described
 from discreet.methods.writing import Made, Parts, Places, measured_name
 from discreet.pipeline.outputs import Outputs, complete, keep_at, refuse_other_words, refuse_private, refuse_taken
 from discreet.pipeline.stored_measurements import Source, open_source, plan_recoding, recoded_in_words, refuse_asset
+from discreet.privacy.confidential import Derivation, Grant
 from discreet.privacy.ledger.events import Derived, Entry
 from discreet.privacy.ledger.ledger import TOLERANCE
 from discreet.privacy.ledger.state import Chain
 from discreet.privacy.protected import Protected
-from discreet.privacy.reservation import Derivation, Grant
 from discreet.publish.description import Measurement, ReleaseDescription
 from discreet.publish.folder import Owner, output_at, refuse_nested
 from discreet.publish.manifest import LedgerEntry, Manifest, Said, said

@@ -42,12 +42,12 @@ from discreet.pipeline.outputs import (
     reserved_outputs,
 )
 from discreet.pipeline.tabulation import Tabulated, tabulated
+from discreet.privacy.confidential import Reservation
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import Commit, Entry, LedgerKind, Reserve
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Chain, ReleaseState
-from discreet.privacy.reservation import Reservation
 from discreet.publish.description import ReleaseDescription
 from discreet.publish.folder import Owner, output_at, refuse_nested
 from discreet.publish.manifest import LedgerEntry, Manifest, Said, said

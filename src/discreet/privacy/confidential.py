@@ -1,9 +1,20 @@
-"""The confidential side of the wall."""
+"""The confidential side of the wall: values that must not leave, and a reservation's word that lets protected ones."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Generic, NoReturn, TypeVar
+import datetime as dt
+import hmac
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
+
+from discreet.errors import KeyRefused, LedgerError
+from discreet.privacy.guarantee import Guarantee
+from discreet.privacy.ledger.events import Reserve
+from discreet.privacy.protected import Protected
+
+if TYPE_CHECKING:
+    from discreet.noise.key import ReleaseKey, Secret
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -41,3 +52,89 @@ class Confidential(Generic[T]):
 
     def __iter__(self) -> Any:
         raise TypeError("a confidential value cannot be iterated over")
+
+
+class Grant(Protocol):
+    """What post-processing needs: the word that its numbers are protected, and for whom it works."""
+
+    @property
+    def simulated(self) -> bool: ...
+    @property
+    def release(self) -> str: ...
+    @property
+    def time(self) -> dt.datetime: ...
+    def protect(self, value: T, guarantee: Guarantee) -> Protected[T]:
+        """Carry what was made of protected numbers alone over the wall."""
+
+
+@dataclass(frozen=True)
+class License:
+    """A reservation's word, for workers that draw its noise: what they make is protected, and how it is marked."""
+
+    guarantee: Guarantee
+    simulated: bool
+
+    def protect(self, value: T) -> Protected[T]:
+        """Carry a mechanism's output over the wall."""
+        return Protected(value, self.guarantee, self.simulated)
+
+
+class Reservation:
+    """The only place where a noise stream's secret can be had, and the only one where a protected value is made."""
+
+    def __init__(self, reserve: Reserve, key: ReleaseKey, binding: bytes) -> None:
+        if not hmac.compare_digest(bytes.fromhex(reserve.binding), binding):
+            raise KeyRefused(
+                f"the key of release {reserve.release!r} is bound to other data, parameters, domains or code",
+                do="restore what the reservation was made with, or `discreet ledger abandon` it: the same noise on "
+                "changed data would give both away",
+            )
+        self.reserve, self._key = reserve, key
+
+    @property
+    def simulated(self) -> bool:
+        return self._key.simulated
+
+    @property
+    def release(self) -> str:
+        return self.reserve.release
+
+    @property
+    def time(self) -> dt.datetime:
+        return self.reserve.time
+
+    def secret(self, table: str, purpose: str) -> Secret:
+        """The secret of the keyed stream that belongs to one table and purpose of this release."""
+        return self._key.stream_secret(self.reserve.release, table, bytes.fromhex(self.reserve.spec), purpose)
+
+    def license(self, guarantee: Guarantee) -> License:
+        """What a worker needs to protect under this reservation."""
+        return License(guarantee, self.simulated)
+
+    def protect(self, value: T, guarantee: Guarantee) -> Protected[T]:
+        """Carry a mechanism's output over the wall."""
+        return self.license(guarantee).protect(value)
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """The licence to make more of what a committed release measured. No key is needed, and none is left; what is read
+    back must be the bytes that the ledger has."""
+
+    release: str
+    time: dt.datetime
+    simulated: bool
+    committed: Mapping[str, str]  # file → SHA-256, as the ledger has them
+
+    def protect(self, value: T, guarantee: Guarantee) -> Protected[T]:
+        """Carry what was made of protected numbers alone over the wall."""
+        return Protected(value, guarantee, self.simulated)
+
+    def read_back(self, files: Mapping[str, str], value: T, guarantee: Guarantee) -> Protected[T]:
+        """Measurements that lie in these files: protected if the ledger knows every one of them."""
+        for name, digest in files.items():
+            if self.committed.get(name) != digest:
+                raise LedgerError(
+                    f"{name!r} is not what the ledger has committed", where="measurements", do="restore it from a copy"
+                )
+        return self.protect(value, guarantee)

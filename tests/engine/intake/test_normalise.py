@@ -32,7 +32,7 @@ from discreet.engine.intake.derived import (
     Part,
     Shown,
 )
-from discreet.engine.intake.derived.base import MISSING, UNDECLARED, Vocabulary, check_code, check_id, check_number
+from discreet.engine.intake.derived.columns import MISSING, UNDECLARED, Vocabulary
 from discreet.engine.intake.normalise import (
     FIRST_DAY,
     LAST_DAY,
@@ -40,6 +40,9 @@ from discreet.engine.intake.normalise import (
     OBJECTS,
     REAL,
     absent,
+    check_code,
+    check_id,
+    check_number,
     compared,
     numbers,
     texts,

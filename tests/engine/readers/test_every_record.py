@@ -24,8 +24,7 @@ from hypothesis import strategies as st
 
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.intake import derived, normalise
-from discreet.engine.readers import csvfile, open_source, parquet
-from discreet.engine.scan import Unfit
+from discreet.engine.readers import Unfit, csvfile, open_source, parquet
 from discreet.errors import SourceError
 from discreet.spec import FileSource
 from support import record_writers as writers

@@ -14,10 +14,10 @@ from pydantic import ValidationError
 from discreet.cli.output import ledger_lines
 from discreet.errors import LedgerError
 from discreet.noise.keystore import FileKeyStore
+from discreet.privacy.confidential import Derivation
 from discreet.privacy.guarantee import Guarantee, Record
 from discreet.privacy.ledger.events import Derived, canonical, entry_hash
 from discreet.privacy.ledger.ledger import Ledger
-from discreet.privacy.reservation import Derivation
 from support.ledger_fakes import TIME, Place, Row, forge, open_ledger, recorded, reserve, rows, started
 
 DAY = TIME.date()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from discreet.engine.intake.stream import Intake
-from discreet.engine.scan import Piece
+from discreet.engine.readers import Piece
 from discreet.errors import EngineError
 
 AHEAD = 4  # batches that wait for each thread

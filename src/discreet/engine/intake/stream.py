@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.engine.intake.derived import Derived
-from discreet.engine.scan import Piece
+from discreet.engine.readers import Piece
 
 N = "discreet_n"
 DENSE = 1 << 21  # combinations that are counted in one array

@@ -24,8 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from discreet.engine.readers import UNPACK
-from discreet.engine.scan import Reader, Scan, counting
+from discreet.engine.readers import UNPACK, Reader, Scan, counting
 from discreet.errors import SourceError
 
 BLOCK = 1 << 24

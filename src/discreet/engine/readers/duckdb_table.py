@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from discreet.engine.scan import BATCH_ROWS, Reader, Scan, Unfit, counting
+from discreet.engine.readers import BATCH_ROWS, Reader, Scan, Unfit, counting
 from discreet.errors import SourceError
 from discreet.spec import DuckDBSource
 

@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engine.intake.normalise import OBJECTS
-from discreet.engine.readers import relations
+from discreet.engine.readers import BATCH_ROWS, Scan, Unfit, counting, relations, withhold
 from discreet.engine.readers.objects import objects
-from discreet.engine.scan import BATCH_ROWS, Scan, Unfit, counting, withhold
 from discreet.errors import SourceError
 
 WHERE = "source frame"

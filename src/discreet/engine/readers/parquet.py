@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from discreet.engine.intake.normalise import plain_type
-from discreet.engine.scan import BATCH_ROWS, Reader, Scan, Unfit, counting
+from discreet.engine.readers import BATCH_ROWS, Reader, Scan, Unfit, counting
 from discreet.errors import SourceError
 
 _ENCODINGS = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}  # that Arrow makes dictionaries of

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.engine.scan import Decimals, Reader, Scan, Unfit, counting
+from discreet.engine.readers import Decimals, Reader, Scan, Unfit, counting
 from discreet.errors import SourceError
 from discreet.spec import PostgresSource
 

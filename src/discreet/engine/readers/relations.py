@@ -15,8 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from discreet.engine.readers import duckdb_table
-from discreet.engine.scan import BATCH_ROWS, counting, withhold
+from discreet.engine.readers import BATCH_ROWS, counting, duckdb_table, withhold
 
 # A connection refuses two calls at once, and nobody says which relations share one.
 _ONE_AT_A_TIME = threading.Lock()

@@ -19,8 +19,8 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 
 from discreet.engine.intake import normalise
+from discreet.engine.readers import Scan, Unfit, counting, withhold
 from discreet.engine.readers.objects import objects
-from discreet.engine.scan import Scan, Unfit, counting, withhold
 from discreet.errors import SourceError
 
 T = TypeVar("T")

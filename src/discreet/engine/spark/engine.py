@@ -20,7 +20,7 @@ from pyspark.sql.types import LongType, StructType
 from pyspark.storagelevel import StorageLevel
 
 from discreet.engine.intake.stream import Intake
-from discreet.engine.scan import Scan, read_twice
+from discreet.engine.readers import Scan, read_twice
 from discreet.engine.spans import CELL, Kernel, Progress, Spans, quiet
 from discreet.engine.spark.jobs import JAVA_GONE, Jobs, discreetly
 from discreet.engine.spark.places import files_at, literally, uri_of

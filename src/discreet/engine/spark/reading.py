@@ -30,8 +30,7 @@ from pyspark.sql.types import (
 )
 
 from discreet.engine import readers
-from discreet.engine.readers import parquet
-from discreet.engine.scan import Scan, Unfit
+from discreet.engine.readers import Scan, Unfit, parquet
 from discreet.engine.spark.jobs import discreetly
 from discreet.errors import SourceError
 from discreet.spec import FileSource

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.engine.intake.stream import Intake
-from discreet.engine.scan import Piece
+from discreet.engine.readers import Piece
 from discreet.engine.spans import CELL, Kernel, Spans
 from discreet.engine.workspace import no_core_dumps
 from discreet.errors import DiscreetError, EngineError

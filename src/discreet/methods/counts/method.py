@@ -28,10 +28,9 @@ from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 from discreet.post.rounding import nonnegative, to_multiple
-from discreet.privacy.confidential import Confidential
+from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, Unit
-from discreet.privacy.reservation import Reservation
 from discreet.publish.description import Additive, Column, ExpectedError, PublishedTable, code_columns
 from discreet.spec import Release
 

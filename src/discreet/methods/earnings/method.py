@@ -37,11 +37,10 @@ from discreet.methods.noise_provenance import Origin
 from discreet.methods.protocol import Method, refuse_taken_columns, refuse_unless_records
 from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
 from discreet.post.summary import margins
-from discreet.privacy.confidential import Confidential
+from discreet.privacy.confidential import Confidential, Grant, Reservation
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, Unit, compose
 from discreet.privacy.protected import Protected
-from discreet.privacy.reservation import Grant, Reservation
 from discreet.publish.description import Column, ExpectedError, Measurement, PublishedTable
 from discreet.publish.lehd.layout import check_levels
 from discreet.publish.lehd.pseoe import QUARTILES, Pseoe, lehd_level

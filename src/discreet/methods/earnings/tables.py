@@ -19,9 +19,9 @@ from discreet.methods.noise_provenance import Flags, Origin
 from discreet.methods.writing import Parts, Places
 from discreet.post.percentiles import Floats
 from discreet.post.summary import Question, Summary, summarise
+from discreet.privacy.confidential import Grant
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
-from discreet.privacy.reservation import Grant
 from discreet.publish.description import Column
 from discreet.publish.lehd.pseoe import QUARTILES, Pseoe
 from discreet.publish.storage import Storage

@@ -33,10 +33,9 @@ from discreet.methods.employer.spec import Employer
 from discreet.methods.protocol import Method, refuse_taken_columns
 from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.key import public_stream
-from discreet.privacy.confidential import Confidential
+from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Establishment, Guarantee, Unit, WholeEstablishment
-from discreet.privacy.reservation import Reservation
 from discreet.publish.description import Column, ExpectedError, PublishedTable, code_columns
 from discreet.spec import Release
 

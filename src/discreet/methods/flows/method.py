@@ -36,11 +36,10 @@ from discreet.methods.protocol import Method, refuse_taken_columns, refuse_unles
 from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.summary import LEVEL, margins
-from discreet.privacy.confidential import Confidential
+from discreet.privacy.confidential import Confidential, Grant, Reservation
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.protected import Protected
-from discreet.privacy.reservation import Grant, Reservation
 from discreet.publish.description import Column, ExpectedError, Measurement, PublishedTable
 from discreet.publish.lehd.pseof import Pseof, lehd_flows
 from discreet.publish.lehd.sidecars import Sidecars

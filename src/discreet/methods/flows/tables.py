@@ -32,8 +32,8 @@ from discreet.noise.jit import compiled
 from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
 from discreet.post.summary import margins
+from discreet.privacy.confidential import Grant
 from discreet.privacy.protected import Protected
-from discreet.privacy.reservation import Grant
 from discreet.publish.description import Column
 from discreet.publish.lehd.pseof import FlowNumbers
 from discreet.publish.storage import Storage

@@ -31,10 +31,9 @@ from discreet.methods.protocol import Method
 from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
 from discreet.noise.key import public_stream
 from discreet.post.cubes.margins import Floats
-from discreet.privacy.confidential import Confidential
+from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
-from discreet.privacy.reservation import Reservation
 from discreet.publish.description import PublishedTable
 from discreet.publish.tables import stem
 from discreet.spec import Release

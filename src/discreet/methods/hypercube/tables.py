@@ -23,8 +23,8 @@ from discreet.noise.stream import Stream
 from discreet.post.cubes.margins import Floats, Margin, Problem
 from discreet.post.cubes.model import RakedModel, SamplingModel
 from discreet.post.cubes.overlap import carried
+from discreet.privacy.confidential import Grant
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.reservation import Grant
 from discreet.publish.storage import Storage
 from discreet.publish.tables import stem, write_table
 

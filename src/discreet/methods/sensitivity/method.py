@@ -31,9 +31,8 @@ from discreet.methods.sensitivity.statistic import observed, thresholds
 from discreet.methods.sensitivity.statistics.function import Function
 from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.key import public_stream
-from discreet.privacy.confidential import Confidential
+from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.reservation import Reservation
 from discreet.publish.description import PublishedTable
 from discreet.spec import Release
 

@@ -5,9 +5,9 @@ same code on every engine. The names of derived columns are digests, so no name 
 """
 
 from discreet.engine.intake.derived.attributes import Category, Cell, Fate, Listed
-from discreet.engine.intake.derived.base import Derived
 from discreet.engine.intake.derived.columns import (
     Bin,
+    Derived,
     Holds,
     Identifier,
     Indicator,

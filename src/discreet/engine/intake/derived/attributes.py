@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.domain import Attribute, Domain
-from discreet.engine.intake.derived.base import MISSING, UNDECLARED, Codes, Derived, Vocabulary, check_code, named
-from discreet.engine.intake.derived.columns import Part
+from discreet.engine.intake.derived.columns import MISSING, UNDECLARED, Codes, Derived, Part, Vocabulary, named
+from discreet.engine.intake.normalise import check_code
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class _OfAttribute(Derived):
     repeats = True
     check = staticmethod(check_code)
 
-    @property
+    @cached_property
     def name(self) -> str:
         return f"discreet_{type(self).__name__.lower()}_{self.attribute.digest}"
 

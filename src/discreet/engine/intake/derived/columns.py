@@ -1,9 +1,11 @@
-"""Derived columns of one column of the source."""
+"""Derived columns: what they have in common, a name, a type, a vocabulary, and those of one column of the source."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,20 +13,97 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from discreet.engine.intake.derived.base import (
-    MISSING,
-    Derived,
-    Vocabulary,
+from discreet.engine.intake.normalise import (
+    NUMBER,
+    REAL,
+    absent,
     check_code,
     check_id,
     check_number,
-    named,
+    compared,
+    numbers,
+    plain_type,
+    texts,
 )
-from discreet.engine.intake.normalise import NUMBER, REAL, absent, compared, numbers, plain_type, texts
 
 if TYPE_CHECKING:
     from discreet.domain.bins import Bins
+
+Codes = NDArray[np.int32]
+MISSING, UNDECLARED = -1, -2  # instead of a code
+
+
+class Derived:
+    """A column to be made of columns of a record."""
+
+    @property
+    @abstractmethod
+    def type(self) -> pa.DataType: ...
+
+    @property
+    def values(self) -> int | None:
+        """How many there can be besides none; None: it cannot be counted by value."""
+        return None
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it is made of codes, of which few are expected."""
+        return False
+
+    check: Callable[[str, pa.DataType, str], None]  # refuses a source by the type of a column, whatever is in it
+    unlisted: int | bool | None = None  # what a record has of it that is not in the table it is looked up in
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The column's name inside engines."""
+
+    @property
+    @abstractmethod
+    def reads(self) -> tuple[str, ...]:
+        """The columns of the source that it is made of."""
+
+    @abstractmethod
+    def make(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """One value for each record."""
+
+    def through(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """As `make`; of a dictionary, by way of its entries: each value stands for itself, wherever it is."""
+        if len(columns) != 1 or not pa.types.is_dictionary(columns[0].type):
+            return self.make(columns)
+        words, places = columns[0].dictionary, columns[0].indices
+        made = self.make([pa.concat_arrays([words, pa.nulls(1, words.type)])])  # and what is missing
+        return made.take(places.cast(pa.int64()).fill_null(len(words)) if places.null_count else places)
+
+
+def named(kind: str, *parts: object) -> str:
+    """A name that no two declarations share, also where an engine takes A for a."""
+    text = json.dumps([kind, *parts], ensure_ascii=False, default=str)
+    return f"discreet_{kind}_{hashlib.sha256(text.encode()).hexdigest()[:24]}"
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Texts, and the number of each."""
+
+    words: pa.Array
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Vocabulary:
+        return cls(pa.array(dict.fromkeys(words), pa.large_string()))
+
+    def find(self, values: pa.Array, width: int | None = None) -> Codes:
+        """The number of each value, padded with zeros to a width; MISSING or UNDECLARED where it has none."""
+        if pa.types.is_dictionary(values.type):
+            indices = values.indices.cast(pa.int64())  # which may be too narrow for one number more
+            place = indices.fill_null(len(values.dictionary)).to_numpy(zero_copy_only=False)
+            codes: Codes = np.append(self.find(values.dictionary, width), np.int32(MISSING))[place]
+            return codes
+        text = texts(values, width)
+        found = pc.fill_null(pc.index_in(text, value_set=self.words), UNDECLARED).to_numpy(zero_copy_only=False)
+        return np.where(text.is_null().to_numpy(zero_copy_only=False), np.int32(MISSING), found)
 
 
 @dataclass(frozen=True)
