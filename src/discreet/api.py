@@ -130,6 +130,6 @@ class OpenRelease:
         return resume(self._job("", observe))
 
     def _job(self, out: str, observe: Callable[[str, int, int], None] | None) -> Any:
-        from discreet.pipeline.run import Job, silent
+        from discreet.pipeline.run import ReleaseJob, silent
 
-        return Job(self.spec, out, self.ledger, self.keys, self.frame, self.session, observe or silent)
+        return ReleaseJob(self.spec, out, self.ledger, self.keys, self.frame, self.session, observe or silent)

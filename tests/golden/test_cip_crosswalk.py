@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from discreet.methods.recode.crosswalk import Crosswalk, Facts, read_crosswalk
-from discreet.methods.recode.rollup import Prefix, Published
+from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk
 from support.repository import SHARED
 
 REAL = SHARED / "cip" / "Crosswalk2010to2020.csv"
@@ -23,7 +23,7 @@ def test_at_six_digits_nothing_splits(cip: Crosswalk) -> None:
 
 
 def test_at_four_digits_ten_codes_of_388_split(cip: Crosswalk) -> None:
-    four = Published(cip, (Prefix(5),), (Prefix(5),))
+    four = PublishedCrosswalk(cip, (Prefix(5),), (Prefix(5),))
     assert len(four.possible) + len(four.deleted) == 388
     assert four.deleted == {("60.06",)}
     split = ["01.03", "15.05", "36.01", "39.06", "43.01", "51.08", "51.11", "51.38", "60.04", "60.05"]
@@ -42,7 +42,7 @@ def test_at_four_digits_ten_codes_of_388_split(cip: Crosswalk) -> None:
 
 
 def test_at_two_digits_three_codes_split(cip: Crosswalk) -> None:
-    two = Published(cip, (Prefix(2),), (Prefix(2),))
+    two = PublishedCrosswalk(cip, (Prefix(2),), (Prefix(2),))
     assert two.torn == {
         ("39",): (("38",), ("39",)),
         ("51",): (("01",), ("51",)),
@@ -53,8 +53,8 @@ def test_at_two_digits_three_codes_split(cip: Crosswalk) -> None:
 
 
 def test_four_and_two_digits_together_split_as_four_do(cip: Crosswalk) -> None:
-    both = Published(cip, (Prefix(5), Prefix(2)), (Prefix(5), Prefix(2)))
-    four = Published(cip, (Prefix(5),), (Prefix(5),))
+    both = PublishedCrosswalk(cip, (Prefix(5), Prefix(2)), (Prefix(5), Prefix(2)))
+    four = PublishedCrosswalk(cip, (Prefix(5),), (Prefix(5),))
     assert [old[:1] for old in both.torn] == list(four.torn)
     assert both.torn[("51.08", "51")] == (("01.83", "01"), ("51.08", "51"))
 
@@ -68,6 +68,6 @@ def test_all_levels_in_one_would_count_the_coarse_ones_too(cip: Crosswalk) -> No
 def test_deleted_codes_that_are_not_named_would_stay_where_they_are(cip: Crosswalk) -> None:
     careless = read_crosswalk(REAL, "CIPCode2010", "CIPCode2020", length=7)
     assert careless.facts().unchanged == 1568 + 7
-    four = Published(careless, (Prefix(5),), (Prefix(5),))
+    four = PublishedCrosswalk(careless, (Prefix(5),), (Prefix(5),))
     assert four.possible[("60.06",)] == (("60.06",),)
     assert ("60.04",) in four.torn[("60.04",)]

@@ -22,13 +22,13 @@ from discreet.noise.samplers.log_laplace import LogLaplace, PowerOfUniform
 from discreet.noise.samplers.magnitude import Magnitude
 from discreet.noise.samplers.normal import Normal, NormalQuantile
 from discreet.noise.samplers.power import Power, PowerQuantile
-from discreet.noise.samplers.rounded import ONE, Quantile, bucket_ends, rows_of
+from discreet.noise.samplers.rounded import ONE, QuantileFunction, bucket_ends, rows_of
 from discreet.noise.samplers.sparse import Gap
 from support.hypothesis_profile import examples
 from support.noise_fakes import fixed_stream, scripted
 
 F = Fraction
-QUANTILES: list[Quantile] = [
+QUANTILES: list[QuantileFunction] = [
     LaplaceQuantile(),
     NormalQuantile(),
     PowerQuantile(F(4)),
@@ -76,7 +76,7 @@ def prefixes() -> list[int]:
 
 
 @pytest.mark.parametrize("law", QUANTILES, ids=str)
-def test_every_bound_holds_at_both_ends_of_the_prefix(law: Quantile) -> None:
+def test_every_bound_holds_at_both_ends_of_the_prefix(law: QuantileFunction) -> None:
     rows = rows_of((law,))
     assert np.isinf(rows[[0, -1], 7]).all()
     assert np.isfinite(rows[1:-1, 7]).all()
@@ -91,7 +91,7 @@ def test_every_bound_holds_at_both_ends_of_the_prefix(law: Quantile) -> None:
 
 
 @pytest.mark.parametrize("law", QUANTILES, ids=str)
-def test_bounds_are_tight_enough_to_be_fast(law: Quantile) -> None:
+def test_bounds_are_tight_enough_to_be_fast(law: QuantileFunction) -> None:
     """The chance of going to ball arithmetic, a thousand grid units to the scale: below one draw in 10⁵."""
     rows = rows_of((law,))
     width = np.array([float(b - a) for a, b in (bucket_ends(r) for r in range(1, ROUNDED_BUCKETS - 1))])

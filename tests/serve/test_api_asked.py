@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import AskedWrongly
-from discreet.serve.query_model import Measure, PublishedTable, TableQuery, TableVariable, checked
+from discreet.serve.query_model import Measure, QueryableTable, TableQuery, TableVariable, checked
 from discreet.serve.query_string import MOST_PARAMETERS, asked, canonical, less, link, told
 
 MAJOR = TableVariable("major", "Major", ("11", "13"), ("A", "B"), "occupation", (0, 0, 1))
@@ -24,7 +24,7 @@ VARIABLES = (
 )
 
 
-def table(additive: bool = True) -> PublishedTable:
+def table(additive: bool = True) -> QueryableTable:
     found: Any = SimpleNamespace(
         about=SimpleNamespace(id="cube"), variables=VARIABLES, measures=(Measure("estimate", "x"),), additive=additive
     )
@@ -37,7 +37,7 @@ def table(additive: bool = True) -> PublishedTable:
         return size
 
     found.cells = cells
-    return cast(PublishedTable, found)
+    return cast(QueryableTable, found)
 
 
 TABLE = table()

@@ -26,7 +26,7 @@ from discreet.publish.manifest import FILE
 from discreet.publish.manifest import read as read_manifest
 from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.formats import FORMATS
-from discreet.serve.query_model import PublishedTable, TableQuery
+from discreet.serve.query_model import QueryableTable, TableQuery
 from support import earnings
 from support.mutations import Mutation, survived
 from support.sensitivity import Atlas
@@ -164,7 +164,7 @@ def serve(folder: Path) -> None:
             form.write(answer, table.about)
 
 
-def _asked(table: PublishedTable) -> TableQuery:
+def _asked(table: QueryableTable) -> TableQuery:
     """By its first variable, and limited to one code of each other one where cells do not add up."""
     own = [v for v in table.variables if not v.of]
     rest = [] if table.additive else own[1:]

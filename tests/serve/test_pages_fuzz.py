@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from discreet.serve.config import Config, Served
 from discreet.serve.pages import router
-from discreet.serve.query_model import PublishedTable
+from discreet.serve.query_model import QueryableTable
 from support.served_cubes import both
 
 HOSTILE = [
@@ -37,7 +37,7 @@ FIELDS = {
 }
 
 
-def asked(table: PublishedTable, rng: random.Random) -> list[tuple[str, str]]:
+def asked(table: QueryableTable, rng: random.Random) -> list[tuple[str, str]]:
     """Some fields, nine in ten of them as the form would send them."""
 
     def pick(good: list[str]) -> str:

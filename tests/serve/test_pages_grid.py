@@ -16,7 +16,7 @@ from discreet.serve.pages.builder_state import BuilderState, filled, question, r
 from discreet.serve.pages.chart_view import page_chart
 from discreet.serve.pages.grid import Layer, _layer, _shares, grid
 from discreet.serve.pages.view import view
-from discreet.serve.query_model import Measure, PublishedTable, Status
+from discreet.serve.query_model import Measure, QueryableTable, Status
 from support.served_cubes import cubes, pay
 
 COUNT = Measure("estimate", "Count")
@@ -24,7 +24,7 @@ LOW, HIGH, SE = (Measure(name, name, about="estimate") for name in ("low90", "hi
 
 
 @pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> PublishedTable:
+def table(tmp_path_factory: pytest.TempPathFactory) -> QueryableTable:
     return TableCatalogue.of([cubes(tmp_path_factory.mktemp("grid"))]).table("cube")
 
 
@@ -89,7 +89,7 @@ def test_numbers_beside_withheld_ones_are_marked_by_their_own_errors() -> None:
     assert found.status.tolist() == [["", "u", "x", "s"]]
 
 
-def test_equal_numbers_share_a_rank(table: PublishedTable) -> None:
+def test_equal_numbers_share_a_rank(table: QueryableTable) -> None:
     asked = BuilderState(rows=("strength",), sort="-value")
     found = grid(asked, table, 1000)
     same = replace(found.layers[0], value=np.array([[7.0], [9.0], [7.0]]))
@@ -97,7 +97,7 @@ def test_equal_numbers_share_a_rank(table: PublishedTable) -> None:
     assert [row.rank for row in laid.rows] == ["1", "2", "2"]
 
 
-def test_charts_have_the_order_of_the_rows(table: PublishedTable) -> None:
+def test_charts_have_the_order_of_the_rows(table: QueryableTable) -> None:
     asked = BuilderState(rows=("strength",), columns="outdoors", sort="-label", top=2)
     found = grid(asked, table, 1000)
     chart = view(found, asked, table, lambda _: "").chart
@@ -106,7 +106,7 @@ def test_charts_have_the_order_of_the_rows(table: PublishedTable) -> None:
     assert chart.numbers["estimate"].reshape(2, 2).tolist() == before[[1, 0]].tolist()
 
 
-def test_a_question_and_its_address_are_the_same(table: PublishedTable) -> None:
+def test_a_question_and_its_address_are_the_same(table: QueryableTable) -> None:
     from urllib.parse import parse_qsl
 
     for asked in [
@@ -119,7 +119,7 @@ def test_a_question_and_its_address_are_the_same(table: PublishedTable) -> None:
         assert read(parse_qsl(asked.query(), keep_blank_values=True), table) == asked
 
 
-def test_groups_chosen_limit_the_codes_shown(table: PublishedTable) -> None:
+def test_groups_chosen_limit_the_codes_shown(table: QueryableTable) -> None:
     asked = filled(BuilderState(rows=("occupation",), only={"major": ("11",)}), table)
     assert question(asked, table).by == (("occupation", ("11-1011", "11-1021")),)
     assert question(asked, table).where == ()
@@ -136,7 +136,7 @@ def test_words() -> None:
     assert words.listed([]) == ""
 
 
-def test_factor_is_a_number_in_words(table: PublishedTable) -> None:
+def test_factor_is_a_number_in_words(table: QueryableTable) -> None:
     def told(power: str) -> str:
         return words.factor(replace(table.about, guarantee=f"a factor of at most e^{power} when"))
 
@@ -221,7 +221,7 @@ def test_only_the_measure_sorted_by_has_an_arrow(tmp_path: Path) -> None:
     assert orders(columns="year", key="2021", what="p50") == ["", "", "", "descending"]
 
 
-def test_estimates_below_zero_are_explained_where_they_are_shown(table: PublishedTable) -> None:
+def test_estimates_below_zero_are_explained_where_they_are_shown(table: QueryableTable) -> None:
     asked = BuilderState(rows=("strength",))
     found = grid(asked, table, 1000)
     status = np.full((3, 1), Status.RELIABLE, object)

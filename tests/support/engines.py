@@ -27,7 +27,7 @@ from discreet.domain import Domain
 from discreet.engine import Engine, open_engine
 from discreet.engine.audit import coded, inspected
 from discreet.engine.derived_values import Binned, Observed, with_bins
-from discreet.engine.intake.derived import Derived
+from discreet.engine.intake.derived import DerivedColumn
 from discreet.engine.intake.normalise import plain_type
 from discreet.engine.intake.stream import Intake
 from discreet.engine.lookups import Records, take_in
@@ -169,7 +169,7 @@ def taken(
 
 
 @dataclass(frozen=True)
-class Raw(Derived):
+class Raw(DerivedColumn):
     """A column as it is, under its own name: for tests of what an engine does with any table."""
 
     column: str

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from discreet.domain.bins import Bins
-from discreet.engine.intake.derived import Bin, Category, Derived, Identifier, Number, Shown
+from discreet.engine.intake.derived import Bin, Category, DerivedColumn, Identifier, Number, Shown
 from discreet.engine.intake.stream import Intake
 from discreet.engine.readers import open_source
 from discreet.spec import Source, ValuesDomain
@@ -22,9 +22,9 @@ def category(column: str, *words: str) -> Category:
     return Category(ValuesDomain(values=list(words)).attributes(column, Path())[0])
 
 
-def uses(code: str = "s", value: str | None = None, id: str | None = None) -> tuple[Derived, ...]:
+def uses(code: str = "s", value: str | None = None, id: str | None = None) -> tuple[DerivedColumn, ...]:
     """A text column as a category and as its code, perhaps a number, perhaps an identifier."""
-    found: list[Derived] = [category(code, "ok", "7"), Shown(code, None)]
+    found: list[DerivedColumn] = [category(code, "ok", "7"), Shown(code, None)]
     if value is not None:
         found += [Number(value), Bin(value, Bins((0, 2, 5, 9)))]
     if id is not None:
@@ -32,7 +32,7 @@ def uses(code: str = "s", value: str | None = None, id: str | None = None) -> tu
     return tuple(found)
 
 
-def readings(source: Any, made: Sequence[Derived], base: Path = Path()) -> list[Row]:
+def readings(source: Any, made: Sequence[DerivedColumn], base: Path = Path()) -> list[Row]:
     """A source, opened, checked and read as releases do."""
     if isinstance(source, str | dict):
         source = TypeAdapter(Source).validate_python(source)

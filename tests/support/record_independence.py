@@ -29,7 +29,7 @@ from discreet.engine import Engine
 from discreet.engine.intake.derived import (
     Bin,
     Category,
-    Derived,
+    DerivedColumn,
     Fate,
     Holds,
     Indicator,
@@ -107,18 +107,18 @@ ATTRIBUTES = (
                categories=tuple((f"p{i}", f"q{i}") for i in range(5)), lookup=_PAIRS),
 )  # fmt: skip
 TAG = Shown("tag", None)
-CODES: tuple[Derived, ...] = (
+CODES: tuple[DerivedColumn, ...] = (
     *map(Category, ATTRIBUTES),
     *map(Fate, ATTRIBUTES),
     Part("x", None, WORDS),
     Holds("x", equals=("7", "a", "true", "0.5")),
 )
-BINS: tuple[Derived, ...] = (
+BINS: tuple[DerivedColumn, ...] = (
     Bin("x", Bins((-10, 0, 1, 7, 8, 100, 2**40))),
     Holds("x", 0, 7),
     Holds("x", at_most=-1),
 )
-VALUES: tuple[Derived, ...] = (
+VALUES: tuple[DerivedColumn, ...] = (
     Number("x"),
     Legible("x", True),
     Legible("x", False),
@@ -227,7 +227,7 @@ def _looked_at(engine: AnyEngine, scan: Scan, looks: Sequence[str]) -> Reading:
     return Reading(rows, frozenset(refused))
 
 
-def _refusal(scan: Scan, made: Derived) -> str | None:
+def _refusal(scan: Scan, made: DerivedColumn) -> str | None:
     try:
         for column in made.reads:
             for kind in sorted(scan.kinds[column], key=str):
@@ -238,7 +238,7 @@ def _refusal(scan: Scan, made: Derived) -> str | None:
 
 
 def _rows(
-    engine: AnyEngine, scan: Scan, asked: Sequence[Derived], entity: str | None = None, counted: bool = False
+    engine: AnyEngine, scan: Scan, asked: Sequence[DerivedColumn], entity: str | None = None, counted: bool = False
 ) -> Counter[Row]:
     made = [column for column in asked if not _refusal(scan, column)]
     table = take_in(engine, {"t": scan}, {}, made, entity, counted).table  # type: ignore[arg-type]

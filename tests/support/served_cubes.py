@@ -18,7 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from discreet.serve.catalogue import TableCatalogue
-from discreet.serve.query_model import About, Measure, PublishedTable, TableVariable
+from discreet.serve.query_model import About, Measure, QueryableTable, TableVariable
 from discreet.serve.stored_table import StoredTable
 from support.survey import CONTROLS, WEIGHTS, Survey
 
@@ -91,7 +91,7 @@ def pay(home: Path, *, simulation: bool = False) -> StoredTable:
 def both(home: Path) -> TableCatalogue:
     """All of them in one catalogue."""
     found = TableCatalogue.of([cubes(home)])
-    tables: dict[str, PublishedTable] = {**found.tables, "pay": pay(home)}
+    tables: dict[str, QueryableTable] = {**found.tables, "pay": pay(home)}
     return replace(found, tables=tables)
 
 

@@ -11,7 +11,7 @@ from ibis import _
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
 from discreet.engine.derived_values import Binned, Observed
-from discreet.engine.intake.derived import Derived, Fate, Shown, identifier
+from discreet.engine.intake.derived import DerivedColumn, Fate, Shown, identifier
 from discreet.engine.lookups import Lookup, Records
 from discreet.engine.spans import CELL
 from discreet.engine.tabulate import ENTITY, cell_number, number_of, only_number
@@ -116,9 +116,11 @@ class Audit:
         return not any(broken)
 
 
-def inspected(attributes: Iterable[Attribute], binned: Iterable[Binned], observed: Iterable[Observed]) -> list[Derived]:
+def inspected(
+    attributes: Iterable[Attribute], binned: Iterable[Binned], observed: Iterable[Observed]
+) -> list[DerivedColumn]:
     """What the preflight looks at besides what a release uses."""
-    columns: list[Derived] = []
+    columns: list[DerivedColumn] = []
     for attribute in attributes:
         columns += [Fate(attribute), *_shown(attribute)]
     columns += [column for made in binned for column in made.inspected]

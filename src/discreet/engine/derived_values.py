@@ -14,7 +14,7 @@ import ibis
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.engine.intake.derived import Bin, Derived, Holds, Indicator, Legible, Number
+from discreet.engine.intake.derived import Bin, DerivedColumn, Holds, Indicator, Legible, Number
 
 if TYPE_CHECKING:
     from discreet.domain.bins import Bins
@@ -37,11 +37,11 @@ class Binned:
         return Bin(self.value, self.bins)
 
     @property
-    def derived(self) -> tuple[Derived, ...]:
+    def derived(self) -> tuple[DerivedColumn, ...]:
         return (self.bin, *self.sample)
 
     @property
-    def inspected(self) -> tuple[Derived, ...]:
+    def inspected(self) -> tuple[DerivedColumn, ...]:
         """What the preflight looks at besides."""
         return Legible(self.value, plain=True), Holds(self.value, self.bins.borders[0])
 
@@ -79,12 +79,12 @@ class Observed:
     ranked: bool = False  # among public thresholds, later: here it keeps its own size
 
     @property
-    def derived(self) -> tuple[Derived, ...]:
+    def derived(self) -> tuple[DerivedColumn, ...]:
         """The column that it is made of."""
         return (Number(self.column) if self.equals is None else Indicator(self.column, self.equals),)
 
     @property
-    def inspected(self) -> tuple[Derived, ...]:
+    def inspected(self) -> tuple[DerivedColumn, ...]:
         """What the preflight looks at besides."""
         return () if self.equals is not None else (Legible(self.column, plain=False),)
 

@@ -88,7 +88,7 @@ class DuckDBEngine:
 
     def take_in(self, scan: Scan, intake: Intake) -> ibis.Table:
         name = self._name()
-        self._backend.con.register(name, _Rows(scan, intake, self._refusals, self._halt))
+        self._backend.con.register(name, _SingleReading(scan, intake, self._refusals, self._halt))
         return self._table(name)
 
     def unchanged(self) -> None:
@@ -210,7 +210,7 @@ class DuckDBEngine:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _SingleReading:
     """Derived columns as a stream that DuckDB asks for in every query, and gets once: a second reading might find other
     records. It pushes nothing into such a stream but the choice of columns."""
 

@@ -13,7 +13,7 @@ import ibis
 import pyarrow as pa
 
 from discreet.engine import Engine
-from discreet.engine.intake.derived import Category, Cell, Derived, Fate, Identifier, Listed
+from discreet.engine.intake.derived import Category, Cell, DerivedColumn, Fate, Identifier, Listed
 from discreet.engine.intake.stream import Intake
 from discreet.engine.readers import Scan
 from discreet.errors import SourceError
@@ -26,7 +26,7 @@ class Lookup:
     name: str
     table: ibis.Table
     key: Identifier
-    columns: tuple[Derived, ...]
+    columns: tuple[DerivedColumn, ...]
 
     @property
     def source(self) -> frozenset[str]:
@@ -70,7 +70,7 @@ def _columns(lookup: Lookup) -> dict[str, ibis.Value]:
     return {column.name: lookup.table[column.name] for column in lookup.columns}
 
 
-def _settled(table: ibis.Table, column: Derived) -> dict[str, ibis.Value]:
+def _settled(table: ibis.Table, column: DerivedColumn) -> dict[str, ibis.Value]:
     """A looked-up column after the rules for records that are not listed, or listed without a value."""
     value = table[column.name]
     if not isinstance(column, Listed):
@@ -108,7 +108,7 @@ def take_in(
     engine: Engine,
     scans: Mapping[str, Scan],
     keys: Mapping[str, str],
-    wanted: Iterable[Derived],
+    wanted: Iterable[DerivedColumn],
     entity: str | None,
     counted: bool = False,
 ) -> Records:
@@ -129,11 +129,11 @@ def take_in(
     _check(scans, owner, wanted)
     wanted = [part for made in wanted for part in _apart(made, owner, first)]
     ids = {key: _identifier(scans, key) for key in named}
-    own: dict[str, dict[str, Derived]] = {name: {} for name in scans}
+    own: dict[str, dict[str, DerivedColumn]] = {name: {} for name in scans}
     divided: list[Category | Fate] = []
     for made in wanted:
         homes = {owner[column] for column in made.reads}
-        parts: Sequence[Derived] = [made]
+        parts: Sequence[DerivedColumn] = [made]
         if len(homes) > 1 and isinstance(made, Category | Fate):
             divided.append(made)
             parts = made.parts()
@@ -154,14 +154,14 @@ def take_in(
     return Records(records, tuple(lookups), tuple(divided))
 
 
-def _apart(made: Derived, owner: Mapping[str, str], first: str) -> Sequence[Derived]:
+def _apart(made: DerivedColumn, owner: Mapping[str, str], first: str) -> Sequence[DerivedColumn]:
     """A cell whose columns are not all in the records is numbered later, from its categories."""
     if isinstance(made, Cell) and any(owner[column] != first for column in made.reads):
         return made.categories
     return [made]
 
 
-def _check(scans: Mapping[str, Scan], owner: Mapping[str, str], wanted: Iterable[Derived]) -> None:
+def _check(scans: Mapping[str, Scan], owner: Mapping[str, str], wanted: Iterable[DerivedColumn]) -> None:
     """Refuse by the types of columns, before any record is looked at."""
     for made in wanted:
         for column in made.reads:

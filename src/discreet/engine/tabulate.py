@@ -15,7 +15,7 @@ from ibis import _
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
 from discreet.engine.derived_values import Binned, Observed, sampled
-from discreet.engine.intake.derived import Category, Cell, Derived, identifier
+from discreet.engine.intake.derived import Category, Cell, DerivedColumn, identifier
 from discreet.engine.intake.stream import N
 from discreet.engine.spans import CELL, Progress, quiet
 from discreet.noise.key import Secret
@@ -81,9 +81,9 @@ def used_columns(domains: Iterable[Domain]) -> list[str]:
 
 def derived_columns(
     domains: Iterable[Domain], binned: Iterable[Binned] = (), observed: Iterable[Observed] = ()
-) -> list[Derived]:
+) -> list[DerivedColumn]:
     """Everything that is made of a record's values, each once: categories, bins and rules, values."""
-    columns: list[Derived] = [Category(a) for d in domains for a in d.attributes if not a.numbered]
+    columns: list[DerivedColumn] = [Category(a) for d in domains for a in d.attributes if not a.numbered]
     columns += [column for made in binned for column in made.derived]
     columns += [column for made in observed for column in made.derived]
     return list({column.name: column for column in columns}.values())

@@ -11,7 +11,7 @@ import ibis
 from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.derived_values import Observed
-from discreet.engine.intake.derived import Derived, Number
+from discreet.engine.intake.derived import DerivedColumn, Number
 from discreet.engine.intake.normalise import WHOLE
 from discreet.engine.observations import Observations
 from discreet.engine.spans import CELL
@@ -56,7 +56,7 @@ class Replicate(Observed):
     weight: str = ""
 
     @property
-    def derived(self) -> tuple[Derived, ...]:
+    def derived(self) -> tuple[DerivedColumn, ...]:
         return (*super().derived, Number(self.weight))
 
     def raw(self, table: ibis.Table) -> ibis.Value:

@@ -34,7 +34,7 @@ _ZEROS = np.zeros(PIECE * BLOCK, dtype=np.uint8)
 _ZEROS.flags.writeable = False
 
 
-class Reader(Protocol):
+class SequentialBlocks(Protocol):
     """Successive blocks of a source."""
 
     def read_into(self, out: NDArray[np.uint8], size: int) -> int:
@@ -51,7 +51,7 @@ class BlockSource(Protocol):
 class CellSource(BlockSource, Protocol):
     """The source of the family `cells`, which is also read in order; its `at` takes (0, cell)."""
 
-    def reader(self, first: int) -> Reader:
+    def reader(self, first: int) -> SequentialBlocks:
         """The blocks of cells first, first + 1, …"""
 
 
@@ -70,7 +70,7 @@ class AesBlocks:
 class CellBlocks(AesBlocks):
     """The blocks of cells: cell i has counter (i div 2¹⁵ in 96 bits, 2 + i mod 2¹⁵ in 32 bits)."""
 
-    def reader(self, first: int) -> Reader:
+    def reader(self, first: int) -> SequentialBlocks:
         """The blocks of cells first, first + 1, …"""
         return _CellReader(self._key, first)
 

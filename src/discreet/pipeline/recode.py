@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from discreet.engine.spans import Progress
     from discreet.methods.noise_provenance import Origin
-    from discreet.pipeline.run import Job
+    from discreet.pipeline.run import ReleaseJob
 
 
 class Recodable(Protocol):
@@ -61,7 +61,7 @@ class Recodable(Protocol):
     ) -> dict[str, str]: ...
 
 
-def recode(job: Job, *, complete: bool) -> Manifest:
+def recode(job: ReleaseJob, *, complete: bool) -> Manifest:
     """Publish, or complete what an interrupted run has begun."""
     release, asked = job.release, _asked(job.release)
     chain = job.ledger.chain()
@@ -81,7 +81,7 @@ def recode(job: Job, *, complete: bool) -> Manifest:
 
 
 def _recode(
-    job: Job,
+    job: ReleaseJob,
     description: ReleaseDescription,
     outputs: Outputs,
     tables: list[Method],
@@ -130,7 +130,7 @@ def _recode(
     return _publish(job, description, outputs, (entered, entry))
 
 
-def _now(job: Job, chain: Chain) -> dt.datetime:
+def _now(job: ReleaseJob, chain: Chain) -> dt.datetime:
     """The time of the entry to come: clocks of several machines differ a little, and files have its date."""
     clock, latest = job.ledger.clock(), chain.latest()
     return latest if clock < latest <= clock + TOLERANCE else clock
@@ -187,7 +187,9 @@ def _written(measurement: Measurement, counts: Protected[Counts], place: Storage
     return counts.map(lambda _: Parts(files, flat.size))
 
 
-def _publish(job: Job, description: ReleaseDescription, outputs: Outputs, entry: tuple[Derived, Entry]) -> Manifest:
+def _publish(
+    job: ReleaseJob, description: ReleaseDescription, outputs: Outputs, entry: tuple[Derived, Entry]
+) -> Manifest:
     derived, at = entry
     words = _said(description, derived)
     refuse_other_words(words, derived.manifest)
@@ -207,7 +209,7 @@ def _asked(release: Release) -> Recode:
     return release.recode
 
 
-def _outputs(job: Job, chain: Chain, known: tuple[Derived, Entry] | None, names: tuple[str, ...]) -> Outputs:
+def _outputs(job: ReleaseJob, chain: Chain, known: tuple[Derived, Entry] | None, names: tuple[str, ...]) -> Outputs:
     """Where it goes; of what the ledger has already, where it was to go."""
     release = job.release
     owner = Owner(chain.nonce, release.release, frozenset(names))

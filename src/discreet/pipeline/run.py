@@ -62,7 +62,7 @@ def silent(step: str, done: int, total: int) -> None:
 
 
 @dataclass(frozen=True)
-class Job:
+class ReleaseJob:
     """A release with everything it is run with."""
 
     release: Release
@@ -78,7 +78,7 @@ class Job:
         object.__setattr__(self, "ledger", self.ledger.remembered_by(self.keys))
 
 
-def run(job: Job, simulation: str | None = None) -> Manifest:
+def run(job: ReleaseJob, simulation: str | None = None) -> Manifest:
     """Protect and publish. `simulation` is the seed of a fixed test key, and marks everything made with it."""
     with release_lock(job.ledger, job.release.release) as chain:
         if job.release.recode is not None:
@@ -92,7 +92,7 @@ def run(job: Job, simulation: str | None = None) -> Manifest:
         return _run(job, chain, simulation)
 
 
-def resume(job: Job) -> Manifest:
+def resume(job: ReleaseJob) -> Manifest:
     """Complete a reserved or committed release: same key, same data, same noise, same bytes; no further cost."""
     with release_lock(job.ledger, job.release.release) as chain:
         if job.release.recode is not None and job.release.release in chain.derived():
@@ -105,7 +105,7 @@ def resume(job: Job) -> Manifest:
         return _resume(job, chain)
 
 
-def _recode(job: Job, *, complete: bool) -> Manifest:
+def _recode(job: ReleaseJob, *, complete: bool) -> Manifest:
     from discreet.pipeline.recode import recode
 
     return recode(job, complete=complete)
@@ -125,7 +125,7 @@ def release_lock(ledger: Ledger, release: str) -> Iterator[Chain]:
         yield ledger.remember()
 
 
-def _run(job: Job, chain: Chain, simulation: str | None) -> Manifest:
+def _run(job: ReleaseJob, chain: Chain, simulation: str | None) -> Manifest:
     """tabulate → reserve, then all that a reservation is completed by."""
     methods, description = described(job.release, simulated=simulation is not None, trust=True)
     outputs = _refuse_before_reading(job, chain, description)
@@ -135,7 +135,7 @@ def _run(job: Job, chain: Chain, simulation: str | None) -> Manifest:
         return _complete(job, description, outputs, reservation, entry, engine, tables)
 
 
-def _refuse_before_reading(job: Job, chain: Chain, description: ReleaseDescription) -> Outputs:
+def _refuse_before_reading(job: ReleaseJob, chain: Chain, description: ReleaseDescription) -> Outputs:
     """Where the release goes. All that stands in the way of it and is known before a record is read is refused."""
     release = job.release
     owner = Owner(chain.nonce, release.release, frozenset(description.announced))
@@ -152,7 +152,12 @@ def _refuse_before_reading(job: Job, chain: Chain, description: ReleaseDescripti
 
 
 def _reserve(
-    job: Job, nonce: str, description: ReleaseDescription, outputs: Outputs, key: ReleaseKey, tables: list[Tabulated]
+    job: ReleaseJob,
+    nonce: str,
+    description: ReleaseDescription,
+    outputs: Outputs,
+    key: ReleaseKey,
+    tables: list[Tabulated],
 ) -> tuple[Reservation, Entry]:
     """Keep the key, then enter the cost: from here on it is spent, and the key is bound to what was tabulated."""
     release = job.release
@@ -190,7 +195,7 @@ def _reserve(
     return Reservation(reserved, key, binding), entry
 
 
-def _resume(job: Job, chain: Chain) -> Manifest:
+def _resume(job: ReleaseJob, chain: Chain) -> Manifest:
     release = job.release
     state = chain.open_release(release.release)
     _same_user(job, state)
@@ -200,7 +205,7 @@ def _resume(job: Job, chain: Chain) -> Manifest:
         return _resume_alone(job, chain, outputs, state)
 
 
-def _resume_alone(job: Job, chain: Chain, outputs: Outputs, state: ReleaseState) -> Manifest:
+def _resume_alone(job: ReleaseJob, chain: Chain, outputs: Outputs, state: ReleaseState) -> Manifest:
     release, simulated = job.release, chain.kind == "simulation"
     if state.committed_at is not None and state.commit is not None and outputs.hold(state.commit):
         _, description = described(release, simulated=simulated)
@@ -245,7 +250,7 @@ def _bind(
 
 
 def _complete(
-    job: Job,
+    job: ReleaseJob,
     description: ReleaseDescription,
     outputs: Outputs,
     reservation: Reservation,
@@ -273,7 +278,7 @@ def _complete(
 
 
 @contextmanager
-def _completable(job: Job, outputs: Outputs, reservation: Reservation, entry: Entry) -> Iterator[None]:
+def _completable(job: ReleaseJob, outputs: Outputs, reservation: Reservation, entry: Entry) -> Iterator[None]:
     """Whatever fails after the reservation says what is spent, and how the release is completed."""
     try:
         yield
@@ -302,7 +307,7 @@ def _completable(job: Job, outputs: Outputs, reservation: Reservation, entry: En
     )
 
 
-def _make_room(job: Job, outputs: Outputs) -> None:
+def _make_room(job: ReleaseJob, outputs: Outputs) -> None:
     """A full disk needs the room. Committed bytes stay, and so does everything if the ledger cannot be asked."""
     with suppress(LedgerError, PublishError, OSError):
         if job.ledger.chain().open_release(job.release.release).commit is None:
@@ -315,7 +320,7 @@ def _said(description: ReleaseDescription, reserve: Reserve, files: dict[str, st
     return said(description, reserved=reserve.time.date(), code=reserve.code, spec=reserve.spec, files=in_order)
 
 
-def _publish(job: Job, words: Said, outputs: Outputs, reserve: Reserve, committed: Entry) -> Manifest:
+def _publish(job: ReleaseJob, words: Said, outputs: Outputs, reserve: Reserve, committed: Entry) -> Manifest:
     """Publish committed bytes, manifest last, then destroy the key."""
     commit = cast(Commit, committed.event)
     kind: LedgerKind = "simulation" if words.simulation else "real"
@@ -342,7 +347,7 @@ def _same_declaration(release: Release, state: ReleaseState) -> None:
             )
 
 
-def _same_user(job: Job, state: ReleaseState) -> None:
+def _same_user(job: ReleaseJob, state: ReleaseState) -> None:
     """A key lies with whoever reserved, and is bound to that name. Nobody else completes a release."""
     if state.reserve.who != (who := job.ledger.who()):
         raise KeyRefused(

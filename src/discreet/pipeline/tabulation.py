@@ -24,7 +24,7 @@ from discreet.spec import Release
 
 if TYPE_CHECKING:
     from discreet.domain import Domain
-    from discreet.pipeline.run import Job
+    from discreet.pipeline.run import ReleaseJob
 
 
 def domains_of(tables: list[Method]) -> list[Domain]:
@@ -105,7 +105,7 @@ class Tabulated:
 
 
 @contextmanager
-def tabulated(job: Job, methods: list[Method], key: ReleaseKey) -> Iterator[tuple[Engine, list[Tabulated]]]:
+def tabulated(job: ReleaseJob, methods: list[Method], key: ReleaseKey) -> Iterator[tuple[Engine, list[Tabulated]]]:
     """The exact numbers of every table, inside the engine."""
     with open_engine(job.release.engine, job.session) as engine:
         reading = _read(job, engine, methods, key)
@@ -123,7 +123,7 @@ def tabulated(job: Job, methods: list[Method], key: ReleaseKey) -> Iterator[tupl
         yield engine, found
 
 
-def _read(job: Job, engine: Engine, methods: list[Method], key: ReleaseKey) -> Reading:
+def _read(job: ReleaseJob, engine: Engine, methods: list[Method], key: ReleaseKey) -> Reading:
     """Every source is read once, and all tables are of that reading."""
     release = job.release
     counting = sum(method.by_record for method in methods)

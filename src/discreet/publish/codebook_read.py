@@ -12,11 +12,11 @@ from discreet.publish.published import verified
 from discreet.publish.storage import Storage
 
 
-class _Part(BaseModel):
+class _CodebookPart(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True)
 
 
-class ColumnPart(_Part):
+class ColumnPart(_CodebookPart):
     """A column of a table."""
 
     name: str
@@ -24,7 +24,7 @@ class ColumnPart(_Part):
     meaning: str
 
 
-class AdditivePart(_Part):
+class AdditivePart(_CodebookPart):
     """The column that adds up, variance and fourth cumulant of its noise."""
 
     column: str
@@ -32,7 +32,7 @@ class AdditivePart(_Part):
     fourth: FiniteFloat
 
 
-class TablePart(_Part):
+class TablePart(_CodebookPart):
     """What stands there about one table."""
 
     about: str
@@ -40,7 +40,7 @@ class TablePart(_Part):
     additive: AdditivePart | None = None
 
 
-class AttributePart(_Part):
+class AttributePart(_CodebookPart):
     """The codes of an attribute, each one text a column, and their labels, if they have any."""
 
     columns: list[str]
@@ -56,7 +56,7 @@ class AttributePart(_Part):
         return self
 
 
-class Codebook(_Part):
+class Codebook(_CodebookPart):
     """All tables and attributes of a release."""
 
     tables: dict[str, TablePart]

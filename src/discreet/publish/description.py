@@ -47,7 +47,7 @@ class ExpectedError:
 
 
 @dataclass(frozen=True)
-class Additive:
+class AdditiveColumn:
     """A column with independent noise of one law in every cell: sums of it have a known error."""
 
     column: str
@@ -72,7 +72,7 @@ class PublishedTable:
     form: str = "dense"
     sum_of: str = ""  # the table whose protected numbers it adds up, at no cost
     part_of: str = ""  # the table whose cost includes its own
-    additive: Additive | None = None  # what may be added up
+    additive: AdditiveColumn | None = None  # what may be added up
     unpaid: str = ""  # why it has no epsilon of its own, if it has none
     parts: int = 1  # the files that it is cut into
     kinds: Kinds = KINDS

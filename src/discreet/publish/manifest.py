@@ -30,11 +30,11 @@ CHECK = (
 )
 
 
-class _Part(BaseModel):
+class _ManifestPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class DomainEntry(_Part):
+class DomainEntry(_ManifestPart):
     """An attribute that tables are by."""
 
     name: str
@@ -44,7 +44,7 @@ class DomainEntry(_Part):
     provenance: str
 
 
-class TableEntry(_Part):
+class TableEntry(_ManifestPart):
     """One published table."""
 
     name: str
@@ -61,7 +61,7 @@ class TableEntry(_Part):
     files: list[str]
 
 
-class LedgerEntry(_Part):
+class LedgerEntry(_ManifestPart):
     """Where the ledger stood when this release was committed: a ledger without this head was rolled back."""
 
     kind: Literal["real", "simulation"]
@@ -69,7 +69,7 @@ class LedgerEntry(_Part):
     head: str
 
 
-class Said(_Part):
+class Said(_ManifestPart):
     """All that a manifest says, but where the ledger stood: the ledger's entry has the digest of it."""
 
     format: Literal["discreet-manifest/2"] = "discreet-manifest/2"

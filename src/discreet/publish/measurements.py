@@ -17,11 +17,11 @@ from discreet.publish.description import MEASUREMENTS
 from discreet.publish.storage import Storage
 
 
-class _Part(BaseModel):
+class _MeasurementPart(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class MeasuredAttribute(_Part):
+class MeasuredAttribute(_MeasurementPart):
     """What groups are by: its columns and, in order, their codes."""
 
     name: str
@@ -29,7 +29,7 @@ class MeasuredAttribute(_Part):
     categories: tuple[tuple[str, ...], ...]
 
 
-class MeasuredTable(_Part):
+class MeasuredTable(_MeasurementPart):
     """Groups in the order of their attributes, the first most significant, each with `width` numbers side by side."""
 
     name: str
@@ -50,7 +50,7 @@ class MeasuredTable(_Part):
         return size
 
 
-class Measurements(_Part):
+class Measurements(_MeasurementPart):
     """All tables of a release."""
 
     format: Literal["discreet-measurements/1"] = "discreet-measurements/1"

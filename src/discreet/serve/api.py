@@ -33,7 +33,7 @@ from discreet.serve.models import (
     VariablesSelection,
 )
 from discreet.serve.openapi import DATA, LIMITS, QUESTION
-from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable, checked, unnamed
+from discreet.serve.query_model import QueryableTable, TableQuery, TableVariable, checked, unnamed
 from discreet.serve.query_string import CONTENTS, asked, codelist, less, link, question, told
 from discreet.serve.search import matches
 from discreet.version import __version__, package_version
@@ -163,7 +163,7 @@ class _Api:
     def _page(self, asked: Mapping[str, str], number: int, size: int) -> str:
         return f"{self._root}/tables?{urlencode({**asked, 'pageNumber': number, 'pageSize': size})}"
 
-    def _brief(self, table: PublishedTable) -> TableResponse:
+    def _brief(self, table: QueryableTable) -> TableResponse:
         about = table.about
         return TableResponse(
             id=about.id,
@@ -181,10 +181,10 @@ class _Api:
             extension={"method": about.method, "guarantee": about.guarantee, "caveats": list(about.caveats)},
         )
 
-    def _href(self, table: PublishedTable) -> str:
+    def _href(self, table: QueryableTable) -> str:
         return f"{self._root}/tables/{quote(table.about.id, safe='')}"
 
-    def _metadata(self, table: PublishedTable) -> Dataset:
+    def _metadata(self, table: QueryableTable) -> Dataset:
         about, own = table.about, [v for v in table.variables if not v.of]
         measures = jsonstat.measured(table.measures)
         measures["extension"] |= {"elimination": False}
@@ -203,7 +203,7 @@ class _Api:
             }
         )
 
-    def _dimension(self, table: PublishedTable, v: TableVariable) -> dict[str, Any]:
+    def _dimension(self, table: QueryableTable, v: TableVariable) -> dict[str, Any]:
         coarser = [
             CodeListInformation(id=codelist(table, c), label=c.label, links=[self._codelist_link(table, c)])
             for c in table.variables
@@ -211,10 +211,10 @@ class _Api:
         ]
         return jsonstat.dimension(v) | {"extension": {"elimination": table.additive, "codelists": coarser}}
 
-    def _codelist_link(self, table: PublishedTable, v: TableVariable) -> Link:
+    def _codelist_link(self, table: QueryableTable, v: TableVariable) -> Link:
         return Link(rel="metadata", href=f"{self._root}/codelists/{quote(codelist(table, v), safe='')}")
 
-    def _codelist(self, table: PublishedTable, v: TableVariable) -> CodeListResponse:
+    def _codelist(self, table: QueryableTable, v: TableVariable) -> CodeListResponse:
         finer = next(f for f in table.variables if f.id == v.of)
         within: list[list[str]] = [[] for _ in v.codes]
         for code, group in zip(finer.codes, v.groups, strict=True):
@@ -240,7 +240,7 @@ class _Api:
 
     # --- numbers ----------------------------------------------------------------------------------------------------
 
-    def _data(self, request: Request, table: PublishedTable, found: TableQuery, others: Mapping[str, str]) -> Response:
+    def _data(self, request: Request, table: QueryableTable, found: TableQuery, others: Mapping[str, str]) -> Response:
         name = others.get("outputFormat", DEFAULT)
         if name not in FORMATS:
             raise AskedWrongly(f"no format {name[:40]!r}", where="outputFormat", do=f"there are {', '.join(FORMATS)}")
@@ -264,7 +264,7 @@ class _Api:
             headers["Content-Disposition"] = f'attachment; filename="{stem}.{form.extension}"'
         return Response(content, headers=headers, media_type=form.media_type)
 
-    def _too_much(self, table: PublishedTable, found: TableQuery, name: str, error: TooMuch) -> Response:
+    def _too_much(self, table: QueryableTable, found: TableQuery, name: str, error: TooMuch) -> Response:
         """403, as PxWeb has it, with a link that asks for less."""
         smaller = less(table, found, self.served.config.max_cells)
         offers = list(error.offers)
@@ -273,7 +273,7 @@ class _Api:
         said = f"{error} The link in `instead` asks for less: {told(table, found, smaller)}."
         return problem(403, said, offers=offers, instead=self._link(table, smaller, name))
 
-    def _incomplete(self, table: PublishedTable, found: TableQuery, name: str, missing: list[str]) -> Response:
+    def _incomplete(self, table: QueryableTable, found: TableQuery, name: str, missing: list[str]) -> Response:
         """400, with all that is missing, and a link that has it."""
         whole = TableQuery((*found.by, *((one, ()) for one in missing)), found.where, found.measures)
         example = less(table, whole, self.served.config.max_cells)
@@ -286,7 +286,7 @@ class _Api:
             return problem(400, f"{said}.")
         return problem(400, f"{said}, such as in the link in `instead`.", instead=self._link(table, example, name))
 
-    def _link(self, table: PublishedTable, found: TableQuery, name: str) -> str:
+    def _link(self, table: QueryableTable, found: TableQuery, name: str) -> str:
         return f"{self._href(table)}/data?{link(found, [] if name == DEFAULT else [('outputFormat', name)])}"
 
     # --- caches -----------------------------------------------------------------------------------------------------
@@ -303,7 +303,7 @@ class _Api:
         return tag_of(json.dumps([self._etag, *key]).encode())
 
 
-def selected(table: PublishedTable, body: bytes) -> TableQuery:
+def selected(table: QueryableTable, body: bytes) -> TableQuery:
     """The question in a body."""
     try:
         found = VariablesSelection.model_validate_json(body)
@@ -334,7 +334,7 @@ def _once(into: dict[str, list[str]], name: str, codes: list[str]) -> None:
     into[name] = [code.replace("\\", "\\\\") for code in codes]  # nothing is escaped in a body
 
 
-def _recent(table: PublishedTable, days: int | None) -> bool:
+def _recent(table: QueryableTable, days: int | None) -> bool:
     """Whether its release is of the last days. One without a date is not."""
     if days is None:
         return True
@@ -344,7 +344,7 @@ def _recent(table: PublishedTable, days: int | None) -> bool:
         return False
 
 
-def _described(table: PublishedTable) -> str:
+def _described(table: QueryableTable) -> str:
     """Its title, and the first sentence of its notes that is not about noise."""
     about = table.about
     sentences = (text.strip() for note in about.notes for text in note.split(". "))

@@ -23,7 +23,7 @@ from discreet.publish.pins import pin_of
 from discreet.publish.published import PublishedFiles, parquet
 from discreet.publish.storage import storage_at
 from discreet.serve.cube_table import AdditiveTable
-from discreet.serve.query_model import About, Measure, PublishedTable, TableVariable
+from discreet.serve.query_model import About, Measure, QueryableTable, TableVariable
 from discreet.serve.stored_table import StoredTable
 
 BOUND = "It was calibrated to totals of coarser groups as well: standard errors of tables by these are upper bounds."
@@ -35,7 +35,7 @@ ERRORS = ("_se", "_moe90", "_low90", "_high90", "_width")
 class TableCatalogue:
     """All tables that are served, and what they were made of."""
 
-    tables: Mapping[str, PublishedTable]
+    tables: Mapping[str, QueryableTable]
     simulation: bool
     digest: str  # of all manifests: what is published, and so what every answer depends on
 
@@ -45,7 +45,7 @@ class TableCatalogue:
         one whose manifest is not pinned, where there are pins."""
         if not folders:
             raise PublishError("nothing to serve", where="folders", do="name the folder of a release")
-        found: dict[str, PublishedTable] = {}
+        found: dict[str, QueryableTable] = {}
         simulated, digest = False, sha256()
         for folder in folders:
             release = _Release.of(Path(folder), pins)
@@ -61,7 +61,7 @@ class TableCatalogue:
                 found[table.about.id] = table
         return cls(found, simulated, digest.hexdigest())
 
-    def table(self, name: str) -> PublishedTable:
+    def table(self, name: str) -> QueryableTable:
         found = self.tables.get(name)
         if found is None:
             raise Missing(f"no table {name[:60]!r}", where="tables", do="the catalogue lists what there is")
@@ -99,7 +99,7 @@ class _Release:
     def manifest(self) -> Manifest:
         return self.files.manifest
 
-    def tables(self) -> list[PublishedTable]:
+    def tables(self) -> list[QueryableTable]:
         """All but what cubes are made of: a cube answers for its controls, and better."""
         parts = {name for entry in self.manifest.tables for name in self._parts_of(entry)}
         return [self._table(entry) for entry in self.manifest.tables if parquet(entry) and entry.name not in parts]
@@ -110,7 +110,7 @@ class _Release:
         found = self.files.model(entry.name)
         return {control.name for control in found.controls} | ({found.sampling.table} if found.sampling else set())
 
-    def _table(self, entry: TableEntry) -> PublishedTable:
+    def _table(self, entry: TableEntry) -> QueryableTable:
         document = self.codebook.tables[entry.name]
         about = self._about(entry, document)
         if self.files.is_cube(entry.name):

@@ -136,7 +136,7 @@ class About:
         return self.method == "flows"
 
 
-class PublishedTable(Protocol):
+class QueryableTable(Protocol):
     """A published table that can be asked."""
 
     @property
@@ -158,7 +158,7 @@ class PublishedTable(Protocol):
         """The numbers; `TooMuch` if there are more cells than `most`."""
 
 
-def variable(table: PublishedTable, name: str, where: str) -> TableVariable:
+def variable(table: QueryableTable, name: str, where: str) -> TableVariable:
     """By its name."""
     for found in table.variables:
         if found.id == name:
@@ -173,7 +173,7 @@ def members(finer: TableVariable, coarser: TableVariable, groups: Collection[str
     return tuple(code for code, group in zip(finer.codes, coarser.groups, strict=True) if group in wanted)
 
 
-def chosen(table: PublishedTable, name: str, codes: Sequence[str], where: str) -> TableVariable:
+def chosen(table: QueryableTable, name: str, codes: Sequence[str], where: str) -> TableVariable:
     """A variable with these of its codes, or with all."""
     found = variable(table, name, where)
     if not codes:
@@ -189,7 +189,7 @@ def chosen(table: PublishedTable, name: str, codes: Sequence[str], where: str) -
 
 
 def checked(
-    table: PublishedTable, question: TableQuery
+    table: QueryableTable, question: TableQuery
 ) -> tuple[tuple[TableVariable, ...], tuple[TableVariable, ...], tuple[Measure, ...]]:
     """The variables shown, those limited, and the measures of a question, if the table has them all."""
     shown = tuple(chosen(table, name, codes, "by") for name, codes in question.by)
@@ -216,7 +216,7 @@ def _left(shown: TableVariable, limited: Sequence[TableVariable]) -> TableVariab
     return shown if len(codes) == len(shown) else shown.chosen(codes)
 
 
-def unnamed(table: PublishedTable, named: Collection[str]) -> list[str]:
+def unnamed(table: QueryableTable, named: Collection[str]) -> list[str]:
     """What a question lacks, of a table that does not add up: each variable is shown or limited to one code."""
     return [] if table.additive else [v.id for v in table.variables if not v.of and v.id not in named]
 
@@ -230,7 +230,7 @@ def judged(value: Floats, error: Floats) -> list[Status]:
 _MARKS = (Status.RELIABLE, Status.CAUTION, Status.UNRELIABLE)  # as `Reliability` numbers them
 
 
-def at_most(table: PublishedTable, shown: Sequence[TableVariable], measures: int, most: int) -> None:
+def at_most(table: QueryableTable, shown: Sequence[TableVariable], measures: int, most: int) -> None:
     """Refuse an answer of too many numbers, and offer what to leave out."""
     cells = prod(len(v) for v in shown) * measures
     if cells > most:

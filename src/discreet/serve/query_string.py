@@ -16,7 +16,7 @@ from fnmatch import translate
 from urllib.parse import parse_qsl, quote
 
 from discreet.errors import AskedWrongly
-from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable, members, variable
+from discreet.serve.query_model import QueryableTable, TableQuery, TableVariable, members, variable
 
 CONTENTS = "ContentsCode"
 ALL = "*"
@@ -52,7 +52,7 @@ class ParsedLink:
     others: Mapping[str, str]
 
 
-def asked(table: PublishedTable, query: bytes | str, others: Collection[str] = ()) -> ParsedLink:
+def asked(table: QueryableTable, query: bytes | str, others: Collection[str] = ()) -> ParsedLink:
     """What a link asks of a table. Parameters that are neither of a question nor one of `others` are refused."""
     shown, limits, lists, values = (dict[str, list[str]]() for _ in range(4))
     into = {"valuecodes": shown, "where": limits, "codelist": lists, "outputvalues": values}
@@ -99,7 +99,7 @@ def single(value: str) -> bool:
 
 
 def question(
-    table: PublishedTable,
+    table: QueryableTable,
     shown: Mapping[str, Sequence[str]],
     limits: Mapping[str, Sequence[str]],
     lists: Mapping[str, Sequence[str]],
@@ -139,12 +139,12 @@ def link(found: TableQuery, others: Iterable[tuple[str, str]] = ()) -> str:
     return "&".join(f"{quote(key, safe='')}={quote(value, safe='*,')}" for key, value in (*named, *others))
 
 
-def codelist(table: PublishedTable, coarser: TableVariable) -> str:
+def codelist(table: QueryableTable, coarser: TableVariable) -> str:
     """The name of a coarser variable among all code lists."""
     return f"{table.about.id}_{coarser.id}"
 
 
-def less(table: PublishedTable, found: TableQuery, most: int) -> TableQuery | None:
+def less(table: QueryableTable, found: TableQuery, most: int) -> TableQuery | None:
     """The same with less detail: coarser variables, or one fewer, until it fits in one answer."""
     by, where = dict(found.by), dict(found.where)
     known = {v.id: v for v in table.variables}
@@ -165,7 +165,7 @@ def less(table: PublishedTable, found: TableQuery, most: int) -> TableQuery | No
     return canonical(TableQuery(tuple(by.items()), tuple(where.items()), found.measures))
 
 
-def told(table: PublishedTable, found: TableQuery, smaller: TableQuery) -> str:
+def told(table: QueryableTable, found: TableQuery, smaller: TableQuery) -> str:
     """What a question with less detail has left out, in words."""
     before, after = dict(found.by), dict(smaller.by)
     limits, known = dict(smaller.where), {v.id: v for v in table.variables}
@@ -221,7 +221,7 @@ def _split(text: str, where: str) -> list[str]:
     return whole
 
 
-def _codes(table: PublishedTable, name: str, written: Sequence[str], where: str) -> _Codes | None:
+def _codes(table: QueryableTable, name: str, written: Sequence[str], where: str) -> _Codes | None:
     """Plain codes; () stands for all of them, None for not at all."""
     if not written:
         return None
@@ -311,7 +311,7 @@ def _between(kind: str, said: Sequence[str], known: Sequence[str], where: str) -
     return known[first : len(known) if kind == "from" else known.index(ends[-1]) + 1]
 
 
-def _within(table: PublishedTable, coarser: str, codes: _Codes) -> _Codes:
+def _within(table: QueryableTable, coarser: str, codes: _Codes) -> _Codes:
     """The finer codes in these of a coarser variable, or in all."""
     v = variable(table, coarser, "codelist")
     if strange := next((code for code in codes if code not in v.codes), None):
@@ -329,7 +329,7 @@ def escaped(code: str) -> str:
     return f"\\{text}" if _STARTS.match(text) else text
 
 
-def _listed(table: PublishedTable, name: str, lists: Mapping[str, Sequence[str]]) -> str:
+def _listed(table: QueryableTable, name: str, lists: Mapping[str, Sequence[str]]) -> str:
     """The variable itself, or the coarser one that a code list stands for."""
     if name not in lists:
         return name

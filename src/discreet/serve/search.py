@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from discreet.serve.query_model import PublishedTable
+from discreet.serve.query_model import QueryableTable
 
 
-def matches(table: PublishedTable, text: str) -> bool:
+def matches(table: QueryableTable, text: str) -> bool:
     """Whether all words are somewhere in its title, variables, labels of codes, measures or notes."""
     key: Any = table  # hashed as the object that it is
     words = text.casefold().split()
@@ -16,7 +16,7 @@ def matches(table: PublishedTable, text: str) -> bool:
 
 
 @lru_cache(maxsize=1_000)
-def _said(table: PublishedTable) -> str:
+def _said(table: QueryableTable) -> str:
     about = table.about
     texts = [about.id, about.title, about.release, *about.notes]
     for v in table.variables:

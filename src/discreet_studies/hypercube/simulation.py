@@ -20,7 +20,7 @@ from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 from discreet.post.cubes.margins import Floats, Margin
-from discreet.post.cubes.variance import Known, Reduction, reduction
+from discreet.post.cubes.variance import KnownMargin, Reduction, reduction
 from discreet_studies.harness import Observer
 from discreet_studies.hypercube.perturbation import EVALUATED
 from discreet_studies.hypercube.pooled import Pooled
@@ -224,7 +224,7 @@ def _perturbed(targets: list[Floats], run: int, seed: int) -> list[Controlled]:
 
 def expected(control: float) -> tuple[Reduction, ...]:
     """In closed form, by dimension: one-way controls with this noise variance, 0 if exact."""
-    known = [Known((place,), control) for place in range(len(SHAPE))]
+    known = [KnownMargin((place,), control) for place in range(len(SHAPE))]
     return tuple(reduction(SHAPE, EVALUATED.variance(), known, d) for d in range(1, len(SHAPE) + 1))
 
 

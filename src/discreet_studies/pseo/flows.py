@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.methods.flows.correction import RULES, Controls, Groups, Rule
+from discreet.methods.flows.correction import RULES, Controls, CorrectionRule, Groups
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
@@ -110,7 +110,7 @@ KINDS: dict[
 }
 
 
-def correct(rule: Rule, noisy: Int64s, groups: Groups, key: ReleaseKey, purpose: str) -> Int64s:
+def correct(rule: CorrectionRule, noisy: Int64s, groups: Groups, key: ReleaseKey, purpose: str) -> Int64s:
     """The rule with words from a stream of the key."""
     starts = np.concatenate([[0], np.cumsum(rule.needed(noisy))])
     blocks = key.stream("evaluate", "flows", b"", purpose).words(0, int(starts[-1] + 1) // 2)
@@ -229,7 +229,7 @@ def study(
     epsilons: Sequence[Fraction],
     institutions: int,
     seed: int,
-    rules: Mapping[str, Rule] = RULES,
+    rules: Mapping[str, CorrectionRule] = RULES,
     groups: int = SCHOOL,
 ) -> FlowStudy:
     """Measure the flows of so many institutions and correct them by every rule, with every kind of controls."""

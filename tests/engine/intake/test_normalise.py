@@ -21,7 +21,7 @@ from discreet.domain.bins import LARGEST, Bins
 from discreet.engine.intake.derived import (
     Bin,
     Category,
-    Derived,
+    DerivedColumn,
     Fate,
     Holds,
     Identifier,
@@ -349,11 +349,11 @@ KINDS: dict[str, pa.Array] = {
     "objects": objects()[0],
 }
 VOCABULARY = ("7", "0", "-7", "2.5", "", "é", "true", str(2**64 - 1))
-VALUES: list[Derived] = [
+VALUES: list[DerivedColumn] = [
     Number("v"), Bin("v", Bins((-5, 0, 10, 1000))), Holds("v", 1, 10**9), Holds("v", None, -1), Legible("v", True),
     Legible("v", False),
 ]  # fmt: skip
-CODED: list[Derived] = [
+CODED: list[DerivedColumn] = [
     Indicator("v", VOCABULARY), Holds("v", equals=VOCABULARY), Part("v", None, VOCABULARY), Part("v", 3, ("007",
     "000")), Shown("v", None), Shown("v", 4), Identifier("v", whole=False),
     *(
@@ -561,7 +561,7 @@ def test_a_rule_asks_for_what_it_compares() -> None:
 
 def test_no_two_declarations_share_a_name() -> None:
     """Also where an engine takes A for a."""
-    made: list[Derived] = [
+    made: list[DerivedColumn] = [
         *(Number(c) for c in ("v", "V")), *(Identifier(c, whole=False) for c in ("v", "V")), Bin("v", Bins((0, 1))),
         Bin("v", Bins((0, 2))), Holds("v", 1), Holds("v", None, 1), Holds("v", equals=("1",)), Holds("v",
         equals=("1", "2")), Indicator("v", ("1",)), Part("v", None, ("1",)), Part("v", 1, ("1",)), Legible("v",

@@ -444,7 +444,7 @@ def no_blank_line(source: Any, **options: Any) -> pa.Table:
     return READ_CSV(io.BytesIO(source.read().removeprefix(b"\n")), **options)
 
 
-READ_CSV, COMPARED, DERIVED = pcsv.read_csv, normalise.compared, derived.Derived.through
+READ_CSV, COMPARED, DERIVED = pcsv.read_csv, normalise.compared, derived.DerivedColumn.through
 
 
 def any_case(self: parquet.RowGroup, columns: list[str], repeated: list[str]) -> Iterator[pa.RecordBatch]:
@@ -480,13 +480,13 @@ def pushed_down(self: parquet.RowGroup, columns: list[str], repeated: list[str])
             yield batch.select(columns).slice(0, 0 if skipped else None)
 
 
-def whole_dictionary(column: derived.Derived, raw: Sequence[pa.Array]) -> pa.Array:
+def whole_dictionary(column: derived.DerivedColumn, raw: Sequence[pa.Array]) -> pa.Array:
     """A dictionary was read only if all of it is text."""
     broken = [pa.types.is_dictionary(v.type) and normalise.texts(v.dictionary).null_count for v in raw]
     return DERIVED(column, [pa.nulls(len(v), v.type) if bad else v for v, bad in zip(raw, broken, strict=True)])
 
 
-def narrow_index(column: derived.Derived, raw: Sequence[pa.Array]) -> pa.Array:
+def narrow_index(column: derived.DerivedColumn, raw: Sequence[pa.Array]) -> pa.Array:
     """Indices of 8 bits had no number for one more."""
     for values in raw:
         if pa.types.is_dictionary(values.type):
@@ -537,8 +537,13 @@ DEFECTS: list[tuple[str, Callable[..., Any], Case, Any]] = [
     (READERS + "parquet.RowGroup.batches", any_case, chosen(PARQUET, "files-string")[0], Bare()),
     (READERS + "parquet.RowGroup.batches", by_statistics, chosen(PARQUET, "groups3-double")[0], Bare()),
     (READERS + "parquet.RowGroup.batches", pushed_down, chosen(PARQUET, "groups3-double")[0], Bare()),
-    ("discreet.engine.intake.derived.Derived.through", whole_dictionary, chosen(PARQUET, "groups3-string")[0], Bare()),
-    ("discreet.engine.intake.derived.Derived.through", narrow_index, chosen(ARROW, "full-dictionary")[0], Bare()),
+    (
+        "discreet.engine.intake.derived.DerivedColumn.through",
+        whole_dictionary,
+        chosen(PARQUET, "groups3-string")[0],
+        Bare(),
+    ),
+    ("discreet.engine.intake.derived.DerivedColumn.through", narrow_index, chosen(ARROW, "full-dictionary")[0], Bare()),
     ("discreet.engine.intake.normalise._utf8", whole_batch, chosen(ARROW, "whole-large_string")[0], Bare()),
     ("discreet.engine.intake.derived.Identifier.of", lossy_id, chosen(ARROW, "whole-int64")[0], Bare()),
     (

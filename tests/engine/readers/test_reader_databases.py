@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from discreet.engine.intake.derived import Derived, Identifier, Number, Shown
+from discreet.engine.intake.derived import DerivedColumn, Identifier, Number, Shown
 from discreet.engine.readers.postgres import _CODECS, _decoded
 from discreet.errors import SourceError
 from support.postgres_server import Server
@@ -37,7 +37,7 @@ class Tables:
                     cursor.execute(statement)
             connection.commit()
 
-    def rows(self, kind: str, values: Sequence[str], made: Sequence[Derived]) -> list[Row]:
+    def rows(self, kind: str, values: Sequence[str], made: Sequence[DerivedColumn]) -> list[Row]:
         inserts = [f"INSERT INTO t VALUES ({value})" for value in values]
         self.run("DROP TABLE IF EXISTS t", f"CREATE TABLE t (s {kind})", *inserts)
         return readings({"postgres": self.url, "table": "t"}, made)
@@ -225,7 +225,7 @@ def test_a_release_of_a_table_with_a_broken_text(others: dict[str, Tables], tmp_
 # --- DuckDB ---------------------------------------------------------------------------------------------------------
 
 
-def held(path: Path, kind: str, values: Sequence[str], made: Sequence[Derived]) -> list[Row]:
+def held(path: Path, kind: str, values: Sequence[str], made: Sequence[DerivedColumn]) -> list[Row]:
     """The same of a table in a file and of a relation."""
     path.unlink(missing_ok=True)
     with duckdb.connect(str(path)) as connection:

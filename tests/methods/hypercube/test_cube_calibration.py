@@ -13,7 +13,7 @@ from discreet.errors import ParameterError
 from discreet.methods.hypercube import calibration
 from discreet.methods.hypercube.calibration import Controlled, Drawn, Raking, calibrate, raked_variances
 from discreet.post.cubes.margins import Margin, combination
-from discreet.post.cubes.variance import Known, Perturbation
+from discreet.post.cubes.variance import KnownMargin, Perturbation
 
 SHAPE = (8, 6, 5)
 RAKING = Raking(1e-6, 1000)
@@ -68,7 +68,7 @@ def test_large_cells_of_a_raked_cube_err_more_and_their_intervals_say_so() -> No
     controls = [exact(cube, 0), exact(cube, 1, 2)]
     found = raked_variances(cube, controls, 9.0, RAKING, draws(3.0, 1, 2), 30)
     assert all(raked.times >= 1 for raked in found)
-    stated = Perturbation(SHAPE, 9.0, (Known((0,), 0.0), Known((1, 2), 0.0)))
+    stated = Perturbation(SHAPE, 9.0, (KnownMargin((0,), 0.0), KnownMargin((1, 2), 0.0)))
     least = float(stated.of(np.ones((1, 3), np.int64))[0])
     assert found[3].share > 0
     errors = []

@@ -17,7 +17,7 @@ from ipfn.ipfn import ipfn
 
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking import rake as module
-from discreet.methods.hypercube.raking.blocks import Plan
+from discreet.methods.hypercube.raking.blocks import RakingPlan
 from discreet.methods.hypercube.raking.kernel import ANY, ONE, RUN
 from discreet.methods.hypercube.raking.rake import Raked, rake
 from discreet.post.cubes.margins import Axis, Floats, Margin
@@ -124,16 +124,16 @@ def test_larger_cubes_in_every_kind_of_loop(shape: tuple[int, ...], places: list
     cube = rng.uniform(-0.3, 3, shape)
     margins = [Margin.over(shape, some) for some in places]
     targets = [margin.add_up(rng.uniform(1, 3, shape)) for margin in margins]
-    assert kinds <= {block.kind for block in Plan.of(tuple(margins)).blocks}
+    assert kinds <= {block.kind for block in RakingPlan.of(tuple(margins)).blocks}
     want = by_hand(cube, margins, targets, tolerance=0, cycles=3).values
     got = rake(cube, margins, targets, tolerance=0, cycles=3).values
     np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9 * np.abs(want).max())
 
 
 def test_blocks_are_few_and_small() -> None:
-    one_way = Plan.of(tuple(Margin.over(PAPER, [i]) for i in range(10)))
+    one_way = RakingPlan.of(tuple(Margin.over(PAPER, [i]) for i in range(10)))
     assert [block.size for block in one_way.blocks] == [540, 32]
-    two_way = Plan.of(tuple(Margin.over(PAPER, [i, j]) for i in range(10) for j in range(i)))
+    two_way = RakingPlan.of(tuple(Margin.over(PAPER, [i, j]) for i in range(10) for j in range(i)))
     assert max(block.size for block in two_way.blocks) <= 540
     assert len(two_way.blocks) <= 10
     assert sum(len(block.parents) for block in two_way.blocks) == 45

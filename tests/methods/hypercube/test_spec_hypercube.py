@@ -10,7 +10,7 @@ import pytest
 
 import discreet
 from discreet.errors import DiscreetError, DomainError, GuaranteeError, ParameterError, SourceError, SpecError
-from discreet.methods.hypercube.spec import Average, Hypercube, Rake, Regression, Weights
+from discreet.methods.hypercube.spec import Average, Hypercube, Rake, RegressionCalibration, Weights
 from support.survey import AVERAGE, CONTROLS, DEVIATIONS, TABLES, WEIGHTS, Survey
 
 SQUARES = {"epsilon": "1", "tables": [["major"]], "effect": "1.5"}
@@ -131,7 +131,7 @@ def test_short_forms_and_defaults() -> None:
     controls = [{"name": "c", "by": [], "epsilon": "1"}]
     assert cube(controls=controls, calibration="rake").calibration == Rake()
     assert cube(controls=controls).calibration == cube(controls=controls, calibration="regression").calibration
-    assert cube().calibration == Regression()
+    assert cube().calibration == RegressionCalibration()
     averaged = cube(weights=AVERAGE, cap=3).weights
     assert averaged is not None
     assert averaged.noise == Average()

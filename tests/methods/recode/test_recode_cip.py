@@ -16,7 +16,7 @@ import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.errors import DomainError
 from discreet.methods.recode.crosswalk import Crosswalk, read_crosswalk
-from discreet.methods.recode.rollup import Prefix, Published
+from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk
 from support.recoding import BORDERS, CLOCK, read_kept, write_csv
 from support.repository import SHARED
 
@@ -93,7 +93,7 @@ def asked(**more: Any) -> dict[str, Any]:
 
 
 def test_all_old_codes_are_recoded(place: Path, series: list[str], crosswalk: Crosswalk) -> None:
-    four = Published(crosswalk, (Prefix(5),), (Prefix(5),))
+    four = PublishedCrosswalk(crosswalk, (Prefix(5),), (Prefix(5),))
     codes = sorted({new for targets in four.possible.values() for (new,) in targets} | {TARGET})
     with pytest.raises(DomainError, match=r"'60\.06' is deleted in the crosswalk"):
         opened(place, "new", codes, recode=asked()).run(place / "out-new")

@@ -21,7 +21,7 @@ from discreet.methods.recode.crosswalk import (
     read_overrides,
     unwrapped,
 )
-from discreet.methods.recode.rollup import Parents, Prefix, Published, read_parents
+from discreet.methods.recode.rollup import Parents, Prefix, PublishedCrosswalk, read_parents
 from support.hypothesis_profile import examples
 
 F = Fraction
@@ -188,7 +188,7 @@ def test_naics_sectors_are_no_prefixes(write: Write) -> None:
             "315120,31-33\n315990,31-33\n333914,31-33\n333999,31-33\n455110,44-45\n459999,44-45\n"
         )
     )
-    published = Published(crosswalk, (Prefix(3), parents), (Prefix(3), parents))
+    published = PublishedCrosswalk(crosswalk, (Prefix(3), parents), (Prefix(3), parents))
     assert published.possible == {
         ("315", "31-33"): (("315", "31-33"),),
         ("333", "31-33"): (("333", "31-33"),),
@@ -196,7 +196,7 @@ def test_naics_sectors_are_no_prefixes(write: Write) -> None:
     }
     assert published.deleted == {("999", "99")}
     assert not published.torn
-    assert Published(crosswalk, (Prefix(6),), (Prefix(6),)).torn.keys() == {("315110",), ("333911",)}
+    assert PublishedCrosswalk(crosswalk, (Prefix(6),), (Prefix(6),)).torn.keys() == {("315110",), ("333911",)}
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_a_code_that_cannot_be_rolled_up_is_refused() -> None:
         Prefix(0)
     for parts in ((), (Prefix(2), Prefix(5))):
         with pytest.raises(DomainError, match="not the same number"):
-            Published(Crosswalk({"a": (("b", F(1)),)}), parts, (Prefix(1),))
+            PublishedCrosswalk(Crosswalk({"a": (("b", F(1)),)}), parts, (Prefix(1),))
 
 
 codes = st.text("abc", min_size=2, max_size=2)
@@ -228,7 +228,7 @@ codes = st.text("abc", min_size=2, max_size=2)
 @given(st.dictionaries(codes, st.dictionaries(codes, st.fractions(F(1, 9), 9), min_size=1, max_size=3), min_size=1))
 def test_a_published_code_can_go_where_its_finest_codes_can(weights: dict[str, dict[str, Fraction]]) -> None:
     crosswalk = Crosswalk({old: proportional(pairs) for old, pairs in weights.items()})
-    published = Published(crosswalk, (Prefix(1),), (Prefix(1),))
+    published = PublishedCrosswalk(crosswalk, (Prefix(1),), (Prefix(1),))
     pairs = {(old[0], new[0]) for old, shares in weights.items() for new in shares}
     assert {(old, new) for (old,), news in published.possible.items() for (new,) in news} == pairs
     assert all(list(news) == sorted(set(news)) for news in published.possible.values())

@@ -16,7 +16,7 @@ from discreet.errors import DomainError
 from discreet.methods.recode import history as module
 from discreet.methods.recode.crosswalk import Crosswalk
 from discreet.methods.recode.history import History, read_history
-from discreet.methods.recode.rollup import Prefix, Published
+from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk
 from support.hypothesis_profile import examples
 
 F = Fraction
@@ -37,7 +37,7 @@ CROSSWALK = Crosswalk(
     frozenset({"A9", "C9", "D1"}),
     frozenset({"B9"}),
 )
-PUBLISHED = Published(CROSSWALK, (Prefix(1),), (Prefix(1),))
+PUBLISHED = PublishedCrosswalk(CROSSWALK, (Prefix(1),), (Prefix(1),))
 A, B = ("A",), ("B",)
 
 
@@ -181,7 +181,7 @@ def test_unknown_codes_of_an_overridden_one_are_left_out(write: Write) -> None:
 
 
 def test_finest_overrides_say_where_deleted_codes_go(write: Write) -> None:
-    published = Published(CROSSWALK.overridden({"A9": (("B9", F(1)),)}), (Prefix(1),), (Prefix(1),))
+    published = PublishedCrosswalk(CROSSWALK.overridden({"A9": (("B9", F(1)),)}), (Prefix(1),), (Prefix(1),))
     path = write(HEADER + "001,2010,x,5,05,A9,\n")
     found = read_history(path, published, LEVELS, old="old", number="awards")
     assert found.counts(0, A, ("05", "001", "2010")) == {B: 5}

@@ -15,7 +15,7 @@ from discreet.domain import Key
 from discreet.errors import DomainError, ParameterError
 from discreet.methods.recode.crosswalk import Crosswalk, proportional
 from discreet.methods.recode.history import History, read_history
-from discreet.methods.recode.rollup import Prefix, Published
+from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk
 from discreet.methods.recode.transitions import Overrides, Transition, Transitions, new_groups, transitions
 from support.hypothesis_profile import examples
 
@@ -35,14 +35,14 @@ CROSSWALK = Crosswalk(
     },
     frozenset({"12.2", "13.1"}),
 )
-PUBLISHED = Published(CROSSWALK, (Prefix(2),), (Prefix(2),))
+PUBLISHED = PublishedCrosswalk(CROSSWALK, (Prefix(2),), (Prefix(2),))
 TEN, TWENTY, THIRTY = ("10",), ("20",), ("30",)
 KEY = ("05", "001", "2010")
 
 
 @pytest.fixture
 def completions(tmp_path: Path) -> Callable[[str], History]:
-    def read(lines: str, published: Published = PUBLISHED) -> History:
+    def read(lines: str, published: PublishedCrosswalk = PUBLISHED) -> History:
         path = tmp_path / "completions.csv"
         path.write_text("degree,inst,cohort,old,n\n" + lines, encoding="utf-8")
         return read_history(path, published, LEVELS, old="old", number="n")
@@ -151,9 +151,9 @@ def test_groups_with_the_same_evidence_share_a_transition(completions: Any) -> N
 
 
 def test_codes_may_be_tuples_of_roll_ups(completions: Any) -> None:
-    both = Published(CROSSWALK, (Prefix(4), Prefix(2), Prefix(1)), (Prefix(4), Prefix(2), Prefix(1)))
+    both = PublishedCrosswalk(CROSSWALK, (Prefix(4), Prefix(2), Prefix(1)), (Prefix(4), Prefix(2), Prefix(1)))
     assert both.possible[("10.2", "10", "1")] == (("20.2", "20", "2"),)
-    coarse = Published(CROSSWALK, (Prefix(2), Prefix(1)), (Prefix(2), Prefix(1)))
+    coarse = PublishedCrosswalk(CROSSWALK, (Prefix(2), Prefix(1)), (Prefix(2), Prefix(1)))
     old = ("10", "1")
     history = completions("05,001,2010,10.2,3\n05,001,2010,10.1,1\n", coarse)
     found = transitions([(old, KEY)], coarse, {}, history, F(1)).of[(old, KEY)]

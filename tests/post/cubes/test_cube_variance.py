@@ -17,13 +17,13 @@ from discreet.methods.hypercube.regression import fit
 from discreet.noise.key import public_stream
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.margins import Axis, Margin
-from discreet.post.cubes.variance import Known, Perturbation, reduction
+from discreet.post.cubes.variance import KnownMargin, Perturbation, reduction
 from support.hypothesis_profile import examples
 
 Floats = NDArray[np.float64]
 laws = examples(60)
 PAPER = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2)
-ONE_WAY = tuple(Known((axis,), 0.0) for axis in range(10))
+ONE_WAY = tuple(KnownMargin((axis,), 0.0) for axis in range(10))
 
 
 def matrix(margin: Margin) -> Floats:
@@ -66,7 +66,7 @@ def perturbations(draw) -> Perturbation:
         )
     )
     places = st.lists(st.integers(0, len(shape) - 1), unique=True, max_size=len(shape)).map(tuple)
-    controls = st.builds(Known, places, st.sampled_from([0.0, 0.01, 1.0, 20.0]))
+    controls = st.builds(KnownMargin, places, st.sampled_from([0.0, 0.01, 1.0, 20.0]))
     return Perturbation(shape, draw(st.sampled_from([0.002, 1.0, 30.0])), tuple(draw(st.lists(controls, max_size=4))))
 
 
@@ -113,7 +113,7 @@ def test_equals_the_subtracting_form(stated):
 @laws
 @given(perturbations(), st.sampled_from([0.0, 0.5]), st.integers(0, 3))
 def test_a_control_more_never_adds_variance(stated, variance, place):
-    more = Known((place % len(stated.shape),), variance)
+    more = KnownMargin((place % len(stated.shape),), variance)
     sizes = every_size(stated.shape)
     before = stated.of(sizes)
     after = Perturbation(stated.shape, stated.variance, (*stated.controls, more)).of(sizes)
@@ -125,7 +125,7 @@ def test_a_control_more_never_adds_variance(stated, variance, place):
 def test_is_what_fit_does_to_unit_errors():
     """`fit` is linear: the variance is σ² and v times the squared answers to errors of 1, one at a time."""
     shape, variance = (3, 4, 2), 0.7
-    controls = (Known((0, 2), 0.3), Known((1,), 0.0), Known((2,), 5.0), Known((), 1.0))
+    controls = (KnownMargin((0, 2), 0.3), KnownMargin((1,), 0.0), KnownMargin((2,), 5.0), KnownMargin((), 1.0))
     margins = [Margin.over(shape, known.places) for known in controls]
     noise = [known.variance for known in controls]
     errors = [(variance, unit, [np.zeros(m.cells) for m in margins]) for unit in np.eye(24)]
@@ -146,7 +146,7 @@ def test_is_what_fit_does_to_unit_errors():
 def test_is_the_variance_of_drawn_noise_and_not_that_of_a_wrong_control():
     """Capped noise in cube and controls, calibrated 1,000 times; 40 sizes of query."""
     shape, law, finer = (4, 3, 3, 2), DiscreteLaplace(Fraction(1), 7), DiscreteLaplace(Fraction(2), 7)
-    known = (Known((0, 1), finer.variance()), Known((2,), finer.variance()), Known((3,), 0.0))
+    known = (KnownMargin((0, 1), finer.variance()), KnownMargin((2,), finer.variance()), KnownMargin((3,), 0.0))
     margins = [Margin.over(shape, control.places) for control in known]
     runs, size, totals = 1000, prod(shape), [margin.cells for margin in margins]
     stream = public_stream("calibrated cubes")
@@ -163,7 +163,7 @@ def test_is_the_variance_of_drawn_noise_and_not_that_of_a_wrong_control():
     ratio = (answers**2).mean(axis=0) / np.maximum(Perturbation(shape, law.variance(), known).of(sizes), 1e-12)
     assert np.abs(ratio[ratio > 0.01] - 1).max() < 0.15
     assert abs(ratio[ratio > 0.01].mean() - 1) < 0.03
-    wrong = tuple(Known(control.places, 4 * control.variance) for control in known)
+    wrong = tuple(KnownMargin(control.places, 4 * control.variance) for control in known)
     off = (answers**2).mean(axis=0) / np.maximum(Perturbation(shape, law.variance(), wrong).of(sizes), 1e-12)
     assert abs(off[ratio > 0.01].mean() - 1) > 0.1
 
@@ -174,7 +174,7 @@ def test_leaving_out_a_control_by_groups_states_an_upper_bound(grouped):
     whole = [Margin.over(shape, [0]), Margin.over(shape, [1])]
     groups = Margin("g", shape, (Axis(0, np.array([0, 0, 1, 1]), 2), Axis(1, np.array([0, 1, 1]), 2)))
     actual = covariance([*whole, groups], [0.5, 0.0, grouped], 2.0)
-    stated = Perturbation(shape, 2.0, (Known((0,), 0.5), Known((1,), 0.0)))
+    stated = Perturbation(shape, 2.0, (KnownMargin((0,), 0.5), KnownMargin((1,), 0.0)))
     sizes = every_size(shape)
     queries = np.array([indicator(shape, tuple(row), seed) for seed, row in enumerate(sizes)])
     true = np.einsum("qc,cd,qd->q", queries, actual, queries)
@@ -185,7 +185,7 @@ def test_leaving_out_a_control_by_groups_states_an_upper_bound(grouped):
 
 def test_sums_that_exact_controls_fix_have_no_variance_at_all():
     large = (100, 90, 80, 70)
-    noise = Perturbation(large, 3.0, (Known((0, 1), 0.0), Known((2,), 0.0)))
+    noise = Perturbation(large, 3.0, (KnownMargin((0, 1), 0.0), KnownMargin((2,), 0.0)))
     fixed = [(a, b, 80, 70) for a in range(0, 101, 3) for b in range(0, 91, 3)] + [(100, 90, c, 70) for c in range(81)]
     assert not noise.of(np.array(fixed)).any()  # not even rounding, which the cube's 50 million cells would multiply
     assert noise.of(np.array([[1, 1, 1, 70]]))[0] > 0
@@ -198,7 +198,7 @@ def test_without_controls_cells_add_up():
 
 
 def test_many_queries_go_in_blocks():
-    noise = Perturbation(PAPER, 1.0, (Known(tuple(range(10)), 0.25),))
+    noise = Perturbation(PAPER, 1.0, (KnownMargin(tuple(range(10)), 0.25),))
     sizes = np.random.default_rng(3).integers(1, np.array(PAPER) + 1, (3000, 10))
     np.testing.assert_allclose(noise.of(sizes), sizes.prod(axis=1) / 5)  # a second cube of a quarter of the variance
 
@@ -246,10 +246,10 @@ def test_reduction_is_the_expectation_over_all_cells_of_all_tables(stated):
         ((2, 0), 1.0, (), "no cube"),
         ((2,), -1.0, (), "no cube"),
         ((2,), np.nan, (), "no cube"),
-        ((2,), 1.0, (Known((1,), 0.0),), "axes that the cube has not"),
-        ((2, 2), 1.0, (Known((0, 0), 0.0),), "or twice"),
-        ((2,), 1.0, (Known((0,), -0.5),), "no noise variance"),
-        ((2,) * 20, 1.0, (Known(tuple(range(20)), 1.0),), "too many axes"),
+        ((2,), 1.0, (KnownMargin((1,), 0.0),), "axes that the cube has not"),
+        ((2, 2), 1.0, (KnownMargin((0, 0), 0.0),), "or twice"),
+        ((2,), 1.0, (KnownMargin((0,), -0.5),), "no noise variance"),
+        ((2,) * 20, 1.0, (KnownMargin(tuple(range(20)), 1.0),), "too many axes"),
     ],
 )
 def test_refuses(shape, variance, controls, message):

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.errors import ParameterError
-from discreet.methods.flows.correction import RULES, Groups, Rule, published
+from discreet.methods.flows.correction import RULES, CorrectionRule, Groups, published
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.synth.sectors import SECTORS
@@ -51,7 +51,7 @@ def greedy(noisy: Int64s, groups: Groups, words: Any, starts: Int64s) -> Int64s:
 
 @pytest.fixture(scope="module")
 def made() -> FlowStudy:
-    rules = {**RULES, "greedy": Rule(RULES["quantiles"].needed, greedy), "again": RULES["published"]}
+    rules = {**RULES, "greedy": CorrectionRule(RULES["quantiles"].needed, greedy), "again": RULES["published"]}
     return study(EPSILONS, INSTITUTIONS, 11, rules, GROUPS)
 
 
@@ -194,7 +194,7 @@ def test_words_of_a_rule_are_all_different(small: tuple[InstitutionFlows, Int64s
         seen.append(words)
         return published(noisy, groups, words, starts)
 
-    many = Rule(lambda flows: 3 * 10**4 + RULES["published"].needed(flows), spy)
+    many = CorrectionRule(lambda flows: 3 * 10**4 + RULES["published"].needed(flows), spy)
     known = Groups(here.controls("public", noisy, 5), here.home, here.family, Fraction(1))
     correct(many, noisy, known, KEY, "words")
     assert len(seen[0]) > 10**6

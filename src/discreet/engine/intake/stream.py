@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from discreet.engine.intake.derived import Derived
+from discreet.engine.intake.derived import DerivedColumn
 from discreet.engine.readers import Piece
 
 N = "discreet_n"
@@ -25,7 +25,7 @@ class Intake:
     """The derived columns of a table. `counted`: equal rows are put together, with their number in a column `N`; rows
     may still repeat from batch to batch."""
 
-    columns: tuple[Derived, ...]
+    columns: tuple[DerivedColumn, ...]
     counted: bool = False
 
     @property

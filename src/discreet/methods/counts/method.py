@@ -31,7 +31,7 @@ from discreet.post.rounding import nonnegative, to_multiple
 from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, Unit
-from discreet.publish.description import Additive, Column, ExpectedError, PublishedTable, code_columns
+from discreet.publish.description import AdditiveColumn, Column, ExpectedError, PublishedTable, code_columns
 from discreet.spec import Release
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class CountsMethod(Method):
                 columns=self.columns,
                 form=self.spec.form,
                 parts=len(self.spans[0]),
-                additive=Additive("count", self.law.variance(), self.law.fourth_cumulant()),
+                additive=AdditiveColumn("count", self.law.variance(), self.law.fourth_cumulant()),
             )
         ]
 

@@ -24,11 +24,11 @@ Words = NDArray[np.uint64]
 
 LARGEST_SUM = 2**62
 
-__all__ = ["RULES", "Controls", "Groups", "Rule", "needed", "projection", "published", "quantiles"]
+__all__ = ["RULES", "Controls", "CorrectionRule", "Groups", "needed", "projection", "published", "quantiles"]
 
 
 @dataclass(frozen=True)
-class Rule:
+class CorrectionRule:
     """How many words each group uses at most, and the corrected flows."""
 
     needed: Callable[[Int64s], Int64s]
@@ -65,9 +65,9 @@ def quantiles(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> In
 
 
 RULES = {
-    "published": Rule(needed, published),
-    "projection": Rule(needed, projection),
-    "quantiles": Rule(no_words, quantiles),
+    "published": CorrectionRule(needed, published),
+    "projection": CorrectionRule(needed, projection),
+    "quantiles": CorrectionRule(no_words, quantiles),
 }
 
 

@@ -73,7 +73,7 @@ class Coverage:
         groups = np.arange(first, first + len(measured))
         _add_states(sums, self.by.parents(groups), self.complete[self.periods.parents(groups)], measured)
 
-    def shares(self, sums: Flows, origin: Origin, rate: Fraction) -> Shares:
+    def shares(self, sums: Flows, origin: Origin, rate: Fraction) -> ObservedShares:
         """What each division misses in each period."""
         inside = np.zeros((len(self.divisions), self.division.size), np.int64)
         inside[np.arange(len(self.divisions)), self.divisions] = 1
@@ -85,7 +85,7 @@ class Coverage:
         total = np.where(known, complete, 1)[:, None, :]
         lost = np.clip(lost, 0, total)
         over = np.where(known[:, None, :], self._above(lost, total), (states > 0)[None] & (self.spec.threshold < 1))
-        return Shares(self, complete, margin, lost, states, known, over)
+        return ObservedShares(self, complete, margin, lost, states, known, over)
 
     def _margins(self, origin: Origin, rate: Fraction, inside: Flows) -> Flows:
         """Of the flows into each division, by estimating group; below 0 where a recoding made it unknown."""
@@ -105,7 +105,7 @@ class Coverage:
 
 
 @dataclass(frozen=True)
-class Shares:
+class ObservedShares:
     """Estimated shares by estimating group, period and division."""
 
     coverage: Coverage

@@ -20,7 +20,7 @@ from discreet.methods.hypercube.raking.rake import rake
 from discreet.methods.hypercube.regression import fit
 from discreet.post.cubes.margins import Floats, Margin, Problem, combination
 from discreet.post.cubes.model import RakedModel
-from discreet.post.cubes.variance import Known, Perturbation
+from discreet.post.cubes.variance import KnownMargin, Perturbation
 from discreet.post.portable import inner
 
 TABLES = 24  # of each dimension, at most, on which the error of raking is measured
@@ -101,7 +101,7 @@ def raked_variances(
     perturbed and calibrated again. Never less than least squares would leave. Raking moves a cell in proportion to what
     is in it, so large ones err more."""
     shape = controls[0].margin.shape
-    known = tuple(Known(tuple(a.place for a in c.margin.axes), c.variance) for c in controls if c.margin.whole)
+    known = tuple(KnownMargin(tuple(a.place for a in c.margin.axes), c.variance) for c in controls if c.margin.whole)
     stated = Perturbation(shape, variance, known)
     margins = [Margin.over(shape, axes) for axes in _tables(shape, max(len(cube), 1) * runs)]
     sizes = np.array([[1 if i in _places(m) else size for i, size in enumerate(shape)] for m in margins], np.int64)

@@ -128,11 +128,11 @@ def assess(
     """Confidential side: a published cube against the records it was made of."""
     from discreet import api
     from discreet.cli.options import progress
-    from discreet.methods.hypercube.assessment.assess import Asked
+    from discreet.methods.hypercube.assessment.assess import AssessmentOptions
     from discreet.methods.hypercube.assessment.assess import assess as compare
     from discreet.privacy.exact import exact
 
-    asked = Asked(table, float(exact(limit, "--limit")), records, float(exact(cv, "--cv")))
+    asked = AssessmentOptions(table, float(exact(limit, "--limit")), records, float(exact(cv, "--cv")))
     with progress() as observe:
         found = compare(api.release(spec).spec, published, out, asked, observe=observe)
     for line in found.lines:

@@ -33,7 +33,7 @@ LARGEST_TOTAL = 1e15
 
 
 @dataclass(frozen=True)
-class Known:
+class PreparedControl:
     """A control, worked out."""
 
     spec: Control
@@ -52,7 +52,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Design:
+class CubeDesign:
     """A declared cube; refused if it does not hold together."""
 
     spec: Hypercube
@@ -65,7 +65,7 @@ class Design:
     levels: Mapping[str, Attribute]  # every attribute of the release, for queries by coarser ones
 
     @classmethod
-    def of(cls, release: Release, table: Hypercube) -> Design:
+    def of(cls, release: Release, table: Hypercube) -> CubeDesign:
         cells, controls, varied = table.cells(release), table.controlled(release), table.varied_tables(release)
         strata, attributes = table.strata(release), release.attributes
         return cls(table, release.unit, cells, controls, varied, strata, release.base, attributes)
@@ -166,10 +166,10 @@ class Design:
     # --- controls ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def controls(self) -> tuple[Known, ...]:
+    def controls(self) -> tuple[PreparedControl, ...]:
         return tuple(self._control(control) for control in self.spec.controls)
 
-    def _control(self, control: Control) -> Known:
+    def _control(self, control: Control) -> PreparedControl:
         name = f"{self.name}_{control.name}"
         cells = self._coarser(self.controlled[name], f"tables.{self.name}.controls.{control.name}.by")
         law = None
@@ -177,7 +177,7 @@ class Design:
             scale = self.unit.records if self.average is not None else self.influence
             law = self._law(f"controls.{control.name}.epsilon", control.epsilon / scale, control.cap)
         public = None if control.file is None else self._public(control, cells.coarse)
-        return Known(control, name, cells, law, public)
+        return PreparedControl(control, name, cells, law, public)
 
     def _coarser(self, coarse: Domain, where: str) -> Coarsening:
         found = coarsening(self.domain, coarse)
@@ -287,7 +287,7 @@ class Design:
         weighted = () if self.spec.weights is None else (wording.WEIGHTS,)
         return Guarantee(unit=self.unit, epsilon=epsilon, delta=delta, caveats=(*caveats, *weighted))
 
-    def of_control(self, control: Known) -> Guarantee:
+    def of_control(self, control: PreparedControl) -> Guarantee:
         """What the totals of a control cost."""
         if control.law is None or control.spec.epsilon is None:
             exact = (wording.exact(control.spec.by),) if control.public is None else ()
@@ -295,7 +295,7 @@ class Design:
         shift = self.unit.records if self.average is not None else self.influence
         return self.promise(control.spec.epsilon, control.law, shift, self._averaged)
 
-    def shown_with(self, control: Known) -> Guarantee:
+    def shown_with(self, control: PreparedControl) -> Guarantee:
         """What the published table of a control costs: its steps are made of everything."""
         return self.of_control(control) if self.spec.form == "dense" else self.guarantee
 

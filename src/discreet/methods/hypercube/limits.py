@@ -13,7 +13,7 @@ from discreet.methods.hypercube.rounding.controlled_rounding import decomposable
 from discreet.post.cubes.variance import MOST_EFFECTS
 
 if TYPE_CHECKING:
-    from discreet.methods.hypercube.design import Design, Known
+    from discreet.methods.hypercube.design import CubeDesign, PreparedControl
 
 DENSE_LIMIT = 1 << 34
 HELD_LIMIT = 1 << 28  # cells, or rows of a sparse cube, in memory
@@ -22,7 +22,7 @@ NOISE_LIMIT = 10**11  # of all cells together, that whole numbers are made of
 CLOSE = 1e-6  # relative: public totals that differ by less do not contradict each other
 
 
-def check(design: Design) -> None:
+def check(design: CubeDesign) -> None:
     """Refuse what could not be completed. Only declarations and public files are looked at."""
     _check_size(design)
     _check_noise(design)
@@ -33,7 +33,7 @@ def check(design: Design) -> None:
         _check_whole(design)
 
 
-def _check_size(design: Design) -> None:
+def _check_size(design: CubeDesign) -> None:
     cells, dense = design.domain.cells, design.spec.form == "dense"
     if dense and cells > DENSE_LIMIT:
         sparse = design.spec.weights is None or design.average is not None
@@ -61,7 +61,7 @@ def _check_size(design: Design) -> None:
         )
 
 
-def _check_noise(design: Design) -> None:
+def _check_noise(design: CubeDesign) -> None:
     """An epsilon so large that the variance of its noise is 0 in double precision: nothing can be weighed by it."""
     laws = {"the cube": design.law} if design.controls else {}
     laws |= {f"control {control.spec.name}": control.law for control in design.controls if control.law is not None}
@@ -74,7 +74,7 @@ def _check_noise(design: Design) -> None:
             )
 
 
-def _check_names(design: Design) -> None:
+def _check_names(design: CubeDesign) -> None:
     for domain, names in (
         (design.domain, design.columns),
         *((c.cells.coarse, design.control_columns) for c in design.controls),
@@ -87,7 +87,7 @@ def _check_names(design: Design) -> None:
             )
 
 
-def _check_whole(design: Design) -> None:
+def _check_whole(design: CubeDesign) -> None:
     """Rounding that cannot keep its controls, or that would add up noise beyond what is exact."""
     if (problem := decomposable([c.margin for c in design.controls])) is not None:
         raise SpecError(
@@ -104,7 +104,7 @@ def _check_whole(design: Design) -> None:
         )
 
 
-def _check_controls(design: Design) -> None:
+def _check_controls(design: CubeDesign) -> None:
     """Too many of them, or public totals that cannot be met together. Pairs are compared: three tables may still
     contradict each other for a cube without negative cells."""
     if sum(2 ** len(c.margin.axes) for c in design.controls if c.margin.whole) > MOST_EFFECTS:
@@ -132,7 +132,7 @@ def _check_controls(design: Design) -> None:
             )
 
 
-def _codes(control: Known, cell: int, places: list[int] | range) -> str:
+def _codes(control: PreparedControl, cell: int, places: list[int] | range) -> str:
     """Where a cell of a control is, in the words of its file."""
     domain = control.cells.coarse
     keys = dict(zip(domain.columns, (found.to_pylist()[0] for found in domain.describe(np.array([cell]))), strict=True))
@@ -140,5 +140,5 @@ def _codes(control: Known, cell: int, places: list[int] | range) -> str:
     return ", ".join(f"{name} is {keys[name]}" for name in names) or "in all"
 
 
-def _refused(control: Known, what: str, do: str) -> DiscreetError:
+def _refused(control: PreparedControl, what: str, do: str) -> DiscreetError:
     return DomainError(what, where=f"control {control.spec.name}, file {control.spec.file}", do=do)

@@ -13,12 +13,11 @@ from discreet.domain import Numbers
 from discreet.engine.spans import Int64s
 from discreet.errors import PublishError
 from discreet.methods.hypercube.calibration import Controlled
-from discreet.methods.hypercube.design import Design, Known
+from discreet.methods.hypercube.design import CubeDesign, PreparedControl
 from discreet.methods.hypercube.kernel import worth
 from discreet.methods.writing import Parts
 from discreet.post.cubes.margins import Floats
-from discreet.post.cubes.variance import Known as KnownVariance
-from discreet.post.cubes.variance import Perturbation
+from discreet.post.cubes.variance import KnownMargin, Perturbation
 from discreet.privacy.protected import Protected
 from discreet.publish.parquet import table_of
 from discreet.publish.storage import Storage
@@ -48,7 +47,7 @@ class Held:
 class Read:
     """Measured numbers in their own unit, and the variance of their noise."""
 
-    design: Design
+    design: CubeDesign
     place: Storage
     measured: Measured
 
@@ -74,7 +73,7 @@ class Read:
         """Its fourth cumulant."""
         return self.design.law.fourth_cumulant() * self.largest_worth**4
 
-    def variance_of(self, control: Known) -> float:
+    def variance_of(self, control: PreparedControl) -> float:
         """Of the noise in each total of a control."""
         return 0.0 if control.law is None else control.law.variance() * self.worth**2
 
@@ -83,10 +82,10 @@ class Read:
         """Of any query. Controls by groups of codes only lower it further."""
         return Perturbation(self.design.domain.shape, self.variance, tuple(self._known()))
 
-    def _known(self) -> Iterator[KnownVariance]:
+    def _known(self) -> Iterator[KnownMargin]:
         for control in self.design.controls:
             if control.margin.whole:
-                yield KnownVariance(tuple(axis.place for axis in control.margin.axes), self.variance_of(control))
+                yield KnownMargin(tuple(axis.place for axis in control.margin.axes), self.variance_of(control))
 
     @cached_property
     def held(self) -> Held:
@@ -99,7 +98,7 @@ class Read:
         """By the name of their table."""
         return {c.name: Controlled(c.margin, self._totals(c), self.variance_of(c)) for c in self.design.controls}
 
-    def _totals(self, control: Known) -> Floats:
+    def _totals(self, control: PreparedControl) -> Floats:
         if control.public is not None:
             return control.public
         if control.law is None:

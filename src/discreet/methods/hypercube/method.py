@@ -22,7 +22,7 @@ from discreet.engine.tabulate import Reading, count_cells
 from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
 from discreet.methods.bound import read_bound
 from discreet.methods.hypercube import published as described
-from discreet.methods.hypercube.design import Design, Known
+from discreet.methods.hypercube.design import CubeDesign, PreparedControl
 from discreet.methods.hypercube.kernel import CubeKernel, DeviationKernel, MarginKernel, Noise, ShownKernel, worth
 from discreet.methods.hypercube.measured import Measured, Read
 from discreet.methods.hypercube.spec import Hypercube
@@ -48,11 +48,11 @@ PART = 1 << 22  # numbers in a file
 class HypercubeMethod(Method):
     """One cube, its controls, and the model that says how wrong a query is."""
 
-    design: Design
+    design: CubeDesign
 
     @classmethod
     def of(cls, release: Release, table: Hypercube) -> HypercubeMethod:
-        return cls(Design.of(release, table))
+        return cls(CubeDesign.of(release, table))
 
     @property
     def name(self) -> str:
@@ -85,7 +85,7 @@ class HypercubeMethod(Method):
         return (*(c.cells for c in self._tabulated), *deviated, *strata)
 
     @property
-    def _tabulated(self) -> tuple[Known, ...]:
+    def _tabulated(self) -> tuple[PreparedControl, ...]:
         return tuple(control for control in self.design.controls if control.public is None)
 
     @property
@@ -177,7 +177,7 @@ class HypercubeMethod(Method):
         given = np.ones(1, np.int64) if averages is None else averages
         return Noise(design.domain.cells, design.count_law, None, given, design.strata)
 
-    def _control_kernel(self, control: Known, average: Int64s | None) -> CubeKernel:
+    def _control_kernel(self, control: PreparedControl, average: Int64s | None) -> CubeKernel:
         cells = control.cells.coarse.cells
         if self.design.spec.weights is None:
             return CubeKernel(control.name, Noise(cells, control.law))
@@ -254,7 +254,7 @@ class HypercubeMethod(Method):
         found = [max(round(int(b) / int(a)), 1) if a else overall for a, b in zip(n, w, strict=True)]
         return np.array(found, np.int64), np.array([overall], np.int64)
 
-    def _exact_totals(self, engine: Engine, bound: Bound, control: Known) -> Floats:
+    def _exact_totals(self, engine: Engine, bound: Bound, control: PreparedControl) -> Floats:
         """A control that is published as it is, which no guarantee covers."""
         names = bound.table.columns[1:]
         found = read_bound(engine, bound, names, f"control {control.spec.name}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from discreet.methods.hypercube.calibration import Calibrated
-from discreet.methods.hypercube.design import Design, Known
+from discreet.methods.hypercube.design import CubeDesign, PreparedControl
 from discreet.methods.hypercube.measured import Read
 from discreet.post.cubes.margins import Floats, Margin, Problem
 from discreet.post.cubes.model import (
@@ -60,7 +60,7 @@ def cube_model(
     )
 
 
-def _control(read: Read, control: Known) -> ControlModel:
+def _control(read: Read, control: PreparedControl) -> ControlModel:
     margin = control.margin
     return ControlModel(
         name=control.name,
@@ -71,7 +71,7 @@ def _control(read: Read, control: Known) -> ControlModel:
     )
 
 
-def _counts(design: Design) -> NoiseModel | None:
+def _counts(design: CubeDesign) -> NoiseModel | None:
     law = design.count_law
     if law is None or design.spec.measure == "count":
         return None
@@ -82,7 +82,7 @@ def _told(problems: Sequence[Problem]) -> tuple[str, ...]:
     return tuple(f"{p.margin}, cell {p.cell}: {p.kind}, {p.detail}" for p in problems[:NAMED])
 
 
-def _calibration(design: Design, found: Calibrated, raked: Sequence[RakedModel]) -> CalibrationModel:
+def _calibration(design: CubeDesign, found: Calibrated, raked: Sequence[RakedModel]) -> CalibrationModel:
     return CalibrationModel(
         asked=design.spec.calibration.by,
         done="rake" if found.raked else "regression",

@@ -6,11 +6,10 @@ from fractions import Fraction
 
 from discreet.formatting import plural
 from discreet.methods.hypercube import wording
-from discreet.methods.hypercube.design import Design, Known
+from discreet.methods.hypercube.design import CubeDesign, PreparedControl
 from discreet.methods.hypercube.spec import Rake
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.post.cubes.variance import Known as KnownVariance
-from discreet.post.cubes.variance import reduction
+from discreet.post.cubes.variance import KnownMargin, reduction
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.description import Column, ExpectedError, PublishedTable, code_columns
@@ -20,7 +19,7 @@ LEVEL = Fraction(9, 10)
 SHOWN = 4  # dimensions whose errors are told beforehand
 
 
-def published(design: Design, parts: int) -> list[PublishedTable]:
+def published(design: CubeDesign, parts: int) -> list[PublishedTable]:
     """The cube, its controls, and the deviations of its replicates."""
     cube = PublishedTable(
         name=design.name,
@@ -43,7 +42,7 @@ def published(design: Design, parts: int) -> list[PublishedTable]:
     return tables
 
 
-def _control(design: Design, control: Known) -> PublishedTable:
+def _control(design: CubeDesign, control: PreparedControl) -> PublishedTable:
     by = ", ".join(control.spec.by)
     what = {
         "measured": f"Control totals by {by}, measured with noise of their own.",
@@ -70,7 +69,7 @@ def _control(design: Design, control: Known) -> PublishedTable:
     )
 
 
-def _deviations(design: Design, promise: Guarantee) -> PublishedTable:
+def _deviations(design: CubeDesign, promise: Guarantee) -> PublishedTable:
     replicates = design.spec.replicates
     names = [] if replicates is None else replicates.names
     own = [
@@ -91,18 +90,18 @@ def _deviations(design: Design, promise: Guarantee) -> PublishedTable:
     )
 
 
-def _unit(design: Design) -> str:
+def _unit(design: CubeDesign) -> str:
     return "protected count of records" if design.spec.weights is None else "protected sum of weights"
 
 
-def _law(law: DiscreteLaplace, design: Design, step: Fraction | None = None) -> str:
+def _law(law: DiscreteLaplace, design: CubeDesign, step: Fraction | None = None) -> str:
     unit = design.step if step is None else step
     cap = "" if law.cap is None else f", |k| ≤ {law.cap:,}"
     each = "" if unit == 1 else f", in steps of {written(unit)}"
     return f"two-sided geometric, P(k) ∝ exp(−{written(law.rate)}·|k|){cap}{each}"
 
 
-def noise(design: Design) -> str:
+def noise(design: CubeDesign) -> str:
     """The mechanism, in words and symbols."""
     parts = []
     if design.count_law is not None:
@@ -118,7 +117,7 @@ def noise(design: Design) -> str:
     return "; ".join(parts)
 
 
-def _error(design: Design) -> ExpectedError | None:
+def _error(design: CubeDesign) -> ExpectedError | None:
     """Of a count, as far as noise makes it, before calibration."""
     if design.count_law is None or design.spec.measure != "count":
         return None
@@ -126,7 +125,7 @@ def _error(design: Design) -> ExpectedError | None:
     return ExpectedError(law.margin(LEVEL), law.variance() ** 0.5, law.mean_abs())
 
 
-def _about(design: Design) -> str:
+def _about(design: CubeDesign) -> str:
     told = ["Every table is a sum of its cells: the same cells have the same value in all of them."]
     weights = design.spec.weights
     if weights is not None:
@@ -139,7 +138,7 @@ def _about(design: Design) -> str:
     return " ".join(told)
 
 
-def columns(design: Design) -> list[Column]:
+def columns(design: CubeDesign) -> list[Column]:
     """The published columns, and what each promises."""
     cost = design.of_cube
     within = f"δ = {written(cost.delta)}" if cost.delta else "δ = 0"
@@ -162,7 +161,7 @@ def columns(design: Design) -> list[Column]:
     return found
 
 
-def notes(design: Design) -> dict[str, tuple[str, ...]]:
+def notes(design: CubeDesign) -> dict[str, tuple[str, ...]]:
     """Errors of tables of the cube by their number of variables, known before anything is spent."""
     lines = []
     cost = design.of_cube
@@ -177,11 +176,11 @@ def notes(design: Design) -> dict[str, tuple[str, ...]]:
     return {design.name: tuple(lines)}
 
 
-def _expected(design: Design) -> list[str]:
+def _expected(design: CubeDesign) -> list[str]:
     step = float(design.step)
     shape, variance = design.domain.shape, design.law.variance() * step**2
     known = tuple(
-        KnownVariance(
+        KnownMargin(
             tuple(axis.place for axis in control.margin.axes),
             0.0 if control.law is None else control.law.variance() * step**2,
         )

@@ -21,7 +21,7 @@ from discreet.methods.hypercube.control_feasibility import check, disagreements
 from discreet.noise.jit import compiled
 from discreet.post.cubes.margins import Floats, Margin, Problem
 from discreet.post.cubes.overlap import Overlap, arranged, by_place, counts, multiplied, others
-from discreet.post.cubes.variance import Known, Perturbation, by_effects
+from discreet.post.cubes.variance import KnownMargin, Perturbation, by_effects
 from discreet.post.portable import inner, norm
 
 Ints = NDArray[np.int64]
@@ -109,7 +109,7 @@ def _known(margins: Sequence[Margin], variances: Sequence[float], variance: floa
     sums = sum(2 ** len(p) * (margin.cells + 2**10) for p, margin in zip(places, margins, strict=True))
     if sums > CLOSED or any(len(set(p)) < len(p) for p in places):
         return None
-    return Perturbation(margins[0].shape, variance, tuple(map(Known, places, variances)))
+    return Perturbation(margins[0].shape, variance, tuple(map(KnownMargin, places, variances)))
 
 
 def _problems(
@@ -201,8 +201,8 @@ class _Space:
         self._cells = sum(sizes)
 
     @cached_property
-    def _rows(self) -> _Rows:
-        return _Rows.of(self.margins, self._starts)
+    def _rows(self) -> _RowLayout:
+        return _RowLayout.of(self.margins, self._starts)
 
     @cached_property
     def _overlaps(self) -> list[list[Overlap]]:
@@ -246,7 +246,7 @@ class _Space:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _RowLayout:
     """The cube as rows of its last axes: cell (row, column) is added to total heads[j, row] + tails[j, column] of j."""
 
     heads: Ints
@@ -254,7 +254,7 @@ class _Rows:
     flat: Flags  # whether a margin has one total for all of a row
 
     @classmethod
-    def of(cls, margins: Sequence[Margin], starts: Ints) -> _Rows:
+    def of(cls, margins: Sequence[Margin], starts: Ints) -> _RowLayout:
         shape, width = list(margins[0].shape), 1
         while shape and width < ROW:
             width *= shape.pop()

@@ -133,7 +133,7 @@ class Control(Strict):
         return self
 
 
-class Regression(Strict):
+class RegressionCalibration(Strict):
     """Least squares, every number weighed by its noise: always solvable, and no linear unbiased way has less error."""
 
     by: Literal["regression"] = "regression"
@@ -158,7 +158,7 @@ def _calibration(data: Any) -> Any:
         if found["by"] not in ("regression", "rake"):
             raise ValueError(unknown(str(found["by"]), ["regression", "rake"], "calibration"))
         return found
-    if isinstance(data, Regression | Rake):
+    if isinstance(data, RegressionCalibration | Rake):
         return data
     raise ValueError("expected `regression`, `rake`, or keys and values")
 
@@ -235,9 +235,9 @@ class Hypercube(TableSpec):
     replicates: Replicates | None = None
     squares: Squares | None = None
     controls: Annotated[list[Control], Field(max_length=100)] = []
-    calibration: Annotated[Annotated[Regression | Rake, Field(discriminator="by")], BeforeValidator(_calibration)] = (
-        Regression()
-    )
+    calibration: Annotated[
+        Annotated[RegressionCalibration | Rake, Field(discriminator="by")], BeforeValidator(_calibration)
+    ] = RegressionCalibration()
     whole: bool = False
     formats: Annotated[list[Literal["parquet", "csv"]], Field(min_length=1, max_length=2)] = ["parquet"]
 

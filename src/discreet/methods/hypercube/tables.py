@@ -12,7 +12,7 @@ import pyarrow as pa
 from discreet.domain import Domain, Numbers
 from discreet.engine.spans import Int64s
 from discreet.methods.hypercube.calibration import Calibrated, Drawn, Raking, calibrate, raked_variances
-from discreet.methods.hypercube.design import Design, Known
+from discreet.methods.hypercube.design import CubeDesign, PreparedControl
 from discreet.methods.hypercube.kernel import shown_schema, worth
 from discreet.methods.hypercube.measured import Read
 from discreet.methods.hypercube.model import cube_model, fitted
@@ -45,7 +45,7 @@ class CubeTables:
     place: Storage
 
     @property
-    def design(self) -> Design:
+    def design(self) -> CubeDesign:
         return self.read.design
 
     def make(self, parts: int) -> dict[str, str]:
@@ -132,7 +132,7 @@ class CubeTables:
             totals = [self._noise_of(control, run) for control in self.design.controls]
             yield noise.astype(np.float64) * self.read.largest_worth, totals
 
-    def _noise_of(self, control: Known, run: int) -> Floats:
+    def _noise_of(self, control: PreparedControl, run: int) -> Floats:
         size = control.cells.coarse.cells
         if control.law is None:
             return np.zeros(size)
@@ -176,7 +176,7 @@ class CubeTables:
         kinds = self.design.kinds
         return write_table(self.place, name, schema, batches, self.grant.simulated, part, kinds).files
 
-    def _write_control(self, control: Known, steps: Floats | None) -> dict[str, str]:
+    def _write_control(self, control: PreparedControl, steps: Floats | None) -> dict[str, str]:
         """The totals that the cube was calibrated to, as they were measured; and what a sparse cube's cells move by,
         which takes all that was measured to know."""
         domain, numbers = control.cells.coarse, {"total": self.read.controls[control.name].totals}

@@ -11,7 +11,7 @@ from discreet.domain import Key
 from discreet.errors import DomainError, SpecError
 from discreet.methods.recode.crosswalk import Crosswalk, finest, read_crosswalk, read_overrides, shown
 from discreet.methods.recode.history import History, read_history
-from discreet.methods.recode.rollup import Parents, Prefix, Published, RollUp, read_parents
+from discreet.methods.recode.rollup import Parents, Prefix, PublishedCrosswalk, RollUp, read_parents
 from discreet.methods.recode.transitions import Overrides
 from discreet.privacy.exact import written
 from discreet.spec.recode import Recode, RollUpFile
@@ -50,10 +50,10 @@ class Classifications:
         path = self.base / self.spec.overrides
         return read_overrides(path, ("from",), ("to",), SHARE if _has_column(path, SHARE) else None)
 
-    def published(self, columns: tuple[str, ...]) -> Published:
+    def published(self, columns: tuple[str, ...]) -> PublishedCrosswalk:
         """The crosswalk as these columns show it."""
         rolled = tuple(self._roll_up(self.spec.columns[column]) for column in columns)
-        return Published(self.crosswalk, rolled, rolled)
+        return PublishedCrosswalk(self.crosswalk, rolled, rolled)
 
     def _roll_up(self, asked: int | RollUpFile) -> RollUp:
         if isinstance(asked, int):
@@ -109,7 +109,7 @@ class Classifications:
             if len(old[0]) == longest
         }
 
-    def history(self, published: Published, overrides: Overrides) -> History | None:
+    def history(self, published: PublishedCrosswalk, overrides: Overrides) -> History | None:
         """Past completions, if there are any."""
         asked = self.spec.history
         if asked is None:

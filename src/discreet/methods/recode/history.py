@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from discreet.domain import MAX_CELLS, Key
 from discreet.errors import DomainError
 from discreet.methods.recode.crosswalk import named, shown, unwrapped
-from discreet.methods.recode.rollup import Published
+from discreet.methods.recode.rollup import PublishedCrosswalk
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
@@ -34,7 +34,7 @@ _DIGITS = f"^[0-9]{{1,{len(str(LARGEST)) - 1}}}$"
 
 
 @dataclass(frozen=True)
-class Level:
+class TotalsLevel:
     """Totals by the key columns in `places` and by kind of cast, numbered in mixed radix and sorted."""
 
     places: tuple[int, ...]
@@ -51,7 +51,7 @@ class History:
     _casts: Mapping[Key, tuple[tuple[int, Cast], ...]] = field(repr=False)  # of an old code, each with its number
     _kinds: int = field(repr=False)
     _codes: tuple[Mapping[str, int], ...] = field(repr=False)  # of the values of each key column
-    _totals: tuple[Level, ...] = field(repr=False)
+    _totals: tuple[TotalsLevel, ...] = field(repr=False)
 
     def counts(self, level: int, old: Key, key: Key) -> dict[Key, Fraction]:
         """New code → completions, of an old code and a key (one value for each of `columns`); only positive ones."""
@@ -74,7 +74,7 @@ class History:
 
 def read_history(
     path: Path,
-    published: Published,
+    published: PublishedCrosswalk,
     levels: Sequence[Sequence[str]],
     *,
     old: str,
@@ -118,7 +118,7 @@ def read_history(
 class _Reader:
     """Numbers the distinct ways in which lines are cast; what has none is remembered and refused in the end."""
 
-    def __init__(self, published: Published, overridden: frozenset[Key], place: str) -> None:
+    def __init__(self, published: PublishedCrosswalk, overridden: frozenset[Key], place: str) -> None:
         self.published, self.overridden, self.place = published, overridden, place
         self.casts: dict[tuple[Key, Cast], int] = {}
         self.unknown: dict[str, None] = {}
@@ -239,7 +239,7 @@ def _coded(column: pa.Array, known: dict[str, int]) -> Int32s:
     return found
 
 
-def _level(codes: Int32s, values: Int64s, places: tuple[int, ...], size: list[int]) -> Level:
+def _level(codes: Int32s, values: Int64s, places: tuple[int, ...], size: list[int]) -> TotalsLevel:
     """Totals by some of the key columns, and by kind, which comes last."""
     numbers = np.zeros(values.size, np.int64)
     for place in (*places, len(size) - 1):
@@ -248,4 +248,4 @@ def _level(codes: Int32s, values: Int64s, places: tuple[int, ...], size: list[in
     order = np.argsort(numbers)
     numbers, values = numbers[order], values[order]
     first = np.flatnonzero(np.diff(numbers, prepend=-1))
-    return Level(places, numbers[first], np.add.reduceat(values, first) if first.size else values)
+    return TotalsLevel(places, numbers[first], np.add.reduceat(values, first) if first.size else values)

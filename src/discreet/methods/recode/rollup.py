@@ -70,7 +70,7 @@ def read_parents(path: Path, code: str = "code", parent: str = "parent") -> Pare
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedCrosswalk:
     """A crosswalk between published codes: tuples of one or more roll-ups of a finest code, old and new alike.
 
     An old code can go where any of its finest codes can. Deleted ones lead nowhere and are left out.

@@ -16,7 +16,7 @@ from discreet.domain import Key
 from discreet.errors import DomainError, ParameterError
 from discreet.methods.recode.crosswalk import named, proportional
 from discreet.methods.recode.history import History
-from discreet.methods.recode.rollup import Published
+from discreet.methods.recode.rollup import PublishedCrosswalk
 
 Destinations = tuple[tuple[Key, Fraction], ...]  # in the order of the codes; positive shares, in all 1
 Overrides = Mapping[Key, Destinations]
@@ -48,7 +48,7 @@ class Transitions:
 
 def transitions(
     groups: Iterable[Group],
-    published: Published,
+    published: PublishedCrosswalk,
     overrides: Overrides,
     history: History | None,
     smallest: Fraction,
@@ -81,13 +81,13 @@ def transitions(
     return Transitions(found, tuple(old for old in overrides if len(published.possible.get(old, ())) == 1))
 
 
-def fixed(old: Key, published: Published, overrides: Overrides) -> Destinations:
+def fixed(old: Key, published: PublishedCrosswalk, overrides: Overrides) -> Destinations:
     """What the first two rules say of a code; nothing if the third decides."""
     possible = published.possible.get(old, ())
     return ((possible[0], Fraction(1)),) if len(possible) == 1 else overrides.get(old, ())
 
 
-def new_groups(groups: Iterable[Group], published: Published, overrides: Overrides) -> list[Group]:
+def new_groups(groups: Iterable[Group], published: PublishedCrosswalk, overrides: Overrides) -> list[Group]:
     """Every group that a list of old ones can become: the old code replaced by each of its destinations."""
     wanted = dict.fromkeys(groups)
     _refuse_unknown(wanted, published, overrides)
@@ -98,7 +98,7 @@ def new_groups(groups: Iterable[Group], published: Published, overrides: Overrid
     return list(found)
 
 
-def _refuse_unknown(groups: Iterable[Group], published: Published, overrides: Overrides) -> None:
+def _refuse_unknown(groups: Iterable[Group], published: PublishedCrosswalk, overrides: Overrides) -> None:
     """Codes of which neither the crosswalk nor an override says anything."""
     lost = dict.fromkeys(old for old, _ in groups if old not in published.possible and old not in overrides)
     if not lost:

@@ -45,7 +45,7 @@ def estimate(
     from discreet.cli.options import progress
     from discreet.methods.sensitivity import quick
 
-    asked = quick.Asked(
+    asked = quick.EstimateOptions(
         *(data, out, statistic, y, x, at, winsorise, by, bounds, epsilon, delta, noise, size, minimum, search, stata),
         *(unit, asset, ledger),
     )

@@ -33,7 +33,7 @@ MOST_POINTS = 10**6  # of a grid, a cell
 
 
 @dataclass(frozen=True)
-class Design:
+class EstimateDesign:
     """A declared table of estimates; refused if it does not hold together."""
 
     spec: Sensitivity
@@ -43,7 +43,7 @@ class Design:
     base: Path
 
     @classmethod
-    def of(cls, release: Release, table: Sensitivity) -> Design:
+    def of(cls, release: Release, table: Sensitivity) -> EstimateDesign:
         domain = table.cells(release)
         coarse = coarsening(domain, table.grouped(release))
         if coarse is None:

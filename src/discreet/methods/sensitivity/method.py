@@ -24,7 +24,7 @@ from discreet.errors import SourceError
 from discreet.methods.bound import read_bound
 from discreet.methods.protocol import Method
 from discreet.methods.sensitivity import tables
-from discreet.methods.sensitivity.design import Design
+from discreet.methods.sensitivity.design import EstimateDesign
 from discreet.methods.sensitivity.kernel import LARGEST, LOCAL, ChiKernel, LocalKernel, ScaleKernel, rounded_up, stepped
 from discreet.methods.sensitivity.spec import Sensitivity
 from discreet.methods.sensitivity.statistic import observed, thresholds
@@ -59,11 +59,11 @@ class Scales:
 class SensitivityMethod(Method):
     """One table of estimates, and the table of what scales their noise."""
 
-    design: Design
+    design: EstimateDesign
 
     @classmethod
     def of(cls, release: Release, table: Sensitivity) -> SensitivityMethod:
-        return cls(Design.of(release, table))
+        return cls(EstimateDesign.of(release, table))
 
     @property
     def name(self) -> str:

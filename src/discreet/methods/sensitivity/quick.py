@@ -33,7 +33,7 @@ LINES = ("slope", "intercept", "prediction")
 
 
 @dataclass(frozen=True)
-class Asked:
+class EstimateOptions:
     """What the command line says."""
 
     data: Path
@@ -141,13 +141,13 @@ def _name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", text).strip("-") or "release"
 
 
-def check(asked: Asked) -> list[str]:
+def check(asked: EstimateOptions) -> list[str]:
     """What the declared rules will do to the records: for the operator."""
     release = _opened(asked)
     return lines(release.check(), release.spec)
 
 
-def _opened(asked: Asked) -> api.OpenRelease:
+def _opened(asked: EstimateOptions) -> api.OpenRelease:
     """The release, looked at as a whole before anything is written."""
     if not asked.data.exists():
         raise SpecError("does not exist", where=str(asked.data), do="check the path")
@@ -156,7 +156,9 @@ def _opened(asked: Asked) -> api.OpenRelease:
     return api.OpenRelease(declared, None, api.ledger(declared.ledger), default_keys())
 
 
-def estimate(asked: Asked, budget: str | None, observe: Callable[[str, int, int], None]) -> tuple[Path, Manifest]:
+def estimate(
+    asked: EstimateOptions, budget: str | None, observe: Callable[[str, int, int], None]
+) -> tuple[Path, Manifest]:
     """Look at everything that can be wrong, write the declaration, set the budget if one is named, and release."""
     if not asked.out.name:
         raise SpecError("is no new folder", where="--out", do="name one that does not exist yet")

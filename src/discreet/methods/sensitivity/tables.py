@@ -6,14 +6,14 @@ from fractions import Fraction
 
 from discreet.engine.spans import Spans
 from discreet.methods.sensitivity import wording
-from discreet.methods.sensitivity.design import Design
+from discreet.methods.sensitivity.design import EstimateDesign
 from discreet.methods.sensitivity.spec import PublicSizes
 from discreet.methods.sensitivity.statistic import observed
 from discreet.privacy.exact import written
 from discreet.publish.description import Column, PublishedTable, code_columns
 
 
-def published(design: Design, spans: tuple[Spans, ...]) -> list[PublishedTable]:
+def published(design: EstimateDesign, spans: tuple[Spans, ...]) -> list[PublishedTable]:
     guarantee = design.guarantee
     estimates = PublishedTable(
         name=design.name,
@@ -45,7 +45,7 @@ def published(design: Design, spans: tuple[Spans, ...]) -> list[PublishedTable]:
     return [estimates, scales]
 
 
-def _about(design: Design) -> str:
+def _about(design: EstimateDesign) -> str:
     told = design.spec.statistic.in_words()
     rules = "; ".join(made.in_words() for made in observed(design.spec))
     told = f"Of each cell: {told}. Variables: {rules}. A cell where it is not defined has a stated value in its place."
@@ -60,7 +60,7 @@ def _about(design: Design) -> str:
     return f"{told}{few}{only}"
 
 
-def composes(design: Design) -> str:
+def composes(design: EstimateDesign) -> str:
     each = f"{', '.join(design.numbers)}: {len(design.numbers)} numbers of a cell"
     if design.spec.noise == "normal":
         return wording.normal(
@@ -72,7 +72,7 @@ def composes(design: Design) -> str:
     )
 
 
-def notes(design: Design) -> dict[str, tuple[str, ...]]:
+def notes(design: EstimateDesign) -> dict[str, tuple[str, ...]]:
     deviation = f"counts: standard deviation of noise {design.noise.deviation_of_count:.3g}"
     one = 2**0.5 / float(design.spec.epsilon)
     estimate = f"estimates: {one:.3g} times χ/N, which the records decide; `discreet tradeoff` makes a public guess"
@@ -90,11 +90,11 @@ def notes(design: Design) -> dict[str, tuple[str, ...]]:
     return {design.name: tuple(notes)}
 
 
-def _scales(design: Design) -> tuple[str, ...]:
+def _scales(design: EstimateDesign) -> tuple[str, ...]:
     return ("chi", "chi_error") if design.errors else ("chi",)
 
 
-def _column(design: Design, name: str) -> Column:
+def _column(design: EstimateDesign, name: str) -> Column:
     kind = "integer" if name in ("count", "size") else "number"
     seen = "" if design.noise.size != "true" else " as far as `count` tells"
     power = "N" if design.spec.decay == 1 else f"N^{written(design.spec.decay)}"

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import ball, conservative_floor, positive_fraction
-from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Quantile, Rounding, settle
+from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, QuantileFunction, Rounding, settle
 from discreet.noise.stream import Stream, check_range
 
 SCALES = 2**100
@@ -90,7 +90,7 @@ class GridNoise(ABC):
 
     @property
     @abstractmethod
-    def law(self) -> Quantile:
+    def law(self) -> QuantileFunction:
         """G, with P(|Z| > G(u)) = u."""
 
     @property

@@ -23,7 +23,7 @@ LARGEST_LIMIT = 1 << 52  # results are exact as float64
 ONE = np.ones(1, dtype=np.int64)
 
 
-class Quantile(Protocol):
+class QuantileFunction(Protocol):
     """A monotone G on (0, 1), evaluated rigorously at the working precision."""
 
     def at(self, u: arb) -> arb:
@@ -37,7 +37,7 @@ class Quantile(Protocol):
 class Rounding:
     """How a draw becomes an integer. The sign bit chooses between two laws, mirrors, or is not used."""
 
-    laws: tuple[Quantile, ...]
+    laws: tuple[QuantileFunction, ...]
     scale: Fraction
     offset: Fraction
     limit: int
@@ -72,7 +72,7 @@ class Rounding:
 
 
 @lru_cache(maxsize=64)
-def rows_of(laws: tuple[Quantile, ...]) -> NDArray[np.float64]:
+def rows_of(laws: tuple[QuantileFunction, ...]) -> NDArray[np.float64]:
     """The kernel's rows of one law or of two in sequence, each row one cache line."""
     rows = np.concatenate([_law_rows(law) for law in laws])
     space = np.zeros(rows.size + 8)
@@ -82,7 +82,7 @@ def rows_of(laws: tuple[Quantile, ...]) -> NDArray[np.float64]:
     return aligned
 
 
-def _law_rows(law: Quantile) -> NDArray[np.float64]:
+def _law_rows(law: QuantileFunction) -> NDArray[np.float64]:
     rows = np.zeros((kernels.ROUNDED_BUCKETS, DEGREE + 2))
     rows[:, -1] = np.inf
     with ctx.workprec(BITS):
@@ -100,7 +100,7 @@ def bucket_ends(row: int) -> tuple[Fraction, Fraction]:
     return low, low + width
 
 
-def _polynomial(law: Quantile, low: Fraction, high: Fraction) -> list[float]:
+def _polynomial(law: QuantileFunction, low: Fraction, high: Fraction) -> list[float]:
     """Coefficients in t (U = centre + half·t) and a bound of the whole error of the kernel's polynomial."""
     half = (high - low) / 2
     # A prefix stands for an interval of U and its conversion rounds: U may be this far off, but not above 1.
@@ -121,7 +121,7 @@ def _polynomial(law: Quantile, low: Fraction, high: Fraction) -> list[float]:
     return [*rounded, error * (1 + 2.0**-20)]
 
 
-def _chord(law: Quantile, low: Fraction, high: Fraction, whole: arb) -> tuple[list[arb], float, float]:
+def _chord(law: QuantileFunction, low: Fraction, high: Fraction, whole: arb) -> tuple[list[arb], float, float]:
     """Where G is convex or concave but not smooth: the chord, off by ≤ width·|G'(high) − G'(low)|/4."""
     half = ball((high - low) / 2)
     ends = [law.at(ball(u)) for u in (low, high)]

@@ -22,7 +22,7 @@ from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Axis, Floats, Margin, reduced
 from discreet.post.cubes.model import CubeModel
 from discreet.post.cubes.sampling import Gvf, interval, outward, replicate_variance, standard_error, tail
-from discreet.post.cubes.variance import Known, Perturbation
+from discreet.post.cubes.variance import KnownMargin, Perturbation
 
 LEVEL = Fraction(9, 10)
 MOST_CELLS = 1 << 26  # of one table
@@ -210,7 +210,7 @@ class Cube:
     @cached_property
     def perturbation(self) -> Perturbation:
         """The variance of noise in any product of codes, after calibration."""
-        known = tuple(Known(c.axes, c.variance) for c in self.model.controls if c.axes is not None)
+        known = tuple(KnownMargin(c.axes, c.variance) for c in self.model.controls if c.axes is not None)
         return Perturbation(self.model.shape, self.model.variance, known)
 
     def _perturbation(self, sizes: NDArray[np.int64], estimate: Floats) -> Floats:

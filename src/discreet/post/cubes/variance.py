@@ -32,7 +32,7 @@ _BLOCK = 1 << 20  # numbers at a time
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownMargin:
     """A control by whole axes of the cube, with noise of one variance in all of its cells: 0 if exact or public."""
 
     places: tuple[int, ...]
@@ -46,7 +46,7 @@ class Perturbation:
 
     shape: tuple[int, ...]
     variance: float  # σ², of every cell before calibration
-    controls: tuple[Known, ...]
+    controls: tuple[KnownMargin, ...]
 
     def __post_init__(self) -> None:
         if not self.shape or min(self.shape) < 1 or not 0 <= self.variance < inf:
@@ -63,7 +63,7 @@ class Perturbation:
     def _axes(self) -> int:
         return len(self.shape)
 
-    def gain(self, control: Known) -> float:
+    def gain(self, control: KnownMargin) -> float:
         """σ²(N/n_C)/v_C: how much more a control knows of its effects than the cube does."""
         alone = prod(n for place, n in enumerate(self.shape) if place not in control.places)
         return inf if control.variance == 0 else self.variance * alone / control.variance
@@ -138,18 +138,18 @@ def by_effects(noise: Perturbation, missing: Floats) -> Floats:
     return np.concatenate(back)
 
 
-def _within(control: Known) -> list[Effect]:
+def _within(control: KnownMargin) -> list[Effect]:
     """All sets of a control's axes."""
     return [frozenset(e) for size in range(len(control.places) + 1) for e in combinations(control.places, size)]
 
 
-def _widened(table: Floats, control: Known, shape: tuple[int, ...]) -> Floats:
+def _widened(table: Floats, control: KnownMargin, shape: tuple[int, ...]) -> Floats:
     """A control's table with all axes of the cube, of length 1 where it has none."""
     ordered: Floats = table.transpose(np.argsort(control.places).astype(int))
     return ordered.reshape([n if place in control.places else 1 for place, n in enumerate(shape)])
 
 
-def _narrowed(table: Floats, control: Known) -> Floats:
+def _narrowed(table: Floats, control: KnownMargin) -> Floats:
     """The other way round, one number after the other."""
     own = table.reshape([table.shape[place] for place in sorted(control.places)])
     return own.transpose(np.argsort(np.argsort(control.places)).astype(int)).reshape(-1)
@@ -179,7 +179,7 @@ class Reduction:
     spread_after: float
 
 
-def reduction(shape: Sequence[int], variance: float, controls: Sequence[Known], dimension: int) -> Reduction:
+def reduction(shape: Sequence[int], variance: float, controls: Sequence[KnownMargin], dimension: int) -> Reduction:
     """The mean variance of a cell over all tables of so many of the cube's axes.
 
     The noise of every table adds up to that of the cube's total T. With m cells in A tables the sample variance of all

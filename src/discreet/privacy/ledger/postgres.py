@@ -85,7 +85,7 @@ class _Session:
         return next((tables[schema] for schema in self.schemas if schema in tables), None)
 
 
-class _Rows:
+class _PostgresWriter:
     def __init__(self, session: _Session, schema: str) -> None:
         self._session, self._table = session, f"{_quoted(schema)}.{TABLE}"
 
@@ -141,13 +141,13 @@ class PostgresStore:
                 return False
             for statement in _beginning(schema):
                 session.do(statement)
-            _Rows(session, schema).append(first)
+            _PostgresWriter(session, schema).append(first)
             self._commit(session)
         return True
 
     def entries(self) -> list[Entry]:
         with self._transaction() as session:
-            return _Rows(session, self._ledger(session).schema).entries()
+            return _PostgresWriter(session, self._ledger(session).schema).entries()
 
     @contextmanager
     def transaction(self) -> Iterator[Writer]:
@@ -160,7 +160,7 @@ class PostgresStore:
                     do=f"have its owner ask why, verify it, and ALTER TABLE {TABLE} ENABLE TRIGGER ALL",
                 )
             self._lock(session, found.schema)
-            yield _Rows(session, found.schema)
+            yield _PostgresWriter(session, found.schema)
             self._commit(session)
 
     @contextmanager

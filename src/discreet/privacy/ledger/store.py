@@ -104,7 +104,7 @@ def uncertain(place: str, why: str) -> LedgerUncertain:
     )
 
 
-class _Rows:
+class _SQLiteWriter:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
@@ -163,7 +163,7 @@ class SQLiteStore:
             if not begun:
                 for statement in _SCHEMA:
                     connection.execute(statement)
-                _Rows(connection).append(first)
+                _SQLiteWriter(connection).append(first)
             connection.execute("COMMIT")
         return not begun
 
@@ -173,14 +173,14 @@ class SQLiteStore:
         # Not mode=ro: after a power cut even a reader must be able to roll the journal back.
         with self._connect("rw") as connection:
             connection.execute("PRAGMA query_only = ON")
-            return _Rows(connection).entries()
+            return _SQLiteWriter(connection).entries()
 
     @contextmanager
     def transaction(self) -> Iterator[Writer]:
         with self._connect("rw") as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield _Rows(connection)
+                yield _SQLiteWriter(connection)
             except BaseException:
                 if connection.in_transaction:  # a full disk has ended it already
                     connection.execute("ROLLBACK")

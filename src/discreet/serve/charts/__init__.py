@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from discreet.errors import AskedWrongly
 from discreet.serve.charts.bars import bars, single
-from discreet.serve.charts.chart_data import Reading, percentiles, read
+from discreet.serve.charts.chart_data import ChartData, percentiles, read
 from discreet.serve.charts.frame import Chart, Picture, framed
 from discreet.serve.charts.lines import lines, order, time_axis
 from discreet.serve.charts.ranges import ranges
@@ -23,7 +23,7 @@ DESTINATION = re.compile(r"destin|(^|_)dest(_|$)|target|receiving|(^|_)to(_|$)|w
 FEW = 3  # points that make a line worth drawing
 SCALE = 2.0  # pixels of a PNG for each of the SVG
 
-DRAW: dict[str, Callable[[Reading], Picture]] = {
+DRAW: dict[str, Callable[[ChartData], Picture]] = {
     "ranges": ranges,
     "tiles": tiles,
     "number": single,
@@ -90,11 +90,11 @@ def png(svg: str) -> bytes:
         raise AskedWrongly("cannot be drawn as pixels", where="chart", do="ask for SVG") from None
 
 
-def _is_map(reading: Reading) -> bool:
+def _is_map(reading: ChartData) -> bool:
     return len(reading.axes) == 1 and bool(states(reading.variable(reading.axes[0])))
 
 
-def _ends(reading: Reading, about: About | None) -> tuple[int, int] | None:
+def _ends(reading: ChartData, about: About | None) -> tuple[int, int] | None:
     """Which variables are origin and destination: by their names, or because the table is one of flows."""
     if len(reading.axes) != 2:
         return None

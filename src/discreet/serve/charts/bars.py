@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from discreet.serve.charts.chart_data import Reading
+from discreet.serve.charts.chart_data import ChartData
 from discreet.serve.charts.colours import bar, stub
 from discreet.serve.charts.frame import (
     MARGIN,
@@ -22,7 +22,7 @@ from discreet.serve.charts.svg import rect, width_of, wrap, write
 LARGE = 60.0
 
 
-def bars(reading: Reading) -> Picture:
+def bars(reading: ChartData) -> Picture:
     key = key_of(reading.answer, "bars")
     shown = rows(reading)
     each, cells = max(1, len(shown.series)), shown.all
@@ -49,7 +49,7 @@ def bars(reading: Reading) -> Picture:
     return picture
 
 
-def _bar(reading: Reading, key: str, cell: int, series: int, at: Scale, middle: float, high: float) -> str:
+def _bar(reading: ChartData, key: str, cell: int, series: int, at: Scale, middle: float, high: float) -> str:
     """A bar with its interval, or a stub where there is no number."""
     thick = high - (1 if high < 16 else 0)
     about = reading.about(cell)
@@ -62,7 +62,7 @@ def _bar(reading: Reading, key: str, cell: int, series: int, at: Scale, middle: 
     return bar(key, series, box, about, pale=reading.pale(cell)) + interval
 
 
-def single(reading: Reading) -> Picture:
+def single(reading: ChartData) -> Picture:
     """One number, large, with its interval."""
     picture = Picture(summary(reading, "One number", [0]), marks={reading.mark(0)})
     key, middle, mark = key_of(reading.answer, "number"), WIDTH / 2, reading.mark(0)

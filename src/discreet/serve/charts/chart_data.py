@@ -33,7 +33,7 @@ class Interval:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class ChartData:
     """A measure of an answer, hidden cells without a number."""
 
     answer: Answer
@@ -130,7 +130,7 @@ def mains(answer: Answer) -> list[Measure]:
     return [m for m in answer.measures if not m.about and not ERROR.search(m.id) and m.id in answer.numbers]
 
 
-def read(answer: Answer, measure: str = "") -> Reading | None:
+def read(answer: Answer, measure: str = "") -> ChartData | None:
     """The measure asked for, or the first; None if there is nothing to draw."""
     found = [m for m in mains(answer) if m.id == measure] if measure else mains(answer)
     if not found and not measure:
@@ -138,7 +138,7 @@ def read(answer: Answer, measure: str = "") -> Reading | None:
     if not found or not len(answer):
         return None
     value, around = _shown(answer, found[0].id), interval(answer, found[0].id)
-    return Reading(answer, found[0], value, around, _judged(answer, found[0].id, value, around))
+    return ChartData(answer, found[0], value, around, _judged(answer, found[0].id, value, around))
 
 
 def _judged(answer: Answer, name: str, value: Floats, around: Interval | None) -> list[Status]:

@@ -9,7 +9,7 @@ from hashlib import sha256
 import numpy as np
 
 from discreet.publish.tables import SIMULATION
-from discreet.serve.charts.chart_data import Reading, label_of, meaning
+from discreet.serve.charts.chart_data import ChartData, label_of, meaning
 from discreet.serve.charts.colours import GRID, fill_of, marker, textures
 from discreet.serve.charts.scale import TICK, Scale, number
 from discreet.serve.charts.svg import INK, PAPER, SOFT, clean, line, rect, tag, title, width_of, words, wrap, write
@@ -57,7 +57,7 @@ def key_of(answer: Answer, kind: str) -> str:
 
 
 def framed(
-    reading: Reading, kind: str, picture: Picture, about: About | None, *, simulation: bool, which: str = ""
+    reading: ChartData, kind: str, picture: Picture, about: About | None, *, simulation: bool, which: str = ""
 ) -> Chart:
     """The whole picture."""
     answer, key = reading.answer, key_of(reading.answer, kind)
@@ -112,7 +112,7 @@ def _banner(parts: list[str], y: float) -> float:
     return y + height + 4
 
 
-def _heading(reading: Reading, picture: Picture) -> str:
+def _heading(reading: ChartData, picture: Picture) -> str:
     answer = reading.answer
     by = ", ".join(clean(answer.variables[a].label) or answer.variables[a].id for a in reading.axes)
     what = clean(picture.what or reading.main.label)
@@ -139,7 +139,7 @@ def _footer(picture: Picture, about: About | None) -> list[str]:
     return [part for text in texts for part in wrap(text, INSIDE, FOOT, 5)]
 
 
-def summary(reading: Reading, what: str, cells: Sequence[int]) -> str:
+def summary(reading: ChartData, what: str, cells: Sequence[int]) -> str:
     """What a picture shows, for those who cannot see it."""
     there = [c for c in cells if reading.there(c)]
     rows = f"{what} of {number(len(cells))} {'number' if len(cells) == 1 else 'numbers'}."
@@ -225,7 +225,7 @@ def error_bar(
     )
 
 
-def largest(reading: Reading, rows: Iterable[Sequence[int]], most: int) -> list[int]:
+def largest(reading: ChartData, rows: Iterable[Sequence[int]], most: int) -> list[int]:
     """Which rows have the largest numbers, in their order. Those without numbers come last."""
     size = [max((abs(float(reading.value[c])) for c in row if reading.there(c)), default=-1.0) for row in rows]
     kept = sorted(range(len(size)), key=lambda i: (-size[i], i))[:most]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from math import prod
 
-from discreet.serve.charts.chart_data import Reading, label_of
+from discreet.serve.charts.chart_data import ChartData, label_of
 from discreet.serve.charts.colours import DASHES, SERIES, marker, stub
 from discreet.serve.charts.frame import (
     INSIDE,
@@ -79,7 +79,7 @@ def _counted(variable: TableVariable) -> bool:
     return plain and COUNTED.search(f"{variable.id} {variable.label}".replace("_", " ")) is not None
 
 
-def time_axis(reading: Reading) -> int | None:
+def time_axis(reading: ChartData) -> int | None:
     """The variable that goes from left to right, if what is left makes few lines."""
     shape = reading.answer.shape
     for a in reading.axes:
@@ -88,7 +88,7 @@ def time_axis(reading: Reading) -> int | None:
     return None
 
 
-def lines(reading: Reading) -> Picture:
+def lines(reading: ChartData) -> Picture:
     across = time_axis(reading)
     if across is None:
         return Picture("Nothing to show.")
@@ -172,7 +172,7 @@ def _runs(there: list[bool]) -> list[list[int]]:
     return found
 
 
-def _band(reading: Reading, row: list[int], i: int, x: list[float], y: Scale) -> list[str]:
+def _band(reading: ChartData, row: list[int], i: int, x: list[float], y: Scale) -> list[str]:
     ends = [reading.ends(c) for c in row]
     parts = []
     for run in _runs([e is not None for e in ends]):
@@ -186,7 +186,7 @@ def _band(reading: Reading, row: list[int], i: int, x: list[float], y: Scale) ->
     return parts
 
 
-def _line(reading: Reading, row: list[int], i: int, x: list[float], y: Scale) -> list[str]:
+def _line(reading: ChartData, row: list[int], i: int, x: list[float], y: Scale) -> list[str]:
     parts = []
     places = [y(float(reading.value[c])) if reading.there(c) else 0.0 for c in row]
     for run in _runs([reading.there(c) for c in row]):
@@ -213,7 +213,7 @@ def _mark(mark: str, x: float, y: float) -> str:
     return tag("text", words(mark), x=min(x + 5, WIDTH - 10), y=y - 6, **font, **halo)
 
 
-def _gaps(reading: Reading, row: list[int], key: str, x: list[float], top: float) -> list[str]:
+def _gaps(reading: ChartData, row: list[int], key: str, x: list[float], top: float) -> list[str]:
     """Under the axis, a strip that says where a line has no number, as far as there is room."""
     parts, last = list[str](), -1e9
     for cell, place in zip(row, x, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from discreet.serve.charts.chart_data import Reading, percentiles, read
+from discreet.serve.charts.chart_data import ChartData, percentiles, read
 from discreet.serve.charts.colours import LIGHT, MAIN, stub
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, error_bar, key_of, sentences, summary
 from discreet.serve.charts.rows import LABEL, STUB, draw_rows, laid_out, rows, value_text
@@ -16,7 +16,7 @@ HIGH = 13.0
 Pair = tuple[int, int]
 
 
-def ranges(reading: Reading) -> Picture:
+def ranges(reading: ChartData) -> Picture:
     answer = reading.answer
     found = percentiles(answer)
     median = read(answer, found[50])
@@ -66,7 +66,7 @@ def _pairs(found: Mapping[int, str]) -> tuple[Pair, Pair]:
 
 
 def _ranges(
-    median: Reading, parts: Mapping[int, Reading], outer: Pair, inner: Pair, cell: int, at: Scale, middle: float
+    median: ChartData, parts: Mapping[int, ChartData], outer: Pair, inner: Pair, cell: int, at: Scale, middle: float
 ) -> list[str]:
     """The long line and the thick one, as far as their percentiles are there."""
     found = []
@@ -83,7 +83,7 @@ def _ranges(
     return found
 
 
-def _median(median: Reading, cell: int, at: Scale, middle: float) -> list[str]:
+def _median(median: ChartData, cell: int, at: Scale, middle: float) -> list[str]:
     """A dot, hollow if it is not reliable, and its interval as far as the picture goes."""
     found, about, pale = [], median.about(cell), median.pale(cell)
     if ends := median.ends(cell):

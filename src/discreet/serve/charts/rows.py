@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from discreet.serve.charts.chart_data import Reading, label_of
+from discreet.serve.charts.chart_data import ChartData, label_of
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, axis_across, largest
 from discreet.serve.charts.scale import Scale, number
 from discreet.serve.charts.svg import cut, tag, title, width_of, wrap, write
@@ -35,7 +35,7 @@ class BarRows:
         return [cell for row in self.cells for cell in row]
 
 
-def rows(reading: Reading, *, grouped: bool = True) -> BarRows:
+def rows(reading: ChartData, *, grouped: bool = True) -> BarRows:
     """A variable of few codes gives the bars of each row, all others the rows: the largest, if there are many."""
     axes, shape = reading.axes, reading.answer.shape
     inner = None

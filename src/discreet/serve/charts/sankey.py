@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from discreet.serve.charts.chart_data import Reading, label_of
+from discreet.serve.charts.chart_data import ChartData, label_of
 from discreet.serve.charts.colours import MAIN
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, sentences, summary
 from discreet.serve.charts.scale import number
@@ -32,7 +32,7 @@ class SankeySide:
     bottom: float
 
 
-def sankey(reading: Reading, origin: int, destination: int) -> Picture:
+def sankey(reading: ChartData, origin: int, destination: int) -> Picture:
     flow, left_out = _matrix(reading, origin, destination)
     froms, kept_from = _grouped(reading, origin, flow.sum(1))
     tos, kept_to = _grouped(reading, destination, flow.sum(0))
@@ -64,7 +64,7 @@ def sankey(reading: Reading, origin: int, destination: int) -> Picture:
     return picture
 
 
-def _matrix(reading: Reading, origin: int, destination: int) -> tuple[Floats, tuple[int, int]]:
+def _matrix(reading: ChartData, origin: int, destination: int) -> tuple[Floats, tuple[int, int]]:
     """Flows by origin and destination, and how many are left out: not positive, without a number."""
     value = reading.value.reshape([len(reading.variable(a)) for a in sorted((origin, destination))])
     value = value if origin < destination else value.T
@@ -74,7 +74,7 @@ def _matrix(reading: Reading, origin: int, destination: int) -> tuple[Floats, tu
     return flow, (int((there & ~positive).sum()), int((~there).sum()))
 
 
-def _grouped(reading: Reading, axis: int, totals: Floats) -> tuple[list[str], list[int]]:
+def _grouped(reading: ChartData, axis: int, totals: Floats) -> tuple[list[str], list[int]]:
     """The largest nodes in the order of the answer, others as one; and the node of each code."""
     variable = reading.variable(axis)
     order = sorted(range(len(variable)), key=lambda i: (-totals[i], i))
@@ -115,7 +115,7 @@ def _moved(side: SankeySide, bottom: float) -> SankeySide:
 
 
 def _ribbons(
-    reading: Reading, flow: Floats, left: SankeySide, right: SankeySide, start: float, end: float, unit: float
+    reading: ChartData, flow: Floats, left: SankeySide, right: SankeySide, start: float, end: float, unit: float
 ) -> list[str]:
     a, b = list(left.tops), list(right.tops)
     x1, x2 = start + NODE, end - NODE
@@ -136,7 +136,7 @@ def _ribbons(
     return [ribbon for _, ribbon in sorted(found, key=lambda f: f[0])]
 
 
-def _nodes(reading: Reading, side: SankeySide, x: float, at: float, anchor: str) -> list[str]:
+def _nodes(reading: ChartData, side: SankeySide, x: float, at: float, anchor: str) -> list[str]:
     parts, nodes = [], (side.labels, side.lines, side.totals, side.tops, side.heights)
     for text, lines, total, top, high in zip(*nodes, strict=True):
         words = number(total, reading.decimals)
@@ -152,7 +152,7 @@ def _nodes(reading: Reading, side: SankeySide, x: float, at: float, anchor: str)
     return parts
 
 
-def _words(reading: Reading, left_out: tuple[int, int]) -> str:
+def _words(reading: ChartData, left_out: tuple[int, int]) -> str:
     low, gaps = left_out
     doubtful = sum(reading.pale(c) and reading.there(c) for c in range(len(reading.answer)))
     return sentences(

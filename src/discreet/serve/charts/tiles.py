@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from discreet.serve.charts.chart_data import Reading
+from discreet.serve.charts.chart_data import ChartData
 from discreet.serve.charts.colours import CLASSES, EDGE, ON_CLASSES, stub
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, key_of, sentences, summary
 from discreet.serve.charts.scale import brief, number
@@ -52,7 +52,7 @@ def states(variable: TableVariable) -> dict[int, str]:
     return {}
 
 
-def tiles(reading: Reading) -> Picture:
+def tiles(reading: ChartData) -> Picture:
     variable = reading.variable(reading.axes[0])
     key, known = key_of(reading.answer, "tiles"), states(variable)
     cells = list(range(len(variable)))
@@ -95,7 +95,7 @@ def class_of(value: float, borders: list[float]) -> int:
     return place if len(borders) == len(CLASSES) - 1 else place * (len(CLASSES) - 1) // max(1, len(borders))
 
 
-def _tile(reading: Reading, key: str, cell: int, name: str, x: float, y: float, borders: list[float]) -> str:
+def _tile(reading: ChartData, key: str, cell: int, name: str, x: float, y: float, borders: list[float]) -> str:
     if not reading.there(cell):
         box = stub(key, x, y, TILE, TILE, reading.about(cell))
         plate = rect(x + 9, y + 9, TILE - 18, TILE - 18)
@@ -117,7 +117,7 @@ def _words(name: str, text: str, x: float, y: float, fill: str) -> list[str]:
     ]
 
 
-def _legend(reading: Reading, values: list[float], borders: list[float], y: float) -> list[str]:
+def _legend(reading: ChartData, values: list[float], borders: list[float], y: float) -> list[str]:
     """From which number to which a colour is: those that occur."""
     found: dict[int, list[float]] = {}
     for value in sorted(values):

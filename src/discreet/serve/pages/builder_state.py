@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from discreet.errors import AskedWrongly
 from discreet.serve.pages.default_selection import first_codes
 from discreet.serve.pages.words import listed
-from discreet.serve.query_model import Measure, PublishedTable, TableQuery, TableVariable, members
+from discreet.serve.query_model import Measure, QueryableTable, TableQuery, TableVariable, members
 
 Share = Literal["", "rows", "columns", "all"]
 Error = Literal["", "se", "none"]
@@ -56,7 +56,7 @@ class BuilderState:
         return urlencode(found)
 
 
-def read(items: Iterable[tuple[str, str]], table: PublishedTable) -> BuilderState:
+def read(items: Iterable[tuple[str, str]], table: QueryableTable) -> BuilderState:
     """From the fields of an address. Without any, a first look at the table."""
     many: dict[str, list[str]] = {}
     for name, text in items:
@@ -83,7 +83,7 @@ def read(items: Iterable[tuple[str, str]], table: PublishedTable) -> BuilderStat
     )
 
 
-def plain(table: PublishedTable) -> BuilderState:
+def plain(table: QueryableTable) -> BuilderState:
     """What is shown of a table before anything is chosen."""
     coarse = [v for v in table.variables if v.of]
     few = [v for v in table.variables if 1 < len(v) <= FEW]
@@ -91,7 +91,7 @@ def plain(table: PublishedTable) -> BuilderState:
     return BuilderState(rows=(best.id,) if best else ())
 
 
-def filled(asked: BuilderState, table: PublishedTable) -> BuilderState:
+def filled(asked: BuilderState, table: QueryableTable) -> BuilderState:
     """With a code for each variable that has to have one, and without what has no effect."""
     if table.additive:
         return replace(asked, at={})
@@ -104,7 +104,7 @@ def filled(asked: BuilderState, table: PublishedTable) -> BuilderState:
     return replace(asked, only=kept, at={**at, **strange}, totals=False, share="")
 
 
-def question(asked: BuilderState, table: PublishedTable) -> TableQuery:
+def question(asked: BuilderState, table: QueryableTable) -> TableQuery:
     """As the table understands it; what it has not, is refused."""
     if len(asked.rows) > 2:
         raise AskedWrongly("more than two variables in the rows", where="rows", do="choose at most two")
@@ -127,7 +127,7 @@ def question(asked: BuilderState, table: PublishedTable) -> TableQuery:
     return TableQuery(tuple(picked.items()), tuple(others.items()), measures)
 
 
-def _picked(asked: BuilderState, table: PublishedTable, shown: TableVariable) -> tuple[str, ...]:
+def _picked(asked: BuilderState, table: QueryableTable, shown: TableVariable) -> tuple[str, ...]:
     """The codes of a variable that is shown: those chosen, of the groups chosen of coarser ones. Empty: all."""
     codes = asked.only.get(shown.id, ())
     _chosen(table, shown.id, codes)
@@ -143,7 +143,7 @@ def _picked(asked: BuilderState, table: PublishedTable, shown: TableVariable) ->
     return codes
 
 
-def _variable(table: PublishedTable, name: str, where: str) -> TableVariable:
+def _variable(table: QueryableTable, name: str, where: str) -> TableVariable:
     for found in table.variables:
         if found.id == name:
             return found
@@ -151,7 +151,7 @@ def _variable(table: PublishedTable, name: str, where: str) -> TableVariable:
     raise AskedWrongly(f"no variable {name[:40]!r}", where=where, do=f"the table has {known}")
 
 
-def _chosen(table: PublishedTable, name: str, codes: Iterable[str]) -> TableVariable:
+def _chosen(table: QueryableTable, name: str, codes: Iterable[str]) -> TableVariable:
     """A variable that has these codes."""
     found = _variable(table, name, "limits")
     strange = next((code for code in codes if code not in found.codes), None)
@@ -161,7 +161,7 @@ def _chosen(table: PublishedTable, name: str, codes: Iterable[str]) -> TableVari
     return found
 
 
-def main_measures(asked: BuilderState, table: PublishedTable) -> list[Measure]:
+def main_measures(asked: BuilderState, table: QueryableTable) -> list[Measure]:
     """The measures that are shown: those chosen, or the first ones. Errors come with what they are about."""
     known = {m.id: m for m in table.measures}
     mains = [m for m in table.measures if not m.about]
@@ -173,7 +173,7 @@ def main_measures(asked: BuilderState, table: PublishedTable) -> list[Measure]:
     return found or mains[:FIRST_MEASURES] or list(table.measures[:1])
 
 
-def errors_of(table: PublishedTable, main: Measure) -> list[Measure]:
+def errors_of(table: QueryableTable, main: Measure) -> list[Measure]:
     return [m for m in table.measures if m.about == main.id]
 
 

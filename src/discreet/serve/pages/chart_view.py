@@ -13,7 +13,7 @@ from discreet.serve.charts import KINDS, chart, kinds, png
 from discreet.serve.pages.builder_state import BuilderState
 from discreet.serve.pages.view import View
 from discreet.serve.pages.words import listed
-from discreet.serve.query_model import PublishedTable
+from discreet.serve.query_model import QueryableTable
 
 MEDIAN = "p50"
 
@@ -30,7 +30,7 @@ class PageChart:
 
 
 def page_chart(
-    laid: View, asked: BuilderState, table: PublishedTable, link: Callable[[BuilderState], str]
+    laid: View, asked: BuilderState, table: QueryableTable, link: Callable[[BuilderState], str]
 ) -> PageChart | None:
     """The chart that fits, or of the kind asked for."""
     answer = laid.chart
@@ -49,7 +49,7 @@ def page_chart(
     return PageChart(found.kind, Markup(found.svg), found.alt, links, query)  # noqa: S704 - labels are escaped there
 
 
-def chart_note(laid: View, asked: BuilderState, table: PublishedTable) -> str:
+def chart_note(laid: View, asked: BuilderState, table: QueryableTable) -> str:
     """What to say if the kind asked for is not the one that is drawn."""
     known = kinds(laid.chart, table.about)
     if not asked.chart or asked.chart in known:
@@ -58,7 +58,7 @@ def chart_note(laid: View, asked: BuilderState, table: PublishedTable) -> str:
     return f"“{asked.chart}” {what}. " + (f"There are: {listed(known)}." if known else "")
 
 
-def chart_file(laid: View, asked: BuilderState, table: PublishedTable, kind: str) -> bytes | None:
+def chart_file(laid: View, asked: BuilderState, table: QueryableTable, kind: str) -> bytes | None:
     """The same as a file, SVG or PNG."""
     found = page_chart(laid, asked, table, lambda _: "")
     if found is None:

@@ -10,23 +10,23 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import AskedWrongly
-from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable
+from discreet.serve.query_model import QueryableTable, TableQuery, TableVariable
 from discreet.serve.stored_table import StoredTable
 
 TRIED = 30  # combinations
 ROWS = 1_000_000  # that are looked at, to find combinations that occur
 CELLS = 20_000  # of one question
-_KNOWN: WeakKeyDictionary[PublishedTable, Mapping[str, str]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[QueryableTable, Mapping[str, str]] = WeakKeyDictionary()
 
 
-def first_codes(table: PublishedTable, shown: tuple[str, ...], measures: int) -> Mapping[str, str]:
+def first_codes(table: QueryableTable, shown: tuple[str, ...], measures: int) -> Mapping[str, str]:
     """A code for each variable that is not shown at first. Asked once of a table."""
     if table not in _KNOWN:
         _KNOWN[table] = _best(table, shown, measures)
     return _KNOWN[table]
 
 
-def _best(table: PublishedTable, shown: tuple[str, ...], measures: int) -> Mapping[str, str]:
+def _best(table: QueryableTable, shown: tuple[str, ...], measures: int) -> Mapping[str, str]:
     others = [v for v in table.variables if v.id not in shown]
     mains = tuple(m.id for m in table.measures if not m.about)[:measures]
     best, most = {v.id: v.codes[0] for v in others if v.codes}, -1
@@ -47,7 +47,7 @@ def _best(table: PublishedTable, shown: tuple[str, ...], measures: int) -> Mappi
     return best
 
 
-def _candidates(table: PublishedTable, others: list[TableVariable], mains: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _candidates(table: QueryableTable, others: list[TableVariable], mains: tuple[str, ...]) -> list[tuple[str, ...]]:
     """The first combination, then those with most numbers."""
     first = list(islice(product(*(v.codes for v in others)), TRIED))
     if not isinstance(table, StoredTable):

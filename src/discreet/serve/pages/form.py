@@ -9,7 +9,7 @@ from urllib.parse import quote
 from discreet.errors import AskedWrongly
 from discreet.serve.formats import FORMATS, safe_name
 from discreet.serve.pages.builder_state import BuilderState, errors_of, filled, question
-from discreet.serve.query_model import PublishedTable, TableQuery, TableVariable
+from discreet.serve.query_model import QueryableTable, TableQuery, TableVariable
 from discreet.serve.query_string import link as query_of
 
 MANY = 150  # codes beyond which boxes to tick would be too many
@@ -60,7 +60,7 @@ class Form:
     errors: bool
 
 
-def form(asked: BuilderState, table: PublishedTable) -> Form:
+def form(asked: BuilderState, table: QueryableTable) -> Form:
     """As the address has it, even where it is wrong."""
     first, second = (*asked.rows, "", "")[:2]
     mains = [m for m in table.measures if not m.about]
@@ -76,7 +76,7 @@ def form(asked: BuilderState, table: PublishedTable) -> Form:
     )
 
 
-def _variables(table: PublishedTable, chosen: str) -> tuple[Choice, ...]:
+def _variables(table: QueryableTable, chosen: str) -> tuple[Choice, ...]:
     finer = {v.id: v.label for v in table.variables}
     return tuple(
         Choice(v.id, f"{v.label} ({len(v):,})" + (f", groups of {finer[v.of].lower()}" if v.of else ""), v.id == chosen)
@@ -84,7 +84,7 @@ def _variables(table: PublishedTable, chosen: str) -> tuple[Choice, ...]:
     )
 
 
-def _limit(v: TableVariable, asked: BuilderState, table: PublishedTable) -> Limit:
+def _limit(v: TableVariable, asked: BuilderState, table: QueryableTable) -> Limit:
     single = not table.additive and v.id not in asked.shown
     chosen = {asked.at.get(v.id, v.codes[0] if v.codes else "")} if single else {*asked.only.get(v.id, ())}
     codes = tuple(
@@ -105,7 +105,7 @@ def downloads(asking: TableQuery, about: str, root: str, simulation: bool) -> li
 
 
 def offers(
-    asked: BuilderState, table: PublishedTable, names: tuple[str, ...], most: int, link: Callable[[BuilderState], str]
+    asked: BuilderState, table: QueryableTable, names: tuple[str, ...], most: int, link: Callable[[BuilderState], str]
 ) -> list[tuple[str, str]]:
     """Questions with less detail that can be answered: label and address."""
     labels = {v.id: v.label for v in table.variables}

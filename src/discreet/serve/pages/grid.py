@@ -17,7 +17,7 @@ from discreet.serve.query_model import (
     Answer,
     Floats,
     Measure,
-    PublishedTable,
+    QueryableTable,
     Status,
     TableQuery,
     TableVariable,
@@ -64,7 +64,7 @@ class NumberGrid:
         return len(self.column) if self.column else 1
 
 
-def grid(asked: BuilderState, table: PublishedTable, most: int) -> NumberGrid:
+def grid(asked: BuilderState, table: QueryableTable, most: int) -> NumberGrid:
     """Ask the table, and for margins ask it again: a sum of displayed numbers would have their rounding."""
     asking = question(asked, table)
     answer = table.answer(asking, most)
@@ -111,7 +111,7 @@ def _share(asked: BuilderState, rows: Sequence[TableVariable], column: TableVari
     return asked.share, []
 
 
-def _independent(table: PublishedTable) -> bool:
+def _independent(table: QueryableTable) -> bool:
     """Whether cells have noise of their own and no other error: then a part's noise is in the whole's, and no more."""
     return table.additive and table.about.independent
 
@@ -119,7 +119,7 @@ def _independent(table: PublishedTable) -> bool:
 Numbers = Mapping[str, Floats]
 
 
-def _inner(asking: TableQuery, table: PublishedTable, most: int, columns: bool) -> tuple[Numbers, NDArray[np.object_]]:
+def _inner(asking: TableQuery, table: QueryableTable, most: int, columns: bool) -> tuple[Numbers, NDArray[np.object_]]:
     found = table.answer(asking, most)
     width = len(found.variables[-1]) if columns else 1
     status = np.empty(len(found), object)
@@ -128,7 +128,7 @@ def _inner(asking: TableQuery, table: PublishedTable, most: int, columns: bool) 
 
 
 def _with_margins(
-    asking: TableQuery, table: PublishedTable, most: int, rows: bool, columns: bool
+    asking: TableQuery, table: QueryableTable, most: int, rows: bool, columns: bool
 ) -> tuple[Numbers, NDArray[np.object_]]:
     """The same, with a last row and column where there is something to add up over."""
     count = len(asking.by) - columns

@@ -26,7 +26,7 @@ from discreet.serve.pages.form import downloads, form, offers
 from discreet.serve.pages.grid import grid
 from discreet.serve.pages.static import all_of
 from discreet.serve.pages.view import view
-from discreet.serve.query_model import MEANING, PublishedTable, Status
+from discreet.serve.query_model import MEANING, QueryableTable, Status
 from discreet.serve.search import matches
 
 METHODS = ["GET", "HEAD"]
@@ -72,7 +72,7 @@ class _Pages:
 
     def catalogue(self, request: Request, q: str = "") -> Response:
         """All tables, or those in which every word of a search occurs."""
-        releases: dict[str, list[PublishedTable]] = {}
+        releases: dict[str, list[QueryableTable]] = {}
         for table in self.served.catalogue.tables.values():
             if matches(table, q[:200]):
                 releases.setdefault(table.about.release, []).append(table)

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.serve.pages.builder_state import BuilderState
 from discreet.serve.pages.grid import Layer, NumberGrid
 from discreet.serve.pages.words import distinct, listed, margin, number, percent
-from discreet.serve.query_model import MEANING, Answer, PublishedTable, Status, TableVariable
+from discreet.serve.query_model import MEANING, Answer, QueryableTable, Status, TableVariable
 
 SHORT = {
     Status.CAUTION: "use with caution",
@@ -85,7 +85,7 @@ class View:
     marks: dict[str, list[Status]]  # of each measure, in the chart's order
 
 
-def view(found: NumberGrid, asked: BuilderState, table: PublishedTable, link: Link) -> View:
+def view(found: NumberGrid, asked: BuilderState, table: QueryableTable, link: Link) -> View:
     """Lay out the grid."""
     order, ranks = _ordered(found, asked)
     which = _which(found, asked)
@@ -229,7 +229,7 @@ def _drill(shown: TableVariable, asked: BuilderState, link: Link) -> Callable[[s
     return go
 
 
-def _up(asked: BuilderState, table: PublishedTable, link: Link) -> tuple[tuple[str, str], ...]:
+def _up(asked: BuilderState, table: QueryableTable, link: Link) -> tuple[tuple[str, str], ...]:
     """From codes back to their groups."""
     links = []
     for coarser in table.variables:
@@ -311,7 +311,7 @@ def _row_names(found: NumberGrid, asked: BuilderState, link: Link) -> tuple[Head
     return tuple(Head(v.label, go if n == 0 else "", order=order if n == 0 else "") for n, v in enumerate(found.rows))
 
 
-def _caption(found: NumberGrid, asked: BuilderState, table: PublishedTable, which: str) -> str:
+def _caption(found: NumberGrid, asked: BuilderState, table: QueryableTable, which: str) -> str:
     names = [layer.measure.label for layer in found.layers]
     what = listed([names[0], *(name.lower() for name in names[1:])]) if len(names) <= 4 else table.about.title
     by = listed([v.label.lower() for v in (*found.rows, *([found.column] if found.column else []))])

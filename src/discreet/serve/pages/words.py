@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, log10
 
-from discreet.serve.query_model import About, PublishedTable, TableVariable
+from discreet.serve.query_model import About, QueryableTable, TableVariable
 
 METHODS = {
     "counts": "Counts of records with noise",
@@ -53,7 +53,7 @@ def distinct(shown: TableVariable, of: TableVariable) -> TableVariable:
     return replace(shown, labels=tuple(labels))
 
 
-def about_what(table: PublishedTable) -> str:
+def about_what(table: QueryableTable) -> str:
     """One line for the catalogue."""
     what = METHODS.get(table.about.method, table.about.method.capitalize())
     if table.about.method == "hypercube" and not table.additive:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import discreet
 from discreet.cli import app
 from discreet.errors import DiscreetError, ParameterError, PublishError, SpecError
-from discreet.methods.hypercube.assessment.assess import UNTIED, Asked, assess
+from discreet.methods.hypercube.assessment.assess import UNTIED, AssessmentOptions, assess
 from discreet.pipeline.check import MARK
 from support.survey import CONTROLS, REPLICATES, SHAPE, TABLES, WEIGHTS, Survey, exact, quotes
 
@@ -28,7 +28,9 @@ def survey(tmp_path_factory: pytest.TempPathFactory) -> tuple[Survey, Path]:
 
 def test_the_report_is_confidential_and_compares_with_the_records(survey: tuple[Survey, Path], tmp_path: Path) -> None:
     made, out = survey
-    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked())
+    found = assess(
+        discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
+    )
     report = (tmp_path / "report" / "report.md").read_text()
     assert MARK in report
     assert (tmp_path / "report" / "CONFIDENTIAL.txt").read_text().strip() == MARK
@@ -56,7 +58,9 @@ def test_true_errors_of_squares_are_those_of_the_weights(tmp_path: Path) -> None
     """√(effect · Σ w²), w as it counts: on the grid, at most `max`."""
     made = Survey(tmp_path / "survey")
     out = made.run(weights=WEIGHTS, squares={"epsilon": "50", "tables": [["strength"]], "effect": "1.5"})
-    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked()).found
+    found = assess(
+        discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
+    ).found
     records = pq.read_table(made.folder / "quotes.parquet").to_pandas()
     weight = np.minimum(np.floor(records["weight"] * 10 + 0.5), 2000) / 10
     errors = np.sqrt(1.5 * (weight**2).groupby(records["strength"]).sum())
@@ -72,7 +76,9 @@ def test_true_errors_of_squares_are_those_of_the_weights(tmp_path: Path) -> None
 def test_replicates_have_their_own_factor(tmp_path: Path) -> None:
     made = Survey(tmp_path / "survey")
     out = made.run(weights=WEIGHTS, replicates={**TABLES, "factor": "1"})
-    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked()).found
+    found = assess(
+        discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
+    ).found
     exactly = exact(pq.read_table(made.folder / "quotes.parquet"))
     deviations = exactly.d.reshape(*SHAPE, REPLICATES).sum(axis=(0, 2)) / 10
     errors = np.sqrt((deviations**2).mean(axis=1))
@@ -86,7 +92,9 @@ def test_other_records_than_those_of_the_release_are_noticed(tmp_path: Path) -> 
     made = Survey(tmp_path / "survey")
     out = made.run(**ALL)
     made.write(quotes().slice(0, 100))
-    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked())
+    found = assess(
+        discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
+    )
     assert found.lines[1] == UNTIED
     assert "hardly those that it was made of" in found.lines[2]
     assert found.lines[2] in (tmp_path / "report" / "report.md").read_text()
@@ -96,7 +104,9 @@ def test_a_public_total_may_be_far_from_the_records(tmp_path: Path) -> None:
     made = Survey(tmp_path / "survey")
     (made.folder / "total.csv").write_text("total\n90000\n")
     out = made.run(weights=WEIGHTS, controls=[{"name": "all", "by": [], "file": "total.csv", "provenance": "invented"}])
-    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked())
+    found = assess(
+        discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
+    )
     assert not any("hardly" in line for line in found.lines)
 
 
@@ -104,7 +114,9 @@ def test_a_public_total_may_be_far_from_the_records(tmp_path: Path) -> None:
 def test_what_is_compared_is_what_queries_answer(tmp_path: Path, form: str) -> None:
     made = Survey(tmp_path / "survey")
     out = made.run(controls=CONTROLS, form=form)
-    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked()).found
+    found = assess(
+        discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
+    ).found
     truth = exact(pq.read_table(made.folder / "quotes.parquet")).n.reshape(SHAPE)
     shown = discreet.open_cube(out).table(["occupation", "outdoors"]).estimate
     table = next(one for one in found.tables if one.axes == (0, 2))
@@ -115,7 +127,9 @@ def test_without_paid_counts_it_says_why_nothing_is_publishable(tmp_path: Path) 
     made = Survey(tmp_path / "survey")
     squares = {"epsilon": "5", "tables": [["strength"]], "effect": "1"}
     out = made.run(epsilon=None, weights=WEIGHTS, squares=squares)
-    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked())
+    found = assess(
+        discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
+    )
     assert found.lines[-1].startswith("Publishable estimates are not counted")
     assert found.lines[-1] in (tmp_path / "report" / "report.md").read_text()
 
@@ -123,7 +137,9 @@ def test_without_paid_counts_it_says_why_nothing_is_publishable(tmp_path: Path) 
 def test_counts_alone_have_no_intervals_to_compare(tmp_path: Path) -> None:
     made = Survey(tmp_path / "survey")
     out = made.run(epsilon="30")
-    found = assess(discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", Asked())
+    found = assess(
+        discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
+    )
     assert all(one.estimates.mean_abs == 0 for one in found.found.dimensions)  # so large an epsilon changes nothing
     assert all(one.published is None for one in found.found.dimensions)
 
@@ -133,16 +149,16 @@ def test_what_is_refused(survey: tuple[Survey, Path], tmp_path: Path) -> None:
     spec = discreet.release(made.folder / "release1.yaml").spec
     (tmp_path / "there").mkdir()
     with pytest.raises(PublishError, match="exists already"):
-        assess(spec, str(out), tmp_path / "there", Asked())
+        assess(spec, str(out), tmp_path / "there", AssessmentOptions())
     with pytest.raises(PublishError, match="lies in a release"):
-        assess(spec, str(out), out / "report", Asked())
+        assess(spec, str(out), out / "report", AssessmentOptions())
     with pytest.raises(SpecError, match="no cube 'other'"):
-        assess(spec, str(out), tmp_path / "new", Asked(table="other"))
+        assess(spec, str(out), tmp_path / "new", AssessmentOptions(table="other"))
     other = made.open(epsilon="3").spec
     with pytest.raises(PublishError, match="not made by this declaration"):
-        assess(other, str(out), tmp_path / "new", Asked())
+        assess(other, str(out), tmp_path / "new", AssessmentOptions())
     with pytest.raises(PublishError, match="no manifest"):
-        assess(spec, str(tmp_path), tmp_path / "new", Asked())
+        assess(spec, str(tmp_path), tmp_path / "new", AssessmentOptions())
     assert not (tmp_path / "new").exists()
 
 
@@ -163,7 +179,7 @@ def test_a_release_without_a_cube_is_told_so(survey: tuple[Survey, Path], tmp_pa
     made, out = survey
     spec = made.open(method="counts").spec
     with pytest.raises(SpecError, match="no table of method hypercube"):
-        assess(spec, str(out), tmp_path / "new", Asked())
+        assess(spec, str(out), tmp_path / "new", AssessmentOptions())
 
 
 def test_the_command_line_answers_queries(survey: tuple[Survey, Path], tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from discreet.methods.hypercube.assessment.measures import (
     Differences,
     Moves,
     Overlaps,
-    Published,
-    Rule,
+    PublicationRule,
+    PublishedCells,
     cramers_v,
     differences,
     hellinger,
@@ -87,12 +87,12 @@ def test_a_limit_is_positive(limit: float) -> None:
 )
 def test_rules_that_make_no_sense_are_refused(records: float, cv: float, where: str) -> None:
     with pytest.raises(ParameterError) as found:
-        Rule(records, cv)
+        PublicationRule(records, cv)
     assert found.value.where == where
 
 
 def test_rule_by_hand() -> None:
-    rule = Rule(least_count=5, most_cv=0.5)
+    rule = PublicationRule(least_count=5, most_cv=0.5)
     estimates = np.array([10.0, 10.0, 10.0, -10.0, 0.0])
     errors = np.array([5.0, 5.1, 1.0, 5.0, 0.0])
     counts = np.array([5.0, 9.0, 4.9, 6.0, 9.0])
@@ -101,9 +101,9 @@ def test_rule_by_hand() -> None:
 
 def test_published_by_hand() -> None:
     before, after = np.array([True, True, False, False, False]), np.array([True, False, True, True, False])
-    assert published(before, after) == Published(cells=5, before=2, after=3, gained=2, lost=1)
+    assert published(before, after) == PublishedCells(cells=5, before=2, after=3, gained=2, lost=1)
     halves = [published(before[:2], after[:2]), published(before[2:], after[2:])]
-    assert Published.pooled(halves) == published(before, after)
+    assert PublishedCells.pooled(halves) == published(before, after)
 
 
 # --- differences

@@ -24,17 +24,17 @@ from discreet.methods.hypercube.assessment.comparison import (
     shared,
 )
 from discreet.methods.hypercube.assessment.cubes import (
-    Assessed,
     Assessment,
     Dimension,
     Side,
+    TableAssessment,
     assess,
     replicate_errors,
     square_errors,
     summed,
     tables,
 )
-from discreet.methods.hypercube.assessment.measures import Rule, differences, hellinger, moves
+from discreet.methods.hypercube.assessment.measures import PublicationRule, differences, hellinger, moves
 from discreet.methods.hypercube.assessment.plots import (
     FALLEN,
     NAMED,
@@ -82,7 +82,7 @@ def assessed() -> Assessment:
     def errors(margin: Margin) -> Floats:
         return np.sqrt(sampling(margin) ** 2 + LAW.variance() * WEIGHT**2 * CELLS / margin.cells)
 
-    return assess(Side(SHAPE, true, TRUE, sampling), Side(SHAPE, shown, noisy(), errors), 10.0, Rule(5, 0.4))
+    return assess(Side(SHAPE, true, TRUE, sampling), Side(SHAPE, shown, noisy(), errors), 10.0, PublicationRule(5, 0.4))
 
 
 @cache
@@ -190,7 +190,7 @@ def test_a_cube_is_itself() -> None:
         TRUE,
         replicate_errors(SHAPE, TRUE * WEIGHT, REPLICATES),
     )
-    for table in assess(side, side, 0.5, Rule(3, 0.5)).tables:
+    for table in assess(side, side, 0.5, PublicationRule(3, 0.5)).tables:
         assert table.moves.to_zero == table.moves.to_nonzero == 0
         assert table.estimates.largest == table.hellinger == 0
         assert table.errors is not None
@@ -225,8 +225,8 @@ def test_true_errors_from_replicates_have_their_factor_and_from_squares_their_ef
 
 
 def test_what_is_not_known_is_not_measured() -> None:
-    found = assess(Side(SHAPE, noisy()), Side(SHAPE, noisy()), 0.5, Rule(5, 0.3))
-    parts: list[Assessed | Dimension] = [*found.tables, *found.dimensions]
+    found = assess(Side(SHAPE, noisy()), Side(SHAPE, noisy()), 0.5, PublicationRule(5, 0.3))
+    parts: list[TableAssessment | Dimension] = [*found.tables, *found.dimensions]
     for one in parts:
         assert one.errors is None
         assert one.overlaps is None

@@ -7,7 +7,7 @@ same code on every engine. The names of derived columns are digests, so no name 
 from discreet.engine.intake.derived.attributes import Category, Cell, Fate, Listed
 from discreet.engine.intake.derived.columns import (
     Bin,
-    Derived,
+    DerivedColumn,
     Holds,
     Identifier,
     Indicator,
@@ -22,7 +22,7 @@ __all__ = [
     "Bin",
     "Category",
     "Cell",
-    "Derived",
+    "DerivedColumn",
     "Fate",
     "Holds",
     "Identifier",

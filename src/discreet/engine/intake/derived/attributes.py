@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.domain import Attribute, Domain
-from discreet.engine.intake.derived.columns import MISSING, UNDECLARED, Codes, Derived, Part, Vocabulary, named
+from discreet.engine.intake.derived.columns import MISSING, UNDECLARED, Codes, DerivedColumn, Part, Vocabulary, named
 from discreet.engine.intake.normalise import check_code
 
 
@@ -63,7 +63,7 @@ class CategoryEncoder:
 
 
 @dataclass(frozen=True, eq=False)
-class _OfAttribute(Derived):
+class _OfAttribute(DerivedColumn):
     attribute: Attribute
 
     type = pa.int32()
@@ -134,7 +134,7 @@ class Fate(_OfAttribute):
 
 
 @dataclass(frozen=True, eq=False)
-class Cell(Derived):
+class Cell(DerivedColumn):
     """The number of the cell that a record's categories make; none where one of them is none."""
 
     domain: Domain

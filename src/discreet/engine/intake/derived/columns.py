@@ -35,7 +35,7 @@ Codes = NDArray[np.int32]
 MISSING, UNDECLARED = -1, -2  # instead of a code
 
 
-class Derived:
+class DerivedColumn:
     """A column to be made of columns of a record."""
 
     @property
@@ -107,7 +107,7 @@ class Vocabulary:
 
 
 @dataclass(frozen=True)
-class _OfColumn(Derived):
+class _OfColumn(DerivedColumn):
     column: str
 
     @cached_property

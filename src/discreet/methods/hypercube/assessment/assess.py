@@ -21,7 +21,7 @@ from discreet.formatting import plural
 from discreet.methods.hypercube.assessment.comparison import Comparison, compare
 from discreet.methods.hypercube.assessment.cubes import Assessment, Side, Tables, replicate_errors, square_errors
 from discreet.methods.hypercube.assessment.cubes import assess as compared
-from discreet.methods.hypercube.assessment.measures import Rule, check_limit
+from discreet.methods.hypercube.assessment.measures import PublicationRule, check_limit
 from discreet.methods.hypercube.assessment.plots import association_plot, error_plot, moves_plot, overlap_plot
 from discreet.methods.hypercube.assessment.report import (
     assessment_blocks,
@@ -56,7 +56,7 @@ Observer = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Asked:
+class AssessmentOptions:
     """Which cube, what is near zero, and what counts as publishable."""
 
     table: str | None = None
@@ -69,12 +69,12 @@ class Asked:
         _ = self.rule
 
     @property
-    def rule(self) -> Rule:
-        return Rule(self.records, self.cv)
+    def rule(self) -> PublicationRule:
+        return PublicationRule(self.records, self.cv)
 
 
 @dataclass(frozen=True)
-class Assessed:
+class AssessmentReport:
     """What was written, and what it shows, in words."""
 
     files: list[Path]
@@ -87,8 +87,14 @@ def silent(step: str, done: int, total: int) -> None:
 
 
 def assess(
-    release: Release, published: str, out: Path, asked: Asked, *, frame: Any = None, observe: Observer = silent
-) -> Assessed:
+    release: Release,
+    published: str,
+    out: Path,
+    asked: AssessmentOptions,
+    *,
+    frame: Any = None,
+    observe: Observer = silent,
+) -> AssessmentReport:
     """Compare, and write a report into a new folder that only its owner can read."""
     method = _chosen(release, asked.table)
     if out.exists() or any((parent / MANIFEST).exists() for parent in out.resolve().parents):
@@ -121,7 +127,7 @@ def assess(
     except BaseException:
         shutil.rmtree(out)
         raise
-    return Assessed(files, [MARK, *doubts, *_lines(found)], found)
+    return AssessmentReport(files, [MARK, *doubts, *_lines(found)], found)
 
 
 def _chosen(release: Release, name: str | None) -> HypercubeMethod:

@@ -41,7 +41,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Line:
+class ErrorLine:
     """One way in one dimension. Errors are of unweighted counts; a weighted total's are as many average weights."""
 
     way: str
@@ -66,12 +66,12 @@ class Comparison:
     shape: tuple[int, ...]
     runs: int
     ways: tuple[Way, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[ErrorLine, ...]
 
     def exist(self, dimension: int) -> int:
         return comb(len(self.shape), dimension)
 
-    def of(self, way: str) -> tuple[Line, ...]:
+    def of(self, way: str) -> tuple[ErrorLine, ...]:
         """One way's lines, by dimension."""
         return tuple(line for line in self.lines if line.way == way)
 
@@ -106,7 +106,7 @@ def compare(
             broken.mean(axis=0),
         )
         found = zip(*(column.tolist() for column in columns), strict=True)
-        lines += [Line(way.name, d, *row) for d, row in enumerate(found, 1) if d in wanted]
+        lines += [ErrorLine(way.name, d, *row) for d, row in enumerate(found, 1) if d in wanted]
     return Comparison(counts.shape, runs, tuple(ways), tuple(lines))
 
 

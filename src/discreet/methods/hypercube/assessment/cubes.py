@@ -22,8 +22,8 @@ from discreet.methods.hypercube.assessment.measures import (
     Floats,
     Moves,
     Overlaps,
-    Published,
-    Rule,
+    PublicationRule,
+    PublishedCells,
     cramers_v,
     differences,
     hellinger,
@@ -103,7 +103,7 @@ def tables(shape: tuple[int, ...], dimension: int, most: int = MOST_TABLES) -> l
 
 
 @dataclass(frozen=True)
-class Assessed:
+class TableAssessment:
     """One table. What needs standard errors or counts is None where a side has none; V is of two-way tables."""
 
     axes: tuple[int, ...]
@@ -113,7 +113,7 @@ class Assessed:
     cramers_v: tuple[float, float] | None = None  # before and after
     errors: Differences | None = None
     overlaps: Overlaps | None = None
-    published: Published | None = None
+    published: PublishedCells | None = None
 
     @property
     def dimension(self) -> int:
@@ -132,7 +132,7 @@ class Dimension:
     hellinger: float
     errors: Differences | None
     overlaps: Overlaps | None
-    published: Published | None
+    published: PublishedCells | None
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ class Assessment:
 
     shape: tuple[int, ...]
     limit: float
-    rule: Rule | None
-    tables: tuple[Assessed, ...]
+    rule: PublicationRule | None
+    tables: tuple[TableAssessment, ...]
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -160,14 +160,19 @@ class Assessment:
                     float(np.mean(distances)) if distances else nan,
                     Differences.pooled(gaps) if (gaps := _some(table.errors for table in mine)) else None,
                     Overlaps.pooled(laps) if (laps := _some(table.overlaps for table in mine)) else None,
-                    Published.pooled(kept) if (kept := _some(table.published for table in mine)) else None,
+                    PublishedCells.pooled(kept) if (kept := _some(table.published for table in mine)) else None,
                 )
             )
         return tuple(found)
 
 
 def assess(
-    true: Side, protected: Side, limit: float, rule: Rule | None = None, most: int = MOST_TABLES, z: float = Z95
+    true: Side,
+    protected: Side,
+    limit: float,
+    rule: PublicationRule | None = None,
+    most: int = MOST_TABLES,
+    z: float = Z95,
 ) -> Assessment:
     """Compare every table, up to `most` a dimension; near zero is below `limit`, in the unit of the estimates."""
     if true.shape != protected.shape:
@@ -177,7 +182,9 @@ def assess(
     return Assessment(true.shape, limit, rule, compared)
 
 
-def _assessed(true: Side, protected: Side, margin: Margin, limit: float, rule: Rule | None, z: float) -> Assessed:
+def _assessed(
+    true: Side, protected: Side, margin: Margin, limit: float, rule: PublicationRule | None, z: float
+) -> TableAssessment:
     x, y = true.table(margin), protected.table(margin)
     v = (cramers_v(x.reshape(margin.sizes)), cramers_v(y.reshape(margin.sizes))) if len(margin.axes) == 2 else None
     s = true.errors(margin) if true.errors else None
@@ -186,7 +193,7 @@ def _assessed(true: Side, protected: Side, margin: Margin, limit: float, rule: R
     released = None
     if rule and s is not None and t is not None and n is not None and m is not None:
         released = published(rule.publishable(x, s, n), rule.publishable(y, t, m))
-    return Assessed(
+    return TableAssessment(
         tuple(axis.place for axis in margin.axes),
         moves(x, y, limit),
         differences(x, y, limit),

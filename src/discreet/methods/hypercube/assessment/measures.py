@@ -59,7 +59,7 @@ def moves(true: Floats, protected: Floats, limit: float) -> Moves:
 
 
 @dataclass(frozen=True)
-class Rule:
+class PublicationRule:
     """When an estimate is published: enough records, and SE/|estimate| small enough (002, §1)."""
 
     least_count: float
@@ -79,7 +79,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedCells:
     """Cells that a rule lets through, before and after."""
 
     cells: int
@@ -89,15 +89,15 @@ class Published:
     lost: int
 
     @staticmethod
-    def pooled(parts: Sequence[Published]) -> Published:
-        return Published(*(sum(column) for column in zip(*map(_values, parts), strict=True)))
+    def pooled(parts: Sequence[PublishedCells]) -> PublishedCells:
+        return PublishedCells(*(sum(column) for column in zip(*map(_values, parts), strict=True)))
 
 
-def published(before: Bools, after: Bools) -> Published:
+def published(before: Bools, after: Bools) -> PublishedCells:
     """What a rule made of the two sides."""
     _same(before, after)
     gained, lost = _count(~before & after), _count(before & ~after)
-    return Published(before.size, _count(before), _count(after), gained, lost)
+    return PublishedCells(before.size, _count(before), _count(after), gained, lost)
 
 
 @dataclass(frozen=True)
@@ -234,5 +234,5 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole else nan
 
 
-def _values(counts: Moves | Published) -> list[int]:
+def _values(counts: Moves | PublishedCells) -> list[int]:
     return list(vars(counts).values())

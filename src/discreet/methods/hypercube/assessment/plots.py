@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from discreet.methods.hypercube.assessment.comparison import BOTTOM_UP, EACH, SPLIT, Comparison, Line
+from discreet.methods.hypercube.assessment.comparison import BOTTOM_UP, EACH, SPLIT, Comparison, ErrorLine
 from discreet.methods.hypercube.assessment.cubes import Assessment
 from discreet.methods.hypercube.assessment.report import by, moved_most
 from discreet.report.plots import COLOURS, HEIGHT, WIDTH, decades, ends
@@ -49,7 +49,7 @@ def error_plot(comparison: Comparison, title: str) -> Any:
     return _finished(alt.hconcat(left, right, spacing=28), title, subtitle)
 
 
-def _row(line: Line) -> dict[str, Any]:
+def _row(line: ErrorLine) -> dict[str, Any]:
     return {"way": line.way, "dimension": line.dimension}
 
 

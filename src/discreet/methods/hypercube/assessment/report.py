@@ -10,7 +10,7 @@ from typing import Literal
 
 from discreet.formatting import plural
 from discreet.methods.hypercube.assessment.comparison import Comparison, Way
-from discreet.methods.hypercube.assessment.cubes import Assessed, Assessment, Dimension
+from discreet.methods.hypercube.assessment.cubes import Assessment, Dimension, TableAssessment
 from discreet.privacy.exact import written
 from discreet.report.blocks import Block, Heading, Paragraph, Table
 
@@ -134,12 +134,12 @@ def _utility(one: Dimension) -> list[Value]:
     return [one.dimension, gap.mean_abs, gap.rms, gap.relative, *errors, *laps, one.hellinger]
 
 
-def by(table: Assessed, names: Sequence[str]) -> str:
+def by(table: TableAssessment, names: Sequence[str]) -> str:
     """The variables of a table."""
     return " × ".join(names[place] for place in table.axes)
 
 
-def moved_most(assessment: Assessment) -> list[tuple[Assessed, tuple[float, float]]]:
+def moved_most(assessment: Assessment) -> list[tuple[TableAssessment, tuple[float, float]]]:
     """Two-way tables and their Cramér's V before and after, those that changed most first."""
     pairs = [(one, one.cramers_v) for one in assessment.tables if one.cramers_v is not None]
     known = [(one, v) for one, v in pairs if not any(map(isnan, v))]

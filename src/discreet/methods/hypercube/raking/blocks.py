@@ -44,7 +44,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class RakingPlan:
     """How to rake cubes of one shape to these margins."""
 
     margins: tuple[Margin, ...]
@@ -53,7 +53,7 @@ class Plan:
     blocks: tuple[Block, ...]
 
     @classmethod
-    def of(cls, margins: tuple[Margin, ...]) -> Plan:
+    def of(cls, margins: tuple[Margin, ...]) -> RakingPlan:
         """For all cells of a cube."""
         shape = _shape(margins)
         parts = list(_parts(margins, prod(shape)))

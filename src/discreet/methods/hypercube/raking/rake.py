@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.methods.hypercube.raking.blocks import Block, Plan
+from discreet.methods.hypercube.raking.blocks import Block, RakingPlan
 from discreet.methods.hypercube.raking.kernel import NOT, add_up, adjust, fold, furthest, largest, meets
 from discreet.methods.hypercube.raking.problems import obstacles, unmet
 from discreet.post.cubes.margins import Floats, Margin, Problem
@@ -61,7 +61,7 @@ def rake(
     if cycles < 1:
         raise ParameterError("no cycles", where="cycles", do="allow one at least")
     goals = _listed(plan.margins, targets)
-    run = _Run(plan, cube, goals)
+    run = _Raking(plan, cube, goals)
     run.add_up()
     problems = list(obstacles(plan.margins, run.sums, goals, run.empty()))
     gap, done, within = furthest(run.sums, goals), 0, True
@@ -78,14 +78,14 @@ def rake(
     return Raked(cube.reshape(np.shape(values)), plain, done, gap <= tolerance, tuple(problems), gap)
 
 
-def _planned(margins: tuple[Margin, ...]) -> Plan:
+def _planned(margins: tuple[Margin, ...]) -> RakingPlan:
     small = sum(margin.cells for margin in margins) <= KEPT
-    return _kept(margins) if small else Plan.of(margins)
+    return _kept(margins) if small else RakingPlan.of(margins)
 
 
 @lru_cache(maxsize=8)  # many cubes are raked to the same margins; a margin is equal to itself alone
-def _kept(margins: tuple[Margin, ...]) -> Plan:
-    return Plan.of(margins)
+def _kept(margins: tuple[Margin, ...]) -> RakingPlan:
+    return RakingPlan.of(margins)
 
 
 def _listed(margins: Sequence[Margin], targets: Sequence[Floats]) -> Floats:
@@ -101,10 +101,10 @@ def _listed(margins: Sequence[Margin], targets: Sequence[Floats]) -> Floats:
     return goals
 
 
-class _Run:
+class _Raking:
     """One cube on its way to its targets."""
 
-    def __init__(self, plan: Plan, cube: Floats, goals: Floats) -> None:
+    def __init__(self, plan: RakingPlan, cube: Floats, goals: Floats) -> None:
         self.blocks, self.goals = plan.blocks, goals
         self.cube = cube.reshape(plan.rows, -1)
         self.tables = [np.empty(block.size) for block in plan.blocks]

@@ -61,7 +61,7 @@ def whole(
     ladder = Ladder.of(margins, shape)
     if isinstance(ladder, Problem):
         raise ParameterError(ladder.detail, where="controls", do="nest them")
-    run = _Run(ladder, margins, flat, tolerance, seed)
+    run = _Rounding(ladder, margins, flat, tolerance, seed)
     for table, inner in family_of(ladder).items():
         run.round(table, inner)
     units = run.units[ladder.top]
@@ -85,7 +85,7 @@ def _checked(values: Floats, margins: Sequence[Margin], words: Words) -> tuple[F
     return flat, seed
 
 
-class _Run:
+class _Rounding:
     """The rounding of one cube: real tables, and whole ones as far as it has come."""
 
     def __init__(

@@ -172,7 +172,7 @@ class Function:
         calls = int(columns[0].size) + len(grid) * (starts.size - 1)
         workers = self._workers(calls)
         parts = [
-            Part(a, [column[starts[a] : starts[b]] for column in columns], starts[a : b + 1] - starts[a])
+            CellRange(a, [column[starts[a] : starts[b]] for column in columns], starts[a : b + 1] - starts[a])
             for a, b in _spans(starts, len(grid), calls // PARTS)
         ]
         out, done = np.empty((starts.size - 1, 4)), 0
@@ -237,7 +237,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Part:
+class CellRange:
     """Some cells side by side."""
 
     first: int
@@ -252,7 +252,7 @@ class Part:
         return self.first, rows
 
 
-def _results(task: Task, parts: Sequence[Part], workers: int) -> Iterator[tuple[int, Floats]]:
+def _results(task: Task, parts: Sequence[CellRange], workers: int) -> Iterator[tuple[int, Floats]]:
     """Of all parts, as they come. Processes start afresh: a copy of this one would copy its threads' locks."""
     if workers == 1 or len(parts) == 1:
         yield from (part.run(task) for part in parts)

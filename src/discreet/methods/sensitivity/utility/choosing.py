@@ -38,7 +38,7 @@ AT = 0.25
 
 
 @dataclass(frozen=True)
-class Known:
+class PublicCells:
     """Cells that anybody may look at: estimates, numbers of records, scales of their noise, areas to compare within."""
 
     estimate: Floats
@@ -49,7 +49,7 @@ class Known:
     areas: str = "area"  # what they are called
 
 
-def invented(seed: int) -> Known:
+def invented(seed: int) -> PublicCells:
     """An invented atlas: the prediction at the 25th percentile in every tract with 20 children or more."""
     made = atlas(CHILDREN, TRACTS, seed, lean=True)
     rank = Variable("parent_rank", 0.0, 1.0)
@@ -64,10 +64,10 @@ def invented(seed: int) -> Known:
     county = np.array(made.tracts.county)[sizes > 0][kept]
     about = f"{int(kept.sum()):,} invented tracts (seed {seed}), prediction at {AT:g}, χ = {chi:.4g}"
     scales = np.full(int(kept.sum()), chi)
-    return Known(found.statistic[kept], found.n[kept].astype(float), scales, tuple(county), about, "county")
+    return PublicCells(found.statistic[kept], found.n[kept].astype(float), scales, tuple(county), about, "county")
 
 
-def listed(path: Path, chi: str | None, area: str | None, provenance: str) -> Known:
+def listed(path: Path, chi: str | None, area: str | None, provenance: str) -> PublicCells:
     """A public file of cells: columns `estimate` and `count`, and perhaps an area."""
     table = _read(path)
     for column in ("estimate", "count", *([area] if area else [])):
@@ -82,7 +82,7 @@ def listed(path: Path, chi: str | None, area: str | None, provenance: str) -> Kn
     table = table.filter(pc.is_valid(table["estimate"]))
     about = f"{table.num_rows:,} cells of {path.name} ({provenance}), χ = {chi}"
     areas = None if area is None else tuple(str(code) for code in table[area].to_pylist())
-    return Known(
+    return PublicCells(
         _floats(table, "estimate"),
         _floats(table, "count"),
         np.full(table.num_rows, _number(chi)),
@@ -102,14 +102,14 @@ def _number(text: str) -> float:
     return found
 
 
-def released(folder: Path, name: str | None, area: str | None) -> Known:
+def released(folder: Path, name: str | None, area: str | None) -> PublicCells:
     """An earlier release of estimates: its published numbers stand for the true ones."""
     made = manifest.read(folder)
     with intact(str(folder)):
         return _released(made, folder, name, area)
 
 
-def _released(made: manifest.Manifest, folder: Path, name: str | None, area: str | None) -> Known:
+def _released(made: manifest.Manifest, folder: Path, name: str | None, area: str | None) -> PublicCells:
     tables = {table.name: table for table in made.tables if table.method == "sensitivity"}
     offered = [name for name in tables if f"{name}_chi" in tables]
     wanted = name or next(iter(offered), "")
@@ -132,7 +132,7 @@ def _released(made: manifest.Manifest, folder: Path, name: str | None, area: str
         f"{int(shown.sum()):,} cells of {made.release}; their published numbers, with noise, stand for the true ones"
     )
     areas = None if codes is None else tuple(codes.tolist())
-    return Known(
+    return PublicCells(
         _floats(estimates, "estimate")[shown], _floats(estimates, size)[shown], chi[shown], areas, about, area or ""
     )
 
@@ -168,7 +168,7 @@ def _floats(table: pa.Table, column: str) -> Floats:
 class Curve:
     """What each ε gives, and the ε that was asked for, if one was."""
 
-    known: Known
+    known: PublicCells
     law: Law
     share: Fraction
     points: list[Point]
@@ -223,7 +223,7 @@ def chosen_input(
     release: Path | None,
     table: str | None,
     area: str | None,
-) -> Known:
+) -> PublicCells:
     """The one input that was named."""
     if sum((synthetic, public is not None, release is not None)) != 1:
         raise ParameterError(
@@ -267,7 +267,7 @@ class Wanted:
                 raise ParameterError("cannot be used", where=name, do=do)
 
 
-def curve(known: Known, wanted: Wanted) -> Curve:
+def curve(known: PublicCells, wanted: Wanted) -> Curve:
     """Errors at each ε; and the smallest ε, to a hundredth, that meets a target."""
     arrays = known.estimate, known.count, known.chi
     if not known.estimate.size:
