@@ -16,11 +16,10 @@ from benchmarks._measure import Result, best_of, front, seconds
 from discreet.methods.counts.method import RANGE
 from discreet.noise import kernels
 from discreet.noise.key import ReleaseKey
-from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.noise.samplers.discrete import DiscreteLaplace, integer_thresholds, threshold_table
 from discreet.noise.samplers.laplace import Laplace
 from discreet.noise.samplers.laplace_pareto import LaplacePareto
 from discreet.noise.samplers.log_laplace import LogLaplace
-from discreet.noise.samplers.magnitude import integer_thresholds, threshold_table
 from discreet.noise.samplers.normal import Normal
 from discreet.noise.samplers.power import Power
 from discreet.noise.stream import CHUNK, Stream

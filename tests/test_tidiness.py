@@ -49,6 +49,7 @@ def test_tidy_tests_pass(repository: Path, options: tuple[str, ...]) -> None:
     assert "OUTSIDE" not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("-n", "2")])
 @pytest.mark.parametrize("deed", OFFENDERS)
 def test_an_offender_fails_the_run(repository: Path, deed: str, options: tuple[str, ...]) -> None:

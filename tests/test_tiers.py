@@ -52,6 +52,7 @@ def collected(*options: str) -> set[str]:
     return {line for line in done.stdout.splitlines() if "::" in line}
 
 
+@pytest.mark.slow
 def test_what_starts_slowly_is_slow_but_for_the_core() -> None:
     """Browser and Spark: by fixture, by parameter, by folder."""
     where = ("tests/browser", "tests/engine/test_engine_suite.py", "tests/engine/spark/test_spark_guards.py")

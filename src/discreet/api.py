@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from discreet.formatting import Observer, silent
 from discreet.noise.keystore import KeyStore
 from discreet.privacy.exact import as_refusal
 from discreet.privacy.ledger.events import Budget, LedgerKind
@@ -116,20 +117,20 @@ class OpenRelease:
         out: str | Path,
         *,
         simulation: str | None = None,
-        observe: Callable[[str, int, int], None] | None = None,
+        observe: Observer = silent,
     ) -> Manifest:
         """Protect, publish, commit to the ledger."""
         from discreet.pipeline.run import run
 
         return run(self._job(str(out), observe), simulation)
 
-    def resume(self, *, observe: Callable[[str, int, int], None] | None = None) -> Manifest:
+    def resume(self, *, observe: Observer = silent) -> Manifest:
         """Complete an interrupted run: same bytes, no further cost."""
         from discreet.pipeline.run import resume
 
         return resume(self._job("", observe))
 
-    def _job(self, out: str, observe: Callable[[str, int, int], None] | None) -> Any:
-        from discreet.pipeline.run import ReleaseJob, silent
+    def _job(self, out: str, observe: Observer) -> Any:
+        from discreet.pipeline.run import ReleaseJob
 
-        return ReleaseJob(self.spec, out, self.ledger, self.keys, self.frame, self.session, observe or silent)
+        return ReleaseJob(self.spec, out, self.ledger, self.keys, self.frame, self.session, observe)

@@ -1,4 +1,4 @@
-"""Texts for people: in words, on a terminal, and in files that a spreadsheet opens.
+"""Texts for people: in words, on a terminal, in files that a spreadsheet opens; and how far something has come.
 
 On a terminal, codes, names of files and values of records may hold anything: what would move the cursor, hide or turn
 other text is shown by its number, and nothing is too long, or in need of another encoding.
@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
 if TYPE_CHECKING:
@@ -76,6 +78,43 @@ def say(text: str = "", *, err: bool = False) -> None:
 def refuse(error: object) -> None:
     """Print why something was refused."""
     say(cut(visible(f"discreet: {error}")), err=True)
+
+
+Observer = Callable[[str, int, int], None]  # a step, how much of it is done, how much there is
+
+
+def silent(step: str, done: int, total: int) -> None:
+    """An observer that says nothing."""
+
+
+@contextmanager
+def progress() -> Iterator[Observer]:
+    """A bar a step on a terminal; a line a step elsewhere. Only steps and shares of public cells are shown."""
+    if not sys.stderr.isatty():
+        yield _by_lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:<28}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True)) as bars:
+        tasks: dict[str, Any] = {}
+
+        def observe(step: str, done: int, total: int) -> None:
+            if step not in tasks:
+                tasks[step] = bars.add_task(visible(step), total=total)
+            bars.update(tasks[step], completed=done)
+
+        yield observe
+
+
+def _by_lines() -> Observer:
+    def observe(step: str, done: int, total: int) -> None:
+        if done == total:
+            with suppress(OSError):  # whoever was reading has gone: no reason to stop a release
+                say(f"{step}: done", err=True)
+
+    return observe
 
 
 _RISKY = "^['=+@＝＋－＠\t\r\n-]"

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
 from discreet.errors import ParameterError
+from discreet.formatting import Observer
 
-Observer = Callable[[str, int, int], None]
 PAPERS = ("employer", "hypercube", "sensitivity")
 
 

@@ -31,7 +31,7 @@ def reproduce_paper(
     seed: Seed = 7,
 ) -> None:
     """A paper's tables and figures made again on invented data, our numbers beside theirs."""
-    from discreet.cli.options import progress
+    from discreet.formatting import progress
     from discreet_studies import reproduce
 
     size = {"sensitivity": children, "hypercube": runs}.get(paper, jobs)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from discreet.errors import ParameterError
+from discreet.formatting import Observer
 from discreet.report.blocks import as_csv, write_report
 from discreet_studies.claims import Claim
 from discreet_studies.texts import blocks, table
 
-Observer = Callable[[str, int, int], None]
 Numbers = TypeVar("Numbers")
 
 

@@ -11,10 +11,18 @@ from support.docs_snippets import PAGES, ROOT, Command, Mismatch, Session, Snipp
 
 RUNNABLE = ("console", "python")
 SHOWN = ("sh", "yaml", "json", "text", "sql", "")
+QUICK = ("README.md", "docs/methods/counts.md", "docs/reference.md")  # the others in `make test-slow`
 WITH_CODE = [p for p in PAGES if any(s.language in RUNNABLE for s in snippets(p.read_text(encoding="utf-8")))]
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name, marks=[] if name in QUICK else pytest.mark.slow)
+        for page in WITH_CODE
+        if (name := str(page.relative_to(ROOT)))
+    ],
+)
 def test_snippets_run_and_print_what_is_shown(page: Path, reader: Path) -> None:
     session = Session()
     for snippet in snippets(page.read_text(encoding="utf-8")):

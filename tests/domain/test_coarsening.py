@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discreet import domain as domain_module
 from discreet.domain import Attribute, Domain, coarsening
-from discreet.domain.codelists import flat, from_groups, levels
+from discreet.domain.codelists import from_groups, levels
 from support.hypothesis_profile import examples
 
 laws = examples(80)
@@ -146,7 +146,7 @@ def test_levels_of_a_hierarchy_and_coarser_groups_add_up(tmp_path: Path) -> None
     path.write_text("inst,cip,family,state\n1,a,A,x\n1,b,A,x\n2,a,A,x\n3,c,B,y\n")
     shown = {"programme": ["inst", "cip"], "families": ["state", "family"], "inst": ["inst"]}
     fine, families, inst = from_groups("programme", path, shown, ["i", "c"], None, "here")
-    years = flat("years", ["1", "5"], None, "years", None, "")
+    years = Attribute.flat("years", ["1", "5"], None, "years", None, "")
     found = coarsening(Domain((fine, years)), Domain((years, families)))
     assert found is not None
     assert found.coarse.columns == ("years", "state", "family")

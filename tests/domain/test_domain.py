@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.domain import MAX_CELLS, Attribute, Domain
-from discreet.domain.codelists import flat
 from discreet.errors import DomainError
 from support.hypothesis_profile import examples
 
@@ -17,7 +16,7 @@ laws = examples(60)
 
 
 def attribute(name: str, size: int, other: str | None = None, column: str | None = None) -> Attribute:
-    return flat(name, [f"{i:02}" for i in range(size)], None, column or name, other, "here")
+    return Attribute.flat(name, [f"{i:02}" for i in range(size)], None, column or name, other, "here")
 
 
 def domain(sizes: list[int], others: list[bool] | None = None) -> Domain:
@@ -141,13 +140,13 @@ def test_an_attribute_needs_categories_each_once() -> None:
     with pytest.raises(DomainError, match="no categories"):
         attribute("a", 0)
     with pytest.raises(DomainError, match="lists 'x' twice") as caught:
-        flat("a", ["x", "y", "x"], None, "a", None, "")
+        Attribute.flat("a", ["x", "y", "x"], None, "a", None, "")
     assert caught.value.where == "domain a"
 
 
 def test_other_is_no_category() -> None:
     with pytest.raises(DomainError, match="both as a category"):
-        flat("a", ["x", "other"], None, "a", "other", "")
+        Attribute.flat("a", ["x", "other"], None, "a", "other", "")
     with pytest.raises(DomainError, match="both as a category"):
         Attribute("g", ("x", "y"), ("x", "y"), (("1", "rest"),), {("1", "rest"): 0}, other="rest")
 
@@ -169,7 +168,7 @@ def declarations(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def built(declaration: dict[str, Any]) -> Domain:
-    return Domain((flat(labels=None, provenance="", **declaration),))
+    return Domain((Attribute.flat(labels=None, provenance="", **declaration),))
 
 
 @laws
@@ -216,9 +215,9 @@ def test_the_order_and_grouping_of_attributes_are_part_of_the_digest() -> None:
 
 
 def test_so_are_labels_and_provenance_because_they_are_published() -> None:
-    plain = flat("a", ["1"], None, "a", None, "")
-    labelled = flat("a", ["1"], ["one"], "a", None, "IPEDS")
-    elsewhere = flat("a", ["1"], ["one"], "a", None, "BLS")
+    plain = Attribute.flat("a", ["1"], None, "a", None, "")
+    labelled = Attribute.flat("a", ["1"], ["one"], "a", None, "IPEDS")
+    elsewhere = Attribute.flat("a", ["1"], ["one"], "a", None, "BLS")
     assert len({Domain((a,)).digest() for a in (plain, labelled, elsewhere)}) == 3
 
 
@@ -233,7 +232,7 @@ def test_a_double_in_a_long_list_is_found_at_once() -> None:
     signal.setitimer(signal.ITIMER_REAL, 1.5)
     try:
         with pytest.raises(DomainError, match="twice"):
-            flat("a", [*codes, codes[-1]], None, "a", None, "")
+            Attribute.flat("a", [*codes, codes[-1]], None, "a", None, "")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.domain import Domain
-from discreet.domain.codelists import flat
+from discreet.domain import Attribute, Domain
 from discreet.engine import Engine, open_engine
 from discreet.engine.establishments import Establishments, Workforce, counted_with_sizes, counted_without_large
 from discreet.engine.intake.derived import Number
@@ -29,7 +28,7 @@ PLACES, SEXES = ["a", "b", "c"], ["1", "2"]
 
 
 def attribute(name: str, values: list[str], other: str | None = None, width: int | None = None) -> Any:
-    return flat(name, values, None, name, other, "", width)
+    return Attribute.flat(name, values, None, name, other, "", width)
 
 
 def register(seed: int) -> list[dict[str, Any]]:
@@ -282,7 +281,7 @@ def test_keys_are_matched_as_texts_where_a_table_has_texts(tmp_path: Path) -> No
 @pytest.mark.parametrize("other", [None, "other"])
 def test_codes_of_columns_in_several_tables(engine: Engine, tmp_path: Path, other: str | None) -> None:
     """What is declared is the combination, wherever its parts lie: as if all of them were in one table."""
-    pair = flat("pair", ["a1", "a2", "b1"], None, "place", other, "")
+    pair = Attribute.flat("pair", ["a1", "a2", "b1"], None, "place", other, "")
     lookup = {("a", "01"): 0, ("a", "02"): 1, ("b", "01"): 2}
     pair = replace(pair, source=("place", "sex"), lookup=lookup, width=(None, 2))
     what = Workforce(Domain((pair,)), Domain(()), Domain(()))

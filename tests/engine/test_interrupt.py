@@ -38,6 +38,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("counted", [True, False])
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_an_interrupt_is_heard_while_records_are_read(pieces: int, counted: bool) -> None:

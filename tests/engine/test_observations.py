@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.domain import Domain
-from discreet.domain.codelists import flat
+from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
 from discreet.engine.derived_values import Observed
 from discreet.engine.observations import Observations
@@ -29,7 +28,7 @@ TABLE = pa.table(
         "money": [Decimal("0.10"), Decimal("1.00"), None, *(Decimal("0.30"),) * 7],
     }
 )
-DOMAIN = Domain((flat("cell", ["a", "b", "c"], None, "cell", None, ""),))
+DOMAIN = Domain((Attribute.flat("cell", ["a", "b", "c"], None, "cell", None, ""),))
 
 
 def rows(

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from discreet.domain import Domain
-from discreet.domain.codelists import flat
+from discreet.domain import Attribute, Domain
 from discreet.engine import Engine, open_engine
 from discreet.engine.observations import Observations
 from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
@@ -28,7 +27,7 @@ from discreet.spec import FileSource
 from support.engines import taken
 from support.hypothesis_profile import examples
 
-DOMAIN = Domain((flat("cell", ["a", "b", "c"], None, "cell", None, ""),))
+DOMAIN = Domain((Attribute.flat("cell", ["a", "b", "c"], None, "cell", None, ""),))
 NAN, INF = math.nan, math.inf
 ODD = [1.0, 0.0, -0.0, -3.0, None, NAN, INF, -INF, 1e18, 9.3e17, 2.0**62, 2.0**63, 1e300, -1e300, 5e-324, 0.04, 0.05,
        99.96, 100.0, 100.05, 200.0, 1e17]  # fmt: skip

@@ -77,6 +77,7 @@ def test_no_core_dumps() -> None:
     assert hard != "0", "this machine cannot show it: its hard limit is 0"
 
 
+@pytest.mark.slow
 def test_the_engine_spills_into_its_folder_and_nothing_can_be_read_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """Larger than the memory it may have: what is on disk then shows no value, and the result is right."""
     monkeypatch.setenv("DISCREET_MEMORY", "100MB")

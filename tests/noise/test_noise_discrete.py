@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from discreet.errors import ParameterError, StreamError
 from discreet.noise import kernels
 from discreet.noise.kernels import NOT_DRAWN, PREFIX
-from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.noise.samplers.magnitude import Magnitude, bucket_of, integer_thresholds, threshold_table
+from discreet.noise.samplers.discrete import DiscreteLaplace, Magnitude, bucket_of, integer_thresholds, threshold_table
 from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Rounding, Uniform, resolve
 from support.hypothesis_profile import examples
 from support.noise_fakes import fixed_stream, scripted

@@ -15,11 +15,11 @@ from scipy import integrate, special
 from discreet.errors import ParameterError
 from discreet.noise.interval_arithmetic import ball, conservative_floor, exact_floor, rounded_up
 from discreet.noise.kernels import LOW_BITS, NOT_DRAWN, PREFIX, ROUNDED_BUCKETS, ROUNDED_ORIGIN
+from discreet.noise.samplers.discrete import Magnitude
 from discreet.noise.samplers.grid_noise import GridNoise
 from discreet.noise.samplers.laplace import Laplace, LaplaceQuantile
 from discreet.noise.samplers.laplace_pareto import LaplacePareto, LaplaceParetoQuantile
 from discreet.noise.samplers.log_laplace import LogLaplace, PowerOfUniform
-from discreet.noise.samplers.magnitude import Magnitude
 from discreet.noise.samplers.normal import Normal, NormalQuantile
 from discreet.noise.samplers.power import Power, PowerQuantile
 from discreet.noise.samplers.rounded import ONE, QuantileFunction, bucket_ends, rows_of

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError, StreamError
-from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.noise.samplers.magnitude import Magnitude
+from discreet.noise.samplers.discrete import DiscreteLaplace, Magnitude
 from discreet.noise.samplers.rounded import LARGEST_LIMIT, Uniform, resolve
 from discreet.noise.samplers.sparse import Gap, block_bits
 from discreet.noise.stream import AesBlocks, BlockSource, Stream

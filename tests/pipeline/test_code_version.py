@@ -48,6 +48,7 @@ def test_what_is_covered_imports_nothing_else() -> None:
     assert {"discreet.pipeline.run", "discreet.pipeline.recode", "discreet.engine.spark.worker"} <= covered
 
 
+@pytest.mark.slow
 def test_releases_of_every_method_run_nothing_else(tmp_path: Path) -> None:
     """In a fresh process, because what is loaded by name is in no import graph."""
     driver = Path(__file__).with_name("every_method.py")
@@ -175,6 +176,7 @@ def reserved(site: Path, agency: Agency) -> Agency:
     return agency
 
 
+@pytest.mark.slow
 def test_an_edit_elsewhere_strands_no_reservation(site: Path, reserved: Agency) -> None:
     with Edited(site / "discreet/synth/atlas.py"), Edited(site / "discreet/report/plots.py"):
         resumed = typed(site, reserved, "-m", "discreet", "resume", "release.yaml")
@@ -182,6 +184,7 @@ def test_an_edit_elsewhere_strands_no_reservation(site: Path, reserved: Agency) 
     assert (reserved.folder / "out/manifest.json").exists()
 
 
+@pytest.mark.slow
 def test_other_code_is_refused_until_it_is_restored(site: Path, reserved: Agency) -> None:
     resume = ("-m", "discreet", "resume", "release.yaml")
     before = versions(site)[0]
@@ -199,6 +202,7 @@ def test_other_code_is_refused_until_it_is_restored(site: Path, reserved: Agency
     assert typed(site, reserved, *resume).returncode == 0
 
 
+@pytest.mark.slow
 def test_other_code_can_abandon_it_and_its_cost_stays_spent(site: Path, reserved: Agency, isolated: Path) -> None:
     assert list((isolated / "keys").glob("*.key"))
     with Edited(site / "discreet/noise/kernels.py"):

@@ -188,6 +188,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, place: Path) -> dict[s
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
 def test_killed_between_parts_then_resumed(
     place: Path, isolated: Path, undisturbed: dict[str, bytes], step: str
@@ -208,6 +209,7 @@ def test_killed_between_parts_then_resumed(
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_part_lost_after_the_commit_is_drawn_again(place: Path, undisturbed: dict[str, bytes]) -> None:
     agency = simulated(place)
     drive(agency, "run", "commit#1", PART)
@@ -217,6 +219,7 @@ def test_a_part_lost_after_the_commit_is_drawn_again(place: Path, undisturbed: d
     assert contents(agency.folder / "out") == undisturbed
 
 
+@pytest.mark.slow
 def test_another_cut_is_not_what_was_reserved(place: Path, undisturbed: dict[str, bytes]) -> None:
     """Were the cut changed without a new code version, the key would still be bound to the old one."""
     agency = simulated(place)

@@ -115,6 +115,7 @@ def test_staged_files_that_vanish_leave_no_manifest(agency: Agency) -> None:
     assert verify_folder(opened.ledger, agency.folder / "out").release == "r"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["tabulate", "reserve", "protect both", "write", "commit"])
 def test_while_one_works_another_is_refused_before_it_spends(agency: Agency, step: str, tmp_path: Path) -> None:
     """Another ledger, another release, another temporary folder, another spelling: the place is the same."""

@@ -396,7 +396,7 @@ def test_text_that_is_not_utf8_in_parquet_does_not_stop_a_release(agency: Agency
 
 
 def test_a_reader_of_progress_who_leaves_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.cli.options import progress
+    from discreet.formatting import progress
 
     class Closed(io.StringIO):
         def flush(self) -> None:

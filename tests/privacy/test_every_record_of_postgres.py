@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,14 +19,8 @@ def office(tmp_path: Path) -> Office:
 
 @pytest.fixture(scope="module", params=["UTF8", "LATIN1", "SQL_ASCII"])
 def database(request: pytest.FixtureRequest, server: Server) -> tuple[str, str]:
-    """A database in an encoding, and its address. A database is not made within a transaction."""
-    from adbc_driver_postgresql import dbapi
-
-    name, encoding = f"in_{request.param.lower()}", request.param
-    with closing(dbapi.connect(server.url(), autocommit=True)) as connection, connection.cursor() as cursor:
-        made = f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
-        cursor.execute(made)
-    return encoding, server.url().replace("/postgres?", f"/{name}?")
+    """An encoding, and the address of a database in it."""
+    return request.param, server.database(request.param)
 
 
 # What a text column may hold in each encoding, besides ASCII.

@@ -6,13 +6,11 @@ from dataclasses import replace
 import pytest
 
 from discreet.domain import Attribute, Domain
-from discreet.domain.codelists import flat
 from discreet.privacy.guarantee import Guarantee, Person
 from discreet.publish.codebook import as_json, as_markdown, codebooks
-from discreet.publish.description import Column, PublishedTable, ReleaseDescription
-from discreet.publish.tables import SIMULATION
+from discreet.publish.description import SIMULATION, Column, PublishedTable, ReleaseDescription
 
-STATE = flat("state", ["01", "02"], ["Alabama", "Alaska"], "st", "other", "FIPS 5-2")
+STATE = Attribute.flat("state", ["01", "02"], ["Alabama", "Alaska"], "st", "other", "FIPS 5-2")
 GROUP = Attribute("prog", ("inst", "cip"), ("i", "c"), (("001", "52"),), {("001", "52"): 0}, provenance="IPEDS")
 PROMISE = Guarantee(unit=Person(column="p", max_records=2), epsilon="1.5", caveats=("weights are exact", "two"))
 TABLE = PublishedTable(

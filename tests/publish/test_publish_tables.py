@@ -12,13 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from discreet.domain import Domain
-from discreet.domain.codelists import flat
+from discreet.domain import Attribute, Domain
 from discreet.formatting import guarded, unguarded
 from discreet.privacy.guarantee import Guarantee, Record
 from discreet.privacy.protected import Protected
+from discreet.publish.description import SIMULATION, file_names, stem
 from discreet.publish.storage import LocalFolder, sha256
-from discreet.publish.tables import SIMULATION, file_names, stem, write_table
+from discreet.publish.tables import write_table
 from support.hypothesis_profile import examples
 
 PROMISE = Guarantee(unit=Record(), epsilon=1)
@@ -29,7 +29,7 @@ SCHEMA = pa.schema([("state", CODES), ("count", pa.int64())])
 def batches(
     codes: list[str], size: int = 100, simulated: bool = False, schema: pa.Schema = SCHEMA
 ) -> Iterator[Protected[pa.RecordBatch]]:
-    space = Domain((flat("state", codes, None, "state", None, ""),))
+    space = Domain((Attribute.flat("state", codes, None, "state", None, ""),))
     for first in range(0, len(codes), size):
         cells = np.arange(first, min(first + size, len(codes)), dtype=np.int64)
         arrays = [*space.describe(cells), pa.array(cells - 2)]

@@ -21,7 +21,7 @@ import pytest
 from hypothesis import given
 
 from discreet.errors import TooMuch
-from discreet.publish.tables import SIMULATION
+from discreet.publish.description import SIMULATION
 from discreet.serve.formats import FORMATS, excel, sdmx
 from discreet.serve.query_model import MEANING, Answer, Status, TableVariable
 from support.answers import ABOUT, COUNT, PLACE, answers, jobs

@@ -105,6 +105,7 @@ def test_ctrl_c_ends_it_quietly(folder: Path) -> None:
         assert (process.returncode, err) == (0, "")
 
 
+@pytest.mark.slow
 def test_two_workers_under_a_prefix(folder: Path) -> None:
     with started(folder, "--workers", "2", "--prefix", "statistics/") as (process, address):
         assert address.endswith("/statistics/")
@@ -141,6 +142,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_a_running_answer_is_finished_before_it_leaves(folder: Path) -> None:
     with started("serve", folder, command=[sys.executable, "-c", SLOW]) as (process, address):
         got: list[Any] = []
@@ -171,6 +173,7 @@ def test_a_folder_that_is_no_release_is_refused(tmp_path: Path, folder: Path) ->
     assert "no manifest" in refused(folder, copy)
 
 
+@pytest.mark.slow
 def test_a_strange_file_a_changed_file_and_a_link_are_refused(tmp_path: Path, folder: Path) -> None:
     copy = copied(folder, tmp_path)
     (copy / "records.parquet").write_bytes(b"x")
@@ -235,6 +238,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_workers_that_find_another_release_stop_instead_of_trying_for_ever(folder: Path, tmp_path: Path) -> None:
     script, gone = tmp_path / "changed.py", tmp_path / "gone"
     script.write_text(CHANGED)

@@ -62,6 +62,16 @@ class Server:
         self.admin(f"CREATE SCHEMA {name} AUTHORIZATION {OWNER}", f"GRANT USAGE ON SCHEMA {name} TO PUBLIC")
         return self.url(OWNER, name)
 
+    def database(self, encoding: str) -> str:
+        """The address of a new, empty database in an encoding, which is not made within a transaction."""
+        from adbc_driver_postgresql import dbapi
+
+        name = f"d{next(self.numbers)}"
+        made = f"CREATE DATABASE {name} TEMPLATE template0 ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C'"
+        with closing(dbapi.connect(self.url(), autocommit=True)) as connection, connection.cursor() as cursor:
+            cursor.execute(made)
+        return self.url().replace("/postgres?", f"/{name}?")
+
     def admin(self, *statements: str) -> None:
         execute(self.url(), *statements)
 

@@ -1,9 +1,9 @@
 """What tests need, and which tier runs them: said here, so that a test need not say it.
 
 `make test` runs what is quick, `make test-slow` the rest of what every submission must pass, `make test-full` all. What
-needs Spark, a browser or an object store is `slow`, but for the tests marked `core`: one of each that `make test` runs,
-too. Others that are slow say so themselves. A test that draws examples (Hypothesis marks it) runs in both: with few of
-them in `make test`, with all in `make test-slow`.
+needs Spark, PostgreSQL, a browser or an object store is `slow`, and so are the studies; but not the tests marked
+`core`: one of each that `make test` runs, too. Others that are slow say so themselves. A test that draws examples
+(Hypothesis marks it) runs in both: with few of them in `make test`, with all in `make test-slow`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ TIERS = {
 }
 FIXTURES = {"spark": "spark", "server": "postgres", "chromium": "browser", "object_server": "objectstore"}
 FOLDERS = {"engine/spark": "spark"}  # programs that start a Spark of their own
-SLOW_TO_START = {"spark", "browser", "objectstore"}
+SLOW_TO_START = {"spark", "postgres", "browser", "objectstore"}
+ASIDE = ("tests/studies/",)  # of no release: slow, all of them
 
 
 def needs(item: pytest.Item) -> Iterator[str]:
@@ -54,7 +55,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(name)
         if found:
             item.add_marker(pytest.mark.xdist_group(found[0]))
-        if SLOW_TO_START & set(found) and not item.get_closest_marker("core"):
+        aside = item.nodeid.startswith(ASIDE)
+        if (aside or SLOW_TO_START & set(found)) and not item.get_closest_marker("core"):
             item.add_marker("slow")
         places[id(item)] = order.index(found[0] if found else "")
     items.sort(key=lambda item: places[id(item)])

@@ -228,6 +228,7 @@ def test_figure_3_suppressing_small_counts_hides_the_slope(half: Atlas) -> None:
     assert 0.3 < infused.at(0.1) < infused.at(0.5) < 0.42  # the paper's axis
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("race", "gender", "outcome", "paper"),
     [

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from discreet import api
-from discreet.cli.options import progress
 from discreet.cli.output import ledger_lines, table_lines
 from discreet.errors import PublishError
-from discreet.formatting import plural, say
+from discreet.formatting import plural, progress, say
 from discreet.pipeline.check import lines
 from discreet.publish.cubes import open_cube
 from discreet.publish.lehd.check import examine

@@ -6,7 +6,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from discreet.cli.options import LEDGER, OnlyLedger, open_ledger
+import discreet
+from discreet.cli.options import LEDGER, OnlyLedger
 from discreet.formatting import plural, say
 
 
@@ -14,7 +15,7 @@ def ledger_show(ledger: OnlyLedger = LEDGER) -> None:
     """Budgets, releases and what is left."""
     from discreet.cli.output import ledger_lines
 
-    for line in ledger_lines(open_ledger(ledger)):
+    for line in ledger_lines(discreet.ledger(ledger)):
         say(line)
 
 
@@ -29,10 +30,10 @@ def ledger_verify(
     if manifest is not None:
         from discreet.pipeline.verify import verify_folder
 
-        made = verify_folder(open_ledger(ledger), manifest)
+        made = verify_folder(discreet.ledger(ledger), manifest)
         say(f"{made.release}: manifest and {plural(len(made.files), 'file')} are those that were committed.")
         head = made.ledger.head
-    chain = open_ledger(ledger).verify(head)
+    chain = discreet.ledger(ledger).verify(head)
     also = " and contains the given head" if head else ""
     say(f"{len(chain.entries)} entries, {chain.kind} ledger: every hash fits{also}. Head {chain.head}")
 
@@ -45,7 +46,7 @@ def ledger_pins(
     from discreet.pipeline.verify import verify_folder
     from discreet.publish.pins import line
 
-    opened = open_ledger(ledger)
+    opened = discreet.ledger(ledger)
     for text in [line(verify_folder(opened, folder), folder) for folder in folders]:
         say(text)
 
@@ -74,7 +75,7 @@ def ledger_budget(
     from discreet.cli.output import unit_option
 
     set_budget(
-        open_ledger(ledger),
+        discreet.ledger(ledger),
         asset,
         epsilon=epsilon,
         delta=delta,
@@ -102,7 +103,7 @@ def ledger_record(
     from discreet.privacy.exact import as_refusal
 
     with as_refusal("record"):
-        entry = record_outside(open_ledger(ledger), release, asset, epsilon, delta, note)
+        entry = record_outside(discreet.ledger(ledger), release, asset, epsilon, delta, note)
     say(f"Recorded as entry {entry.number}.")
 
 
@@ -115,7 +116,7 @@ def ledger_abandon(
     from discreet.noise.keystore import default_keys
     from discreet.pipeline.abandon import abandon
 
-    entry = abandon(open_ledger(ledger), default_keys(), release, reason)
+    entry = abandon(discreet.ledger(ledger), default_keys(), release, reason)
     say(f"Abandoned as entry {entry.number}; the cost stays spent.")
 
 
@@ -129,7 +130,7 @@ def ledger_restore(
     from discreet.privacy.exact import as_refusal
 
     with as_refusal("restore"):
-        restored, unfinished = restore(open_ledger(ledger), default_keys(), reason)
+        restored, unfinished = restore(discreet.ledger(ledger), default_keys(), reason)
     entries = plural(restored.again, "entry", "entries")
     say(f"Restored: {entries} entered again; {plural(len(restored.lost), 'cost')} of lost entries stay spent.")
     for release in unfinished:

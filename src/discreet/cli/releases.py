@@ -8,8 +8,9 @@ from typing import Annotated, Any, Optional
 
 import typer
 
-from discreet.cli.options import LedgerPlace, Spec, open_release, progress
-from discreet.formatting import plural, say
+import discreet
+from discreet.cli.options import LedgerPlace, Spec
+from discreet.formatting import plural, progress, say
 from discreet.methods import COMMANDS
 
 
@@ -21,7 +22,7 @@ def plan(
     ] = False,
 ) -> None:
     """What will leave, at what privacy cost, with what expected error. Reads no confidential data, runs no code."""
-    found = open_release(spec, ledger).plan(trust=trust)
+    found = discreet.release(spec, ledger=ledger).plan(trust=trust)
     for line in found.lines:
         say(line)
     if found.problem:
@@ -34,7 +35,7 @@ def check(
     """Confidential side: what the declared rules will drop or fold. Writes and spends nothing."""
     from discreet.pipeline.check import lines
 
-    release = open_release(spec, None)
+    release = discreet.release(spec)
     for line in lines(release.check(), release.spec, examples):
         say(line)
 
@@ -52,7 +53,7 @@ def run(
     ] = None,
 ) -> None:
     """Protect, publish, commit to the ledger. Resumable."""
-    release = open_release(spec, ledger)
+    release = discreet.release(spec, ledger=ledger)
     with progress() as observe:
         made = release.run(_out(release.spec, out), simulation=simulation, observe=observe)
     _published(made, _out(release.spec, out))
@@ -60,7 +61,7 @@ def run(
 
 def resume(spec: Spec, ledger: LedgerPlace = None) -> None:
     """Complete an interrupted run: same key, same data, same bytes, no further cost."""
-    release = open_release(spec, ledger)
+    release = discreet.release(spec, ledger=ledger)
     with progress() as observe:
         made = release.resume(observe=observe)
     chain = release.ledger.chain()

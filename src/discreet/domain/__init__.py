@@ -46,6 +46,31 @@ class Attribute:
     hierarchy: str = ""  # whose level this is
     provenance: str = ""
 
+    @classmethod
+    def flat(
+        cls,
+        name: str,
+        codes: Sequence[str],
+        labels: Sequence[str] | None,
+        column: str,
+        other: str | None,
+        provenance: str,
+        width: int | None = None,
+    ) -> Attribute:
+        """One column, each category its own code."""
+        categories = tuple((code,) for code in codes)
+        return cls(
+            name=name,
+            columns=(name,),
+            source=(column,),
+            categories=categories,
+            lookup={key: i for i, key in enumerate(categories)},
+            labels=None if labels is None else tuple(labels),
+            other=other,
+            width=width,
+            provenance=provenance,
+        )
+
     def __post_init__(self) -> None:
         if not self.categories:
             raise DomainError("has no categories", where=f"domain {self.name}", do="declare at least one")

@@ -17,30 +17,6 @@ from discreet.errors import DomainError
 from discreet.formatting import unguarded
 
 
-def flat(
-    name: str,
-    codes: Sequence[str],
-    labels: Sequence[str] | None,
-    column: str,
-    other: str | None,
-    provenance: str,
-    width: int | None = None,
-) -> Attribute:
-    """One column, each category its own code."""
-    categories = tuple((code,) for code in codes)
-    return Attribute(
-        name=name,
-        columns=(name,),
-        source=(column,),
-        categories=categories,
-        lookup={key: i for i, key in enumerate(categories)},
-        labels=None if labels is None else tuple(labels),
-        other=other,
-        width=width,
-        provenance=provenance,
-    )
-
-
 def from_codes(
     name: str,
     path: Path,
@@ -54,7 +30,7 @@ def from_codes(
     """The codes in one column of a file, in the file's order."""
     rows = read_columns(path, [code] if label is None else [code, label], f"domain {name}")
     labels = None if label is None else [row[1] for row in rows]
-    return flat(name, [row[0] for row in rows], labels, column, other, provenance, width)
+    return Attribute.flat(name, [row[0] for row in rows], labels, column, other, provenance, width)
 
 
 def levels(

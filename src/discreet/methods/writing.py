@@ -21,8 +21,9 @@ from discreet.noise.stream import Stream
 from discreet.privacy.confidential import License, Reservation
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
+from discreet.publish.description import KINDS, Kinds, file_names
 from discreet.publish.storage import Storage
-from discreet.publish.tables import KINDS, Kinds, file_names, write_table
+from discreet.publish.tables import write_table
 
 if TYPE_CHECKING:
     from discreet.engine import Engine

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +29,7 @@ from discreet.errors import (
     PublishError,
     SpecError,
 )
+from discreet.formatting import Observer, silent
 from discreet.methods.registry import described
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import KeyStore
@@ -53,12 +54,6 @@ from discreet.publish.folder import Owner, output_at, refuse_nested
 from discreet.publish.manifest import LedgerEntry, Manifest, Said, said
 from discreet.spec import Release
 from discreet.version import code_version
-
-Observer = Callable[[str, int, int], None]
-
-
-def silent(step: str, done: int, total: int) -> None:
-    """An observer that says nothing."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +127,7 @@ def _run(job: ReleaseJob, chain: Chain, simulation: str | None) -> Manifest:
     key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
     with outputs.rehearsed(), tabulated(job, methods, key) as (engine, tables):
         reservation, entry = _reserve(job, chain.nonce, description, outputs, key, tables)
-        return _complete(job, description, outputs, reservation, entry, engine, tables)
+        return _complete(job, description, outputs, reservation, entry, engine, tables, committed=False)
 
 
 def _refuse_before_reading(job: ReleaseJob, chain: Chain, description: ReleaseDescription) -> Outputs:
@@ -224,7 +219,8 @@ def _resume_alone(job: ReleaseJob, chain: Chain, outputs: Outputs, state: Releas
     with tabulated(job, methods, key) as (engine, tables):
         promise = (description.guarantee, state.reserve.output, state.reserve.keep, job.ledger.who())
         reservation = Reservation(state.reserve, key, _bind(release, key, tables, promise))
-        return _complete(job, description, outputs, reservation, state.reserved_at, engine, tables)
+        done = state.commit is not None
+        return _complete(job, description, outputs, reservation, state.reserved_at, engine, tables, committed=done)
 
 
 def _bind(
@@ -257,11 +253,13 @@ def _complete(
     entry: Entry,
     engine: Engine,
     tables: list[Tabulated],
+    *,
+    committed: bool,
 ) -> Manifest:
     """protect → write → commit → publish. A failure in between leaves a reservation that `resume` completes."""
     release = job.release
     with _completable(job, outputs, reservation, entry):
-        if job.ledger.chain().open_release(release.release).commit is None:
+        if not committed:
             outputs.refuse_finished()
         places = outputs.stage()
         made = []
@@ -272,9 +270,9 @@ def _complete(
         outputs.seal(staged)
         job.observe("write", 1, 1)
         words = _said(description, reservation.reserve, staged.files)
-        committed = job.ledger.commit(release.release, staged.files, words.sha256(), staged.kept)
+        commit = job.ledger.commit(release.release, staged.files, words.sha256(), staged.kept)
         job.observe("commit", 1, 1)
-        return _publish(job, words, outputs, reservation.reserve, committed)
+        return _publish(job, words, outputs, reservation.reserve, commit)
 
 
 @contextmanager

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from discreet import formats
-from discreet.publish.description import CODEBOOKS
-from discreet.publish.tables import SIMULATION, in_words
+from discreet.publish.description import CODEBOOKS, SIMULATION, in_words
 
 if TYPE_CHECKING:
     from discreet.domain import Attribute

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from discreet.privacy.exact import written
-from discreet.publish.tables import KINDS, Kinds, file_names, stem
 
 if TYPE_CHECKING:
     from discreet.domain import Attribute, Domain
@@ -21,6 +20,29 @@ if TYPE_CHECKING:
 
 CODEBOOKS = ("codebook.json", "codebook.md")
 MEASUREMENTS = "measurements.json"
+Kinds = tuple[Literal["parquet", "csv", "dta"], ...]
+KINDS: Kinds = ("parquet", "csv")
+SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and must not be published."
+
+
+def in_words(guarantee: Guarantee, simulated: bool) -> str:
+    """What is promised; of a simulation, what would be."""
+    return f"With a secret key this would be promised: {guarantee.in_words()}" if simulated else guarantee.in_words()
+
+
+def stem(table: str, simulated: bool) -> str:
+    """A simulation says so in the name of every file."""
+    return f"{table}.simulation" if simulated else table
+
+
+def file_names(table: str, simulated: bool, parts: int, kinds: Kinds = KINDS) -> list[str]:
+    """The files of a table. A large one is a folder of parts: `jobs.parquet/part-00000.parquet`."""
+    return [n for part in ([None] if parts == 1 else range(parts)) for n in part_names(table, simulated, part, kinds)]
+
+
+def part_names(table: str, simulated: bool, part: int | None, kinds: Kinds) -> list[str]:
+    name = stem(table, simulated)
+    return [f"{name}.{kind}" + ("" if part is None else f"/part-{part:05}.{kind}") for kind in kinds]
 
 
 @dataclass(frozen=True)

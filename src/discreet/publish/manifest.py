@@ -14,8 +14,8 @@ from discreet import formats
 from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import canonical
+from discreet.publish.description import SIMULATION, in_words
 from discreet.publish.storage import storage_at
-from discreet.publish.tables import SIMULATION, in_words
 from discreet.uris import as_path, is_uri
 
 if TYPE_CHECKING:

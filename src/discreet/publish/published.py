@@ -9,9 +9,9 @@ from pathlib import Path
 from discreet import formats
 from discreet.errors import PublishError
 from discreet.post.cubes.model import CubeModel
+from discreet.publish.description import stem
 from discreet.publish.manifest import Manifest, TableEntry, read
 from discreet.publish.storage import Storage, storage_at
-from discreet.publish.tables import stem
 
 RESTORE = "restore the release from a copy"
 

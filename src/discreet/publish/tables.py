@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pcsv
@@ -14,18 +14,9 @@ import pyarrow.parquet as pq
 
 from discreet.errors import PublishError
 from discreet.formatting import guarded, guarded_table
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
+from discreet.publish.description import KINDS, SIMULATION, Kinds, part_names
 from discreet.publish.storage import Hashed, Storage
-
-Kinds = tuple[Literal["parquet", "csv", "dta"], ...]
-KINDS: Kinds = ("parquet", "csv")
-SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and must not be published."
-
-
-def in_words(guarantee: Guarantee, simulated: bool) -> str:
-    """What is promised; of a simulation, what would be."""
-    return f"With a secret key this would be promised: {guarantee.in_words()}" if simulated else guarantee.in_words()
 
 
 @dataclass(frozen=True)
@@ -34,21 +25,6 @@ class Written:
 
     files: dict[str, str]
     rows: int
-
-
-def stem(table: str, simulated: bool) -> str:
-    """A simulation says so in the name of every file."""
-    return f"{table}.simulation" if simulated else table
-
-
-def file_names(table: str, simulated: bool, parts: int, kinds: Kinds = KINDS) -> list[str]:
-    """The files of a table. A large one is a folder of parts: `jobs.parquet/part-00000.parquet`."""
-    return [n for part in ([None] if parts == 1 else range(parts)) for n in _names(table, simulated, part, kinds)]
-
-
-def _names(table: str, simulated: bool, part: int | None, kinds: Kinds) -> list[str]:
-    name = stem(table, simulated)
-    return [f"{name}.{kind}" + ("" if part is None else f"/part-{part:05}.{kind}") for kind in kinds]
 
 
 def write_table(
@@ -66,7 +42,7 @@ def write_table(
     """Stream one table, or one part of it, to its place, as Parquet and CSV: a batch is written while the next is made.
     `bare` codes are of a form that needs neither quotes nor guards; `packed` are small whole numbers, which Parquet can
     store in a few bits."""
-    names = _names(table, simulated, part, kinds)
+    names = part_names(table, simulated, part, kinds)
     rows, writing = 0, list[Future[None]]()
     with ExitStack() as stack:
         files = [stack.enter_context(place.create(name)) for name in names]

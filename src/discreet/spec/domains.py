@@ -41,7 +41,7 @@ class ValuesDomain(_OneColumn):
     values: list[str]
 
     def attributes(self, name: str, base: Path) -> list[Attribute]:  # noqa: ARG002 - one signature for all
-        return [codelists.flat(name, self.values, None, self.column or name, self.other, self.provenance, self.width)]
+        return [Attribute.flat(name, self.values, None, self.column or name, self.other, self.provenance, self.width)]
 
 
 class CodesDomain(_OneColumn):

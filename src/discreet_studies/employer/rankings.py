@@ -10,12 +10,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.formatting import Observer
 from discreet.methods.employer.mechanisms import Mechanism
 from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
 from discreet_studies.employer.mechanism_grid import GEOMETRIC, TRUNCATED, MechanismGrid
 from discreet_studies.employer.ratios import EVERY, OCCUPIED
 from discreet_studies.employer.workloads import GRADUATE_WOMAN, PARTS, Floats, Int64s, TabulatedFrame
-from discreet_studies.harness import Observer
 
 RANKED = {1: (1, 0), 2: (2, GRADUATE_WOMAN)}  # ranking -> workload, column
 TRIALS = {OCCUPIED: 10, EVERY: 1}  # correlations of so many cells hardly vary; all cells are only shown beside

@@ -13,6 +13,7 @@ from typing import TypeVar
 import numpy as np
 import pyarrow as pa
 
+from discreet.formatting import Observer
 from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
 from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
 from discreet.privacy.exact import written
@@ -31,7 +32,7 @@ from discreet_studies.employer.monte_carlo import Check, Trials, baseline, check
 from discreet_studies.employer.rankings import Correlation, correlations
 from discreet_studies.employer.ratios import OCCUPIED, Ratio, ratios
 from discreet_studies.employer.workloads import ALL, GRADUATES, TRIALS, WORKER_CELLS, TabulatedFrame, tabulated_frame
-from discreet_studies.harness import Observer, Paper, Size
+from discreet_studies.harness import Paper, Size
 
 Result = TypeVar("Result")
 

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.formatting import Observer
 from discreet.methods.hypercube.calibration import Controlled, Raking, calibrate
 from discreet.methods.hypercube.raking.rake import rake
 from discreet.methods.hypercube.regression import fit
@@ -21,7 +22,6 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 from discreet.post.cubes.margins import Floats, Margin
 from discreet.post.cubes.variance import KnownMargin, Reduction, reduction
-from discreet_studies.harness import Observer
 from discreet_studies.hypercube.perturbation import EVALUATED
 from discreet_studies.hypercube.pooled import Pooled
 from discreet_studies.hypercube.printed import CONVERGED, CYCLES, RUNS, SHAPE

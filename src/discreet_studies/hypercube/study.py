@@ -8,9 +8,10 @@ from math import inf
 
 import numpy as np
 
+from discreet.formatting import Observer
 from discreet.post.cubes.variance import Reduction
 from discreet.privacy.exact import written
-from discreet_studies.harness import Observer, Paper, Size
+from discreet_studies.harness import Paper, Size
 from discreet_studies.hypercube import perturbation, printed, simulation
 from discreet_studies.hypercube.cases import MAIN, Cases, counts, others, raked_cases
 from discreet_studies.hypercube.records import Perturbed, average, query, table3

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from discreet.formatting import Observer
 from discreet.privacy.exact import written
 from discreet.synth.atlas import BLACK, GIRLS, atlas
-from discreet_studies.harness import Observer, Paper, Size
+from discreet_studies.harness import Paper, Size
 from discreet_studies.sensitivity import omissions, subgroups
 from discreet_studies.sensitivity.births import SEEDS, Births, Slopes, births
 from discreet_studies.sensitivity.cells import EPSILON, PLAIN, measured, observations, tracts_for

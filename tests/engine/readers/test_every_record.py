@@ -7,7 +7,6 @@ import io
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
-from adbc_driver_postgresql import dbapi
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -188,6 +186,7 @@ def test_arrow_and_parquet_without_every_record(case: Case) -> None:
     holds(every_record(case))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", named([c for c in FRAMES if c.reader != "duckdb"], False))
 def test_frames_in_halves(case: Case) -> None:
     holds(split(case, Bare()))
@@ -196,6 +195,7 @@ def test_frames_in_halves(case: Case) -> None:
 TABLES = [case for case in FRAMES if case.reader == "duckdb"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in TABLES if str(case) in some(TABLES)], ids=str)
 def test_duckdb_tables(case: Case) -> None:
     """Each look takes a connection of its own, which is slow."""
@@ -208,6 +208,7 @@ def test_all_duckdb_tables_in_halves(case: Case) -> None:
     holds(split(case, Bare()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", named(PANDAS, False))
 def test_pandas_in_halves(case: Case) -> None:
     holds(split(case, Bare()))
@@ -274,12 +275,9 @@ def test_postgres_in_halves(server: Server, kind: str) -> None:
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
 def test_postgres_of_other_encodings(server: Server, encoding: str) -> None:
-    name = f"of_{encoding.lower()}"
-    with closing(dbapi.connect(server.url(), autocommit=True)) as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'")
     values = ["'7'", "NULL", "'a'", "E'\\xe9'", "E'a\\xff'", "E'\\xc3\\xa9'", "'007'"]
-    url = server.url().replace("/postgres?", f"/{name}?")
-    holds(split(Case("postgres", encoding, records(values), writers.Postgres(url, "text")), Bare(), most=0))
+    written = writers.Postgres(server.database(encoding), "text")
+    holds(split(Case("postgres", encoding, records(values), written), Bare(), most=0))
 
 
 # --- engines --------------------------------------------------------------------------------------------------------
@@ -555,6 +553,7 @@ DEFECTS: list[tuple[str, Callable[..., Any], Case, Any]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "defect", "case", "engine"), DEFECTS, ids=[d[1].__name__ for d in DEFECTS])
 def test_defects_are_found(
     target: str, defect: Callable[..., Any], case: Case, engine: Bare, monkeypatch: pytest.MonkeyPatch

@@ -23,12 +23,7 @@ class Tables:
     def __init__(self, server: Server, encoding: str) -> None:
         from adbc_driver_postgresql import dbapi
 
-        self.connect, name = dbapi.connect, f"in_{encoding.lower()}"
-        with closing(self.connect(server.url(), autocommit=True)) as connection, connection.cursor() as cursor:
-            cursor.execute(
-                f"CREATE DATABASE {name} ENCODING '{encoding}' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'"
-            )
-        self.url = server.url().replace("/postgres?", f"/{name}?")
+        self.connect, self.url = dbapi.connect, server.database(encoding)
 
     def run(self, *statements: str) -> None:
         with closing(self.connect(self.url)) as connection:

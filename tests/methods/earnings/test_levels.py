@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.domain import Attribute, Domain
-from discreet.domain.codelists import flat, levels
+from discreet.domain.codelists import levels
 from discreet.errors import DomainError
 from discreet.methods.earnings.levels import AnyLevel, DerivedLevel, MeasuredLevel, best_sum, resolve
 from discreet.methods.earnings.spec import Earnings
@@ -25,7 +25,7 @@ def places(tmp_path: Path) -> dict[str, Attribute]:
     path = tmp_path / "geo.csv"
     path.write_text(GEOGRAPHY)
     found = levels(path, ["block", "tract", "county"], "block", None, "", "geo")
-    return {a.name: a for a in (*found, flat("year", ["1", "5"], None, "year", None, ""))}
+    return {a.name: a for a in (*found, Attribute.flat("year", ["1", "5"], None, "year", None, ""))}
 
 
 def resolved(places: dict[str, Attribute], *more: dict[str, Any], records: int = 1, **base: Any) -> list[AnyLevel]:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from discreet.domain import Attribute, Domain
-from discreet.domain.codelists import flat
 from discreet.errors import DomainError, SpecError
 from discreet.methods.recode.classifications import Classifications
 from discreet.methods.recode.crosswalk import read_overrides
@@ -29,11 +28,11 @@ OLD, NEW = ("a", "b", "c", "d"), ("d", "c", "b", "a", "e")  # a â†’ a or b; d â†
 
 
 def code(*codes: str) -> Attribute:
-    return flat("field", codes, None, "field", None, "made up")
+    return Attribute.flat("field", codes, None, "field", None, "made up")
 
 
 def year(*years: str) -> Attribute:
-    return flat("year", years, None, "year", None, "made up")
+    return Attribute.flat("year", years, None, "year", None, "made up")
 
 
 def measured(attributes: tuple[Attribute, ...], width: int = 3, **more: Any) -> MeasuredTable:
@@ -200,7 +199,7 @@ def test_a_header_alone_or_no_file(base: Path) -> None:
 
 
 def test_codes_in_two_attributes_are_refused(base: Path) -> None:
-    second = flat("second", OLD, None, "second", None, "made up")
+    second = Attribute.flat("second", OLD, None, "second", None, "made up")
     with pytest.raises(SpecError, match="field and second are columns of several attributes"):
         recoding(base, (code(*OLD), second), (code(*NEW), second), columns={"field": 1, "second": 1})
 

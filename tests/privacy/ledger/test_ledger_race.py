@@ -53,6 +53,7 @@ def test_two_processes_and_the_last_of_a_budget(place: Place) -> None:
     assert ledger.verify().balance("a", TIME.date()).epsilon == 1
 
 
+@pytest.mark.slow
 def test_eight_processes_get_exactly_what_there_is(place: Place) -> None:
     ledger = started(place, 1)
     answers = race(place, [f"r{i}" for i in range(8)], "0.3")
@@ -62,6 +63,7 @@ def test_eight_processes_get_exactly_what_there_is(place: Place) -> None:
     assert ledger.verify().balance("a", TIME.date()).epsilon == Fraction(9, 10)
 
 
+@pytest.mark.slow
 def test_the_same_release_run_twice_at_once_is_reserved_once(place: Place) -> None:
     ledger = started(place, 10)
     answers = race(place, ["same", "same", "same"], "1")
@@ -81,6 +83,7 @@ with ledger.store.transaction() as writer:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
 def test_a_process_killed_inside_a_transaction_spends_nothing_and_locks_nothing(place: Place) -> None:
     ledger = started(place, 1)
@@ -97,6 +100,7 @@ def test_a_process_killed_inside_a_transaction_spends_nothing_and_locks_nothing(
     ledger.reserve(reserve("r", 1), simulated=False)
 
 
+@pytest.mark.slow
 def test_a_writer_waits_for_a_reader(tmp_path: Path) -> None:
     """A reader in the middle of its list holds up a commit; then the answer is an error, and nothing is spent."""
     path = tmp_path / "l.sqlite"

@@ -60,6 +60,7 @@ def one_line(error: DiscreetError) -> str:
 # --- who may do what ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.core
 def test_a_member_spends_and_everybody_sees_who_spent_what(url: str, team: str) -> None:
     open_ledger(url).reserve(reserve("mine", 2), simulated=False)
     ann = open_ledger(team)

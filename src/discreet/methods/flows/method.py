@@ -40,10 +40,9 @@ from discreet.privacy.confidential import Confidential, Grant, Reservation
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.protected import Protected
-from discreet.publish.description import Column, ExpectedError, Measurement, PublishedTable
+from discreet.publish.description import KINDS, Column, ExpectedError, Kinds, Measurement, PublishedTable
 from discreet.publish.lehd.pseof import Pseof, lehd_flows
 from discreet.publish.lehd.sidecars import Sidecars
-from discreet.publish.tables import KINDS, Kinds
 from discreet.spec import Release
 
 if TYPE_CHECKING:

@@ -34,10 +34,10 @@ from discreet.noise.stream import Stream
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Grant
 from discreet.privacy.protected import Protected
-from discreet.publish.description import Column
+from discreet.publish.description import Column, Kinds
 from discreet.publish.lehd.pseof import FlowNumbers
 from discreet.publish.storage import Storage
-from discreet.publish.tables import Kinds, Written, write_table
+from discreet.publish.tables import Written, write_table
 
 if TYPE_CHECKING:
     from discreet.methods.flows.method import FlowsMethod

@@ -127,7 +127,7 @@ def assess(
 ) -> None:
     """Confidential side: a published cube against the records it was made of."""
     from discreet import api
-    from discreet.cli.options import progress
+    from discreet.formatting import progress
     from discreet.methods.hypercube.assessment.assess import AssessmentOptions
     from discreet.methods.hypercube.assessment.assess import assess as compare
     from discreet.privacy.exact import exact

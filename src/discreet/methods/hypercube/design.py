@@ -25,7 +25,7 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.margins import Margin
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, Unit
-from discreet.publish.tables import Kinds
+from discreet.publish.description import Kinds
 from discreet.spec import Release
 
 Floats = NDArray[np.float64]

@@ -34,8 +34,7 @@ from discreet.post.cubes.margins import Floats
 from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
-from discreet.publish.description import PublishedTable
-from discreet.publish.tables import stem
+from discreet.publish.description import PublishedTable, stem
 from discreet.spec import Release
 
 if TYPE_CHECKING:

@@ -25,8 +25,9 @@ from discreet.post.cubes.model import RakedModel, SamplingModel
 from discreet.post.cubes.overlap import carried
 from discreet.privacy.confidential import Grant
 from discreet.privacy.guarantee import Guarantee
+from discreet.publish.description import stem
 from discreet.publish.storage import Storage
-from discreet.publish.tables import stem, write_table
+from discreet.publish.tables import write_table
 
 ROWS = 1 << 18  # written at a time
 RUNS, FEWEST = 30, 4  # of a simulation, where none are declared

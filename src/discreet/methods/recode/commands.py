@@ -7,7 +7,8 @@ from typing import Annotated, Optional
 
 import typer
 
-from discreet.cli.options import Spec, open_release
+import discreet
+from discreet.cli.options import Spec
 from discreet.formatting import plural, say
 
 
@@ -21,7 +22,7 @@ def recode_groups(
     """The list of groups in a new classification that an old list can become, for a release with `recode`."""
     from discreet.methods.recode.groups import write_groups
 
-    number = write_groups(open_release(spec, None).spec, old, new, only or [], leave_out or [])
+    number = write_groups(discreet.release(spec).spec, old, new, only or [], leave_out or [])
     say(f"{new}: {plural(number, 'group')}.")
 
 

@@ -42,7 +42,7 @@ def estimate(
     ] = False,
 ) -> None:
     """Protected estimates of every cell from one file of records, with their declaration beside them."""
-    from discreet.cli.options import progress
+    from discreet.formatting import progress
     from discreet.methods.sensitivity import quick
 
     asked = quick.EstimateOptions(

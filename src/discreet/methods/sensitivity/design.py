@@ -21,8 +21,8 @@ from discreet.methods.sensitivity.statistics import Search, Statistic
 from discreet.methods.sensitivity.statistics.winsorised import WinsorisedLine
 from discreet.privacy.gaussian import true_epsilon
 from discreet.privacy.guarantee import Guarantee, Unit
+from discreet.publish.description import Kinds
 from discreet.publish.stata import LONGEST_TEXT
-from discreet.publish.tables import Kinds
 from discreet.spec import Release
 
 MOST_CELLS = 1 << 30

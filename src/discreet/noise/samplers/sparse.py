@@ -21,7 +21,7 @@ from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import exact_floor
 from discreet.noise.jit import compiled
-from discreet.noise.samplers.magnitude import Magnitude, Signed
+from discreet.noise.samplers.discrete import Magnitude, Signed
 from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Rounding, settle
 from discreet.noise.stream import CHUNK, Stream, check_range
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import json
-from collections.abc import Iterable
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
@@ -209,18 +208,6 @@ def _refuse_other_version(body: str) -> None:
             LedgerError,
             "begin another and enter what was spent with `discreet ledger record`: before 1.0 nothing is converted",
         )
-
-
-def linked(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """The entries, if each has its number, the hash of its content, and the one before it in front."""
-    found, previous = tuple(entries), ""
-    for place, entry in enumerate(found, start=1):
-        if entry.number != place:
-            raise broken(place, f"is missing (entry {entry.number} stands in its place)")
-        if entry.previous != previous or entry.hash != entry_hash(place, previous, entry.body):
-            raise broken(place, "was changed after it was written: its hash does not fit")
-        previous = entry.hash
-    return found
 
 
 def broken(number: int, what: str) -> LedgerError:

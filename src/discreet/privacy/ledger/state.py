@@ -24,7 +24,7 @@ from discreet.privacy.ledger.events import (
     Reserve,
     Restored,
     broken,
-    linked,
+    entry_hash,
 )
 
 
@@ -89,11 +89,23 @@ class Balance:
         return Balance(self.budget, (*self.charged, asked))
 
 
+def _linked(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """The entries, if each has its number, the hash of its content, and the one before it in front."""
+    found, previous = tuple(entries), ""
+    for place, entry in enumerate(found, start=1):
+        if entry.number != place:
+            raise broken(place, f"is missing (entry {entry.number} stands in its place)")
+        if entry.previous != previous or entry.hash != entry_hash(place, previous, entry.body):
+            raise broken(place, "was changed after it was written: its hash does not fit")
+        previous = entry.hash
+    return found
+
+
 class Chain:
     """All entries, checked: numbers, hashes and kinds. Built anew for every decision."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
-        self.entries = linked(entries)
+        self.entries = _linked(entries)
         self.events: tuple[Event, ...] = tuple(entry.event for entry in self.entries)
         if not self.events or not isinstance(self.events[0], Genesis):
             raise broken(1, "is not the beginning of a ledger")

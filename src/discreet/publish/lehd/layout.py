@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from discreet.domain import Attribute, Domain
 from discreet.errors import DomainError, SpecError
+from discreet.publish.description import stem
 from discreet.publish.lehd import schema
 from discreet.publish.lehd.codes import fits
 from discreet.publish.lehd.schema import AggLevel, Layout
 from discreet.publish.lehd.spec import Lehd
-from discreet.publish.tables import stem
 
 BATCH = 1 << 16  # rows
 NOT_AVAILABLE = -1  # a flag

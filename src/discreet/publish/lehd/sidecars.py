@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 
 from discreet.errors import SpecError
 from discreet.formatting import guarded
+from discreet.publish.description import stem
 from discreet.publish.lehd import schema
 from discreet.publish.lehd.layout import LehdLevel
 from discreet.publish.lehd.schema import AggLevel, Kind
 from discreet.publish.lehd.spec import Lehd
-from discreet.publish.tables import stem
 
 Row = tuple[str, ...]
 _AGG = ("agg_level_pseo", "grad_char", "cip_level", "inst_level", "geo_level", "ind_level", "by_grad_cohort")

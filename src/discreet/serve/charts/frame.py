@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import numpy as np
 
-from discreet.publish.tables import SIMULATION
+from discreet.publish.description import SIMULATION
 from discreet.serve.charts.chart_data import ChartData, label_of, meaning
 from discreet.serve.charts.colours import GRID, fill_of, marker, textures
 from discreet.serve.charts.scale import TICK, Scale, number

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.publish.tables import SIMULATION
+from discreet.publish.description import SIMULATION
 from discreet.serve.query_model import MEANING, About, Answer, Floats, Measure, Status
 
 SOME = 5  # codes that are named where every row repeats them

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discreet.publish.tables import SIMULATION
+from discreet.publish.description import SIMULATION
 from discreet.serve.formats.columns import distinct, limits, marks, meanings, rounded
 from discreet.serve.query_model import About, Answer, Floats, Measure, TableVariable
 

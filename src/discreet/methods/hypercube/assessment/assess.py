@@ -6,7 +6,6 @@ Confidential side: every file says so, and the folder is no release. Nothing is 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,7 +16,7 @@ import numpy as np
 from discreet.engine import Engine, open_engine
 from discreet.engine.spans import CELL
 from discreet.errors import PublishError, SpecError
-from discreet.formatting import plural
+from discreet.formatting import Observer, plural, silent
 from discreet.methods.hypercube.assessment.comparison import Comparison, compare
 from discreet.methods.hypercube.assessment.cubes import Assessment, Side, Tables, replicate_errors, square_errors
 from discreet.methods.hypercube.assessment.cubes import assess as compared
@@ -52,7 +51,6 @@ UNTIED = (
 )
 CLOSE = 1e-6  # relative: what doubles may differ by
 FAR = 10.0  # standard errors of the noise: a total further off is hardly noise
-Observer = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -80,10 +78,6 @@ class AssessmentReport:
     files: list[Path]
     lines: list[str]
     found: Assessment
-
-
-def silent(step: str, done: int, total: int) -> None:
-    """An observer that says nothing."""
 
 
 def assess(
