@@ -184,7 +184,7 @@ class Domain:
     def shape(self) -> tuple[int, ...]:
         return tuple(attribute.size for attribute in self.attributes)
 
-    @property
+    @cached_property
     def cells(self) -> int:
         return prod(self.shape)
 

@@ -16,8 +16,9 @@ from discreet.errors import LedgerError
 from discreet.noise.keystore import FileKeyStore
 from discreet.privacy.confidential import Derivation
 from discreet.privacy.guarantee import Guarantee, Record
-from discreet.privacy.ledger.events import Derived, canonical, entry_hash
+from discreet.privacy.ledger.events import Derived, canonical
 from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.state import entry_hash
 from support.ledger_fakes import TIME, Place, Row, forge, open_ledger, recorded, reserve, rows, started
 
 DAY = TIME.date()

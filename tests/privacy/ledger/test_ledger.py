@@ -14,8 +14,9 @@ from pydantic import ValidationError
 
 from discreet.errors import GuaranteeError, LedgerError, OverBudget
 from discreet.privacy.guarantee import Establishment, Person, Record
-from discreet.privacy.ledger.events import Commit, canonical, entry_hash, link
+from discreet.privacy.ledger.events import Commit, canonical
 from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.state import entry_hash, link
 from discreet.uris import is_postgres
 from support.hypothesis_profile import examples
 from support.ledger_fakes import TIME, Place, Row, budget, cost, forge, open_ledger, recorded, reserve, rows, started

@@ -74,7 +74,7 @@ def test_the_same_release_run_twice_at_once_is_reserved_once(place: Place) -> No
 DIES = """
 import sys, time
 from support.ledger_fakes import budget, open_ledger
-from discreet.privacy.ledger.events import link
+from discreet.privacy.ledger.state import link
 ledger = open_ledger(sys.argv[1])
 with ledger.store.transaction() as writer:
     writer.append(link(3, writer.entries()[-1].hash, budget(1000)))

@@ -16,9 +16,10 @@ from adbc_driver_postgresql import dbapi
 from discreet.cli.output import ledger_lines
 from discreet.errors import DiscreetError, LedgerError, LedgerUnavailable, LedgerUncertain
 from discreet.noise.keystore import FileKeyStore
-from discreet.privacy.ledger.events import Commit, Genesis, canonical, entry_hash, link
+from discreet.privacy.ledger.events import Commit, Genesis, canonical
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.postgres import PostgresStore
+from discreet.privacy.ledger.state import entry_hash, link
 from discreet.privacy.ledger.store import open_store
 from support.ledger_fakes import TIME, budget, filled, open_ledger, recorded, reserve, started, tamper
 from support.postgres_server import ADMIN, Server, as_user, execute

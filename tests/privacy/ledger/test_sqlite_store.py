@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
-from discreet.privacy.ledger.events import link
 from discreet.privacy.ledger.ledger import Ledger
+from discreet.privacy.ledger.state import link
 from discreet.privacy.ledger.store import SQLiteStore
 from support.ledger_fakes import TIME, budget, filled, forge, open_ledger, reserve, rows, started
 

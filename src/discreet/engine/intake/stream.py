@@ -33,7 +33,7 @@ class Intake:
         """The columns of the source that are read."""
         return tuple(dict.fromkeys(name for column in self.columns for name in column.reads))
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
         own = [pa.field(column.name, column.type) for column in self.columns]
         return pa.schema(own + [pa.field(N, pa.int64())] * (self.counted or not own))

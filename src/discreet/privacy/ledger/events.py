@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
 from functools import lru_cache
 from typing import Annotated, Any, Literal
@@ -214,16 +213,6 @@ def broken(number: int, what: str) -> LedgerError:
     return LedgerError(
         what, where=f"ledger entry {number}", do="restore the ledger from a copy; spend nothing until then"
     )
-
-
-def link(number: int, previous: str, event: Event) -> Entry:
-    """The entry that follows `previous`: hash = SHA-256(number, previous hash, body)."""
-    body = canonical(event.model_dump(mode="json"))
-    return Entry(number=number, previous=previous, body=body, hash=entry_hash(number, previous, body))
-
-
-def entry_hash(number: int, previous: str, body: str) -> str:
-    return hashlib.sha256(f"{number}\n{previous}\n{body}".encode()).hexdigest()
 
 
 def canonical(value: Any) -> str:

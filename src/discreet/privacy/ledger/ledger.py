@@ -32,9 +32,8 @@ from discreet.privacy.ledger.events import (
     Recorded,
     Reserve,
     Restored,
-    link,
 )
-from discreet.privacy.ledger.state import Chain
+from discreet.privacy.ledger.state import Chain, link
 from discreet.privacy.ledger.store import Store, Writer
 
 

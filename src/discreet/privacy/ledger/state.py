@@ -1,8 +1,9 @@
-"""The chain of a ledger's entries, checked, and what follows from it: releases, names, what has been spent."""
+"""The chain of entries, how they are linked, and what follows from it: releases, names, what has been spent."""
 
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,7 +25,7 @@ from discreet.privacy.ledger.events import (
     Reserve,
     Restored,
     broken,
-    entry_hash,
+    canonical,
 )
 
 
@@ -87,6 +88,16 @@ class Balance:
                 do="ask for less, or have the budget raised with `discreet ledger budget`",
             )
         return Balance(self.budget, (*self.charged, asked))
+
+
+def link(number: int, previous: str, event: Event) -> Entry:
+    """The entry that follows `previous`: hash = SHA-256(number, previous hash, body)."""
+    body = canonical(event.model_dump(mode="json"))
+    return Entry(number=number, previous=previous, body=body, hash=entry_hash(number, previous, body))
+
+
+def entry_hash(number: int, previous: str, body: str) -> str:
+    return hashlib.sha256(f"{number}\n{previous}\n{body}".encode()).hexdigest()
 
 
 def _linked(entries: Iterable[Entry]) -> tuple[Entry, ...]:
