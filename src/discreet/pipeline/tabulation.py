@@ -10,7 +10,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from discreet.engine import Engine, open_engine
-from discreet.engine.audit import Audit, audit, coded, inspected
 from discreet.engine.derived_values import Binned, Observed, with_bins
 from discreet.engine.intake.derived import Cell
 from discreet.engine.lookups import Records, take_in
@@ -24,6 +23,7 @@ from discreet.spec import Release
 
 if TYPE_CHECKING:
     from discreet.domain import Domain
+    from discreet.engine.audit import Audit
     from discreet.pipeline.run import ReleaseJob
 
 
@@ -44,6 +44,8 @@ def observed_of(tables: list[Method]) -> list[Observed]:
 
 def audited(engine: Engine, release: Release, tables: list[Method], records: Records) -> Audit:
     """What the declared rules will do to these records."""
+    from discreet.engine.audit import audit
+
     recorded = [domain for t in tables if (domain := t.as_recorded()) is not None]
     domains, binned = domains_of(tables), binned_of(tables)
     return audit(engine, records, domains, release.unit, binned, recorded, observed_of(tables))
@@ -80,6 +82,8 @@ def read_records(
         as_codes = [domain for t in tables for domain in t.taken_in()[1]]
     wanted = [*map(Cell, as_cells), *derived_columns(as_codes, binned, observed)]
     if inspect:
+        from discreet.engine.audit import coded, inspected
+
         extra = inspected(coded(domains), binned, observed)
         wanted = list({column.name: column for column in (*wanted, *extra)}.values())
     entity = release.unit.entity
