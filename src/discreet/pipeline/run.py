@@ -1,7 +1,7 @@
 """run and resume: tabulate → reserve → protect → write aside → commit → publish → destroy the key.
 
-Each step can be the last one before a crash. Until the reservation nothing has been spent and nothing is left behind;
-from then on `resume` draws the same noise for the same data and ends with the same bytes.
+Each step can be the last one before a crash. Until the reservation nothing has been spent, and all that can be left
+is a key that nobody used; from then on `resume` draws the same noise for the same data and ends with the same bytes.
 """
 
 from __future__ import annotations

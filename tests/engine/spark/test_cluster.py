@@ -143,8 +143,9 @@ class Office:
         return contents(self.out)
 
     def nothing_left(self) -> None:
-        for folder in ("keys", "tmp"):
-            assert not (self.isolated / folder).exists() or not list((self.isolated / folder).iterdir()), folder
+        """No key: what the key store remembers of the ledger stays. And no workspace."""
+        for found in ("keys/*.key", "tmp/*"):
+            assert not list(self.isolated.glob(found)), found
 
     def untouched(self) -> None:
         """As if nothing had been asked for."""
