@@ -517,11 +517,12 @@ def test_clusters_without_encryption_or_with_another_secret(tmp_path: Path, isol
         cluster(tmp_path / "encrypted", workers=1, memory="1g") as encrypted,
     ):
         for found in (plain, encrypted):
-            (isolated / found.folder.name).mkdir()
-            office = Office(tmp_path / f"agency-{found.folder.name}", isolated / found.folder.name, found)
+            own = isolated / found.folder.name
+            own.mkdir()
             with pytest.MonkeyPatch.context() as patch:
-                patch.setenv("DISCREET_KEYS", str(office.isolated / "keys"))
-                patch.setenv("DISCREET_TMP", str(office.isolated / "tmp"))
+                patch.setenv("DISCREET_KEYS", str(own / "keys"))
+                patch.setenv("DISCREET_TMP", str(own / "tmp"))
+                office = Office(tmp_path / f"agency-{found.folder.name}", own, found)
                 running.append((office, office.start(settings=other)))
         for office, done in [(office, ended(process)) for office, process in running]:
             line = one_line(done)
