@@ -463,10 +463,7 @@ LATE: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str]] = {
 }
 
 
-LARGE = "more bins than can be held"
-
-
-@pytest.mark.parametrize("case", [pytest.param(c, marks=[pytest.mark.slow] if c == LARGE else []) for c in LATE])
+@pytest.mark.parametrize("case", LATE)
 def test_refused_before_anything_is_spent(declare: Declare, case: str) -> None:
     tables, more, _ = LATE[case]
     refusal(DiscreetError, lambda: declare(*tables, domains=domains(**more)))

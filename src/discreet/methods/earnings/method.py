@@ -73,29 +73,31 @@ class EarningsMethod(Method):
     def __post_init__(self) -> None:
         where = f"table {self.spec.name}"
         refuse_unless_records(self.unit, where)
+        self._check_size(self.name, measured=True)
+        for level in self.spec.levels:
+            self._check_size(level.name, measured=level.epsilon is not None)
         try:
-            levels = self.levels
+            resolved = self.levels
         except ParameterError as error:
             raise ParameterError(f"epsilon / max_records: {error.what}", where=where, do=error.do) from None
-        for level in levels:
-            self._check_size(level)
-            self._check(level)
+        for one in resolved:
+            self._check(one)
         self._check_families()
         _ = self.pseoe
 
-    def _check_size(self, level: AnyLevel) -> None:
+    def _check_size(self, level: str, *, measured: bool) -> None:
         """Every bin is visited; what is added up, shrunk or laid out is held in memory, after the cost is reserved."""
-        held = isinstance(level, DerivedLevel) or self.spec.estimator == "shrunk" or self.spec.layout is not None
+        held = not measured or self.spec.estimator == "shrunk" or self.spec.layout is not None
         most = MOST_HELD if held else MOST_BINS
-        if (found := level.domain.cells * self.bins.count) > most:
+        if (bins := self.cells[level].cells * self.bins.count) > most:
             raise DomainError(
-                f"has {found:,} bins, more than the {most:,} that can be {'held in memory' if held else 'visited'}",
+                f"has {bins:,} bins, more than the {most:,} that can be {'held in memory' if held else 'visited'}",
                 where=self._where(level),
                 do="publish coarser attributes, fewer bins, or several tables",
             )
 
     def _check(self, level: AnyLevel) -> None:
-        where = self._where(level)
+        where = self._where(level.name)
         refuse_taken_columns((c.name for c in self.columns(level) if c.type != "code"), level.domain, where)
         for column, codes in level.shape.withhold.items():
             if column not in level.domain.columns:
@@ -116,8 +118,8 @@ class EarningsMethod(Method):
                     f"withholds {column} {unknown!r}, which is no category", where=where, do="name declared codes"
                 )
 
-    def _where(self, level: AnyLevel) -> str:
-        return f"level {level.name}" if level.name != self.name else f"table {self.name}"
+    def _where(self, level: str) -> str:
+        return f"level {level}" if level != self.name else f"table {self.name}"
 
     def _check_families(self) -> None:
         chain = [*self.families, self.levels[0].domain]
