@@ -9,9 +9,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import ParameterError
-from discreet_studies.attacks.audits import AuditedCells
-
 Row = tuple[int, ...]
 Requirement = Literal["individuals", "size", "shape"]
 
@@ -39,39 +36,6 @@ class Pair:
 def grown(size: int, alpha: Fraction) -> int:
     """The largest neighbour of a size: max(⌊(1+α)x⌋, x + 1)."""
     return max(int((1 + alpha) * size), size + 1)
-
-
-def single(alpha: Fraction) -> list[tuple[str, AuditedCells, AuditedCells]]:
-    """One cell: a job more, growth by 1+α, another establishment overtaken, the first job of an empty cell."""
-    pairs = []
-    for x in (0, 1, 5, int(1 / alpha), int(1 / alpha) + 1, 95, 1000):
-        pairs.append((f"{x} → {x + 1}", AuditedCells((x,), (x,)), AuditedCells((x + 1,), (x + 1,))))
-    for x in (int(1 / alpha), int(2 / alpha) - 1, 95, 100, 1000, 9999):
-        y = grown(x, alpha)
-        pairs.append((f"{x} → {y}", AuditedCells((x,), (x,)), AuditedCells((y,), (y,))))
-        below, above = x + (y - x) // 3, grown(x, alpha)
-        rest = 5 * x
-        pairs.append(
-            (
-                f"{x} → {y}, past another of {below}",
-                AuditedCells((x + rest + below,), (max(x, below),)),
-                AuditedCells((above + rest + below,), (max(above, below),)),
-            )
-        )
-    return pairs
-
-
-def joint(alpha: Fraction, d: int, size: int, growing: Literal["one", "all"]) -> tuple[AuditedCells, AuditedCells]:
-    """d worker cells of an establishment, S from its total: the growth in a one-worker cell, or in every cell."""
-    if size < 2 * d:
-        raise ParameterError("fewer workers than cells", where="size", do="give a larger establishment")
-    rest = [(size - 1) // (d - 1)] * (d - 1) if d > 1 else []
-    before = [size - sum(rest), *rest]
-    after = list(before)
-    more = grown(size, alpha) - size
-    for i in range(more):
-        after[0 if growing == "one" else i % d] += 1
-    return AuditedCells(tuple(before), (size,) * d), AuditedCells(tuple(after), (size + more,) * d)
 
 
 def required(alpha: Fraction, d: int = 8) -> list[Pair]:

@@ -32,11 +32,6 @@ class Publication(Protocol):
         """How an attacker who knows the method scales counts: by a common factor, or not at all."""
 
     @property
-    def job_loss(self) -> Fraction | None:
-        """What is claimed for one job more or less; None if nothing is."""
-        return None
-
-    @property
     def cost(self) -> Fraction | None:
         """What a ledger would charge for the whole table."""
         return None
@@ -105,11 +100,6 @@ class Protecting:
         return "sum"
 
     @property
-    def job_loss(self) -> Fraction | None:
-        """One job is in one cell; the mechanism's ε is of that cell, or of all."""
-        return self.mechanism.epsilon
-
-    @property
     def cost(self) -> Fraction | None:
         return self.times * self.mechanism.epsilon
 
@@ -119,7 +109,7 @@ class Protecting:
 
     def publish(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Floats:
         """Integers of the mechanism."""
-        return self._drawn(workers, cell, cells, key, table).astype(np.float64)
+        return self._noised(*self.cells_of(workers, cell, cells), key, table).astype(np.float64)
 
     def repeat(self, workers: Int64s, times: int, key: ReleaseKey, table: str) -> Int64s:
         """Fresh noise each time."""
@@ -135,9 +125,6 @@ class Protecting:
         largest = np.zeros((cells, workers.shape[1]), np.int64)
         np.maximum.at(largest, cell, size)
         return sums(workers, cell, cells), largest
-
-    def _drawn(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Int64s:
-        return self._noised(*self.cells_of(workers, cell, cells), key, table)
 
     def _noised(self, counts: Int64s, largest: Int64s, key: ReleaseKey, table: str) -> Int64s:
         if not key.simulated:

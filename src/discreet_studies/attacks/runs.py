@@ -113,12 +113,3 @@ def table1(
             mine = tuple(e for e in evidence if e.pair.requirement == requirement)
             findings.append(RequirementEvidence(method.name, requirement, mine, tried[requirement]))
     return findings
-
-
-def as_markdown(findings: Sequence[RequirementEvidence]) -> str:
-    """Rows of methods, columns of requirements: the verdict, the audit that decided it, the attack."""
-    lines = ["| method | " + " | ".join(REQUIREMENTS) + " |", "|---" * (len(REQUIREMENTS) + 1) + "|"]
-    for method in dict.fromkeys(finding.method for finding in findings):
-        mine = {finding.requirement: finding for finding in findings if finding.method == method}
-        lines.append(f"| {method} | " + " | ".join(str(mine[name]) for name in REQUIREMENTS) + " |")
-    return "\n".join(lines) + "\n"

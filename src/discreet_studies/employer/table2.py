@@ -35,21 +35,12 @@ class PrintedEpsilon:
     @property
     def right(self) -> bool:
         """Whether the printed ε is that of the δ meant, to the digits that are printed."""
-        return _agrees(self.printed, self.at_meant)
+        return abs(Fraction(self.printed) - self.at_meant) <= Fraction(1, 10 ** len(self.printed.partition(".")[2]))
 
     @property
     def judged(self) -> str:
         """In a word."""
         return "right" if self.right else "wrong"
-
-    @property
-    def labelled_right(self) -> bool:
-        """Whether it is that of the δ it is printed beside."""
-        return _agrees(self.printed, self.at_labelled)
-
-
-def _agrees(printed: str, found: Fraction) -> bool:
-    return abs(Fraction(printed) - found) <= Fraction(1, 10 ** len(printed.partition(".")[2]))
 
 
 def table2() -> tuple[PrintedEpsilon, ...]:

@@ -66,15 +66,6 @@ class Infusion:
         if self.shape not in get_args(Shape):
             raise ParameterError("not a shape of factors", where="shape", do="give ramp or uniform")
 
-    @property
-    def no_guarantee(self) -> str:
-        """What this does not promise."""
-        return NO_GUARANTEE
-
-    def mean_distortion(self) -> Fraction:
-        """E|f − 1|: s + (t−s)/3 for the ramp, (s+t)/2 for the uniform."""
-        return self.s + (self.t - self.s) / (3 if self.shape == "ramp" else 2)
-
     def factors(self, key: ReleaseKey, first: int, n: int) -> Floats:
         """f_w of establishments first … first+n−1: of their numbers and the key alone, in every table and year."""
         u, up = _uniforms(_stream(key, "every table", "factors"), first, n)

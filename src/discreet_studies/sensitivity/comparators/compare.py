@@ -44,7 +44,6 @@ class MethodErrors:
     formal: bool  # whether its promise is differential privacy
     promise: str
     against_ols: Errors
-    against_truth: Errors | None
     fallbacks: float  # share of cells without an answer
 
 
@@ -80,7 +79,6 @@ def compare(
     x0: Fraction,
     epsilon: Fraction,
     sensitivity: Floats,
-    truth: Floats | None = None,
 ) -> tuple[MethodErrors, ...]:
     """Least squares itself, maximum observed sensitivity at ε, and the chosen methods.
 
@@ -91,9 +89,8 @@ def compare(
     ols = cells.prediction(float(x0))
 
     def row(name: str, formal: bool, promise: str, found: Estimates) -> MethodErrors:
-        true = None if truth is None else Errors.of(found.values, truth, cells.defined)
-        near = Errors.of(found.values, ols, cells.defined)
-        return MethodErrors(name, formal, promise, near, true, float(1 - np.mean(found.answered)))
+        errors = Errors.of(found.values, ols, cells.defined)
+        return MethodErrors(name, formal, promise, errors, float(1 - np.mean(found.answered)))
 
     mos = observed(cells, sensitivity, x0, epsilon, key)
     return (

@@ -38,7 +38,8 @@ class Additive(SymmetricMechanism, ABC):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
         if self.epsilon / self.jobs < SMALLEST_RATE:
-            raise refuse("noise of a rate below 2^-40 is not drawn", _least(self.jobs), "")
+            smallest = least(lambda: ball(SMALLEST_RATE * self.jobs), lambda e: e / self.jobs >= SMALLEST_RATE)
+            raise refuse("noise of a rate below 2^-40 is not drawn", smallest, "")
         _ = self.law  # refuses a rate that is too large
 
     @property
@@ -87,11 +88,6 @@ class Geometric(Additive):
     name: ClassVar[str] = "geometric"
     hides: ClassVar[Hides] = "job"
 
-    @classmethod
-    def least_epsilon(cls) -> Fraction:
-        """Of the smallest rate that is drawn, 2^−40."""
-        return _least(1)
-
     @property
     def jobs(self) -> int:
         return 1
@@ -112,26 +108,12 @@ class Truncated(Additive):
 
     def __post_init__(self) -> None:
         check_choice("noise", self.noise, ("tight", "printed"))
-        _check_theta(self.theta)
+        if type(self.theta) is not int or not 2 <= self.theta < LARGEST:
+            raise ParameterError(
+                "theta is an integer from 2 to 2^51 − 1", where="theta", do="establishments below it are counted"
+            )
         super().__post_init__()
-
-    @classmethod
-    def least_epsilon(cls, theta: int, *, noise: Literal["tight", "printed"] = "tight") -> Fraction:
-        """Of the smallest rate that is drawn, 2^−40."""
-        _check_theta(theta)
-        return _least(theta - 1 if noise == "tight" else theta)
 
     @property
     def jobs(self) -> int:
         return self.theta - 1 if self.noise == "tight" else self.theta
-
-
-def _check_theta(theta: object) -> None:
-    if type(theta) is not int or not 2 <= theta < LARGEST:
-        raise ParameterError(
-            "theta is an integer from 2 to 2^51 − 1", where="theta", do="establishments below it are counted"
-        )
-
-
-def _least(jobs: int) -> Fraction:
-    return least(lambda: ball(SMALLEST_RATE * jobs), lambda e: e / jobs >= SMALLEST_RATE)

@@ -38,10 +38,9 @@ from discreet.methods.sensitivity.statistics import (
 
 Cell = Sequence[Floats]
 OfCell = Callable[[Cell], float]
-Progress = Callable[[int, int], None]
 
 SMALL = 2_000  # calls: less is done here before other processes have heard of it
-PARTS = 32  # of the work, about: what one process takes at a time, and what progress is told by
+PARTS = 32  # of the work, about: what one process takes at a time
 INVENTED = 24  # observations of a rehearsal
 
 
@@ -112,8 +111,6 @@ class Function:
         scale: float,
         empty: float,
         error: str | None = None,
-        parameters: int = 0,
-        processes: int | None = None,
     ) -> Function:
         """The function `name` of a Python file, and the one called `error` for its standard error. The file is read as
         text alone, and nothing of it run: rehearse it before it is called."""
@@ -123,7 +120,7 @@ class Function:
         except (OSError, ValueError):  # no text, no path
             raise ParameterError("is no Python file", where=file.name, do="give the path of a .py file") from None
         spread = FromFile(file.name, text, error) if error is not None else None
-        return cls(name, variables, FromFile(file.name, text, name), scale, empty, spread, parameters, processes)
+        return cls(name, variables, FromFile(file.name, text, name), scale, empty, spread)
 
     @property
     def has_error(self) -> bool:
@@ -164,9 +161,7 @@ class Function:
         search: Search | None = None,
         *,
         errors: bool = True,
-        progress: Progress | None = None,
     ) -> Local:
-        """As the Protocol says; `progress` is told how many of all cells are done."""
         grid, spread = self._added(search), self.error if errors else None
         task = Task(self.function, spread, self.empty, grid)
         calls = int(columns[0].size) + len(grid) * (starts.size - 1)
@@ -175,12 +170,9 @@ class Function:
             CellRange(a, [column[starts[a] : starts[b]] for column in columns], starts[a : b + 1] - starts[a])
             for a, b in _spans(starts, len(grid), calls // PARTS)
         ]
-        out, done = np.empty((starts.size - 1, 4)), 0
+        out = np.empty((starts.size - 1, 4))
         for first, rows in _results(task, parts, workers):
             out[first : first + len(rows)] = rows
-            done += len(rows)
-            if progress is not None:
-                progress(done, starts.size - 1)
         both = (out[:, 2], out[:, 3]) if spread else (None, None)
         return Local(np.diff(starts), out[:, 0], out[:, 1], *both)
 
