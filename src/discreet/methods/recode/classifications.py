@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from discreet.domain import Key
 from discreet.errors import DomainError, SpecError
-from discreet.methods.recode.crosswalk import Crosswalk, finest, read_crosswalk, read_overrides, shown
+from discreet.methods.recode.crosswalk import Crosswalk, finest, header_of, read_crosswalk, read_overrides, shown
 from discreet.methods.recode.history import History, read_history
 from discreet.methods.recode.rollup import Parents, Prefix, PublishedCrosswalk, RollUp, read_parents
 from discreet.methods.recode.transitions import Overrides
@@ -48,7 +47,8 @@ class Classifications:
         if self.spec.overrides is None:
             return {}
         path = self.base / self.spec.overrides
-        return read_overrides(path, ("from",), ("to",), SHARE if _has_column(path, SHARE) else None)
+        shares = SHARE in header_of(path, f"overrides, file {path.name}")
+        return read_overrides(path, share=SHARE if shares else None)
 
     def published(self, columns: tuple[str, ...]) -> PublishedCrosswalk:
         """The crosswalk as these columns show it."""
@@ -123,12 +123,3 @@ class Classifications:
             number=asked.number,
             overridden=list(overrides),
         )
-
-
-def _has_column(path: Path, column: str) -> bool:
-    """Whether a CSV file has a column; a file that cannot be read is refused where it is read."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            return column in next(csv.reader(file), [])
-    except (OSError, ValueError, csv.Error):
-        return False

@@ -11,6 +11,7 @@ from discreet.domain import Key
 from discreet.domain.codelists import read_columns
 from discreet.errors import DomainError, PublishError, SpecError
 from discreet.methods.recode.classifications import Classifications
+from discreet.methods.recode.crosswalk import header_of
 from discreet.methods.recode.transitions import new_groups
 from discreet.spec import Release, unknown
 
@@ -33,7 +34,7 @@ def recoded_list(files: Classifications, old: Path, only: Sequence[str], leave_o
     of its own, for its codes can go where no four-digit code of the institution can. `leave_out` drops columns that
     have no new value, such as the finest code.
     """
-    found = _header(old)
+    found = header_of(old, f"file {old.name}")
     if strange := next((column for column in leave_out if column not in found), None):
         raise SpecError(unknown(strange, found, "column"), where="--leave-out")
     header = [column for column in found if column not in leave_out]
@@ -74,12 +75,3 @@ def _refuse_relatives(rows: Sequence[Key], codes: Sequence[str], others: Sequenc
                 where=f"file {name}",
                 do=f"declare it in recode.columns, or drop it: --leave-out {column}",
             )
-
-
-def _header(path: Path) -> list[str]:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            return next(csv.reader(file, strict=True), [])
-    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not CSV in UTF-8"
-        raise DomainError(f"cannot be read ({reason})", where=f"file {path.name}", do="check the path") from None

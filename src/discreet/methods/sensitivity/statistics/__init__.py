@@ -149,6 +149,25 @@ class CompiledStatistic(Statistic):
         """Of one cell."""
 
 
+@dataclass(frozen=True)
+class OfOneVariable(CompiledStatistic):
+    """A statistic in the unit of its one variable; the middle of the bounds where there is no observation."""
+
+    y: Variable
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return (self.y,)
+
+    @property
+    def scale(self) -> float:
+        return self.y.width
+
+    @property
+    def empty(self) -> float:
+        return (self.y.low + self.y.high) / 2
+
+
 def _contiguous(columns: Sequence[Floats]) -> list[Floats]:
     return [np.ascontiguousarray(column, np.float64) for column in columns]
 

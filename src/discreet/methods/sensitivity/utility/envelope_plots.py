@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import Worst
+from discreet.methods.sensitivity.statistics import Floats, Worst
 from discreet.methods.sensitivity.utility.weighted import Fit, fitted
 from discreet.report.plots import COLOURS, decades, ends
-
-Floats = NDArray[np.float64]
 
 MARK = "CONFIDENTIAL. "
 MOST_DOTS, NEAREST = 3_000, 500  # dots in a picture; of those the nearest to the line, all shown

@@ -13,9 +13,10 @@ from math import ceil, sqrt
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from discreet.errors import ParameterError
+from discreet.methods.sensitivity.statistics import Floats, Int64s
 from discreet.methods.sensitivity.utility.weighted import columns
 from discreet.noise.interval_arithmetic import positive_fraction
 from discreet.noise.jit import compiled
@@ -23,8 +24,6 @@ from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.laplace import Laplace
 from discreet.noise.samplers.normal import Normal
 
-Floats = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 Law = Literal["laplace", "normal"]
 
 GRID, BOUND = Fraction(1, 2**30), Fraction(2**10)  # of a draw in units of its scale: far finer and wider than shown
