@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, log
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +16,6 @@ from discreet.errors import KeyRefused, ParameterError
 from discreet.noise.interval_arithmetic import positive_fraction
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
-from discreet.noise.samplers.grid_noise import GridNoise
-from discreet.noise.samplers.laplace import Laplace
 from discreet.noise.samplers.power import Power
 
 Int64s = NDArray[np.int64]
@@ -34,7 +31,7 @@ LARGEST = 2**40
 
 @dataclass(frozen=True)
 class SmoothPercentiles:
-    """Percentiles of one cell for ε (and δ) in all, in equal parts; cells are disjoint. Values are clamped to bounds.
+    """Percentiles of one cell for ε in all, in equal parts; cells are disjoint. Values are clamped to bounds.
 
     `share` of a percentile's ε pays for sensitivities that differ between neighbours, the rest for the shift.
     """
@@ -44,7 +41,6 @@ class SmoothPercentiles:
     upper: int
     epsilon: Fraction
     share: Fraction
-    delta: Fraction | None = None
 
     def __post_init__(self) -> None:
         positive_fraction("epsilon", self.epsilon)
@@ -52,8 +48,8 @@ class SmoothPercentiles:
             raise ParameterError("a percentile outside 0 … 1", where="points", do="give shares such as 1/4")
         if not -LARGEST < self.lower < self.upper < LARGEST:
             raise ParameterError("bounds out of order, or beyond 2^40", where="bounds", do="give the lower one first")
-        if not 0 < self.share < 1 or (self.delta is not None and not 0 < self.delta < 1):
-            raise ParameterError("a share or delta outside 0 … 1", where="share", do="give a half")
+        if not 0 < self.share < 1:
+            raise ParameterError("a share outside 0 … 1", where="share", do="give a half")
         if self.beta <= 0:
             raise ParameterError("no epsilon left for beta", where="share", do="give a larger share or epsilon")
 
@@ -65,17 +61,12 @@ class SmoothPercentiles:
     @property
     def beta(self) -> Fraction:
         """β: sensitivities of neighbours differ by at most e^β, before they are rounded up."""
-        paid = self.share * self.each
-        most = paid / DILATION if self.delta is None else _laplace_beta(paid, self.delta / len(self.points))
-        return most - SLACK
+        return self.share * self.each / DILATION - SLACK
 
     @property
-    def noise(self) -> GridNoise:
+    def noise(self) -> Power:
         """The noise of a percentile of sensitivity UNIT, in whole dollars."""
-        shift = (1 - self.share) * self.each
-        if self.delta is None:
-            return Power(UNIT * SLIDE / shift, Fraction(1), BOUND, Fraction(4))
-        return Laplace(UNIT / shift, Fraction(1), BOUND)
+        return Power(UNIT * SLIDE / ((1 - self.share) * self.each), Fraction(1), BOUND, Fraction(4))
 
     def truth(self, values: Int64s, start: Int64s) -> Int64s:
         """The percentiles (cells, P), x_(r) with r = ⌈y·n⌉, of ascending values start[i] … start[i+1] − 1 of each cell;
@@ -111,16 +102,6 @@ class SmoothPercentiles:
         if values.dtype != np.int64 or start.dtype != np.int64 or not len(start) or int(start[-1]) != len(values):
             raise ParameterError("no int64 values with their cells", where="values", do="give where each cell starts")
         return np.clip(values, self.lower, self.upper)
-
-
-def _laplace_beta(paid: Fraction, delta: Fraction) -> Fraction:
-    """The largest β ≤ ε₂ with e^(−(ε₂ + β)/(e^β − 1)) ≤ δ, from below and less a part in 2²⁰ for float arithmetic."""
-    low, high = 0.0, float(paid)
-    for _ in range(100):
-        middle = (low + high) / 2
-        inside = middle > 0 and (float(paid) + middle) / (exp(middle) - 1) >= -log(float(delta))
-        low, high = (middle, high) if inside else (low, middle)
-    return min(Fraction(low), paid) * (1 - UNIT)
 
 
 @compiled
