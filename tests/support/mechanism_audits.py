@@ -10,9 +10,10 @@ from typing import Literal
 
 import numpy as np
 
+from discreet.methods.employer.mechanisms import Int64s
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
-from discreet_studies.attacks.audits import LEVEL, Audited, Int64s, audit_draws
+from discreet_studies.attacks.audits import LEVEL, Audited, audit_draws
 from discreet_studies.attacks.neighbours import grown
 from discreet_studies.attacks.proportions import lower, upper
 

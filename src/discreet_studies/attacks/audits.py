@@ -16,10 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
+from discreet.methods.employer.mechanisms import Floats, Int64s
 from discreet_studies.attacks.proportions import lower, upper
-
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 LEVEL = 1 - Fraction(1, 10**6)
 FEWEST = 1000

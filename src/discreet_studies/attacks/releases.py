@@ -9,10 +9,11 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms import Mechanism
 from discreet.noise.key import ReleaseKey
 from discreet_studies.employer.comparators.infusion import Infusion, sums
+from discreet_studies.streams import simulation_stream
 
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -127,9 +128,7 @@ class Protecting:
         return sums(workers, cell, cells), largest
 
     def _noised(self, counts: Int64s, largest: Int64s, key: ReleaseKey, table: str) -> Int64s:
-        if not key.simulated:
-            raise KeyRefused("an attack has no ledger", where="key", do="use ReleaseKey.simulation")
-        stream = key.stream("evaluate", table, self.name.encode(), "cells")
+        stream = simulation_stream(key, table, self.name.encode(), "cells")
         return self.mechanism.draw(counts.reshape(-1), largest.reshape(-1), stream, 0).reshape(counts.shape)
 
 

@@ -10,18 +10,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.domain.bins import Bins
 from discreet.methods.earnings.shrinkage import estimate
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.post.percentiles import percentiles
+from discreet.post.percentiles import Floats, Int64s, percentiles
 from discreet.post.summary import Question, Summary, summarise
 from discreet_studies.pseo.smooth import SmoothPercentiles
 
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
 SMOOTH_SHARE = Fraction(13, 20)  # of ε for the sensitivity: about the best on the synthetic graduates, in its favour
 
 

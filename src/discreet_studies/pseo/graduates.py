@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.domain.bins import PSEO
+from discreet.post.percentiles import Int64s
 from discreet.publish.parquet import table_of
 from discreet.synth import graduates
-from discreet_studies.pseo.earnings import GraduateCells, Int64s, cells_of
+from discreet_studies.pseo.earnings import GraduateCells, cells_of
 
 CELL = ("institution", "degree_level", "cip4", "grad_cohort", "years_after")
 FAMILIES = (("degree_level", "years_after"), ("degree_level", "years_after", "cip4"))

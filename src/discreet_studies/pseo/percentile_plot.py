@@ -13,8 +13,8 @@ import numpy as np
 from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.exact import written
-from discreet.report.plots import COLOURS
-from discreet_studies.charts import Point, chart, titled
+from discreet.report.plots import COLOURS, chart, titled
+from discreet_studies.charts import Point
 from discreet_studies.pseo.earnings import GraduateCells, Trial, trial
 from discreet_studies.pseo.graduates import synthetic_cells
 

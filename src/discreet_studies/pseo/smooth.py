@@ -10,16 +10,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError
 from discreet.noise.interval_arithmetic import positive_fraction
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.power import Power
-
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from discreet.post.percentiles import Floats, Int64s
+from discreet_studies.streams import simulation_stream
 
 SLIDE = Fraction("2.279507056954778")  # just above 3^(3/4): loss of 1/(1 + z⁴) per unit of shift
 DILATION = 3  # and per unit of the logarithm of the scale
@@ -89,11 +87,9 @@ class SmoothPercentiles:
 
     def protect(self, values: Int64s, start: Int64s, key: ReleaseKey) -> Int64s:
         """Protected percentiles (cells, P), within the bounds and in order. For simulations: nothing is charged."""
-        if not key.simulated:
-            raise KeyRefused("a comparison has no ledger", where="key", do="use ReleaseKey.simulation")
         scales = self.sensitivity(values, start)
         multiples = np.ceil(scales * (1 / float(UNIT)) * (1 + 2.0**-40)).astype(np.int64)
-        stream = key.stream("evaluate", "smooth", b"", "percentiles")
+        stream = simulation_stream(key, "smooth", b"", "percentiles")
         drawn = self.noise.draw(stream, 0, multiples.size, multiples.reshape(-1)).reshape(multiples.shape)
         noisy: Int64s = np.clip(self.truth(values, start) + drawn, self.lower, self.upper)
         return np.sort(noisy, axis=1)  # of ascending points: the order is known, so restoring it costs nothing

@@ -11,8 +11,8 @@ from discreet.methods.sensitivity.utility.envelope_plots import cell_plot, envel
 from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
 from discreet.methods.sensitivity.utility.weighted import Fit
 from discreet.privacy.exact import written
-from discreet.report.plots import COLOURS
-from discreet_studies.charts import chart, coloured, dashed, in_order, log_y, panel, titled
+from discreet.report.plots import COLOURS, chart, titled
+from discreet_studies.charts import coloured, dashed, in_order, log_y, panel
 from discreet_studies.harness import Drawing
 from discreet_studies.sensitivity.births import HIDDEN, INFUSED
 from discreet_studies.sensitivity.cells import AT, EPSILON

@@ -10,13 +10,13 @@ import numpy as np
 from discreet.methods.sensitivity.statistics import Floats, Worst
 from discreet.methods.sensitivity.utility.envelope_plots import BEFORE, arrow, axis, changed, dots, hollow, lines
 from discreet.methods.sensitivity.utility.weighted import fitted
+from discreet.report.plots import titled
+from discreet_studies.charts import panel
 
 SPREADS = (0.1, 0.03, 0.01)  # half-widths of x
 
 
-def global_plot(
-    title: str = "Why no global bound exists: the less x varies, the further one point moves the line",
-) -> Any:
+def global_plot(title: str) -> Any:
     """Three invented cells of 20 points, x ever closer, and the line after (0, 1) is added (004, Appendix Figure 1)."""
     panels = []
     axes = axis("x", "x", (0.0, 1.0)), axis("y", "y", (-1.0, 2.0))
@@ -24,7 +24,7 @@ def global_plot(
         x, y = _tight(spread)
         worst = Worst(added=True, point=(0.0, 1.0), change=0.0)
         before, after = fitted(x, y), changed(x, y, worst)
-        chart = alt.layer(
+        picture = alt.layer(
             dots(x, y, *axes),
             *lines(((BEFORE, before), ("after adding (0, 1)", after)), (0.0, 1.0), *axes),
             arrow(0.25, before.at(0.25), after.at(0.25), *axes),
@@ -32,13 +32,9 @@ def global_plot(
         )
         moved = abs(after.at(0.25) - before.at(0.25))
         text = f"x within ±{spread:g}: at 0.25 the line moves by {moved:.2f}"
-        panels.append(chart.properties(width=260, height=260, title=alt.TitleParams(text, fontSize=12)))
-    return (
-        alt.hconcat(*panels, spacing=14)
-        .properties(title=alt.TitleParams(title, subtitle=["Invented points."], anchor="start", offset=10))
-        .configure_view(stroke="#cccccc")
-        .configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
-    )
+        panels.append(panel(picture, text, 260, 260))
+    made = titled(alt.hconcat(*panels, spacing=14), title, ["Invented points."], offset=10)
+    return made.configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
 
 
 def _tight(spread: float) -> tuple[Floats, Floats]:

@@ -132,22 +132,20 @@ def read_overrides(path: Path, share: str | None = None) -> dict[Key, tuple[tupl
         codes = unwrapped(row[0]), unwrapped(row[1])
         if not all(codes):
             raise DomainError(
-                f"a line with an empty code ({shown(codes)})",
-                where=place,
-                do="name both codes on every line",
+                f"a line with an empty code ({shown(codes)})", where=place, do="name both codes on every line"
             )
         source, target = codes[:1], codes[1:]
         if target in found.setdefault(source, {}):
             raise DomainError(f"{shown(source)} → {shown(target)} is there twice", where=place, do="list it once")
         found[source][target] = number(row[-1], f"{place}, {shown(source)}") if share else Fraction(1)
-    for source, pairs in found.items():
+    for old, pairs in found.items():
         if share and (total := sum(pairs.values())) != 1:
             raise DomainError(
-                f"the shares of {shown(source)} add up to {total}",
+                f"the shares of {shown(old)} add up to {total}",
                 where=place,
                 do="make them add up to 1 exactly; ratios such as 1/3 are exact",
             )
-    return {source: proportional(pairs) for source, pairs in found.items()}
+    return {old: proportional(pairs) for old, pairs in found.items()}
 
 
 def header_of(path: Path, place: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.domain import Domain
 from discreet.engine import Engine
@@ -30,14 +31,10 @@ class Looked:
 def look(engine: Engine, table: SensitivityMethod, rows: Observations) -> Looked:
     """The local sensitivities, brought here."""
     local = table.local(engine, rows)
-    wanted = local.select(CELL, "n", "sensitivity").order_by(CELL)
-    batches = list(engine.batches(wanted))
-    kinds = [LOCAL.field(name).type.to_pandas_dtype() for name in (CELL, "n", "sensitivity")]
-    columns = [
-        np.concatenate([np.empty(0, kind), *(b.column(i).to_numpy(zero_copy_only=False) for b in batches)])
-        for i, kind in enumerate(kinds)
-    ]
-    return Looked(*columns)
+    names = (CELL, "n", "sensitivity")
+    batches = engine.batches(local.select(*names).order_by(CELL))
+    found = pa.Table.from_batches(batches, pa.schema([LOCAL.field(name) for name in names]))
+    return Looked(*(column.to_numpy() for column in found.columns))
 
 
 def audit(engine: Engine, table: SensitivityMethod, rows: Observations) -> EstimateAudit:

@@ -11,13 +11,14 @@ from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
-from discreet_studies.sensitivity.comparators import Bools, Estimates, Floats, FormalMethod, Int64s, simulation_stream
+from discreet_studies.sensitivity.comparators import Bools, Estimates, Floats, FormalMethod, Int64s
 from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
 from discreet_studies.sensitivity.comparators.moments import Moments
 from discreet_studies.sensitivity.comparators.noisystats import NoisyStats
 from discreet_studies.sensitivity.comparators.private_chi import PrivateChi
 from discreet_studies.sensitivity.comparators.smooth_line import SmoothLine
 from discreet_studies.sensitivity.comparators.theil_sen import TheilSen
+from discreet_studies.streams import simulation_stream
 
 NOT_FORMAL = "not formally private: chi, the largest sensitivity observed, is published exactly, and the noise's scale "
 NOT_FORMAL += "depends on the confidential size of the cell"
@@ -64,7 +65,7 @@ def observed(cells: Moments, sensitivity: Floats, x0: Fraction, epsilon: Fractio
     if not defined.any():
         raise ParameterError("no cell has a finite sensitivity", where="sensitivity", do="give cells with spread in x")
     chi = float(np.max((cells.n * sensitivity)[defined]))
-    stream = simulation_stream(key, "maximum observed sensitivity", "noise")
+    stream = simulation_stream(key, "formal maximum observed sensitivity", b"", "noise")
     noisy = add_noise(cells.prediction(float(x0)), chi / np.maximum(cells.n, 1), laplace(epsilon), stream)
     return Estimates(np.where(defined, np.clip(noisy, 0.0, 1.0), 0.5), defined)
 

@@ -15,12 +15,12 @@ from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms import LARGEST, Floats, Hides, Int64s
 from discreet.methods.employer.mechanisms.base import SymmetricMechanism
 from discreet.methods.employer.mechanisms.parameters import (
+    TooSmallEpsilon,
     check_choice,
     check_level,
     check_pair,
     cut_sum,
     least,
-    refuse,
 )
 from discreet.noise.interval_arithmetic import ball, positive_fraction
 from discreet.noise.samplers.discrete import SMALLEST_RATE, DiscreteLaplace
@@ -39,7 +39,7 @@ class Additive(SymmetricMechanism, ABC):
         object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
         if self.epsilon / self.jobs < SMALLEST_RATE:
             smallest = least(lambda: ball(SMALLEST_RATE * self.jobs), lambda e: e / self.jobs >= SMALLEST_RATE)
-            raise refuse("noise of a rate below 2^-40 is not drawn", smallest, "")
+            raise TooSmallEpsilon("noise of a rate below 2^-40 is not drawn", smallest, "")
         _ = self.law  # refuses a rate that is too large
 
     @property

@@ -282,22 +282,13 @@ def _value(function: OfCell, columns: Cell, fallback: float) -> float:
     """What the function makes of a copy of these observations; the fallback of none, of a failure, of no number."""
     if not columns[0].size:
         return fallback
-    with _Unsaid():
+    try:
         found = function([np.array(column) for column in columns])
-        if _is_number(found):
-            return float(found)
-    return fallback
-
-
-class _Unsaid:
-    """Whatever is raised inside is the function's, and its message may quote observations: it counts as no value. Only
-    the operator's Ctrl-C goes on."""
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        return kind is not None and not issubclass(kind, KeyboardInterrupt)
+    except KeyboardInterrupt:  # the operator's, and alone to go on
+        raise
+    except BaseException:  # noqa: BLE001 - whatever the function raises may quote observations: it counts as no value
+        return fallback
+    return float(found) if _is_number(found) else fallback
 
 
 def _is_number(found: object) -> TypeGuard[float]:
