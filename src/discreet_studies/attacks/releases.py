@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,7 @@ class Publication(Protocol):
 class Infusing(Publication):
     """Noise infusion, whole numbers or as the paper has it. `beside` are the small counts of the rest of the table."""
 
+    reading: ClassVar[Reading] = "ratio"
     infusion: Infusion
     rounded: bool = False
     beside: tuple[int, ...] = (2000, 1000)
@@ -60,10 +61,6 @@ class Infusing(Publication):
     @property
     def name(self) -> str:
         return "infusion, rounded" if self.rounded else "infusion"
-
-    @property
-    def reading(self) -> Reading:
-        return "ratio"
 
     def publish(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Floats:
         """Σ f_w·h(w, c), small counts replaced."""
@@ -85,6 +82,7 @@ class Protecting:
     `times` is how many worker cells are paid for one by one.
     """
 
+    reading: ClassVar[Reading] = "sum"
     name: str
     mechanism: Mechanism
     scope: Scope
@@ -95,10 +93,6 @@ class Protecting:
         theta = getattr(self.mechanism, "theta", None)
         if theta != self.below:
             raise ParameterError("establishments of theta or more are left out", where="below", do="give theta")
-
-    @property
-    def reading(self) -> Reading:
-        return "sum"
 
     @property
     def cost(self) -> Fraction | None:

@@ -10,7 +10,7 @@ from discreet.domain import Key
 from discreet.errors import DomainError, SpecError
 from discreet.methods.recode.crosswalk import Crosswalk, finest, header_of, read_crosswalk, read_overrides, shown
 from discreet.methods.recode.history import History, read_history
-from discreet.methods.recode.rollup import Parents, Prefix, PublishedCrosswalk, RollUp, read_parents
+from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk, RollUp, read_parents
 from discreet.methods.recode.transitions import Overrides
 from discreet.privacy.exact import written
 from discreet.spec.recode import Recode, RollUpFile
@@ -58,8 +58,7 @@ class Classifications:
     def _roll_up(self, asked: int | RollUpFile) -> RollUp:
         if isinstance(asked, int):
             return Prefix(asked)
-        found: Parents = read_parents(self.base / asked.file, asked.code, asked.parent)
-        return found
+        return read_parents(self.base / asked.file, asked.code, asked.parent)
 
     def overrides(self, columns: tuple[str, ...]) -> Overrides:
         """The destinations set by hand that are codes of these columns; a file may have those of several levels."""

@@ -40,6 +40,7 @@ class PrivateChi(FormalMethod):
     (smooth_line), plus discrete Laplace noise.
     """
 
+    name = "private chi"
     delta: Fraction
     quantile: Fraction = Fraction(19, 20)
 
@@ -49,10 +50,6 @@ class PrivateChi(FormalMethod):
             raise ParameterError("delta lies strictly between 0 and 1/2", where="delta", do="give a small one")
         if not 0 < positive_fraction("quantile", self.quantile) <= 1:
             raise ParameterError("a quantile lies above 0, up to 1", where="quantile", do='try Fraction("0.9")')
-
-    @property
-    def name(self) -> str:
-        return "private chi"
 
     @property
     def guarantee(self) -> Guarantee:

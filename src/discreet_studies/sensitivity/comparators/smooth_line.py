@@ -32,6 +32,7 @@ class SmoothLine(FormalMethod):
     A_k bounds what one record can move the prediction by, in every cell within k records of this one.
     """
 
+    name = "smooth line"
     alpha: Fraction
 
     def __post_init__(self) -> None:
@@ -54,10 +55,6 @@ class SmoothLine(FormalMethod):
                 "epsilon is too small for a plan", where="epsilon", do="give a larger one, or an alpha"
             )
         return min(tried, key=lambda m: m.mechanism.per_unit * m.sensitivity(cell)[0])
-
-    @property
-    def name(self) -> str:
-        return "smooth line"
 
     @cached_property
     def mechanism(self) -> Mechanism:

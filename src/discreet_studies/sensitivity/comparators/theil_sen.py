@@ -26,16 +26,13 @@ class TheilSen(FormalMethod):
     matching, whether it is added, removed, or replaced in its cell.
     """
 
+    name = "theil-sen"
     matchings: int = 16
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if type(self.matchings) is not int or not 1 <= self.matchings <= 1000:
             raise ParameterError("matchings are 1 to 1,000", where="matchings", do="give a small integer")
-
-    @property
-    def name(self) -> str:
-        return "theil-sen"
 
     @property
     def choice(self) -> IntegerChoice:

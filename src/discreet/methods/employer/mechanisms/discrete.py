@@ -12,8 +12,7 @@ import numpy as np
 from flint import arb
 
 from discreet.errors import ParameterError
-from discreet.methods.employer.mechanisms import LARGEST, Floats, Hides, Int64s
-from discreet.methods.employer.mechanisms.base import SymmetricMechanism
+from discreet.methods.employer.mechanisms import LARGEST, Floats, Hides, Int64s, SymmetricMechanism
 from discreet.methods.employer.mechanisms.parameters import (
     TooSmallEpsilon,
     check_choice,

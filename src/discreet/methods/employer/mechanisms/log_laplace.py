@@ -10,8 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from flint import arb, ctx
 
-from discreet.methods.employer.mechanisms import LARGEST, Floats, Int64s
-from discreet.methods.employer.mechanisms.base import BaseMechanism
+from discreet.methods.employer.mechanisms import LARGEST, BaseMechanism, Floats, Int64s
 from discreet.methods.employer.mechanisms.parameters import (
     BITS,
     TooSmallEpsilon,

@@ -11,8 +11,7 @@ import numpy as np
 from flint import arb, ctx
 
 from discreet.errors import ParameterError
-from discreet.methods.employer.mechanisms import LARGEST, Floats, Int64s
-from discreet.methods.employer.mechanisms.base import SymmetricMechanism
+from discreet.methods.employer.mechanisms import LARGEST, Floats, Int64s, SymmetricMechanism
 from discreet.methods.employer.mechanisms.parameters import (
     BITS,
     BOUND,
