@@ -36,13 +36,11 @@ class Attack:
 
 @dataclass(frozen=True)
 class Averaged:
-    """Sizes estimated from k publications, and what k of them would have cost."""
+    """Sizes estimated from k publications."""
 
     method: str
     publications: int
     relative_error: float  # the median over the targets
-    near: SuccessRate  # within 1%
-    epsilon: Fraction | None  # of k publications; None if nothing is claimed
 
 
 def alone(cell: Int64s) -> Int64s:
@@ -111,8 +109,7 @@ def averaging(method: Publication, workers: Int64s, publications: Sequence[int],
     found = []
     for k in publications:
         error = np.abs(np.median(seen[:k], axis=0).sum(axis=1) - truth) / truth
-        spent = None if method.cost is None else k * method.cost
-        found.append(Averaged(method.name, k, float(np.median(error)), _rate(error <= NEAR), spent))
+        found.append(Averaged(method.name, k, float(np.median(error))))
     return found
 
 

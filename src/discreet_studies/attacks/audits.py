@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, log
 from statistics import NormalDist
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +26,6 @@ TINY = 1e-300
 CUTS = 400  # thresholds tried for each score
 MOST = 8  # cells looked at one by one
 SAMPLES = 200_000
-
-
-class EventScore(Protocol):
-    """A number for each publication: events are that it reaches a threshold."""
-
-    @property
-    def name(self) -> str: ...
-    def __call__(self, y: Int64s) -> Floats: ...
 
 
 @dataclass(frozen=True)
@@ -84,6 +75,9 @@ class _Ratios:
 
     def __call__(self, y: Int64s) -> Floats:
         return np.asarray(sum(table[np.searchsorted(edges, of(y), side="right")] for of, edges, table in self.parts))
+
+
+EventScore = _Linear | _Ratios  # a number for each publication: events are that it reaches a threshold
 
 
 @dataclass(frozen=True)

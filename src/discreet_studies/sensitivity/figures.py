@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
 
+from discreet.methods.sensitivity.statistics import Floats
 from discreet.methods.sensitivity.utility.envelope_plots import cell_plot, envelope_plot
 from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
 from discreet.methods.sensitivity.utility.weighted import Fit
@@ -63,7 +63,7 @@ def figures(study: SensitivityStudy) -> dict[str, Drawing]:
 def _births(study: SensitivityStudy) -> Drawing:
     """Both panels of Figure 3 on the same axes."""
     made = study.births
-    x, y = ((_least(both), _most(both)) for both in ((made.infused.x, made.hidden.x), (made.infused.y, made.hidden.y)))
+    x, y = _ends(made.infused.x, made.hidden.x), _ends(made.infused.y, made.hidden.y)
     panels = [
         _binned_line(made.infused, made.slopes.infused, "A. Noise-infused", INFUSED, x, y),
         _binned_line(made.hidden, made.slopes.hidden, "B. Count-suppressed", HIDDEN, x, y),
@@ -91,7 +91,7 @@ def _counts(study: SensitivityStudy) -> Drawing:
         (study.births.by_girls, "B. Against girls", "low-income Black girls in the tract"),
     ):
         x = alt.X("x:Q", title=axis, axis=alt.Axis(grid=False, format="~s"))
-        y = _share("y", BIRTH_RATE, (_least([dots.y]), _most([dots.y])))
+        y = _share("y", BIRTH_RATE, _ends(dots.y))
         panels.append(panel(_dots(dots).encode(x=x, y=y), name, 360, 280))
     subtitle = [
         "Noise-infused rates of all tracts with twenty Black girls or more; twenty bins of equally many tracts."
@@ -151,12 +151,8 @@ def _share(which: str, name: str, limits: Ends) -> Any:
     return kind(f"{which}:Q", scale=scale, title=name, axis=alt.Axis(format=".0%", grid=False, tickCount=6))
 
 
-def _least(columns: Sequence[Any]) -> float:
-    return min(float(column.min()) for column in columns)
-
-
-def _most(columns: Sequence[Any]) -> float:
-    return max(float(column.max()) for column in columns)
+def _ends(*columns: Floats) -> Ends:
+    return min(float(column.min()) for column in columns), max(float(column.max()) for column in columns)
 
 
 def _beside(panels: list[Any], title: str, subtitle: list[str]) -> Any:

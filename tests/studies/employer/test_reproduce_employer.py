@@ -276,7 +276,6 @@ def test_every_attack_runs_against_every_mechanism(made: EmployerStudy) -> None:
     infusion, strong = by_name["infusion"], by_name["strong, laplace-pareto"]
     assert all(attack.rate.share > max(0.6, attack.baseline.share - 1e-9) for attack in infusion.attacks)
     assert not any(attack.rate.low > attack.baseline.high for attack in strong.attacks[1:])
-    assert strong.averaged[1].epsilon == 16 * 4
     assert strong.averaged[1].relative_error < strong.averaged[0].relative_error
     assert infusion.averaged[1] == replace(infusion.averaged[0], publications=16)  # its factors are permanent
 

@@ -7,8 +7,9 @@ from functools import cached_property
 from pathlib import Path
 
 from discreet.domain import Key
+from discreet.domain.codelists import csv_lines
 from discreet.errors import DomainError, SpecError
-from discreet.methods.recode.crosswalk import Crosswalk, finest, header_of, read_crosswalk, read_overrides, shown
+from discreet.methods.recode.crosswalk import Crosswalk, finest, read_crosswalk, read_overrides, shown
 from discreet.methods.recode.history import History, read_history
 from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk, RollUp, read_parents
 from discreet.methods.recode.transitions import Overrides
@@ -47,8 +48,9 @@ class Classifications:
         if self.spec.overrides is None:
             return {}
         path = self.base / self.spec.overrides
-        shares = SHARE in header_of(path, f"overrides, file {path.name}")
-        return read_overrides(path, share=SHARE if shares else None)
+        with csv_lines(path, f"overrides, file {path.name}") as lines:
+            header = next(lines, [])
+        return read_overrides(path, SHARE if SHARE in header else None)
 
     def published(self, columns: tuple[str, ...]) -> PublishedCrosswalk:
         """The crosswalk as these columns show it."""

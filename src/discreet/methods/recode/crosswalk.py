@@ -5,7 +5,6 @@ Every field is text. Codes may be wrapped as spreadsheets wrap them, ="01.00", t
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -146,16 +145,6 @@ def read_overrides(path: Path, share: str | None = None) -> dict[Key, tuple[tupl
                 do="make them add up to 1 exactly; ratios such as 1/3 are exact",
             )
     return {old: proportional(pairs) for old, pairs in found.items()}
-
-
-def header_of(path: Path, place: str) -> list[str]:
-    """The columns of a CSV file; none of an empty one."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            return next(csv.reader(file, strict=True), [])
-    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not CSV in UTF-8"
-        raise DomainError(f"cannot be read ({reason})", where=place, do="check the path") from None
 
 
 def finest(overrides: Mapping[Key, tuple[tuple[Key, Fraction], ...]]) -> dict[str, Shares]:

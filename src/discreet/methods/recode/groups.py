@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from discreet.domain import Key
-from discreet.domain.codelists import read_columns
+from discreet.domain.codelists import csv_lines, read_columns
 from discreet.errors import DomainError, PublishError, SpecError
 from discreet.methods.recode.classifications import Classifications
-from discreet.methods.recode.crosswalk import header_of
 from discreet.methods.recode.transitions import new_groups
 from discreet.spec import Release, unknown
 
@@ -34,7 +33,8 @@ def recoded_list(files: Classifications, old: Path, only: Sequence[str], leave_o
     of its own, for its codes can go where no four-digit code of the institution can. `leave_out` drops columns that
     have no new value, such as the finest code.
     """
-    found = header_of(old, f"file {old.name}")
+    with csv_lines(old, f"file {old.name}") as lines:
+        found = next(lines, [])
     if strange := next((column for column in leave_out if column not in found), None):
         raise SpecError(unknown(strange, found, "column"), where="--leave-out")
     header = [column for column in found if column not in leave_out]

@@ -87,11 +87,6 @@ def _first(holds: Callable[[int], bool]) -> int:
     return high
 
 
-def worst_loss(law: Law, one: Cell, other: Cell) -> float:
-    """The largest |ln P(k | one)/P(k | other)| over all integers k."""
-    return losses(law, one, other).worst
-
-
 def together(parts: Iterable[Losses]) -> float:
     """The worst loss of several independent cells: a supremum of sums is the sum of suprema, in each direction."""
     found = list(parts)
