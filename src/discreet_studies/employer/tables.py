@@ -12,7 +12,7 @@ from discreet.report.blocks import as_csv
 from discreet_studies.attacks.runs import REQUIREMENTS
 from discreet_studies.employer.comparators.infusion import Infusion
 from discreet_studies.employer.findings import findings
-from discreet_studies.employer.infusion_parameters import bounds, infusion_error
+from discreet_studies.employer.infusion_parameters import bounds, infusion_error, ramps
 from discreet_studies.employer.mechanism_grid import (
     ALPHA,
     CONTENDERS,
@@ -144,12 +144,11 @@ def _moved(study: EmployerStudy) -> list[Row]:
     found = bounds(study)
     columns = [{(row.s, row.t): ratio for row, ratio in bound.moved(study)} for bound in found]
     rows = []
-    for row in study.swept:
-        if row.workload == 1 and row.shape == "ramp":
-            beside = list(zip(found, (column[row.s, row.t] for column in columns), strict=True))
-            ratios = {bound.what: ratio for bound, ratio in beside}
-            held = all(bound.agrees(ratio) for bound, ratio in beside)
-            rows.append({"s": row.s, "t": row.t, "error": row.infusion, "ratios": ratios, "held": held})
+    for row in ramps(study):
+        beside = list(zip(found, (column[row.s, row.t] for column in columns), strict=True))
+        ratios = {bound.what: ratio for bound, ratio in beside}
+        held = all(bound.agrees(ratio) for bound, ratio in beside)
+        rows.append({"s": row.s, "t": row.t, "error": row.infusion, "ratios": ratios, "held": held})
     return rows
 
 

@@ -64,7 +64,7 @@ def institution_flows(seed: int, groups: int = SCHOOL) -> InstitutionFlows:
     country = national(groups, seed)
     home = country.home[country.keys[:, 0]].astype(np.int64)
     family = np.unique(country.keys[:, 2], return_inverse=True)[1].astype(np.int64)
-    jobs, employment = country.jobs.astype(np.float64), country.employment.astype(np.float64)
+    jobs, employment = country.economy.hires.astype(np.float64), country.economy.employment.astype(np.float64)
     return InstitutionFlows(country.counts(0, groups), home, family, jobs, employment)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -63,10 +64,6 @@ def audit(engine: Engine, table: SensitivityMethod, rows: Observations) -> Estim
 
 def named(domain: Domain, cell: int) -> str:
     """A cell by its codes."""
-    codes = domain.codes(cell)
-    pairs = [
-        (c, v)
-        for a, i in zip(domain.attributes, codes, strict=True)
-        for c, v in zip(a.columns, a.published[i], strict=True)
-    ]
+    keys = (a.published[i] for a, i in zip(domain.attributes, domain.codes(cell), strict=True))
+    pairs = zip(domain.columns, chain(*keys), strict=True)
     return ", ".join(f"{column} {value}" for column, value in pairs) or "all records"

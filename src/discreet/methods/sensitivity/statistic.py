@@ -77,7 +77,7 @@ def statistic(table: Sensitivity, base: Path) -> Statistic:
             share = spec.winsorise
             found = Line(one, two, spec.name, at) if share is None else WinsorisedLine(one, two, spec.name, at, share)
         case CoefficientSpec():
-            found = Regression(two, tuple(made[:-1]), spec.on.index(spec.of) + 1)  # the constant is 0
+            found = Regression(two, tuple(made[:-1]), spec.on.index(spec.of) + 1)
         case FunctionSpec():
             scale, empty = float(spec.scale), float(spec.empty)
             found = Function.of_file(base / spec.file, spec.function, tuple(made), scale, empty, spec.error)

@@ -50,14 +50,6 @@ def write_comparator(
     pcsv.write_csv(guarded_table(data), as_csv)
     pq.write_table(data, as_parquet)
     files = {name: file.getvalue() for name, file in parts.items()}
-    files[FILE] = _manifest(table, method, {name: hashlib.sha256(data).hexdigest() for name, data in files.items()})
-    folder.mkdir(parents=True, mode=0o700)
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    return [folder / name for name in files]
-
-
-def _manifest(table: str, method: Infusion, files: dict[str, str]) -> bytes:
     said = {
         "format": COMPARATOR,
         "notice": NOTICE,
@@ -73,6 +65,10 @@ def _manifest(table: str, method: Infusion, files: dict[str, str]) -> bytes:
             "small_counts": "drawn with P(k) = (n_k + 1)/(n + L), n_k the table's own true counts of k",
         },
         "simulation": True,
-        "files": files,
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
-    return (json.dumps(said, indent=2, ensure_ascii=False) + "\n").encode()
+    files[FILE] = (json.dumps(said, indent=2, ensure_ascii=False) + "\n").encode()
+    folder.mkdir(parents=True, mode=0o700)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return [folder / name for name in files]
