@@ -101,7 +101,7 @@ REFUSED: list[Callable[[], Any]] = [
     lambda: Truncated(TWO, 1),
     lambda: Truncated(TWO, 10, "loose"),  # type: ignore[arg-type]
     lambda: LaplacePareto(TENTH, TWO).margin(F(1), np.array([1])),
-    lambda: Geometric(TWO).limits(np.array([1]), 0.9),  # type: ignore[arg-type]
+    lambda: Geometric(TWO).margin(0.9, np.array([1])),  # type: ignore[arg-type]
 ]
 
 

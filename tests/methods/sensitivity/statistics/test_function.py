@@ -90,8 +90,6 @@ def test_equals_brute_force(points: list[tuple[float, float]], k: int) -> None:
     assert out.sensitivity[0] == sensitivity(ratio, columns, (X, Y), k)
     expected = sensitivity(lambda c: spread(c) if c[0].size else 0.0, columns, (X, Y), k)
     assert out.error_sensitivity[0] == expected
-    worst = RATIO.worst(columns, search)
-    assert abs(worst.change) == out.sensitivity[0]
     only = RATIO.local(columns, np.array([0, len(points)]), Search("removals"), errors=False)
     assert only.sensitivity[0] <= out.sensitivity[0]
     assert only.error is None
@@ -165,7 +163,6 @@ def test_failures_are_the_fallback_and_say_nothing(capfd: pytest.CaptureFixture[
     assert out.error is not None
     assert out.error.tolist() == [2.5, *[0.0] * 6, 2.5]
     assert out.sensitivity.tolist() == [2.25, 2.25, 0, 0, 0, 0, 2.25, 2.25]
-    assert abs(statistic.worst([c[:1] for c in columns]).change) == 2.25
     assert capfd.readouterr() == ("", "")
 
 
@@ -184,9 +181,9 @@ def test_refusals(tmp_path: Path) -> None:
         with pytest.raises(ParameterError, match="needs"):
             Function(**{"name": "f", "variables": (X,), "function": ratio, "scale": 1.0, "empty": 0.0, **bad})
     with pytest.raises(ParameterError, match="corners, grid, removals"):
-        RATIO.worst([np.zeros(1), np.zeros(1)], Search())
+        RATIO.local([np.zeros(1), np.zeros(1)], np.array([0, 1]), Search())
     with pytest.raises(ParameterError, match="million"):
-        RATIO.worst([np.zeros(1), np.zeros(1)], Search("grid", 1001))
+        RATIO.local([np.zeros(1), np.zeros(1)], np.array([0, 1]), Search("grid", 1001))
 
 
 class Quoting(BaseException):

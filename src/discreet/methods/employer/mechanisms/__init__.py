@@ -60,10 +60,6 @@ class Mechanism(Protocol):
         """Integers m with P(|published − count| ≤ m) ≥ level if no establishment of the cell has more than `largest`,
         which must be public; None if the error also depends on the count."""
 
-    def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s] | None:
-        """Integers that enclose the count with at least this probability, made of the published one alone; None if
-        that cannot be done without the largest establishment."""
-
     def in_words(self) -> str:
         """The noise, in words and symbols."""
 
@@ -75,10 +71,6 @@ class BaseMechanism:
 
     def margin(self, level: Fraction, largest: Int64s) -> Int64s | None:  # noqa: ARG002
         """None: the error depends on more than a bound of the largest establishment."""
-        return None
-
-    def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s] | None:  # noqa: ARG002
-        """None: the scale of the noise is confidential."""
         return None
 
     def __getstate__(self: DataclassInstance) -> dict[str, Any]:

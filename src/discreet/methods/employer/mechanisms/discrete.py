@@ -71,11 +71,6 @@ class Additive(SymmetricMechanism, ABC):
         """The same margin for every cell."""
         return np.full(largest.shape, self.law.margin(check_level(level)), dtype=np.int64)
 
-    def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s]:
-        """published ± margin, and nothing below 0."""
-        margin = self.law.margin(check_level(level))
-        return np.maximum(published - margin, 0), np.maximum(published + margin, 0)
-
     def in_words(self) -> str:
         return f"count + two-sided geometric noise, P(k) ∝ exp(−{written(self.law.rate)}·|k|)"
 
@@ -96,8 +91,8 @@ class Geometric(Additive):
 class Truncated(Additive):
     """Hides an establishment entirely, once those with `theta` or more jobs are left out (003, §6: nodes).
 
-    tight: at most θ−1 jobs are left to each, rate ε/(θ−1); printed: rate ε/θ. The caller leaves them out; counts,
-    margins and limits are about what remains.
+    tight: at most θ−1 jobs are left to each, rate ε/(θ−1); printed: rate ε/θ. The caller leaves them out; counts and
+    margins are about what remains.
     """
 
     name: ClassVar[str] = "truncated"

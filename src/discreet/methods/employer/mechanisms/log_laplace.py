@@ -117,7 +117,8 @@ class LogLaplace(BaseMechanism):
         return (ball(ratio).log() * ball(1 / self.exponent)).exp() / 2 if ratio > 0 else arb(0)
 
     def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s]:
-        """(k ∓ ½ + γ)/(f·(1 − level)^∓λ) − γ, rounded outwards and cut to 0 … 2⁵¹: multiplicative in k + γ."""
+        """Integers that enclose the count with at least this probability, made of the published one alone:
+        (k ∓ ½ + γ)/(f·(1 − level)^∓λ) − γ, rounded outwards and cut to 0 … 2⁵¹: multiplicative in k + γ."""
         shift = float(1 / self.alpha)
         with ctx.workprec(BITS):
             under, above = (float(1 / factor) for factor in self.noise.margin_factors(check_level(level))[::-1])

@@ -56,10 +56,6 @@ class Smooth(SymmetricMechanism, ABC):
     def mean_size(self) -> arb:
         """E|Z|."""
 
-    @abstractmethod
-    def in_words(self) -> str:
-        """The noise, in words and symbols."""
-
     @property
     def unit(self) -> tuple[Fraction, Fraction, Fraction]:
         """Scale, grid and bound of the noise of a cell whose multiple is 1."""

@@ -31,7 +31,6 @@ from discreet.methods.sensitivity.statistics import (
     Local,
     Search,
     Variable,
-    Worst,
     known,
     tried_points,
 )
@@ -176,14 +175,6 @@ class Function:
         both = (out[:, 2], out[:, 3]) if spread else (None, None)
         return Local(np.diff(starts), out[:, 0], out[:, 1], *both)
 
-    def worst(self, columns: Cell, search: Search | None = None) -> Worst:
-        task = Task(self.function, None, self.empty, self._added(search))
-        with _quiet():
-            here = task.value(columns)
-            changes = [(value - here, added, point) for value, added, point in task.neighbours(columns)]
-        change, added, point = max(changes, key=lambda found: abs(found[0]))
-        return Worst(added, point, change)
-
     def _added(self, search: Search | None) -> list[tuple[float, ...]]:
         return [tuple(point) for point in tried_points(self, known(self, search)).tolist()]
 
@@ -203,29 +194,22 @@ class Task:
     empty: float
     grid: list[tuple[float, ...]]
 
-    def value(self, columns: Cell) -> float:
-        return _value(self.function, columns, self.empty)
-
-    def neighbours(self, columns: Cell) -> Iterator[tuple[float, bool, tuple[float, ...]]]:
-        """θ without each observation and with each point of the grid; whether added; the point."""
-        for cell, added, point in self._cells(columns):
-            yield self.value(cell), added, point
-
     def cell(self, columns: Cell) -> tuple[float, float, float, float]:
         """θ, its sensitivity, its error, and that one's sensitivity."""
-        here, most = self.value(columns), 0.0
+        here, most = _value(self.function, columns, self.empty), 0.0
         spread, widest = _value(self.error, columns, 0.0) if self.error else 0.0, 0.0
-        for cell, _, _ in self._cells(columns):
-            most = max(most, abs(self.value(cell) - here))
+        for cell in self._neighbours(columns):
+            most = max(most, abs(_value(self.function, cell, self.empty) - here))
             if self.error:
                 widest = max(widest, abs(_value(self.error, cell, 0.0) - spread))
         return here, most, spread, widest
 
-    def _cells(self, columns: Cell) -> Iterator[tuple[Cell, bool, tuple[float, ...]]]:
+    def _neighbours(self, columns: Cell) -> Iterator[Cell]:
+        """Without each observation, and with each point of the grid."""
         for i in range(columns[0].size):
-            yield [np.delete(column, i) for column in columns], False, tuple(float(column[i]) for column in columns)
+            yield [np.delete(column, i) for column in columns]
         for point in self.grid:
-            yield [np.append(column, value) for column, value in zip(columns, point, strict=True)], True, point
+            yield [np.append(column, value) for column, value in zip(columns, point, strict=True)]
 
 
 @dataclass(frozen=True)
