@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet_studies.sensitivity.decomposition import decomposition
+from discreet_studies.sensitivity.table1 import decomposition
 
 
 def test_shares_of_a_small_table_by_hand() -> None:

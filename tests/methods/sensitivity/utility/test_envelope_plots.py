@@ -17,7 +17,7 @@ from discreet.methods.sensitivity.utility.envelope_plots import (
     cell_plot,
     envelope_plot,
 )
-from discreet_studies.sensitivity.global_plot import global_plot
+from discreet_studies.sensitivity.figures import global_plot
 
 RNG = np.random.default_rng(8)
 X = RNG.uniform(0, 0.8, 20)
