@@ -14,8 +14,8 @@ from discreet.methods.employer.mechanisms import Int64s
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
 from discreet_studies.attacks.audits import LEVEL, Audited, audit_draws
-from discreet_studies.attacks.neighbours import grown
 from discreet_studies.attacks.proportions import lower, upper
+from discreet_studies.attacks.runs import grown
 
 Draw = Callable[[Int64s, Int64s, Stream, int], Int64s]
 SAMPLES = 200_000

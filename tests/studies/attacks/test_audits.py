@@ -19,8 +19,8 @@ from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.laplace_pareto import LaplacePareto as Noise
 from discreet.noise.stream import Stream
 from discreet_studies.attacks.audits import audit_draws
-from discreet_studies.attacks.neighbours import grown, required
 from discreet_studies.attacks.proportions import SuccessRate, lower, upper
+from discreet_studies.attacks.runs import grown, required
 from support.mechanism_audits import AuditedCells, AuditedClaim, Draw, audit, joint, reachable, single
 
 F = Fraction

@@ -35,7 +35,7 @@ from discreet_studies.employer.mechanism_grid import (
 from discreet_studies.employer.rankings import Correlation, StrataCells, spearman
 from discreet_studies.employer.ratios import EVERY, INFUSION, OCCUPIED, Ratio, ratios, truncated_error
 from discreet_studies.employer.study import EmployerStudy, study
-from discreet_studies.employer.table2 import table2
+from discreet_studies.employer.tables import table2
 from discreet_studies.employer.workloads import ALL, PARTS, WORKER_CELLS, TabulatedFrame, tabulated_frame
 
 F = Fraction

@@ -22,7 +22,6 @@ from discreet_studies.hypercube import printed
 from discreet_studies.hypercube.cases import counts, others, requirements_like
 from discreet_studies.hypercube.figures import left_rows
 from discreet_studies.hypercube.perturbation import EVALUATED, ExactLoss
-from discreet_studies.hypercube.pooled import Pooled
 from discreet_studies.hypercube.records import Weighted, average, table3
 from discreet_studies.hypercube.simulation import (
     CELLS,
@@ -32,6 +31,7 @@ from discreet_studies.hypercube.simulation import (
     TOLERANCES,
     Estimated,
     Longer,
+    Pooled,
     RakedRuns,
     afters,
     befores,
