@@ -36,10 +36,7 @@ def published(design: EstimateDesign, spans: tuple[Spans, ...]) -> list[Publishe
         composes="",
         noise="",
         error=None,
-        columns=(
-            *code_columns(design.groups.coarse),
-            *(_column(design, name) for name in ("chi", "chi_error")[: 1 + design.errors]),
-        ),
+        columns=(*code_columns(design.groups.coarse), *(_column(design, name) for name in numbers)),
         about=f"What scales the noise of {design.name}, by group of cells: published as it is; the caveats except it.",
         sum_of=design.name,
         parts=len(spans[1]),
