@@ -12,8 +12,7 @@ from discreet.noise.key import ReleaseKey
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
 from discreet_studies.sensitivity.comparators import Bools, Estimates, Floats, FormalMethod, Int64s
-from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
-from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.moments import Moments, add_noise, laplace
 from discreet_studies.sensitivity.comparators.noisystats import NoisyStats
 from discreet_studies.sensitivity.comparators.private_chi import PrivateChi
 from discreet_studies.sensitivity.comparators.smooth_line import SmoothLine

@@ -19,8 +19,7 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.privacy.guarantee import Guarantee, Record
 from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
 from discreet_studies.sensitivity.comparators.choice import IntegerChoice
-from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
-from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.moments import Moments, add_noise, laplace
 from discreet_studies.sensitivity.comparators.smooth_line import arguments, profile
 
 LADDER = np.geomspace(1, 1000, 100)  # candidates for χ

@@ -16,8 +16,7 @@ from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.laplace_pareto import LaplacePareto as Noise
 from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
-from discreet_studies.sensitivity.comparators.grids import BOUND, GRID, UNIT, add_noise
-from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.moments import BOUND, GRID, UNIT, Moments, add_noise
 
 FLOOR = 2.0**-12  # no sensitivity is taken to be smaller: then rounding up to units is a small factor
 SLACK = 2.0**-19  # what rounding, and float64, may add to the logarithm of a ratio of two sensitivities

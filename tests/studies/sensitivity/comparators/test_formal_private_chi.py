@@ -12,8 +12,7 @@ from discreet.errors import KeyRefused, ParameterError
 from discreet.noise.interval_arithmetic import ball
 from discreet.noise.key import ReleaseKey
 from discreet_studies.sensitivity.comparators import FALLBACK
-from discreet_studies.sensitivity.comparators.grids import ALLOWED, laplace, multiples
-from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.moments import ALLOWED, Moments, laplace, multiples
 from discreet_studies.sensitivity.comparators.private_chi import (
     LADDER,
     OF_CHI,
