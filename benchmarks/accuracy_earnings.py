@@ -18,8 +18,7 @@ import numpy as np
 
 from benchmarks._measure import Result, front
 from discreet.noise.key import ReleaseKey
-from discreet_studies.pseo.earnings import smooth, trial
-from discreet_studies.pseo.graduates import synthetic_cells
+from discreet_studies.pseo.earnings import smooth, synthetic_cells, trial
 
 EPSILONS = [Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(3)]
 POINTS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))

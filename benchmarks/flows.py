@@ -74,10 +74,14 @@ def write_public(folder: Path, country: National) -> None:
     homes = [STATE_CODES[country.home[i]] for i in country.keys[:, 0]]
     lines = [",".join(row) for row in zip(*texts, homes, strict=True)]
     (folder / "groups.csv").write_text(",".join([*COLUMNS, "home"]) + "\n" + "\n".join(lines) + "\n")
-    jobs = [f"{h},{s},{country.jobs[i, j]}" for i, h in enumerate(STATE_CODES) for j, s in enumerate(STATE_CODES)]
+    jobs = [
+        f"{h},{s},{country.economy.hires[i, j]}" for i, h in enumerate(STATE_CODES) for j, s in enumerate(STATE_CODES)
+    ]
     (folder / "jobs.csv").write_text("from_state,to_state,hires\n" + "\n".join(jobs) + "\n")
     employment = [
-        f"{s},{k},{country.employment[i, j]}" for i, k in enumerate(SECTOR_CODES) for j, s in enumerate(STATE_CODES)
+        f"{s},{k},{country.economy.employment[i, j]}"
+        for i, k in enumerate(SECTOR_CODES)
+        for j, s in enumerate(STATE_CODES)
     ]
     (folder / "employment.csv").write_text("state,industry,employment\n" + "\n".join(employment) + "\n")
 
@@ -154,7 +158,7 @@ def against_literal(groups: int) -> Result:
     families = country.keys[:sample, 0].astype(np.int64) * len(country.codes["cip2"]) + country.keys[:sample, 2]
     industry = np.zeros((int(families.max()) + 1, len(SECTOR_CODES)), np.int64)
     np.add.at(industry, families, noisy[:, :-1].reshape(sample, len(SECTOR_CODES), -1).sum(axis=2))
-    controls = Controls.of(country.jobs, country.employment, industry, Fraction(1))
+    controls = Controls.of(country.economy.hires, country.economy.employment, industry, Fraction(1))
     homes = country.home[country.keys[:sample, 0]].astype(np.int64)
     asked = Groups(controls, homes, families, RATE)
     rule = RULES["published"]

@@ -35,8 +35,8 @@ from discreet.synth.atlas import (
 )
 from discreet.synth.data_errors import NULL
 from discreet.synth.states import STATES
-from discreet_studies.sensitivity.decomposition import Shares, decomposition
-from discreet_studies.sensitivity.suppression import suppressed, winsorised
+from discreet_studies.sensitivity.births import suppressed, winsorised
+from discreet_studies.sensitivity.table1 import Shares, decomposition
 
 CHILDREN, TRACTS = 300_000, 1_500  # two blocks of tracts, the second one short
 Floats = NDArray[np.float64]

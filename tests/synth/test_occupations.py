@@ -31,7 +31,7 @@ from discreet.synth.occupational.requirements import (
     plain_requirements,
     uniform,
 )
-from discreet_studies.hypercube.survey import Survey, occupations
+from support.occupation_samples import Survey, occupations
 
 ROWS, DRAWS = 6_000, 100
 TABLES = ("major_group", "education", "strength")

@@ -41,9 +41,9 @@ def test_groups_are_a_public_list_of_distinct_keys(country: National) -> None:
 
 def test_controls_have_a_value_for_every_cell(country: National) -> None:
     assert CELLS == 20 * 51 + 1 == 1021
-    assert country.jobs.shape == (51, 51)
-    assert country.employment.shape == (20, 51)
-    assert country.home.max() < len(country.jobs)
+    assert country.economy.hires.shape == (51, 51)
+    assert country.economy.employment.shape == (20, 51)
+    assert country.home.max() < len(country.economy.hires)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_blocks_and_seeds_differ(country: National, flows: np.ndarray) -> None:
     assert (totals[:BLOCK] != totals[BLOCK : 2 * BLOCK]).any()
     other = national(GROUPS, 8)
     assert (other.counts(0, BLOCK).sum(axis=1) != totals[:BLOCK]).any()
-    assert (other.jobs != country.jobs).any()
+    assert (other.economy.hires != country.economy.hires).any()
 
 
 def test_group_sizes_are_lognormal_with_a_few_empty_ones(flows: np.ndarray) -> None:

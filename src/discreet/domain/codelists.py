@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from discreet.domain import Attribute, Key
 from discreet.errors import DomainError
 from discreet.formatting import unguarded
+
+if TYPE_CHECKING:
+    import _csv
 
 
 def from_codes(
@@ -128,29 +133,35 @@ def read_columns(
 ) -> list[Key]:
     """These columns of a CSV file as text, in the file's order."""
     place = f"{where}, file {path.name}"
+    with csv_lines(path, place) as lines:
+        header = next(lines, None)
+        if header is None:
+            raise DomainError("is empty", where=place, do="give it a header line and one line a category")
+        places = [_find(column, [read(name) for name in header], place) for column in columns]
+        rows = []
+        for row in lines:
+            if len(row) != len(header):
+                raise DomainError(
+                    f"line {lines.line_num} has {len(row)} fields, the header {len(header)}",
+                    where=place,
+                    do="mend the line",
+                )
+            rows.append(tuple(read(row[i]) for i in places))
+    return rows
+
+
+@contextmanager
+def csv_lines(path: Path, place: str) -> Iterator[_csv.Reader]:
+    """The lines of a CSV file, the header first; what cannot be read is refused."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, strict=True)
-            header = next(reader, None)
-            if header is None:
-                raise DomainError("is empty", where=place, do="give it a header line and one line a category")
-            places = [_find(column, [read(name) for name in header], place) for column in columns]
-            rows = []
-            for row in reader:
-                if len(row) != len(header):
-                    raise DomainError(
-                        f"line {reader.line_num} has {len(row)} fields, the header {len(header)}",
-                        where=place,
-                        do="mend the line",
-                    )
-                rows.append(tuple(read(row[i]) for i in places))
+            yield csv.reader(file, strict=True)
     except OSError as error:
         raise DomainError(f"cannot be read ({error.strerror})", where=place, do="check the path") from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise DomainError(f"is not CSV in UTF-8 ({error})", where=place, do="save it as UTF-8 CSV") from None
     except ValueError:
         raise DomainError("cannot be read (not a path)", where=place, do="check the path") from None
-    return rows
 
 
 def read_thresholds(path: Path, where: str) -> tuple[float, ...]:

@@ -1,9 +1,12 @@
-"""What all plots share: colours, sizes, logarithmic axes."""
+"""What all plots share: colours, sizes, logarithmic axes, titles; in Altair's words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
+from typing import Any
+
+import altair as alt
 
 COLOURS = ["#0072B2", "#D55E00", "#009E73"]  # told apart by all eyes
 WIDTH, HEIGHT = 360, 240
@@ -20,3 +23,23 @@ def ends(values: Sequence[float]) -> tuple[float, float]:
     """The range of a logarithmic axis; some room where there is a single value."""
     low, high = min(values), max(values)
     return (low, high) if low < high else (low / 2, high * 2)
+
+
+def log_axis(
+    channel: Any, field: str, title: str | None, low: float, high: float, padding: int = 6, **options: Any
+) -> Any:
+    """A logarithmic axis from end to end: the channel is `alt.X` or `alt.Y`."""
+    scale = alt.Scale(type="log", domain=[low, high], nice=False, padding=padding)
+    axis = alt.Axis(format="~g", values=decades(low, high), **options)
+    return channel(f"{field}:Q", scale=scale, axis=axis, title=title)
+
+
+def chart(points: Iterable[Mapping[str, object]]) -> alt.Chart:
+    """Of points that lie in the chart itself."""
+    return alt.Chart(alt.InlineData(values=[dict(point) for point in points]))
+
+
+def titled(picture: Any, title: str, subtitle: Sequence[str], **options: Any) -> Any:
+    """A whole picture with its title above, at the left."""
+    heading = alt.TitleParams(title, subtitle=list(subtitle), anchor="start", **options)
+    return picture.properties(title=heading).configure_view(stroke="#cccccc")

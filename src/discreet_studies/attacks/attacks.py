@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,27 +29,18 @@ class Attack:
     """How often an attack on a method succeeded, and how often guessing did."""
 
     attack: str
-    success: str
     method: str
     rate: SuccessRate
     baseline: SuccessRate
-    ceiling: float | None = None  # the most that the claimed guarantee allows, from the baseline as prior
-
-    @property
-    def gains(self) -> bool:
-        """Whether the publication helped, beyond chance."""
-        return self.rate.low > self.baseline.high
 
 
 @dataclass(frozen=True)
 class Averaged:
-    """Sizes estimated from k publications, and what k of them would have cost."""
+    """Sizes estimated from k publications."""
 
     method: str
     publications: int
     relative_error: float  # the median over the targets
-    near: SuccessRate  # within 1%
-    epsilon: Fraction | None  # of k publications; None if nothing is claimed
 
 
 def alone(cell: Int64s) -> Int64s:
@@ -86,9 +76,7 @@ def reidentification(method: Publication, workers: Int64s, columns: Sequence[int
     seen = _published(method, workers, key, "reidentification")[:, list(columns)]
     tied = seen[np.arange(len(seen)), commonest] == seen.max(axis=1)
     found = np.where(tied, commonest, seen.argmax(axis=1))
-    guessed = _rate(truth == commonest)
-    ceiling = _ceiling(method, guessed.share)
-    return Attack("re-identification", "the right group", method.name, _rate(found == truth), guessed, ceiling)
+    return Attack("re-identification", method.name, _rate(found == truth), _rate(truth == commonest))
 
 
 def differencing(
@@ -121,8 +109,7 @@ def averaging(method: Publication, workers: Int64s, publications: Sequence[int],
     found = []
     for k in publications:
         error = np.abs(np.median(seen[:k], axis=0).sum(axis=1) - truth) / truth
-        spent = None if method.cost is None else k * method.cost
-        found.append(Averaged(method.name, k, float(np.median(error)), _rate(error <= NEAR), spent))
+        found.append(Averaged(method.name, k, float(np.median(error))))
     return found
 
 
@@ -135,7 +122,7 @@ def growth(method: Publication, before: Int64s, after: Int64s, key: ReleaseKey) 
     found = np.divide(seen[1], seen[0], out=np.full(len(truth), np.nan), where=seen[0] > 0)
     common = second.sum() / first.sum()
     rate, guessed = (_rate(_close(growth, truth, NEAR / 10)) for growth in (found, np.full(len(truth), common)))
-    return Attack("growth", "within 0.1%", method.name, rate, guessed)
+    return Attack("growth", method.name, rate, guessed)
 
 
 def _shape_from(attack: str, method: Publication, workers: Int64s, seen: Floats) -> Attack:
@@ -144,7 +131,7 @@ def _shape_from(attack: str, method: Publication, workers: Int64s, seen: Floats)
     common = workers.sum(axis=0) / workers.sum()
     found = (_shares(seen), np.broadcast_to(common, truth.shape))
     rate, guessed = (_rate(_same_shares(shares, truth)) for shares in found)
-    return Attack(attack, "every share within half a percentage point", method.name, rate, guessed)
+    return Attack(attack, method.name, rate, guessed)
 
 
 def _size_from(attack: str, method: Publication, workers: Int64s, seen: Floats, near: float) -> Attack:
@@ -158,8 +145,7 @@ def _size_from(attack: str, method: Publication, workers: Int64s, seen: Floats, 
     parts, wholes = (np.bincount(which, numbers, workers.shape[1]) for numbers in (known, truth))
     guesses = (known * (wholes / np.maximum(parts, 1))[which], np.full(len(truth), np.bincount(truth).argmax()))
     rate, *guessed = (_rate(_close(np.rint(sizes), truth, near)) for sizes in (found, *guesses))
-    success = "exact" if near == 0 else f"within {near:.0%}"
-    return Attack(attack, success, method.name, rate, max(guessed, key=lambda guess: guess.hits))
+    return Attack(attack, method.name, rate, max(guessed, key=lambda guess: guess.hits))
 
 
 def _published(method: Publication, workers: Int64s, key: ReleaseKey, table: str) -> Floats:
@@ -185,14 +171,6 @@ def _close(found: Floats | Int64s, truth: Floats | Int64s, near: float) -> Bools
 
 def _rate(success: Bools) -> SuccessRate:
     return SuccessRate(int(success.sum()), len(success))
-
-
-def _ceiling(method: Publication, prior: float) -> float | None:
-    """p·e^L/(p·e^L + 1 − p), L = 2ε: a worker's group changes by one job less here and one more there."""
-    if method.job_loss is None or method.delta > 0:
-        return None
-    odds = prior / (1 - prior) * exp(2 * method.job_loss) if prior < 1 else np.inf
-    return float(odds / (1 + odds)) if np.isfinite(odds) else 1.0
 
 
 def _refuse_empty(workers: Int64s) -> None:

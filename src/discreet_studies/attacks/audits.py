@@ -6,24 +6,17 @@ proves none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from math import inf, log
 from statistics import NormalDist
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import KeyRefused, ParameterError
-from discreet.noise.key import ReleaseKey
-from discreet.noise.stream import Stream
-from discreet_studies.attacks.proportions import SuccessRate, lower, upper
-
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Draw = Callable[[Int64s, Int64s, Stream, int], Int64s]
+from discreet.errors import ParameterError
+from discreet.methods.employer.mechanisms import Floats, Int64s
+from discreet_studies.attacks.proportions import lower, upper
 
 LEVEL = 1 - Fraction(1, 10**6)
 FEWEST = 1000
@@ -35,68 +28,15 @@ MOST = 8  # cells looked at one by one
 SAMPLES = 200_000
 
 
-class EventScore(Protocol):
-    """A number for each publication: events are that it reaches a threshold."""
-
-    @property
-    def name(self) -> str: ...
-    def __call__(self, y: Int64s) -> Floats: ...
-
-
-@dataclass(frozen=True)
-class AuditedCells:
-    """AuditedCells that are published together: their counts, and what the noise is scaled by."""
-
-    counts: tuple[int, ...]
-    largest: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.counts) != len(self.largest) or not self.counts:
-            raise ParameterError("cells without a largest establishment each", where="audit", do="give both")
-
-
 @dataclass(frozen=True)
 class Audited:
-    """A loss of at least `epsilon_at_least`, at the level of confidence, apart from probability `delta`."""
+    """A loss of at least `epsilon_at_least`, at the level of confidence, and the event that shows it."""
 
     epsilon_at_least: float
     event: str
-    claimed: Fraction | None
-    delta: Fraction
-    likelier: SuccessRate  # the event where it is likelier
-    rarer: SuccessRate  # and where it is rarer
-
-    @property
-    def refuted(self) -> bool:
-        """Whether the claim is wrong, at the level of confidence."""
-        return self.claimed is not None and self.epsilon_at_least > self.claimed
 
 
-def audit(
-    draw: Draw,
-    one: AuditedCells,
-    other: AuditedCells,
-    key: ReleaseKey,
-    samples: int = SAMPLES,
-    level: Fraction = LEVEL,
-    delta: Fraction = Fraction(0),
-    claimed: Fraction | None = None,
-) -> Audited:
-    """A lower bound of the loss between two neighbours, by drawing both."""
-    if len(one.counts) != len(other.counts):
-        raise ParameterError("neighbours with different cells", where="audit", do="give both the same cells")
-    return audit_draws(
-        sample(draw, one, key, "one", samples), sample(draw, other, key, "other", samples), level, delta, claimed
-    )
-
-
-def audit_draws(
-    one: Int64s,
-    other: Int64s,
-    level: Fraction = LEVEL,
-    delta: Fraction = Fraction(0),
-    claimed: Fraction | None = None,
-) -> Audited:
+def audit_draws(one: Int64s, other: Int64s, level: Fraction = LEVEL, delta: Fraction = Fraction(0)) -> Audited:
     """ln((P(E | one) − δ)/P(E | other)), or with the two exchanged, from below for an event E, from (samples, cells).
 
     E is chosen on one half of the draws and measured on the other, so that the limits hold however it was chosen.
@@ -112,29 +52,7 @@ def audit_draws(
     measured = [event.hits(part[half:]) for part in (drawn[event.swapped], drawn[not event.swapped])]
     left, doubt = samples - half, (1 - level) / 2
     low, high = lower(measured[0], left, doubt) - float(delta), upper(measured[1], left, doubt)
-    return Audited(
-        epsilon_at_least=max(log(low / high), 0.0) if low > 0 else 0.0,
-        event=str(event),
-        claimed=claimed,
-        delta=delta,
-        likelier=SuccessRate(measured[0], left, level),
-        rarer=SuccessRate(measured[1], left, level),
-    )
-
-
-def sample(draw: Draw, cells: AuditedCells, key: ReleaseKey, label: str, samples: int) -> Int64s:
-    """Independent publications (samples, cells) of the same truth."""
-    if not key.simulated:
-        raise KeyRefused("an audit draws what is never published", where="key", do="use ReleaseKey.simulation")
-    counts, largest = (np.tile(np.array(v, np.int64), samples) for v in (cells.counts, cells.largest))
-    stream = key.stream("evaluate", label, b"audit", "cells")
-    return draw(counts, largest, stream, 0).reshape(samples, len(cells.counts))
-
-
-def reachable(samples: int, level: Fraction = LEVEL) -> float:
-    """The largest bound that so many samples can give: an event that always happens here and never there."""
-    left, doubt = samples - samples // 2, (1 - level) / 2
-    return log(lower(left, left, doubt) / upper(0, left, doubt))
+    return Audited(max(log(low / high), 0.0) if low > 0 else 0.0, str(event))
 
 
 @dataclass(frozen=True)
@@ -157,6 +75,9 @@ class _Ratios:
 
     def __call__(self, y: Int64s) -> Floats:
         return np.asarray(sum(table[np.searchsorted(edges, of(y), side="right")] for of, edges, table in self.parts))
+
+
+EventScore = _Linear | _Ratios  # a number for each publication: events are that it reaches a threshold
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,15 @@ CLOSE = 2.0**-22  # relative width at which a search ends; what it leaves is giv
 SMALLEST = 2.0**-60
 BITS = 64
 MOST_BITS = 4096
-NINETEEN_IN_TWENTY = Fraction(19, 20)
+DOUBT = Fraction(1, 40)  # beyond each limit of a rate
 
 
 @dataclass(frozen=True)
 class SuccessRate:
-    """`hits` of `trials`, with two-sided limits of a level."""
+    """`hits` of `trials`, with limits of 95% on both sides."""
 
     hits: int
     trials: int
-    level: Fraction = NINETEEN_IN_TWENTY
 
     def __post_init__(self) -> None:
         if not 0 <= self.hits <= self.trials or self.trials < 1:
@@ -39,12 +38,12 @@ class SuccessRate:
     @property
     def low(self) -> float:
         """The lower limit."""
-        return lower(self.hits, self.trials, (1 - self.level) / 2)
+        return lower(self.hits, self.trials, DOUBT)
 
     @property
     def high(self) -> float:
         """The upper limit."""
-        return upper(self.hits, self.trials, (1 - self.level) / 2)
+        return upper(self.hits, self.trials, DOUBT)
 
     def __str__(self) -> str:
         return f"{self.share:.3f} [{self.low:.3f}, {self.high:.3f}]"
@@ -55,16 +54,16 @@ def lower(hits: int, trials: int, doubt: Fraction) -> float:
     """The largest p found with P(X ≥ hits | p) ≤ doubt; 0 for no hits. P(X ≥ k) = I_p(k, n − k + 1)."""
     if hits == 0:
         return 0.0
-    return _last(lambda p: _at_least(hits, trials, p) <= ball(doubt))
+    return _between(lambda p: _at_least(hits, trials, p) <= ball(doubt))[0]
 
 
 @lru_cache(maxsize=4096)
 def upper(hits: int, trials: int, doubt: Fraction) -> float:
     """The smallest p found with P(X ≤ hits | p) ≤ doubt; 1 if all are hits. It is 1 − lower for the misses, but
-    without the cancellation."""
+    without the cancellation. For both a ball that cannot tell counts as no."""
     if hits == trials:
         return 1.0
-    return _first(lambda p: 1 - _at_least(hits + 1, trials, p) <= ball(doubt))
+    return _between(lambda p: not 1 - _at_least(hits + 1, trials, p) <= ball(doubt))[1]
 
 
 def _at_least(k: int, n: int, p: float) -> arb:
@@ -77,17 +76,8 @@ def _at_least(k: int, n: int, p: float) -> arb:
         bits *= 2
 
 
-def _last(holds: Callable[[float], bool]) -> float:
-    """A p at which it holds, close to where it ends; it holds near 0. A ball that cannot tell counts as no."""
-    return _between(holds)[0]
-
-
-def _first(holds: Callable[[float], bool]) -> float:
-    """A p at which it holds, close to where it begins; it holds near 1."""
-    return _between(lambda p: not holds(p))[1]
-
-
 def _between(before: Callable[[float], bool]) -> tuple[float, float]:
+    """Two values close to each other: it holds at the first, as near 0, and not at the second, as near 1."""
     low, high = 0.0, 1.0
     while high - low > CLOSE * max(high, SMALLEST):
         middle = (low + high) / 2

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms import Mechanism
 from discreet.noise.key import ReleaseKey
 from discreet_studies.employer.comparators.infusion import Infusion, sums
+from discreet_studies.streams import simulation_stream
 
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -30,11 +31,6 @@ class Publication(Protocol):
     @property
     def reading(self) -> Reading:
         """How an attacker who knows the method scales counts: by a common factor, or not at all."""
-
-    @property
-    def job_loss(self) -> Fraction | None:
-        """What is claimed for one job more or less; None if nothing is."""
-        return None
 
     @property
     def cost(self) -> Fraction | None:
@@ -57,6 +53,7 @@ class Publication(Protocol):
 class Infusing(Publication):
     """Noise infusion, whole numbers or as the paper has it. `beside` are the small counts of the rest of the table."""
 
+    reading: ClassVar[Reading] = "ratio"
     infusion: Infusion
     rounded: bool = False
     beside: tuple[int, ...] = (2000, 1000)
@@ -64,10 +61,6 @@ class Infusing(Publication):
     @property
     def name(self) -> str:
         return "infusion, rounded" if self.rounded else "infusion"
-
-    @property
-    def reading(self) -> Reading:
-        return "ratio"
 
     def publish(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Floats:
         """Σ f_w·h(w, c), small counts replaced."""
@@ -89,6 +82,7 @@ class Protecting:
     `times` is how many worker cells are paid for one by one.
     """
 
+    reading: ClassVar[Reading] = "sum"
     name: str
     mechanism: Mechanism
     scope: Scope
@@ -101,15 +95,6 @@ class Protecting:
             raise ParameterError("establishments of theta or more are left out", where="below", do="give theta")
 
     @property
-    def reading(self) -> Reading:
-        return "sum"
-
-    @property
-    def job_loss(self) -> Fraction | None:
-        """One job is in one cell; the mechanism's ε is of that cell, or of all."""
-        return self.mechanism.epsilon
-
-    @property
     def cost(self) -> Fraction | None:
         return self.times * self.mechanism.epsilon
 
@@ -119,7 +104,7 @@ class Protecting:
 
     def publish(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Floats:
         """Integers of the mechanism."""
-        return self._drawn(workers, cell, cells, key, table).astype(np.float64)
+        return self._noised(*self.cells_of(workers, cell, cells), key, table).astype(np.float64)
 
     def repeat(self, workers: Int64s, times: int, key: ReleaseKey, table: str) -> Int64s:
         """Fresh noise each time."""
@@ -136,13 +121,8 @@ class Protecting:
         np.maximum.at(largest, cell, size)
         return sums(workers, cell, cells), largest
 
-    def _drawn(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Int64s:
-        return self._noised(*self.cells_of(workers, cell, cells), key, table)
-
     def _noised(self, counts: Int64s, largest: Int64s, key: ReleaseKey, table: str) -> Int64s:
-        if not key.simulated:
-            raise KeyRefused("an attack has no ledger", where="key", do="use ReleaseKey.simulation")
-        stream = key.stream("evaluate", table, self.name.encode(), "cells")
+        stream = simulation_stream(key, table, self.name.encode(), "cells")
         return self.mechanism.draw(counts.reshape(-1), largest.reshape(-1), stream, 0).reshape(counts.shape)
 
 

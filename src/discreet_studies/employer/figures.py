@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import altair as alt
 
 from discreet.privacy.exact import written
-from discreet_studies.charts import Point, chart, panel, titled
+from discreet.report.plots import chart, titled
+from discreet_studies.charts import Point, panel
 from discreet_studies.employer.infusion_parameters import bounds
 from discreet_studies.employer.mechanism_grid import CONTENDERS, GEOMETRIC, LABELS, STRONG, TRUNCATED
 from discreet_studies.employer.ratios import OCCUPIED

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import pairwise
 from typing import Literal
 
@@ -76,8 +77,7 @@ def spread(values: list[float]) -> str:
 
 
 def _first(study: EmployerStudy) -> Finding:
-    def base(name: str) -> float | None:
-        return study.ratio(1, name, ALPHA, EPSILON)
+    base = partial(study.ratio, 1, alpha=ALPHA, epsilon=EPSILON)
 
     def order(name: str, least: Fraction, strata: tuple[str, ...] = ("all",)) -> list[float | None]:
         return _correlations(study, 1, name, [e for e in study.grid.epsilons if e >= least], strata)
@@ -97,9 +97,7 @@ def _first(study: EmployerStudy) -> Finding:
 
 
 def _second(study: EmployerStudy) -> Finding:
-    def base(name: str) -> float | None:
-        return study.ratio(2, name, ALPHA, EPSILON)
-
+    base = partial(study.ratio, 2, alpha=ALPHA, epsilon=EPSILON)
     four = [study.ratio(2, SMOOTH, alpha, FOUR) for alpha in study.grid.alphas]
     others = [c for name in (LOG, GAMMA) for c in _correlations(study, 2, name, [FOUR])]
     large = [c for name in (LOG, SMOOTH) for c in _correlations(study, 2, name, study.grid.epsilons, LARGE)]

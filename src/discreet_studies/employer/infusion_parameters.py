@@ -58,12 +58,16 @@ class RatioBound:
     def moved(self, study: EmployerStudy) -> list[tuple[Swept, float]]:
         """The ratio beside noise infusion with other parameters: only the divisor changes."""
         ours = infusion_error(study)
-        rows = [row for row in study.swept if row.workload == 1 and row.shape == "ramp"]
-        return [(row, self.ratio * ours / row.infusion) for row in rows]
+        return [(row, self.ratio * ours / row.infusion) for row in ramps(study)]
 
     def agrees(self, ratio: float) -> bool:
         """Whether a ratio is as the paper reports."""
         return self.limit is None or (ratio >= self.limit if self.at_least else ratio <= self.limit)
+
+
+def ramps(study: EmployerStudy) -> list[Swept]:
+    """Workload 1 with every (s, t) of the grid."""
+    return [row for row in study.swept if row.workload == 1 and row.shape == "ramp"]
 
 
 def infusion_error(study: EmployerStudy, workload: int = 1) -> float:
@@ -97,4 +101,4 @@ def interval(study: EmployerStudy) -> tuple[float, float]:
 def agreeing(study: EmployerStudy) -> list[Swept]:
     """The (s, t) of the grid at which all of them hold."""
     low, high = interval(study)
-    return [row for row in study.swept if row.workload == 1 and row.shape == "ramp" and low <= row.infusion <= high]
+    return [row for row in ramps(study) if low <= row.infusion <= high]

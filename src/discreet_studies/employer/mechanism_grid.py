@@ -29,10 +29,6 @@ class Contender:
     least: Callable[..., Fraction]
     printed: str = ""  # the option that asks for the paper's constants; ours without
 
-    @property
-    def ours(self) -> bool:
-        return not self.printed
-
     def of(self, alpha: Fraction, epsilon: Fraction, cells: int = 1) -> Mechanism | None:
         """For one of `cells` cells that share ε and δ evenly; None where the pair is inadmissible."""
         return _made(self, alpha, epsilon, cells)
@@ -66,7 +62,7 @@ CONTENDERS = (
     Contender("smooth-laplace", "Smooth Laplace, exact", SmoothLaplace, SmoothLaplace.least_epsilon),
     Contender("laplace-pareto", "Laplace–Pareto", LaplacePareto, LaplacePareto.least_epsilon),
 )
-PRINTED = tuple(contender.name for contender in CONTENDERS if not contender.ours)
+PRINTED = tuple(contender.name for contender in CONTENDERS if contender.printed)
 LABELS = {contender.name: contender.label for contender in CONTENDERS} | {
     STRONG: "Laplace–Pareto, strong",
     GEOMETRIC: "Geometric, one job",

@@ -80,10 +80,9 @@ class StrataCells:
 
 def _shared(tied: Floats | Int64s) -> Floats:
     """Ranks of sorted values, less their mean."""
-    n = len(tied)
-    first = np.flatnonzero(np.concatenate([np.ones(min(n, 1), np.bool_), tied[1:] != tied[:-1]]))
-    upto = np.append(first[1:], n)[: len(first)]
-    return np.repeat((first + upto - n) / 2, upto - first)
+    _, where, sizes = np.unique(tied, return_inverse=True, return_counts=True)
+    ranks: Floats = (np.cumsum(sizes) - (sizes + len(tied)) / 2)[where]
+    return ranks
 
 
 def spearman(one: list[Floats], other: list[Floats]) -> Floats:

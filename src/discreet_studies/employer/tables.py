@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from typing import NamedTuple
 
+from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.privacy.exact import written
 from discreet.report.blocks import as_csv
 from discreet_studies.attacks.runs import REQUIREMENTS
 from discreet_studies.employer.comparators.infusion import Infusion
 from discreet_studies.employer.findings import findings
-from discreet_studies.employer.infusion_parameters import bounds, infusion_error
+from discreet_studies.employer.infusion_parameters import bounds, infusion_error, ramps
 from discreet_studies.employer.mechanism_grid import (
     ALPHA,
     CONTENDERS,
@@ -25,8 +27,8 @@ from discreet_studies.employer.mechanism_grid import (
 )
 from discreet_studies.employer.ratios import EVERY, INFUSION
 from discreet_studies.employer.study import WORKLOADS, EmployerStudy
-from discreet_studies.employer.table2 import table2
 from discreet_studies.employer.workloads import ALL, PARTS
+from discreet_studies.texts import published
 
 NAMES = LABELS | {INFUSION: "Noise infusion"}
 PAPER_TABLE1 = ("no, no, no", "yes, no, no", "yes, yes, yes", "yes, yes, yes", "yes, for weak attackers, yes")
@@ -144,12 +146,11 @@ def _moved(study: EmployerStudy) -> list[Row]:
     found = bounds(study)
     columns = [{(row.s, row.t): ratio for row, ratio in bound.moved(study)} for bound in found]
     rows = []
-    for row in study.swept:
-        if row.workload == 1 and row.shape == "ramp":
-            beside = list(zip(found, (column[row.s, row.t] for column in columns), strict=True))
-            ratios = {bound.what: ratio for bound, ratio in beside}
-            held = all(bound.agrees(ratio) for bound, ratio in beside)
-            rows.append({"s": row.s, "t": row.t, "error": row.infusion, "ratios": ratios, "held": held})
+    for row in ramps(study):
+        beside = list(zip(found, (column[row.s, row.t] for column in columns), strict=True))
+        ratios = {bound.what: ratio for bound, ratio in beside}
+        held = all(bound.agrees(ratio) for bound, ratio in beside)
+        rows.append({"s": row.s, "t": row.t, "error": row.infusion, "ratios": ratios, "held": held})
     return rows
 
 
@@ -186,3 +187,48 @@ def _plain(value: object) -> object:
     if isinstance(value, Fraction):
         return written(value)
     return f"{value:.6g}" if isinstance(value, float) else "" if value is None else value
+
+
+class PrintedRow(NamedTuple):
+    """An entry as it is printed, and the δ that it is of."""
+
+    labelled: Fraction
+    meant: Fraction
+    alpha: Fraction
+    printed: str
+
+
+@dataclass(frozen=True)
+class PrintedEpsilon:
+    """One entry: as printed, by the paper's condition at the δ printed and at the δ meant, and by the exact δ."""
+
+    labelled: Fraction
+    meant: Fraction  # the rows labelled .05 are those of .005
+    alpha: Fraction
+    printed: str
+    at_labelled: Fraction
+    at_meant: Fraction
+    exact_labelled: Fraction
+    exact_meant: Fraction
+
+    @property
+    def right(self) -> bool:
+        """Whether the printed ε is that of the δ meant, to the digits that are printed."""
+        return abs(Fraction(self.printed) - self.at_meant) <= Fraction(1, 10 ** len(self.printed.partition(".")[2]))
+
+    @property
+    def judged(self) -> str:
+        """In a word."""
+        return "right" if self.right else "wrong"
+
+
+def table2() -> tuple[PrintedEpsilon, ...]:
+    """All six entries. The paper's ε is −2·ln(δ)·ln(1+α)."""
+    entries = []
+    for row in published("employer", "table-2", PrintedRow):
+        paper, exact = (
+            [SmoothLaplace.least_epsilon(row.alpha, delta, constants=constants) for delta in (row.labelled, row.meant)]
+            for constants in ("printed", "exact")
+        )
+        entries.append(PrintedEpsilon(*row, *paper, *exact))
+    return tuple(entries)

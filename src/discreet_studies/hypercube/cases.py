@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 
 import numpy as np
 
 from discreet.post.cubes.margins import Floats
+from discreet.synth.occupational.occupations import SurveyDesign, cells_of, sample
 from discreet.synth.occupational.requirements import PAPER, PAPER_ROWS, Requirement
 from discreet_studies.hypercube.simulation import MARGINS, RakedRuns, rake_only
-from discreet_studies.hypercube.survey import occupations
 
 MOST_RUNS = 200  # on each other set of cases
 MAIN = "levels as 1, 1/2, 1/3, …"
@@ -25,8 +26,9 @@ SPREADS = (  # label; each level this much as common as the one before; whether 
 
 def counts(seed: int, requirements: tuple[Requirement, ...] = PAPER) -> Floats:
     """The cube of the invented survey of 182 quotes."""
-    found = occupations(PAPER_ROWS, seed, requirements=requirements)
-    return found.table([one.name for one in requirements], np.ones(len(found))).reshape(-1)
+    design, names = SurveyDesign(PAPER_ROWS, seed, requirements), [one.name for one in requirements]
+    codes = np.concatenate([block.codes for block in sample(design, 0)], axis=1)
+    return np.bincount(cells_of(design, names, codes), minlength=prod(design.shape(names))).astype(np.float64)
 
 
 def requirements_like(factor: float, independent: bool) -> tuple[Requirement, ...]:

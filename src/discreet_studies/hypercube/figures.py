@@ -8,8 +8,8 @@ import altair as alt
 import numpy as np
 
 from discreet.post.cubes.margins import Floats
-from discreet.report.plots import COLOURS
-from discreet_studies.charts import SHADES, SOLID, Point, chart, coloured, in_order, log_y, titled
+from discreet.report.plots import COLOURS, chart, titled
+from discreet_studies.charts import SHADES, SOLID, Point, coloured, in_order, log_y
 from discreet_studies.harness import Drawing
 from discreet_studies.hypercube import printed
 from discreet_studies.hypercube.simulation import SHARE

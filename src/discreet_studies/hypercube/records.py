@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.privacy.exact import written
 from discreet_studies.hypercube.printed import RECORDS, PrintedRecord
 
 
@@ -13,14 +12,11 @@ from discreet_studies.hypercube.printed import RECORDS, PrintedRecord
 class Weighted:
     """c + m·w̄, w̄ being the average weight, which the paper leaves open."""
 
-    constant: Fraction
-    multiple: Fraction
+    constant: int
+    multiple: int
 
     def __add__(self, other: Weighted) -> Weighted:
         return Weighted(self.constant + other.constant, self.multiple + other.multiple)
-
-    def __neg__(self) -> Weighted:
-        return Weighted(-self.constant, -self.multiple)
 
     def at(self, average: Fraction) -> Fraction:
         """Its value for a w̄."""
@@ -28,16 +24,11 @@ class Weighted:
 
     def __str__(self) -> str:
         if self.multiple == 0:
-            return written(self.constant)
-        size = "" if abs(self.multiple) == 1 else written(abs(self.multiple))
+            return str(self.constant)
+        size = "" if abs(self.multiple) == 1 else abs(self.multiple)
         if self.constant == 0:
             return f"{'−' if self.multiple < 0 else ''}{size}w̄"
-        return f"{written(self.constant)} {'−' if self.multiple < 0 else '+'} {size}w̄"
-
-
-def weighted(constant: int, multiple: int) -> Weighted:
-    """Of whole numbers."""
-    return Weighted(Fraction(constant), Fraction(multiple))
+        return f"{self.constant} {'−' if self.multiple < 0 else '+'} {size}w̄"
 
 
 @dataclass(frozen=True)
@@ -52,12 +43,12 @@ class Perturbed:
 
     @property
     def total(self) -> Weighted:
-        return weighted(self.record.total, self.record.noise)
+        return Weighted(self.record.total, self.record.noise)
 
     @property
     def attacked(self) -> Weighted:
         """Made of published numbers alone."""
-        return self.total + -weighted(0, self.count)
+        return self.total + Weighted(0, -self.count)
 
     def residue(self, average: Fraction) -> Fraction:
         """The total alone, without the count: total mod w̄ = W mod w̄, whatever the noise."""
@@ -66,7 +57,7 @@ class Perturbed:
     @property
     def truth(self) -> Weighted:
         """W − w̄·n, of exact numbers."""
-        return weighted(self.record.total, -self.record.count)
+        return Weighted(self.record.total, -self.record.count)
 
 
 def table3() -> tuple[Perturbed, ...]:

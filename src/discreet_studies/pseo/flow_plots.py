@@ -11,7 +11,8 @@ import altair as alt
 
 from discreet.privacy.exact import written
 from discreet.report.blocks import as_csv as csv_text
-from discreet_studies.charts import Point, chart, dashed, titled
+from discreet.report.plots import chart, titled
+from discreet_studies.charts import Point, dashed
 from discreet_studies.pseo.flows import CONTROLS, KINDS, RAW, SIZES, FlowScore, FlowStudy, study
 
 COLOURS = {RAW: "#000000", "published": "#0072B2", "projection": "#D55E00", "quantiles": "#009E73"}

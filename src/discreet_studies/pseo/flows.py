@@ -12,21 +12,18 @@ from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
 from discreet.methods.flows.correction import RULES, Controls, CorrectionRule, Groups
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.post.percentiles import Floats, Int64s
 from discreet.synth.draws import StreamPurpose, generator
 from discreet.synth.limits import refuse_unless_within
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
 from discreet_studies.pseo.national import SCHOOL, national
-
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 RAW = "raw"  # the measurements as they are
 PUBLISHED = "published"  # what gains are over
@@ -67,7 +64,7 @@ def institution_flows(seed: int, groups: int = SCHOOL) -> InstitutionFlows:
     country = national(groups, seed)
     home = country.home[country.keys[:, 0]].astype(np.int64)
     family = np.unique(country.keys[:, 2], return_inverse=True)[1].astype(np.int64)
-    jobs, employment = country.jobs.astype(np.float64), country.employment.astype(np.float64)
+    jobs, employment = country.economy.hires.astype(np.float64), country.economy.employment.astype(np.float64)
     return InstitutionFlows(country.counts(0, groups), home, family, jobs, employment)
 
 

@@ -37,17 +37,7 @@ class National:
     codes: dict[str, tuple[str, ...]]
     keys: Array  # group x (institution, degree level, family, cohort, years after)
     home: Array  # institution -> state
-    economy: Economy
-
-    @property
-    def jobs(self) -> Array:
-        """Hires from each home state to each state; `home` gives an institution's row."""
-        return self.economy.hires
-
-    @property
-    def employment(self) -> Array:
-        """Employment of each sector in each state."""
-        return self.economy.employment
+    economy: Economy  # hires from each home state to each state, employment of each sector in each state
 
     def counts(self, first: int, n: int) -> Array:
         """True flows of groups `first` … `first + n - 1`: n x 1,021, the same however they are asked for."""

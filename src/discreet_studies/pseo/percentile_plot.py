@@ -13,10 +13,9 @@ import numpy as np
 from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.exact import written
-from discreet.report.plots import COLOURS
-from discreet_studies.charts import Point, chart, titled
-from discreet_studies.pseo.earnings import GraduateCells, Trial, trial
-from discreet_studies.pseo.graduates import synthetic_cells
+from discreet.report.plots import COLOURS, chart, titled
+from discreet_studies.charts import Point
+from discreet_studies.pseo.earnings import GraduateCells, Trial, synthetic_cells, trial
 
 NAMES = {"pseo": "The Census Bureau's rule (pseo)", "shrunk": "Drawn to similar cells (shrunk)"}
 POINTS = tuple(Fraction(percentage, 100) for percentage in (25, 50, 75))

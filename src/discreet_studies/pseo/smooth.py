@@ -8,21 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp, log
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError
 from discreet.noise.interval_arithmetic import positive_fraction
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
-from discreet.noise.samplers.grid_noise import GridNoise
-from discreet.noise.samplers.laplace import Laplace
 from discreet.noise.samplers.power import Power
-
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
+from discreet.post.percentiles import Floats, Int64s
+from discreet_studies.streams import simulation_stream
 
 SLIDE = Fraction("2.279507056954778")  # just above 3^(3/4): loss of 1/(1 + z⁴) per unit of shift
 DILATION = 3  # and per unit of the logarithm of the scale
@@ -34,7 +29,7 @@ LARGEST = 2**40
 
 @dataclass(frozen=True)
 class SmoothPercentiles:
-    """Percentiles of one cell for ε (and δ) in all, in equal parts; cells are disjoint. Values are clamped to bounds.
+    """Percentiles of one cell for ε in all, in equal parts; cells are disjoint. Values are clamped to bounds.
 
     `share` of a percentile's ε pays for sensitivities that differ between neighbours, the rest for the shift.
     """
@@ -44,7 +39,6 @@ class SmoothPercentiles:
     upper: int
     epsilon: Fraction
     share: Fraction
-    delta: Fraction | None = None
 
     def __post_init__(self) -> None:
         positive_fraction("epsilon", self.epsilon)
@@ -52,8 +46,8 @@ class SmoothPercentiles:
             raise ParameterError("a percentile outside 0 … 1", where="points", do="give shares such as 1/4")
         if not -LARGEST < self.lower < self.upper < LARGEST:
             raise ParameterError("bounds out of order, or beyond 2^40", where="bounds", do="give the lower one first")
-        if not 0 < self.share < 1 or (self.delta is not None and not 0 < self.delta < 1):
-            raise ParameterError("a share or delta outside 0 … 1", where="share", do="give a half")
+        if not 0 < self.share < 1:
+            raise ParameterError("a share outside 0 … 1", where="share", do="give a half")
         if self.beta <= 0:
             raise ParameterError("no epsilon left for beta", where="share", do="give a larger share or epsilon")
 
@@ -65,17 +59,12 @@ class SmoothPercentiles:
     @property
     def beta(self) -> Fraction:
         """β: sensitivities of neighbours differ by at most e^β, before they are rounded up."""
-        paid = self.share * self.each
-        most = paid / DILATION if self.delta is None else _laplace_beta(paid, self.delta / len(self.points))
-        return most - SLACK
+        return self.share * self.each / DILATION - SLACK
 
     @property
-    def noise(self) -> GridNoise:
+    def noise(self) -> Power:
         """The noise of a percentile of sensitivity UNIT, in whole dollars."""
-        shift = (1 - self.share) * self.each
-        if self.delta is None:
-            return Power(UNIT * SLIDE / shift, Fraction(1), BOUND, Fraction(4))
-        return Laplace(UNIT / shift, Fraction(1), BOUND)
+        return Power(UNIT * SLIDE / ((1 - self.share) * self.each), Fraction(1), BOUND, Fraction(4))
 
     def truth(self, values: Int64s, start: Int64s) -> Int64s:
         """The percentiles (cells, P), x_(r) with r = ⌈y·n⌉, of ascending values start[i] … start[i+1] − 1 of each cell;
@@ -98,11 +87,9 @@ class SmoothPercentiles:
 
     def protect(self, values: Int64s, start: Int64s, key: ReleaseKey) -> Int64s:
         """Protected percentiles (cells, P), within the bounds and in order. For simulations: nothing is charged."""
-        if not key.simulated:
-            raise KeyRefused("a comparison has no ledger", where="key", do="use ReleaseKey.simulation")
         scales = self.sensitivity(values, start)
         multiples = np.ceil(scales * (1 / float(UNIT)) * (1 + 2.0**-40)).astype(np.int64)
-        stream = key.stream("evaluate", "smooth", b"", "percentiles")
+        stream = simulation_stream(key, "smooth", b"", "percentiles")
         drawn = self.noise.draw(stream, 0, multiples.size, multiples.reshape(-1)).reshape(multiples.shape)
         noisy: Int64s = np.clip(self.truth(values, start) + drawn, self.lower, self.upper)
         return np.sort(noisy, axis=1)  # of ascending points: the order is known, so restoring it costs nothing
@@ -111,16 +98,6 @@ class SmoothPercentiles:
         if values.dtype != np.int64 or start.dtype != np.int64 or not len(start) or int(start[-1]) != len(values):
             raise ParameterError("no int64 values with their cells", where="values", do="give where each cell starts")
         return np.clip(values, self.lower, self.upper)
-
-
-def _laplace_beta(paid: Fraction, delta: Fraction) -> Fraction:
-    """The largest β ≤ ε₂ with e^(−(ε₂ + β)/(e^β − 1)) ≤ δ, from below and less a part in 2²⁰ for float arithmetic."""
-    low, high = 0.0, float(paid)
-    for _ in range(100):
-        middle = (low + high) / 2
-        inside = middle > 0 and (float(paid) + middle) / (exp(middle) - 1) >= -log(float(delta))
-        low, high = (middle, high) if inside else (low, middle)
-    return min(Fraction(low), paid) * (1 - UNIT)
 
 
 @compiled

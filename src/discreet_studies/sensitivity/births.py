@@ -4,11 +4,65 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from discreet.methods.sensitivity.utility.weighted import Fit, fitted
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from discreet.errors import ParameterError
+from discreet.methods.sensitivity.statistics import Floats
+from discreet.methods.sensitivity.utility.weighted import Fit, fitted, weighted
 from discreet.synth.atlas import BLACK, GIRLS
 from discreet_studies.sensitivity.cells import PLAIN, measured, observations, one_group
-from discreet_studies.sensitivity.suppression import Binned, binned_scatter, suppressed, winsorised
 from discreet_studies.sensitivity.table1 import BIRTHS
+
+LOW, HIGH = 0.5, 4.5  # implied counts that round to 1 … 4 (004, note 11); zero is shown
+BINS = 20
+
+
+def suppressed(rates: ArrayLike, people: ArrayLike) -> NDArray[np.bool_]:
+    """Where the implied count, rate × people at risk, lies in [½, 4½) (004, note 11 and Figure 3).
+
+    >>> suppressed([0.0, 0.1, 0.45, 0.5], [10, 10, 10, 10]).tolist()
+    [False, True, False, False]
+    """
+    counts = np.asarray(rates, np.float64) * np.asarray(people, np.float64)
+    hidden: NDArray[np.bool_] = (counts >= LOW) & (counts < HIGH)
+    return hidden
+
+
+def winsorised(values: ArrayLike, share: float = 0.01) -> Floats:
+    """Values beyond the quantiles `share` and 1 − `share` drawn in to them (004, Figure 3)."""
+    given = np.asarray(values, np.float64)
+    return np.clip(given, *np.quantile(given, [share, 1 - share]))
+
+
+@dataclass(frozen=True)
+class Binned:
+    """Weighted means of each bin, and its weight; bins in the order of x."""
+
+    x: Floats
+    y: Floats
+    weight: Floats
+
+
+def binned_scatter(x: ArrayLike, y: ArrayLike, weights: ArrayLike = 1.0, bins: int = BINS) -> Binned:
+    """Bins of equal weight along x (004, Figure 3). Equal x share a bin, so there may be fewer bins than asked for.
+
+    >>> binned_scatter([4, 1, 2, 3], [1, 1, 3, 3], bins=2).y.tolist()
+    [2.0, 2.0]
+    """
+    if bins < 1:
+        raise ParameterError("no bins were asked for", where="bins", do="give 1 or more")
+    across, up, weight = weighted(x, y, weights)
+    _, place = np.unique(across, return_inverse=True)
+    mass = np.bincount(place, weight)
+    middle = (np.cumsum(mass) - mass / 2) / mass.sum()
+    number = np.minimum((middle * bins).astype(np.int64), bins - 1)[place]
+    totals, sums_x, sums_y = (
+        np.bincount(number, part, bins).astype(np.float64) for part in (weight, weight * across, weight * up)
+    )
+    some = totals > 0
+    return Binned(sums_x[some] / totals[some], sums_y[some] / totals[some], totals[some])
+
 
 SEEDS = 5
 POOR = 0.07  # tracts with less poverty are looked at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -150,6 +151,14 @@ def chi_of(n: Int64s, sensitivity: Floats, pool: Int64s) -> Floats:
     most = np.zeros(int(pool.max(initial=-1)) + 1)
     np.maximum.at(most, pool, reach)
     return most[pool]
+
+
+def size_groups(n: Int64s, sizes: Iterable[tuple[int, int | None]]) -> Iterator[tuple[str, Bools]]:
+    """Cells by their number of children, with the group in words; groups that no cell is in are left out."""
+    for low, high in sizes:
+        mine = (n >= low) & (n <= (n.max(initial=0) if high is None else high))
+        if mine.any():
+            yield f"{low} or more" if high is None else f"{low}–{high}", mine
 
 
 def states(made: Atlas) -> Int64s:

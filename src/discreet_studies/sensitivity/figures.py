@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import altair as alt
+import numpy as np
 
-from discreet.methods.sensitivity.utility.envelope_plots import cell_plot, envelope_plot
+from discreet.methods.sensitivity.statistics import Floats, Worst
+from discreet.methods.sensitivity.utility.envelope_plots import (
+    BEFORE,
+    arrow,
+    axis,
+    cell_plot,
+    changed,
+    dots,
+    envelope_plot,
+    hollow,
+    lines,
+)
 from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
-from discreet.methods.sensitivity.utility.weighted import Fit
+from discreet.methods.sensitivity.utility.weighted import Fit, fitted
 from discreet.privacy.exact import written
-from discreet.report.plots import COLOURS
-from discreet_studies.charts import chart, coloured, dashed, in_order, log_y, panel, titled
+from discreet.report.plots import COLOURS, chart, titled
+from discreet_studies.charts import coloured, dashed, in_order, log_y, panel
 from discreet_studies.harness import Drawing
-from discreet_studies.sensitivity.births import HIDDEN, INFUSED
+from discreet_studies.sensitivity.births import HIDDEN, INFUSED, Binned
 from discreet_studies.sensitivity.cells import AT, EPSILON
 from discreet_studies.sensitivity.formal import MOS, OLS, ONE
-from discreet_studies.sensitivity.global_plot import global_plot
 from discreet_studies.sensitivity.study import SensitivityStudy
-from discreet_studies.sensitivity.suppression import Binned
 
 RANKS = ("parents' income rank", "child's income rank")
 SHADES = ("#000000", "#E69F00", "#B8860B", "#56B4E9", COLOURS[1], COLOURS[2])  # told apart by all eyes
@@ -63,7 +72,7 @@ def figures(study: SensitivityStudy) -> dict[str, Drawing]:
 def _births(study: SensitivityStudy) -> Drawing:
     """Both panels of Figure 3 on the same axes."""
     made = study.births
-    x, y = ((_least(both), _most(both)) for both in ((made.infused.x, made.hidden.x), (made.infused.y, made.hidden.y)))
+    x, y = _ends(made.infused.x, made.hidden.x), _ends(made.infused.y, made.hidden.y)
     panels = [
         _binned_line(made.infused, made.slopes.infused, "A. Noise-infused", INFUSED, x, y),
         _binned_line(made.hidden, made.slopes.hidden, "B. Count-suppressed", HIDDEN, x, y),
@@ -86,13 +95,13 @@ def _binned_line(dots: Binned, fit: Fit, name: str, theirs: Ends, x: Ends, y: En
 
 def _counts(study: SensitivityStudy) -> Drawing:
     panels = []
-    for dots, name, axis in (
+    for binned, name, label in (
         (study.births.by_births, "A. Against births", "births of low-income Black girls in the tract, implied"),
         (study.births.by_girls, "B. Against girls", "low-income Black girls in the tract"),
     ):
-        x = alt.X("x:Q", title=axis, axis=alt.Axis(grid=False, format="~s"))
-        y = _share("y", BIRTH_RATE, (_least([dots.y]), _most([dots.y])))
-        panels.append(panel(_dots(dots).encode(x=x, y=y), name, 360, 280))
+        x = alt.X("x:Q", title=label, axis=alt.Axis(grid=False, format="~s"))
+        y = _share("y", BIRTH_RATE, _ends(binned.y))
+        panels.append(panel(_dots(binned).encode(x=x, y=y), name, 360, 280))
     subtitle = [
         "Noise-infused rates of all tracts with twenty Black girls or more; twenty bins of equally many tracts."
     ]
@@ -151,12 +160,8 @@ def _share(which: str, name: str, limits: Ends) -> Any:
     return kind(f"{which}:Q", scale=scale, title=name, axis=alt.Axis(format=".0%", grid=False, tickCount=6))
 
 
-def _least(columns: Sequence[Any]) -> float:
-    return min(float(column.min()) for column in columns)
-
-
-def _most(columns: Sequence[Any]) -> float:
-    return max(float(column.max()) for column in columns)
+def _ends(*columns: Floats) -> Ends:
+    return min(float(column.min()) for column in columns), max(float(column.max()) for column in columns)
 
 
 def _beside(panels: list[Any], title: str, subtitle: list[str]) -> Any:
@@ -170,3 +175,34 @@ def _binned(picture: Any, *panels: Binned) -> Drawing:
         for line in zip(dots.x.tolist(), dots.y.tolist(), dots.weight.tolist(), strict=True)
     ]
     return Drawing(picture, ("panel", "x", "y", "weight"), rows)
+
+
+SPREADS = (0.1, 0.03, 0.01)  # half-widths of x
+
+
+def global_plot(title: str) -> Any:
+    """Three invented cells of 20 points, x ever closer, and the line after (0, 1) is added (004, Appendix Figure 1)."""
+    panels = []
+    axes = axis("x", "x", (0.0, 1.0)), axis("y", "y", (-1.0, 2.0))
+    for spread in SPREADS:
+        x, y = _tight(spread)
+        worst = Worst(added=True, point=(0.0, 1.0), change=0.0)
+        before, after = fitted(x, y), changed(x, y, worst)
+        picture = alt.layer(
+            dots(x, y, *axes),
+            *lines(((BEFORE, before), ("after adding (0, 1)", after)), (0.0, 1.0), *axes),
+            arrow(0.25, before.at(0.25), after.at(0.25), *axes),
+            hollow(worst, *axes),
+        )
+        moved = abs(after.at(0.25) - before.at(0.25))
+        text = f"x within ±{spread:g}: at 0.25 the line moves by {moved:.2f}"
+        panels.append(panel(picture, text, 260, 260))
+    made = titled(alt.hconcat(*panels, spacing=14), title, ["Invented points."], offset=10)
+    return made.configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
+
+
+def _tight(spread: float) -> tuple[Floats, Floats]:
+    """Twenty points about a steep line through (.5, .5), by a fixed pattern: no data, no chance."""
+    place = np.linspace(-1, 1, 20)
+    wiggle = np.array([1, -1, -1, 1] * 5)
+    return 0.5 + spread * place, 0.5 + 0.2 * place + 0.05 * wiggle

@@ -62,7 +62,7 @@ def _observed(found: Subgroups, cells: Int64s, chi: Floats, epsilon: Fraction) -
     theta = found.theta[cells]
     noise = np.sqrt(2) * chi / (float(epsilon) * found.n[cells]) * omega(len(cells), f"formal, {epsilon}", "laplace")
     errors = Errors.of(np.clip(theta + noise, 0.0, 1.0), theta, np.ones(len(cells), np.bool_))
-    return MethodErrors(MOS, False, NOT_FORMAL, errors, None, 0.0)
+    return MethodErrors(MOS, False, NOT_FORMAL, errors, 0.0)
 
 
 def rmse(costs: tuple[Cost, ...], method: str, size: int, epsilon: Fraction) -> float | None:

@@ -11,7 +11,7 @@ import numpy as np
 from discreet.methods.sensitivity.noise import EstimateNoise
 from discreet.methods.sensitivity.statistics import EXACT, Floats, Int64s
 from discreet.privacy.gaussian import true_delta, true_epsilon
-from discreet_studies.sensitivity.cells import EPSILON, PLAIN, WINSORISED, AtlasCells, omega, stream
+from discreet_studies.sensitivity.cells import EPSILON, PLAIN, WINSORISED, AtlasCells, omega, size_groups, stream
 from discreet_studies.sensitivity.subgroups import CORNERS
 
 DELTA = Fraction(1, 10**6)
@@ -58,12 +58,9 @@ def bounded(n: Int64s, epsilons: Sequence[Fraction] = EPSILONS) -> list[Bounded]
         noise = EstimateNoise("laplace", epsilon, Fraction(1), "bound", DELTA)
         count = noise.count(n, stream(f"count, epsilon {epsilon}"), 0)
         factor = (n / np.maximum(count - noise.margin, 1)) ** 2
-        for low, high in SIZES:
-            mine = (n >= low) & (n <= (n.max(initial=0) if high is None else high))
-            if mine.any():
-                said = f"{low} or more" if high is None else f"{low}–{high}"
-                over = float(np.mean(count[mine] > n[mine]))
-                out.append(Bounded(epsilon, noise.margin, said, int(mine.sum()), float(factor[mine].mean()), over))
+        for said, mine in size_groups(n, SIZES):
+            over = float(np.mean(count[mine] > n[mine]))
+            out.append(Bounded(epsilon, noise.margin, said, int(mine.sum()), float(factor[mine].mean()), over))
     return out
 
 

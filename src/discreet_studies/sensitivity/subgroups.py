@@ -16,6 +16,7 @@ from discreet_studies.sensitivity.cells import (
     CellObservations,
     chi_of,
     observations,
+    size_groups,
     states,
 )
 from discreet_studies.sensitivity.table1 import RANK
@@ -99,14 +100,10 @@ def corners(found: Subgroups) -> list[Corners]:
     out = []
     for name in ESTIMATORS:
         exact, at_corners = found.pair(name)
-        for low, high in SIZES:
-            mine = (found.n >= low) & (found.n <= (found.n.max() if high is None else high))
-            if not mine.any():
-                continue
+        for said, mine in size_groups(found.n, SIZES):
             finite = mine & np.isfinite(exact)
             ratio = exact[finite] / at_corners[finite]
             less = ratio[ratio > SHORT]
-            said = f"{low} or more" if high is None else f"{low}–{high}"
             share = len(less) / max(len(ratio), 1)
             middle, most = (float(np.median(less)), float(less.max())) if len(less) else (1.0, 1.0)
             out.append(Corners(name, said, int(mine.sum()), int((mine & ~finite).sum()), share, middle, most))

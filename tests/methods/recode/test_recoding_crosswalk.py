@@ -151,11 +151,11 @@ def test_a_crosswalk_knows_the_new_codes(write: Write) -> None:
 # ------------------------------------------------------------------------------------------------------- overrides
 
 
-def test_overrides_have_shares_and_several_columns(write: Write) -> None:
-    path = write('f4,f2,t4,t2,share\n51.08,51,01.83,01,1/3\n51.08,51,="51.08",51,2/3\n60.06,60,61.22,61,1\n')
-    assert read_overrides(path, ["f4", "f2"], ["t4", "t2"], "share") == {
-        ("51.08", "51"): ((("01.83", "01"), F(1, 3)), (("51.08", "51"), F(2, 3))),
-        ("60.06", "60"): ((("61.22", "61"), F(1)),),
+def test_overrides_have_shares(write: Write) -> None:
+    path = write('from,to,share\n51.08,01.83,1/3\n51.08,="51.08",2/3\n60.06,61.22,1\n')
+    assert read_overrides(path, "share") == {
+        ("51.08",): ((("01.83",), F(1, 3)), (("51.08",), F(2, 3))),
+        ("60.06",): ((("61.22",), F(1)),),
     }
 
 

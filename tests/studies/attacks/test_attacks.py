@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import cache
+from math import exp
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from discreet.noise.key import ReleaseKey
 from discreet.synth.workplaces.employers import employers
 from discreet_studies.attacks import attacks
 from discreet_studies.attacks.releases import Infusing, Protecting, Publication, strong, weak
-from discreet_studies.attacks.runs import Targets, as_markdown, table1, targets
+from discreet_studies.attacks.runs import Targets, table1, targets
 from discreet_studies.employer.comparators.infusion import Infusion
 
 F = Fraction
@@ -62,15 +63,26 @@ def with_one_graduate(size: int) -> np.ndarray:
     return workers
 
 
+def gains(attack: attacks.Attack) -> bool:
+    """Whether the publication helped, beyond chance."""
+    return attack.rate.low > attack.baseline.high
+
+
+def ceiling(method: Protecting, prior: float) -> float:
+    """p·e^L/(p·e^L + 1 − p), L = 2ε: a worker's group changes by one job less here and one more there."""
+    odds = prior / (1 - prior) * exp(2 * method.mechanism.epsilon)
+    return odds / (1 + odds)
+
+
 def near_the_baseline(attack: attacks.Attack) -> bool:
-    return attack.rate.share < attack.baseline.share + 0.05 and not attack.gains
+    return attack.rate.share < attack.baseline.share + 0.05 and not gains(attack)
 
 
 def test_infusion_gives_away_the_shape_exactly() -> None:
     found = attacks.shape(INFUSED, large(), KEY)
     assert found.rate.share == 1
     assert found.baseline.share < 0.02
-    assert found.gains
+    assert gains(found)
     seen = INFUSED.publish(large(), np.arange(len(large())), len(large()), KEY, "t")
     assert np.allclose(seen / seen.sum(axis=1, keepdims=True), large() / large().sum(axis=1, keepdims=True), rtol=1e-12)
     assert attacks.shape(Infusing(INFUSION, rounded=True), large(), KEY).rate.share > 0.95
@@ -89,7 +101,6 @@ def test_zeros_give_away_a_worker() -> None:
             found = attacks.reidentification(method, with_one_graduate(size), GRADUATES, KEY)
             assert found.rate.share == 1
             assert found.baseline.share < 0.6
-            assert found.ceiling is None
 
 
 @names
@@ -101,19 +112,18 @@ def test_what_hides_establishments_gives_away_neither_size_nor_shape(method: Pub
 
 
 @names
-def test_what_hides_jobs_stays_below_what_it_allows(method: Publication) -> None:
+def test_what_hides_jobs_stays_below_what_it_allows(method: Protecting) -> None:
     """At ε = 2 a small establishment's only graduate is often guessed right: the ceiling is what was promised."""
     found = attacks.reidentification(method, with_one_graduate(5), GRADUATES, KEY)
     if method.delta == 0:
-        assert found.ceiling is not None
-        assert found.rate.low <= found.ceiling
+        assert found.rate.low <= ceiling(method, found.baseline.share)
     if method.name.startswith("strong"):
         assert near_the_baseline(attacks.reidentification(method, with_one_graduate(500), GRADUATES, KEY))
 
 
 def test_edges_hide_a_worker_in_part_but_no_establishment() -> None:
     found = attacks.reidentification(EDGE, with_one_graduate(500), GRADUATES, KEY)
-    assert found.baseline.high < found.rate.share < (found.ceiling or 0)
+    assert found.baseline.high < found.rate.share < ceiling(EDGE, found.baseline.share)
     assert attacks.size(EDGE, large(), KEY).rate.share > 0.9
     assert attacks.shape(EDGE, large(), KEY).rate.share > 0.5
 
@@ -135,18 +145,16 @@ def test_differences_of_infused_tables_are_an_establishment() -> None:
         attacks.differencing(INFUSED, workers, cell, ~target, KEY)
 
 
-def test_averaging_needs_publications_that_the_ledger_counts() -> None:
+def test_averaging_needs_publications() -> None:
     publications = (1, 16, 64)
     made = attacks.averaging(STRONG, large(), publications, KEY)
     errors = [found.relative_error for found in made]
-    assert [found.epsilon for found in made] == [2, 32, 128]
     assert WEAK.cost == EPSILON
     assert 2.5 < errors[0] / errors[1] < 6
     assert 1.6 < errors[1] / errors[2] < 2.5
     infused = attacks.averaging(INFUSED, large(), publications, KEY)
     assert infused[0].relative_error == pytest.approx(infused[-1].relative_error)
     assert INFUSION.s < infused[0].relative_error < INFUSION.t
-    assert infused[0].epsilon is None
 
 
 def test_a_permanent_factor_gives_away_growth() -> None:
@@ -182,9 +190,7 @@ def test_table_1() -> None:
     }
     for method, verdicts in expected.items():
         assert [found.verdict for found in findings if found.method == method] == verdicts, method
-    text = as_markdown(findings)
-    assert text.count("\n") == 2 + len(expected)
-    assert "fails for informed attackers: loss ≥" in text
+    assert any(str(found).startswith("fails for informed attackers: loss ≥") for found in findings)
 
 
 def test_refusals() -> None:

@@ -15,7 +15,7 @@ from scipy.linalg import hadamard
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Margin
 from discreet.synth.occupational.occupations import SurveyDesign as Occupations
-from discreet_studies.hypercube.coverage import (
+from support.cube_coverage import (
     WAYS,
     CoverageDesign,
     CoverageStudy,
@@ -25,7 +25,7 @@ from discreet_studies.hypercube.coverage import (
     cube_coverage,
     incidence,
 )
-from discreet_studies.hypercube.survey import occupations
+from support.occupation_samples import occupations
 
 SHAPE = (5, 4, 3, 3, 2)
 WEIGHTS = (10, 20, 40)

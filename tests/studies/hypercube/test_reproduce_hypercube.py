@@ -22,7 +22,6 @@ from discreet_studies.hypercube import printed
 from discreet_studies.hypercube.cases import counts, others, requirements_like
 from discreet_studies.hypercube.figures import left_rows
 from discreet_studies.hypercube.perturbation import EVALUATED, ExactLoss
-from discreet_studies.hypercube.pooled import Pooled
 from discreet_studies.hypercube.records import Weighted, average, table3
 from discreet_studies.hypercube.simulation import (
     CELLS,
@@ -32,6 +31,7 @@ from discreet_studies.hypercube.simulation import (
     TOLERANCES,
     Estimated,
     Longer,
+    Pooled,
     RakedRuns,
     afters,
     befores,
@@ -85,9 +85,9 @@ def test_the_attack_finds_what_the_noise_hides_for_any_average() -> None:
             assert seen == one.record.total - average_weight * one.record.count
             assert one.residue(average_weight) == one.record.total % average_weight
     assert average() == F(900, 32)
-    assert [one.attacked == Weighted(F(0), F(0)) for one in table3()] == [one.record.count == 0 for one in table3()]
-    assert str(Weighted(F(0), F(-2))) == "−2w̄"
-    assert str(Weighted(F(3), F(0))) == "3"
+    assert [one.attacked == Weighted(0, 0) for one in table3()] == [one.record.count == 0 for one in table3()]
+    assert str(Weighted(0, -2)) == "−2w̄"
+    assert str(Weighted(3, 0)) == "3"
 
 
 def test_cases_are_those_of_the_paper_in_number_and_shape(made: HypercubeStudy) -> None:

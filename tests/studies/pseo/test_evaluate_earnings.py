@@ -14,8 +14,7 @@ from discreet.domain.bins import PSEO
 from discreet.errors import DiscreetError
 from discreet.noise.key import ReleaseKey
 from discreet_studies.cli import app
-from discreet_studies.pseo.earnings import GraduateCells, cells_of, smooth, trial
-from discreet_studies.pseo.graduates import synthetic_cells
+from discreet_studies.pseo.earnings import GraduateCells, cells_of, smooth, synthetic_cells, trial
 from discreet_studies.pseo.percentile_plot import percentile_plot
 
 POINTS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))

@@ -30,12 +30,11 @@ from discreet_studies.sensitivity.cells import (
     one_group,
     tracts_for,
 )
-from discreet_studies.sensitivity.decomposition import Shares
 from discreet_studies.sensitivity.formal import EPSILONS, MOS, ONE, SIZES, best_formal, least_observed, rmse
 from discreet_studies.sensitivity.omissions import bounded, growth
 from discreet_studies.sensitivity.study import SensitivityStudy, paper, study
 from discreet_studies.sensitivity.subgroups import Corners, corners, subgroups
-from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, RANK, ROWS, Parted, parted
+from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, RANK, ROWS, Parted, Shares, parted
 from discreet_studies.sensitivity.verdicts import CLAIMS
 
 F = Fraction

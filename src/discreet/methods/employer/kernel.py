@@ -44,17 +44,13 @@ class EmployerKernel:
     def numbers(self) -> tuple[str, ...]:
         """The columns beside the codes."""
         found = ["count"]
-        if self._multiplicative:
+        if isinstance(self.mechanism, LogLaplace):
             found += ["low90", "high90"]
         elif self.bound is not None:
             found += ["moe90", "largest95"]
         elif self.mechanism.hides != "size":
             found += ["moe90"]
         return (*found, *(["count_nonnegative"] if self.nonnegative else []))
-
-    @property
-    def _multiplicative(self) -> bool:
-        return isinstance(self.mechanism, LogLaplace)
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         if stream is None:
@@ -71,8 +67,8 @@ class EmployerKernel:
     def _margins(self, values: Int64s, largest: Int64s, stream: Stream, first: int) -> list[Int64s]:
         """What can be said about the error without the largest establishment, or with a bound of it that was paid for.
         The noise of bounds comes after that of all counts: cells of the domain's size and beyond."""
-        if self._multiplicative:
-            return list(self.mechanism.limits(values, LEVEL) or ())
+        if isinstance(self.mechanism, LogLaplace):
+            return list(self.mechanism.limits(values, LEVEL))
         if self.bound is not None:
             mine = largest[:: self.shared]
             drawn = self.bound.draw(mine, mine, stream, self.domain.cells + first // self.shared)

@@ -9,6 +9,7 @@ from discreet.methods.employer.mechanisms import Mechanism
 from discreet.methods.employer.mechanisms.discrete import Truncated
 from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
+from discreet.methods.employer.mechanisms.parameters import TooSmallEpsilon
 from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.methods.employer.spec import (
@@ -42,9 +43,9 @@ def made(spec: Employer, unit: Unit, cells: int, by_worker: bool) -> Mechanism:
     try:
         return _made(spec, unit, share, cells if share == 1 else 1, by_worker, where)
     except ParameterError as error:
-        if error.where != "epsilon" or not isinstance(unit, Establishment):
+        if not isinstance(error, TooSmallEpsilon) or not isinstance(unit, Establishment):
             raise ParameterError(f"{spec.mechanism.name}: {error.what}", where=where, do=error.do) from None
-        least = _least(spec, unit.alpha, share, cells if share == 1 else 1) / share
+        least = error.smallest / share
         each = f" for {cells} worker cells" if share < 1 else ""
         raise ParameterError(
             f"epsilon {written(spec.epsilon)}{each} is too small for {spec.mechanism.name} at alpha "
@@ -69,22 +70,6 @@ def _refuse_unit(spec: Employer, unit: Unit, where: str) -> None:
             do="state the unit as {establishment: COLUMN, alpha: …, adversary: strong|weak}"
             + ("; or use `mechanism: truncated`" if isinstance(unit, WholeEstablishment) else ""),
         )
-
-
-def _least(spec: Employer, alpha: Fraction, share: Fraction, cells: int) -> Fraction:
-    """The smallest ε that one cell's mechanism can serve."""
-    match spec.mechanism:
-        case LaplaceParetoSpec(g=g):
-            return LaplacePareto.least_epsilon(alpha, g=g, cells=cells)
-        case SmoothGammaSpec(constants=constants, gamma=gamma):
-            exponent = None if gamma == "best" else gamma
-            return SmoothGamma.least_epsilon(alpha, constants=constants, gamma=exponent, cells=cells)
-        case SmoothLaplaceSpec(constants=constants, delta=delta):
-            return SmoothLaplace.least_epsilon(alpha, delta * share, constants=constants, cells=cells)
-        case LogLaplaceSpec(scale=scale):
-            return LogLaplace.least_epsilon(alpha, scale=scale)
-        case TruncatedSpec():
-            return Fraction(0)
 
 
 def _made(spec: Employer, unit: Unit, share: Fraction, cells: int, by_worker: bool, where: str) -> Mechanism:

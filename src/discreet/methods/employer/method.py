@@ -20,7 +20,7 @@ from discreet.engine.establishments import (
     counted_without_large,
 )
 from discreet.engine.lookups import Records
-from discreet.engine.spans import Bound, Progress, Span, Spans
+from discreet.engine.spans import Bound, Progress, Spans
 from discreet.engine.tabulate import Reading
 from discreet.errors import GuaranteeError, ParameterError, SourceError, SpecError
 from discreet.methods.employer import wording
@@ -31,8 +31,7 @@ from discreet.methods.employer.mechanisms.discrete import Truncated
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.methods.employer.spec import Employer
 from discreet.methods.protocol import Method, refuse_taken_columns
-from discreet.methods.writing import Made, Places, write_parts
-from discreet.noise.key import public_stream
+from discreet.methods.writing import Made, Places, rehearse, write_parts
 from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Establishment, Guarantee, Unit, WholeEstablishment
@@ -222,7 +221,7 @@ class EmployerMethod(Method):
         return None if self.listed or not self.what.by.attributes else self.what.by
 
     def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
-        self._dry_run()
+        rehearse(self.kernel, min(self.cells, self.domain.cells), "employer")
         engine, rows = reading.engine, Establishments(reading.records, self.unit.entity or "")
         if isinstance(self.unit, WholeEstablishment):
             jobs = rows.workforce(engine, self.what)
@@ -256,13 +255,6 @@ class EmployerMethod(Method):
                     where=f"tables.{self.name}.{kind}",
                     do=f"list it under `{'workers' if fits else 'by'}`",
                 )
-
-    def _dry_run(self) -> None:
-        """Protect nothing once, with noise that anybody may know: parameters that cannot be drawn with must show before
-        anything is spent."""
-        nothing = Span(0, 0, min(self.cells, self.domain.cells))
-        for _ in self.kernel(nothing, iter(()), public_stream("employer", "rehearsal")):
-            pass
 
     def protect(
         self,

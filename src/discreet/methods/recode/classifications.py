@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from discreet.domain import Key
+from discreet.domain.codelists import csv_lines
 from discreet.errors import DomainError, SpecError
 from discreet.methods.recode.crosswalk import Crosswalk, finest, read_crosswalk, read_overrides, shown
 from discreet.methods.recode.history import History, read_history
-from discreet.methods.recode.rollup import Parents, Prefix, PublishedCrosswalk, RollUp, read_parents
+from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk, RollUp, read_parents
 from discreet.methods.recode.transitions import Overrides
 from discreet.privacy.exact import written
 from discreet.spec.recode import Recode, RollUpFile
@@ -48,7 +48,9 @@ class Classifications:
         if self.spec.overrides is None:
             return {}
         path = self.base / self.spec.overrides
-        return read_overrides(path, ("from",), ("to",), SHARE if _has_column(path, SHARE) else None)
+        with csv_lines(path, f"overrides, file {path.name}") as lines:
+            header = next(lines, [])
+        return read_overrides(path, SHARE if SHARE in header else None)
 
     def published(self, columns: tuple[str, ...]) -> PublishedCrosswalk:
         """The crosswalk as these columns show it."""
@@ -58,8 +60,7 @@ class Classifications:
     def _roll_up(self, asked: int | RollUpFile) -> RollUp:
         if isinstance(asked, int):
             return Prefix(asked)
-        found: Parents = read_parents(self.base / asked.file, asked.code, asked.parent)
-        return found
+        return read_parents(self.base / asked.file, asked.code, asked.parent)
 
     def overrides(self, columns: tuple[str, ...]) -> Overrides:
         """The destinations set by hand that are codes of these columns; a file may have those of several levels."""
@@ -123,12 +124,3 @@ class Classifications:
             number=asked.number,
             overridden=list(overrides),
         )
-
-
-def _has_column(path: Path, column: str) -> bool:
-    """Whether a CSV file has a column; a file that cannot be read is refused where it is read."""
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            return column in next(csv.reader(file), [])
-    except (OSError, ValueError, csv.Error):
-        return False

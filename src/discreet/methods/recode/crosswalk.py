@@ -120,33 +120,31 @@ def read_crosswalk(
     return Crosswalk(shares, frozenset(gone), frozenset(fresh.keys() - reached), path.name)
 
 
-def read_overrides(
-    path: Path, old: Collection[str] = ("from",), new: Collection[str] = ("to",), share: str | None = None
-) -> dict[Key, tuple[tuple[Key, Fraction], ...]]:
-    """Destinations set by hand: a line a pair of codes, each in one column or several, and the share, if given.
+def read_overrides(path: Path, share: str | None = None) -> dict[Key, tuple[tuple[Key, Fraction], ...]]:
+    """Destinations set by hand: a line a pair of codes, `from` and `to`, and the share, if given.
 
     The shares of a code add up to 1 exactly; they are equal if there is no such column.
     """
     place = f"overrides, file {path.name}"
     found: dict[Key, dict[Key, Fraction]] = {}
-    for row in read_columns(path, [*old, *new, *([share] if share else [])], "overrides"):
-        codes = tuple(unwrapped(value) for value in row[: len(old) + len(new)])
-        source, target = codes[: len(old)], codes[len(old) :]
+    for row in read_columns(path, ["from", "to", *([share] if share else [])], "overrides"):
+        codes = unwrapped(row[0]), unwrapped(row[1])
         if not all(codes):
             raise DomainError(
                 f"a line with an empty code ({shown(codes)})", where=place, do="name both codes on every line"
             )
+        source, target = codes[:1], codes[1:]
         if target in found.setdefault(source, {}):
             raise DomainError(f"{shown(source)} → {shown(target)} is there twice", where=place, do="list it once")
         found[source][target] = number(row[-1], f"{place}, {shown(source)}") if share else Fraction(1)
-    for source, pairs in found.items():
+    for old, pairs in found.items():
         if share and (total := sum(pairs.values())) != 1:
             raise DomainError(
-                f"the shares of {shown(source)} add up to {total}",
+                f"the shares of {shown(old)} add up to {total}",
                 where=place,
                 do="make them add up to 1 exactly; ratios such as 1/3 are exact",
             )
-    return {source: proportional(pairs) for source, pairs in found.items()}
+    return {old: proportional(pairs) for old, pairs in found.items()}
 
 
 def finest(overrides: Mapping[Key, tuple[tuple[Key, Fraction], ...]]) -> dict[str, Shares]:

@@ -1,14 +1,18 @@
-"""The list of groups that a recoding needs, written from the old one."""
+"""A public list of groups in the new classification, made of the old list: every group that an old one can become."""
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from discreet.errors import PublishError, SpecError
+from discreet.domain import Key
+from discreet.domain.codelists import csv_lines, read_columns
+from discreet.errors import DomainError, PublishError, SpecError
 from discreet.methods.recode.classifications import Classifications
-from discreet.methods.recode.groups_list import recoded_list
-from discreet.spec import Release
+from discreet.methods.recode.transitions import new_groups
+from discreet.spec import Release, unknown
 
 
 def write_groups(release: Release, old: Path, new: Path, only: Sequence[str], leave_out: Sequence[str]) -> int:
@@ -20,3 +24,54 @@ def write_groups(release: Release, old: Path, new: Path, only: Sequence[str], le
         raise PublishError("exists already", where=str(new), do="name a file that does not exist yet")
     new.write_text(text, encoding="utf-8")
     return number
+
+
+def recoded_list(files: Classifications, old: Path, only: Sequence[str], leave_out: Sequence[str]) -> tuple[str, int]:
+    """The new list as CSV, and how many groups it has.
+
+    `only` takes some of the recoded columns and drops the others: a table that was measured by two digits needs a list
+    of its own, for its codes can go where no four-digit code of the institution can. `leave_out` drops columns that
+    have no new value, such as the finest code.
+    """
+    with csv_lines(old, f"file {old.name}") as lines:
+        found = next(lines, [])
+    if strange := next((column for column in leave_out if column not in found), None):
+        raise SpecError(unknown(strange, found, "column"), where="--leave-out")
+    header = [column for column in found if column not in leave_out]
+    known = list(files.spec.columns)
+    if strange := next((column for column in only if column not in known), None):
+        raise SpecError(f"{strange!r} is no recoded column", where="--only", do=f"name some of {', '.join(known)}")
+    dropped = [column for column in known if only and column not in only]
+    header = [column for column in header if column not in dropped]
+    codes = tuple(column for column in header if column in known)
+    if not codes:
+        raise DomainError(
+            f"has none of the recoded columns {', '.join(known)}",
+            where=f"file {old.name}",
+            do="name the list of the groups that were measured",
+        )
+    others = [column for column in header if column not in codes]
+    rows = read_columns(old, [*codes, *others], "groups")
+    _refuse_relatives(rows, codes, others, old.name)
+    groups = [(row[: len(codes)], row[len(codes) :]) for row in rows]
+    made = new_groups(groups, files.published(codes), files.overrides(codes))
+    places = [([*codes, *others]).index(column) for column in header]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    for code, key in made:
+        whole = (*code, *key)
+        writer.writerow([whole[place] for place in places])
+    return text.getvalue(), len(made)
+
+
+def _refuse_relatives(rows: Sequence[Key], codes: Sequence[str], others: Sequence[str], name: str) -> None:
+    """A column that begins like the code in every line has codes of the same classification: they would stay old."""
+    for place, column in enumerate(others, start=len(codes)):
+        pairs = {(row[at], row[place]) for row in rows for at in range(len(codes))}
+        if pairs and all(one.startswith(other) or other.startswith(one) for one, other in pairs):
+            raise DomainError(
+                f"column {column!r} has codes of the same classification, and would keep the old ones",
+                where=f"file {name}",
+                do=f"declare it in recode.columns, or drop it: --leave-out {column}",
+            )

@@ -6,7 +6,6 @@ codes with one destination need no evidence, and their lines are not kept.
 
 from __future__ import annotations
 
-import csv
 import difflib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ import pyarrow.csv as pcsv
 from numpy.typing import NDArray
 
 from discreet.domain import MAX_CELLS, Key
+from discreet.domain.codelists import csv_lines
 from discreet.errors import DomainError
 from discreet.methods.recode.crosswalk import named, shown, unwrapped
 from discreet.methods.recode.rollup import PublishedCrosswalk
@@ -194,15 +194,15 @@ class _Reader:
 
 def _batches(path: Path, columns: list[str], place: str) -> Iterator[pa.RecordBatch]:
     """The columns of a CSV file as text."""
+    with csv_lines(path, place) as lines:
+        header = next(lines, [])
+    if missing := [column for column in columns if header.count(column) != 1]:
+        close = difflib.get_close_matches(missing[0], header, 1)
+        what = f"has {'two columns' if missing[0] in header else 'no column'} {missing[0]!r}"
+        do = f"did you mean {close[0]!r}?" if close and missing[0] not in header else f"it has: {', '.join(header)}"
+        raise DomainError(what, where=place, do=do)
+    text = dict.fromkeys(columns, pa.string())
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            header = next(csv.reader(file, strict=True), [])
-        if missing := [column for column in columns if header.count(column) != 1]:
-            close = difflib.get_close_matches(missing[0], header, 1)
-            what = f"has {'two columns' if missing[0] in header else 'no column'} {missing[0]!r}"
-            do = f"did you mean {close[0]!r}?" if close and missing[0] not in header else f"it has: {', '.join(header)}"
-            raise DomainError(what, where=place, do=do)
-        text = dict.fromkeys(columns, pa.string())
         yield from pcsv.open_csv(
             path,
             read_options=pcsv.ReadOptions(block_size=BLOCK),
@@ -213,10 +213,8 @@ def _batches(path: Path, columns: list[str], place: str) -> Iterator[pa.RecordBa
         )
     except OSError as error:
         raise DomainError(f"cannot be read ({error.strerror})", where=place, do="check the path") from None
-    except (UnicodeDecodeError, csv.Error, pa.ArrowException) as error:
+    except pa.ArrowException as error:
         raise DomainError(f"is not CSV in UTF-8 ({error})", where=place, do="save it as UTF-8 CSV") from None
-    except ValueError:
-        raise DomainError("cannot be read (not a path)", where=place, do="check the path") from None
 
 
 def _numbers(column: pa.Array, name: str, place: str) -> Int64s:

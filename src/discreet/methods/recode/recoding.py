@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, product
 from math import prod
 
 import numpy as np
@@ -24,7 +25,7 @@ from discreet.formatting import guarded, plural
 from discreet.methods.noise_provenance import Origin
 from discreet.methods.recode.classifications import Classifications
 from discreet.methods.recode.split import Shares, needed, split
-from discreet.methods.recode.transitions import Destinations, Transition, Transitions, transitions
+from discreet.methods.recode.transitions import Destinations, Group, Transition, Transitions, transitions
 from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
 from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
@@ -78,15 +79,10 @@ class Recoding:
         published = self.files.published(self.columns)
         overrides = self.files.overrides(self.columns)
         history = self.files.history(published, overrides)
-        keys = () if history is None else history.columns
+        attributes = list(self.old.attributes)
+        groups = self._groups([attributes.pop(self.place), *attributes])
         try:
-            return transitions(
-                ((self._code(key), self._key(keys, key, others)) for key, others in self._combinations(keys)),
-                published,
-                overrides,
-                history,
-                self.files.spec.smallest,
-            )
+            return transitions(groups, published, overrides, history, self.files.spec.smallest)
         except DomainError as error:
             raise DomainError(error.what, where=f"table {self.name}, {error.where}", do=error.do) from None
 
@@ -118,13 +114,12 @@ class Recoding:
     def table(self) -> str:
         """Every transition as CSV: old code, the values that its shares depend on, new code, share, why. All public."""
         text, spec = io.StringIO(), self.files.spec
-        keys = tuple(dict.fromkeys(c for columns in spec.shares for c in columns)) if spec.history is not None else ()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["old", *map(guarded, keys), "new", "share", "rule"])
+        writer.writerow(["old", *map(guarded, self._keys), "new", "share", "rule"])
         seen: dict[tuple[str, ...], None] = {}
         for (old, key), found in self.transitions.of.items():
             used = () if found.level is None else spec.shares[found.level]
-            shown = [value if column in used else "" for column, value in zip(keys, key, strict=True)]
+            shown = [value if column in used else "" for column, value in zip(self._keys, key, strict=True)]
             for new, share in found.destinations:
                 row = ("/".join(old), *shown, "/".join(new), f"{float(share):.6g}", found.rule)
                 if row not in seen:
@@ -169,11 +164,6 @@ class Recoding:
         if self.place is None:
             return np.arange(total + 1), np.arange(total), {}
         found = self.transitions.of
-        keys = (
-            ()
-            if self.files.spec.history is None
-            else tuple(dict.fromkeys(c for s in self.files.spec.shares for c in s))
-        )
         mine, attribute = self.old.attributes[self.place], self.new.attributes[self.place]
         known = {key: i for i, key in enumerate(attribute.published)}
         stride, new_stride = prod(sizes[self.place + 1 :]), self.new.strides[self.place]
@@ -181,13 +171,11 @@ class Recoding:
         made: dict[tuple[Key, Transition], list[int]] = {}
         shares: dict[Destinations, Shares] = {}
         lost: dict[Key, None] = {}
-        for group in range(total):
-            code = group // stride % sizes[self.place]
-            key = mine.categories[code]
-            transition = found[self._code(key), self._key(keys, key, self._others(group))]
+        for group, wanted in enumerate(self._groups(self.old.attributes)):
+            key, transition = mine.categories[group // stride % sizes[self.place]], found[wanted]
             places = made.get((key, transition))
             if places is None:
-                new = [self._replaced(key, target) for target, _ in transition.destinations]
+                new = [self._replaced(mine, key, target) for target, _ in transition.destinations]
                 lost.update(dict.fromkeys(k for k in new if k not in known))
                 places = made[key, transition] = [known.get(k, 0) for k in new]
             above, below = divmod(group, stride * sizes[self.place])
@@ -233,58 +221,29 @@ class Recoding:
             do="add them to its list (`discreet recode-groups` writes the whole list)",
         )
 
-    def _code(self, key: Key) -> Key:
-        """The old code in a category."""
-        columns = self._attribute.columns
-        return tuple(key[columns.index(column)] for column in self.columns)
+    def _replaced(self, attribute: MeasuredAttribute, key: Key, code: Key) -> Key:
+        """A category with a new code."""
+        new = dict(zip(self.columns, code, strict=True))
+        return tuple(new.get(column, value) for column, value in zip(attribute.columns, key, strict=True))
 
-    def _replaced(self, key: Key, code: Key) -> Key:
-        columns = self._attribute.columns
-        found = list(key)
-        for column, value in zip(self.columns, code, strict=True):
-            found[columns.index(column)] = value
-        return tuple(found)
+    @cached_property
+    def _keys(self) -> tuple[str, ...]:
+        """The columns that shares are estimated by."""
+        spec = self.files.spec
+        return () if spec.history is None else tuple(dict.fromkeys(c for columns in spec.shares for c in columns))
 
-    @property
-    def _attribute(self) -> MeasuredAttribute:
-        return self.old.attributes[self.place or 0]
-
-    def _others(self, group: int) -> dict[str, str]:
-        """The codes of a group in the attributes of the other columns."""
-        found: dict[str, str] = {}
-        for i in reversed(range(len(self.old.attributes))):
-            attribute = self.old.attributes[i]
-            group, code = divmod(group, len(attribute.categories))
-            if i != self.place:
-                found |= dict(zip(attribute.columns, attribute.categories[code], strict=True))
-        return found
-
-    def _key(self, columns: tuple[str, ...], key: Key, others: dict[str, str]) -> Key:
-        """The values of the history's key columns."""
-        here = dict(zip(self._attribute.columns, key, strict=True))
-        both = others | here
-        if strange := next((column for column in columns if column not in both), None):
+    def _groups(self, attributes: Sequence[MeasuredAttribute]) -> Iterator[Group]:
+        """The old code of every group and the values of the key columns; the first attribute varies slowest."""
+        columns = [column for attribute in attributes for column in attribute.columns]
+        if strange := next((column for column in self._keys if column not in columns), None):
             raise SpecError(
                 f"has no column {strange!r}, which shares are estimated by",
                 where=f"table {self.name}, recode.shares",
-                do=f"name some of {', '.join(both)}",
+                do=f"name some of {', '.join(columns)}",
             )
-        return tuple(both[column] for column in columns)
-
-    def _combinations(self, columns: tuple[str, ...]) -> Iterator[tuple[Key, dict[str, str]]]:
-        """Every category of the attribute with the values of other attributes that matter."""
-        seen: dict[tuple[str, ...], dict[str, str]] = {}
-        for group in range(prod(len(a.categories) for i, a in enumerate(self.old.attributes) if i != self.place)):
-            others, rest = dict[str, str](), group
-            for i in reversed(range(len(self.old.attributes))):
-                if i != self.place:
-                    attribute = self.old.attributes[i]
-                    rest, code = divmod(rest, len(attribute.categories))
-                    others |= dict(zip(attribute.columns, attribute.categories[code], strict=True))
-            seen.setdefault(tuple(others.get(column, "") for column in columns), others)
-        for key in self._attribute.categories:
-            for others in seen.values():
-                yield key, others
+        for categories in product(*(attribute.categories for attribute in attributes)):
+            codes = dict(zip(columns, chain(*categories), strict=True))
+            yield tuple(codes[column] for column in self.columns), tuple(codes[column] for column in self._keys)
 
 
 def words_of(stream: Stream, group: int, start: int, end: int) -> Words:

@@ -6,19 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 from discreet.domain import Key
 from discreet.domain.codelists import read_columns
 from discreet.errors import DomainError
 from discreet.methods.recode.crosswalk import Crosswalk, unwrapped
-
-
-class RollUp(Protocol):
-    """One published code of a finest one."""
-
-    def of(self, code: str) -> str:
-        """The published code; a finest code that has none is refused."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +48,9 @@ class Parents:
         if code not in self.parents:
             raise DomainError(f"{code!r} has no parent", where=f"roll-up, file {self.provenance}", do="add it")
         return self.parents[code]
+
+
+RollUp = Prefix | Parents  # one published code of a finest one; a finest code that has none is refused
 
 
 def read_parents(path: Path, code: str = "code", parent: str = "parent") -> Parents:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
+import pyarrow as pa
 
 from discreet.domain import Domain
 from discreet.engine import Engine
@@ -30,14 +32,10 @@ class Looked:
 def look(engine: Engine, table: SensitivityMethod, rows: Observations) -> Looked:
     """The local sensitivities, brought here."""
     local = table.local(engine, rows)
-    wanted = local.select(CELL, "n", "sensitivity").order_by(CELL)
-    batches = list(engine.batches(wanted))
-    kinds = [LOCAL.field(name).type.to_pandas_dtype() for name in (CELL, "n", "sensitivity")]
-    columns = [
-        np.concatenate([np.empty(0, kind), *(b.column(i).to_numpy(zero_copy_only=False) for b in batches)])
-        for i, kind in enumerate(kinds)
-    ]
-    return Looked(*columns)
+    names = (CELL, "n", "sensitivity")
+    batches = engine.batches(local.select(*names).order_by(CELL))
+    found = pa.Table.from_batches(batches, pa.schema([LOCAL.field(name) for name in names]))
+    return Looked(*(column.to_numpy() for column in found.columns))
 
 
 def audit(engine: Engine, table: SensitivityMethod, rows: Observations) -> EstimateAudit:
@@ -66,10 +64,6 @@ def audit(engine: Engine, table: SensitivityMethod, rows: Observations) -> Estim
 
 def named(domain: Domain, cell: int) -> str:
     """A cell by its codes."""
-    codes = domain.codes(cell)
-    pairs = [
-        (c, v)
-        for a, i in zip(domain.attributes, codes, strict=True)
-        for c, v in zip(a.columns, a.published[i], strict=True)
-    ]
+    keys = (a.published[i] for a, i in zip(domain.attributes, domain.codes(cell), strict=True))
+    pairs = zip(domain.columns, chain(*keys), strict=True)
     return ", ".join(f"{column} {value}" for column, value in pairs) or "all records"

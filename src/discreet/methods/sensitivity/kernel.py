@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from discreet.domain import Coarsening, Domain
 from discreet.engine.derived_values import Observed
-from discreet.engine.spans import CELL, Int64s, Span, ranges
+from discreet.engine.spans import CELL, Int64s, Span, dense, ranges
 from discreet.errors import GuaranteeError
 from discreet.methods.sensitivity.estimates import intervals
 from discreet.methods.sensitivity.noise import CUT, EstimateNoise
@@ -172,10 +172,9 @@ class EstimateKernel:
             raise GuaranteeError("estimates are never given without noise", where=f"table {self.table}")
         for first, n, occupied, (counts, estimates, errors) in ranges(span, rows, DRAWN, 3):
             numbers = np.arange(first, first + n, dtype=np.int64)
-            at = occupied - first
-            true = np.zeros(n, np.int64)
-            estimate, error = np.full(n, self.empty, np.int64), np.zeros(n, np.int64)
-            true[at], estimate[at], error[at] = counts, estimates, errors
+            true, error = (dense(first, n, occupied, column) for column in (counts, errors))
+            estimate = np.full(n, self.empty, np.int64)
+            estimate[occupied - first] = estimates
             drawn = self._drawn(numbers, true, estimate, error, stream)
             shown = self._shown(numbers)
             arrays = [*self.domain.describe(numbers), *(drawn[name] for name in self.columns)]

@@ -18,7 +18,7 @@ from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.derived_values import Observed
 from discreet.engine.observations import Observations, observations
-from discreet.engine.spans import CELL, Bound, Int64s, Progress, Span, Spans
+from discreet.engine.spans import CELL, Bound, Int64s, Progress, Spans
 from discreet.engine.tabulate import Reading
 from discreet.errors import SourceError
 from discreet.methods.bound import read_bound
@@ -29,8 +29,7 @@ from discreet.methods.sensitivity.kernel import LARGEST, LOCAL, ChiKernel, Local
 from discreet.methods.sensitivity.spec import Sensitivity
 from discreet.methods.sensitivity.statistic import observed, thresholds
 from discreet.methods.sensitivity.statistics.function import Function
-from discreet.methods.writing import Made, Places, write_parts
-from discreet.noise.key import public_stream
+from discreet.methods.writing import Made, Places, rehearse, write_parts
 from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.description import PublishedTable
@@ -132,7 +131,8 @@ class SensitivityMethod(Method):
         return audit(reading.engine, self, observations(reading))
 
     def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
-        self._dry_run()
+        ones = np.ones(self.design.groups.coarse.cells, np.int64)
+        rehearse(self.design.kernel(ones, ones), min(1, self.design.domain.cells), "sensitivity")
         engine = reading.engine
         local = self.local(engine, observations(reading))
         found = self.scales(engine, local)
@@ -146,14 +146,6 @@ class SensitivityMethod(Method):
         scales = engine.public(pa.table({CELL: groups, "chi": found.chi, "chi_error": found.chi_error}))
         kept = local.select(*LOCAL.names[:4])
         return [Confidential(kept), Confidential(scales)]
-
-    def _dry_run(self) -> None:
-        """Protect nothing once, with noise that anybody may know: what cannot be drawn must show before anything is
-        spent."""
-        ones = np.ones(self.design.groups.coarse.cells, np.int64)
-        nothing = Span(0, 0, min(1, self.design.domain.cells))
-        for _ in self.design.kernel(ones, ones)(nothing, iter(()), public_stream("sensitivity", "rehearsal")):
-            pass
 
     # --- the wall ---------------------------------------------------------------------------------------------------
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from discreet.domain.codelists import read_thresholds
 from discreet.methods.sensitivity.statistic_spec import Bound, FunctionSpec, PredictionSpec, StatisticSpec
 from discreet.privacy.exact import Positive, written
 from discreet.privacy.ledger.events import Name
@@ -49,10 +47,6 @@ class VariableSpec(Strict):
     def bounds(self) -> tuple[Fraction, Fraction]:
         """From where to where it goes."""
         return (self.low if self.low is not None else Fraction(0), self.high if self.high is not None else Fraction(1))
-
-    def thresholds(self, base: Path, where: str) -> tuple[float, ...]:
-        """The public thresholds, ascending; none if it is no rank."""
-        return () if self.ranks is None else read_thresholds(base / self.ranks, where)
 
 
 class GridSearch(Strict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
+from discreet.domain.codelists import read_thresholds
 from discreet.engine.derived_values import Observed
 from discreet.errors import SpecError
 from discreet.methods.sensitivity.spec import GridSearch, Sensitivity
@@ -49,9 +50,10 @@ def observed(table: Sensitivity) -> tuple[Observed, ...]:
 
 
 def thresholds(table: Sensitivity, base: Path) -> tuple[tuple[float, ...], ...]:
-    """Of each variable, the public thresholds that it is ranked among."""
+    """Of each variable, the public thresholds that it is ranked among; none if it is no rank."""
     where = f"tables.{table.name}.variables"
-    return tuple(table.variables[name].thresholds(base, f"{where}.{name}.ranks") for name in table.statistic.reads)
+    files = {name: table.variables[name].ranks for name in table.statistic.reads}
+    return tuple(read_thresholds(base / f, f"{where}.{name}.ranks") if f else () for name, f in files.items())
 
 
 def statistic(table: Sensitivity, base: Path) -> Statistic:
@@ -75,7 +77,7 @@ def statistic(table: Sensitivity, base: Path) -> Statistic:
             share = spec.winsorise
             found = Line(one, two, spec.name, at) if share is None else WinsorisedLine(one, two, spec.name, at, share)
         case CoefficientSpec():
-            found = Regression(two, tuple(made[:-1]), spec.on.index(spec.of) + 1)  # the constant is 0
+            found = Regression(two, tuple(made[:-1]), spec.on.index(spec.of) + 1)
         case FunctionSpec():
             scale, empty = float(spec.scale), float(spec.empty)
             found = Function.of_file(base / spec.file, spec.function, tuple(made), scale, empty, spec.error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, model_validator
 
@@ -17,10 +17,13 @@ Bound = Annotated[Exact, AfterValidator(within(-LARGEST, LARGEST))]
 
 
 class _DeclaredStatistic(Strict):
+    named: ClassVar[tuple[str, ...]] = ("of",)  # the keys that name variables, in the statistic's order
+
     @property
-    @abstractmethod
     def reads(self) -> list[str]:
         """The variables, in the statistic's order."""
+        given = [getattr(self, key) for key in self.named]
+        return [name for one in given for name in ([one] if isinstance(one, str) else one)]
 
     @abstractmethod
     def in_words(self) -> str:
@@ -32,10 +35,6 @@ class SummarySpec(_DeclaredStatistic):
 
     name: Literal["mean", "share", "variance"]
     of: Name
-
-    @property
-    def reads(self) -> list[str]:
-        return [self.of]
 
     def in_words(self) -> str:
         return f"the share of records with {self.of}" if self.name == "share" else f"the {self.name} of {self.of}"
@@ -54,10 +53,6 @@ class QuantileSpec(_DeclaredStatistic):
             raise ValueError("p lies between 0 and 1")
         return self
 
-    @property
-    def reads(self) -> list[str]:
-        return [self.of]
-
     def in_words(self) -> str:
         return f"the {written(self.p)} quantile of {self.of}"
 
@@ -65,13 +60,10 @@ class QuantileSpec(_DeclaredStatistic):
 class DifferenceSpec(_DeclaredStatistic):
     """The mean of a variable where a 0/1 variable is 1, less its mean where that is 0."""
 
+    named = ("of", "arm")
     name: Literal["difference"] = "difference"
     of: Name
     arm: Name
-
-    @property
-    def reads(self) -> list[str]:
-        return [self.of, self.arm]
 
     def in_words(self) -> str:
         return f"the mean of {self.of} where {self.arm} is 1, less that where it is 0"
@@ -80,6 +72,7 @@ class DifferenceSpec(_DeclaredStatistic):
 class _OnALine(_DeclaredStatistic):
     """y on x by least squares, in each cell; `winsorise` the share of both at each end, within the cell, first."""
 
+    named = ("x", "y")
     x: Name
     y: Name
     winsorise: Positive | None = None
@@ -91,10 +84,6 @@ class _OnALine(_DeclaredStatistic):
         if self.winsorise is not None and self.winsorise >= Fraction(1, 2):
             raise ValueError("winsorise lies below 1/2: the share at each end")
         return self
-
-    @property
-    def reads(self) -> list[str]:
-        return [self.x, self.y]
 
     @property
     def _winsorised(self) -> str:
@@ -125,6 +114,7 @@ class PredictionSpec(_OnALine):
 class CoefficientSpec(_DeclaredStatistic):
     """One coefficient of y on several variables and a constant, by least squares."""
 
+    named = ("on", "y")
     name: Literal["coefficient"] = "coefficient"
     y: Name
     on: Annotated[list[Name], Field(min_length=1, max_length=12)]
@@ -137,10 +127,6 @@ class CoefficientSpec(_DeclaredStatistic):
         if len({*self.on, self.y}) <= len(self.on):
             raise ValueError("a variable is named twice")
         return self
-
-    @property
-    def reads(self) -> list[str]:
-        return [*self.on, self.y]
 
     def in_words(self) -> str:
         return f"the coefficient of {self.of} when {self.y} is regressed on {', '.join(self.on)} and a constant"
@@ -156,10 +142,6 @@ class FunctionSpec(_DeclaredStatistic):
     scale: Positive
     empty: Bound = Fraction(0)
     error: Name | None = None
-
-    @property
-    def reads(self) -> list[str]:
-        return list(self.of)
 
     def in_words(self) -> str:
         return f"the function {self.function} of {self.file} of {', '.join(self.of)}"

@@ -14,7 +14,7 @@ from discreet.publish.description import Column, PublishedTable, code_columns
 
 
 def published(design: EstimateDesign, spans: tuple[Spans, ...]) -> list[PublishedTable]:
-    guarantee = design.guarantee
+    guarantee, numbers = design.guarantee, ("chi", "chi_error")[: 1 + design.errors]
     estimates = PublishedTable(
         name=design.name,
         by=tuple(design.spec.by),
@@ -36,7 +36,7 @@ def published(design: EstimateDesign, spans: tuple[Spans, ...]) -> list[Publishe
         composes="",
         noise="",
         error=None,
-        columns=(*code_columns(design.groups.coarse), *(_column(design, name) for name in _scales(design))),
+        columns=(*code_columns(design.groups.coarse), *(_column(design, name) for name in numbers)),
         about=f"What scales the noise of {design.name}, by group of cells: published as it is; the caveats except it.",
         sum_of=design.name,
         parts=len(spans[1]),
@@ -88,10 +88,6 @@ def notes(design: EstimateDesign) -> dict[str, tuple[str, ...]]:
         notes.append(f"no estimate where the {kind} count is below {design.spec.minimum.count}")
     notes += [f"only {name} {', '.join(codes)} is published" for name, codes in design.spec.only.items()]
     return {design.name: tuple(notes)}
-
-
-def _scales(design: EstimateDesign) -> tuple[str, ...]:
-    return ("chi", "chi_error") if design.errors else ("chi",)
 
 
 def _column(design: EstimateDesign, name: str) -> Column:

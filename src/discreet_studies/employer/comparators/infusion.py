@@ -13,13 +13,13 @@ from typing import Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError
+from discreet.methods.employer.mechanisms import Floats, Int64s
 from discreet.noise.interval_arithmetic import positive_fraction
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
+from discreet_studies.streams import simulation_stream
 
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Shape = Literal["ramp", "uniform"]
 
 LIMIT = Fraction(5, 2)  # 003, §5.1
@@ -66,18 +66,9 @@ class Infusion:
         if self.shape not in get_args(Shape):
             raise ParameterError("not a shape of factors", where="shape", do="give ramp or uniform")
 
-    @property
-    def no_guarantee(self) -> str:
-        """What this does not promise."""
-        return NO_GUARANTEE
-
-    def mean_distortion(self) -> Fraction:
-        """E|f − 1|: s + (t−s)/3 for the ramp, (s+t)/2 for the uniform."""
-        return self.s + (self.t - self.s) / (3 if self.shape == "ramp" else 2)
-
     def factors(self, key: ReleaseKey, first: int, n: int) -> Floats:
         """f_w of establishments first … first+n−1: of their numbers and the key alone, in every table and year."""
-        u, up = _uniforms(_stream(key, "every table", "factors"), first, n)
+        u, up = _uniforms(simulation_stream(key, "every table", b"infusion", "factors"), first, n)
         s, t = float(self.s), float(self.t)
         # P(z > v) = ((t−v)/(t−s))² for the ramp.
         z = np.clip(t - (t - s) * (np.sqrt(u) if self.shape == "ramp" else u), s, t)
@@ -94,7 +85,8 @@ class Infusion:
         values: Floats = np.stack([np.bincount(cell, factors * column, cells) for column in workers.T], axis=1)
         small = (truth > 0) & (truth * self.limit.denominator < self.limit.numerator)
         values[truth == 0] = 0
-        values[small] = self._predictive(truth, small, beside, _stream(key, table, "small counts"))
+        stream = simulation_stream(key, table, b"infusion", "small counts")
+        values[small] = self._predictive(truth, small, beside, stream)
         return Infused(values, truth, small)
 
     def _predictive(self, truth: Int64s, small: NDArray[np.bool_], beside: tuple[int, ...], stream: Stream) -> Floats:
@@ -134,12 +126,6 @@ def _uniforms(stream: Stream, first: int, n: int) -> tuple[Floats, NDArray[np.bo
         coin[part] = words[:, 1] >> np.uint64(63) == 1
         start += len(words)
     return u, coin
-
-
-def _stream(key: ReleaseKey, table: str, purpose: str) -> Stream:
-    if not key.simulated:
-        raise KeyRefused("a comparison has no ledger", where="key", do="use ReleaseKey.simulation")
-    return key.stream("evaluate", table, b"infusion", purpose)
 
 
 def _check(workers: Int64s, cell: Int64s, cells: int) -> None:

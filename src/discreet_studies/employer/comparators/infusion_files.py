@@ -17,7 +17,7 @@ from discreet.formats import COMPARATOR
 from discreet.formatting import guarded_table
 from discreet.privacy.exact import written
 from discreet.publish.manifest import FILE
-from discreet_studies.employer.comparators.infusion import Infused, Infusion
+from discreet_studies.employer.comparators.infusion import NO_GUARANTEE, Infused, Infusion
 
 SUFFIX = "NOT-PROTECTED"
 NOTICE = (
@@ -44,25 +44,17 @@ def write_comparator(
         raise PublishError("exists already", where=str(folder), do="name a folder that does not exist yet")
     counts = infused.rounded()
     data = pa.table({**labels, **{name: pa.array(counts[:, i]) for i, name in enumerate(measures)}})
-    data = data.replace_schema_metadata({"discreet": f"{NOTICE} {method.no_guarantee}"})
+    data = data.replace_schema_metadata({"discreet": f"{NOTICE} {NO_GUARANTEE}"})
     parts = {f"{table}.{SUFFIX}.csv": io.BytesIO(), f"{table}.{SUFFIX}.parquet": io.BytesIO()}
     as_csv, as_parquet = parts.values()
     pcsv.write_csv(guarded_table(data), as_csv)
     pq.write_table(data, as_parquet)
     files = {name: file.getvalue() for name, file in parts.items()}
-    files[FILE] = _manifest(table, method, {name: hashlib.sha256(data).hexdigest() for name, data in files.items()})
-    folder.mkdir(parents=True, mode=0o700)
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
-    return [folder / name for name in files]
-
-
-def _manifest(table: str, method: Infusion, files: dict[str, str]) -> bytes:
     said = {
         "format": COMPARATOR,
         "notice": NOTICE,
         "guarantee": None,
-        "guarantee_in_words": method.no_guarantee,
+        "guarantee_in_words": NO_GUARANTEE,
         "table": table,
         "method": "input noise infusion (003, section 5.1)",
         "parameters": {
@@ -73,6 +65,10 @@ def _manifest(table: str, method: Infusion, files: dict[str, str]) -> bytes:
             "small_counts": "drawn with P(k) = (n_k + 1)/(n + L), n_k the table's own true counts of k",
         },
         "simulation": True,
-        "files": files,
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
-    return (json.dumps(said, indent=2, ensure_ascii=False) + "\n").encode()
+    files[FILE] = (json.dumps(said, indent=2, ensure_ascii=False) + "\n").encode()
+    folder.mkdir(parents=True, mode=0o700)
+    for name, content in files.items():
+        (folder / name).write_bytes(content)
+    return [folder / name for name in files]

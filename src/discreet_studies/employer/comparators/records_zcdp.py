@@ -12,18 +12,9 @@ from fractions import Fraction
 from functools import cached_property
 from math import pi, sqrt
 
-import numpy as np
-from numpy.typing import NDArray
-
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
-from discreet.noise.key import ReleaseKey
-from discreet.noise.samplers.normal import Normal
 from discreet.privacy.gaussian import as_rho
-
-Int64s = NDArray[np.int64]
-
-BOUND = Fraction(2**50)
 
 
 @dataclass(frozen=True)
@@ -39,36 +30,18 @@ class UnitSplitting:
             raise ParameterError("a part has at least one job", where="threshold", do="give a positive integer")
 
     @cached_property
-    def noise(self) -> Normal:
+    def scale(self) -> Fraction:
         """σ = T/√(2ρ), rounded up."""
-        return Normal(rounded_up(lambda: self.threshold / ball(2 * self.rho).sqrt()), Fraction(1), BOUND)
-
-    def parts(self, size: int) -> int:
-        """⌈x/T⌉."""
-        return -(-size // self.threshold)
-
-    def policy(self, size: int) -> Fraction:
-        """ρ·⌈x/T⌉²: the most that the presence of an establishment of x jobs loses. Public as a function."""
-        return self.rho * self.parts(size) ** 2
-
-    def change(self, size: int, other: int) -> Fraction:
-        """(x − y)²/(2σ²) = ρ·((x − y)/T)²: what a change of size loses, exactly; noise is the same for both."""
-        return self.rho * Fraction(size - other, self.threshold) ** 2
+        return rounded_up(lambda: self.threshold / ball(2 * self.rho).sqrt())
 
     def growth(self, size: int, alpha: Fraction) -> Fraction:
-        """The loss of growth from x to (1+α)·x, or by one job if that is more."""
+        """(x − y)²/(2σ²) = ρ·((x − y)/T)² of growth from x to (1+α)·x, or by one job if that is more: exactly, as both
+        have the same noise."""
         return self.rho * (max(alpha * size, Fraction(1)) / self.threshold) ** 2
 
     def mean_abs(self) -> float:
         """σ·√(2/π), the same for every cell, before rounding."""
-        return float(self.noise.scale) * sqrt(2 / pi)
-
-    def draw(self, counts: Int64s, key: ReleaseKey, table: str) -> Int64s:
-        """Published integers. For simulations: nothing is charged."""
-        if not key.simulated:
-            raise KeyRefused("a comparison has no ledger", where="key", do="use ReleaseKey.simulation")
-        stream = key.stream("evaluate", table, b"per-record zcdp", "cells")
-        return counts + self.noise.draw(stream, 0, counts.size).reshape(counts.shape)
+        return float(self.scale) * sqrt(2 / pi)
 
 
 def fair(alpha: Fraction, epsilon: Fraction, delta: Fraction, reference: int) -> UnitSplitting:

@@ -14,11 +14,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError
 from discreet.noise.interval_arithmetic import exact_fraction, positive_fraction
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
 from discreet.privacy.guarantee import Guarantee, Record
+from discreet_studies.streams import simulation_stream
 
 Floats = NDArray[np.float64]
 Int64s = NDArray[np.int64]
@@ -62,14 +63,7 @@ class FormalMethod(ABC):
 
     def stream(self, key: ReleaseKey, purpose: str) -> Stream:
         """The stream of one purpose of this method."""
-        return simulation_stream(key, self.name, purpose)
-
-
-def simulation_stream(key: ReleaseKey, method: str, purpose: str) -> Stream:
-    """The stream of one purpose of one method."""
-    if not key.simulated:
-        raise KeyRefused("a comparison has no ledger", where="key", do="use ReleaseKey.simulation")
-    return key.stream("evaluate", f"formal {method}", b"", purpose)
+        return simulation_stream(key, f"formal {self.name}", b"", purpose)
 
 
 def check_point(x0: object) -> Fraction:

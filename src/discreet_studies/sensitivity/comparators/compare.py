@@ -11,13 +11,13 @@ from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee
-from discreet_studies.sensitivity.comparators import Bools, Estimates, Floats, FormalMethod, Int64s, simulation_stream
-from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
-from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators import Bools, Estimates, Floats, FormalMethod, Int64s
+from discreet_studies.sensitivity.comparators.moments import Moments, add_noise, laplace
 from discreet_studies.sensitivity.comparators.noisystats import NoisyStats
 from discreet_studies.sensitivity.comparators.private_chi import PrivateChi
 from discreet_studies.sensitivity.comparators.smooth_line import SmoothLine
 from discreet_studies.sensitivity.comparators.theil_sen import TheilSen
+from discreet_studies.streams import simulation_stream
 
 NOT_FORMAL = "not formally private: chi, the largest sensitivity observed, is published exactly, and the noise's scale "
 NOT_FORMAL += "depends on the confidential size of the cell"
@@ -44,7 +44,6 @@ class MethodErrors:
     formal: bool  # whether its promise is differential privacy
     promise: str
     against_ols: Errors
-    against_truth: Errors | None
     fallbacks: float  # share of cells without an answer
 
 
@@ -65,7 +64,7 @@ def observed(cells: Moments, sensitivity: Floats, x0: Fraction, epsilon: Fractio
     if not defined.any():
         raise ParameterError("no cell has a finite sensitivity", where="sensitivity", do="give cells with spread in x")
     chi = float(np.max((cells.n * sensitivity)[defined]))
-    stream = simulation_stream(key, "maximum observed sensitivity", "noise")
+    stream = simulation_stream(key, "formal maximum observed sensitivity", b"", "noise")
     noisy = add_noise(cells.prediction(float(x0)), chi / np.maximum(cells.n, 1), laplace(epsilon), stream)
     return Estimates(np.where(defined, np.clip(noisy, 0.0, 1.0), 0.5), defined)
 
@@ -80,7 +79,6 @@ def compare(
     x0: Fraction,
     epsilon: Fraction,
     sensitivity: Floats,
-    truth: Floats | None = None,
 ) -> tuple[MethodErrors, ...]:
     """Least squares itself, maximum observed sensitivity at ε, and the chosen methods.
 
@@ -91,9 +89,8 @@ def compare(
     ols = cells.prediction(float(x0))
 
     def row(name: str, formal: bool, promise: str, found: Estimates) -> MethodErrors:
-        true = None if truth is None else Errors.of(found.values, truth, cells.defined)
-        near = Errors.of(found.values, ols, cells.defined)
-        return MethodErrors(name, formal, promise, near, true, float(1 - np.mean(found.answered)))
+        errors = Errors.of(found.values, ols, cells.defined)
+        return MethodErrors(name, formal, promise, errors, float(1 - np.mean(found.answered)))
 
     mos = observed(cells, sensitivity, x0, epsilon, key)
     return (

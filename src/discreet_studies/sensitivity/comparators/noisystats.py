@@ -11,8 +11,7 @@ from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.guarantee import Guarantee, Neighbours, Record
 from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
-from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
-from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.moments import Moments, add_noise, laplace
 
 ROOM = 1 + 2.0**-30
 STEEPEST = 2.0**10  # slopes beyond are cut, so that the last sum stays within its bounds

@@ -19,30 +19,15 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.privacy.guarantee import Guarantee, Record
 from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
 from discreet_studies.sensitivity.comparators.choice import IntegerChoice
-from discreet_studies.sensitivity.comparators.grids import add_noise, laplace
-from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.moments import Moments, add_noise, laplace
 from discreet_studies.sensitivity.comparators.smooth_line import arguments, profile
 
-LADDER = 100  # candidates for χ, in equal ratios
+LADDER = np.geomspace(1, 1000, 100)  # candidates for χ
 LIKELY = Fraction(9, 10)  # how often a cell that meets its proposal passes, and how often n is not overstated
 
 
-@dataclass(frozen=True)
-class EpsilonShares:
-    """Parts of ε: for χ̂ of all cells, and in every cell for its size, its test and its release."""
-
-    chi: Fraction = Fraction(1, 20)
-    size: Fraction = Fraction(1, 10)
-    test: Fraction = Fraction(9, 20)
-    release: Fraction = Fraction(2, 5)
-
-    def __post_init__(self) -> None:
-        parts = [positive_fraction(name, getattr(self, name)) for name in ("chi", "size", "test", "release")]
-        if sum(parts) != 1:
-            raise ParameterError("the shares of epsilon do not add up to 1", where="shares", do="divide all of it")
-
-
-SHARES = EpsilonShares()
+# Parts of ε: for χ̂ of all cells, and in every cell for its size, its test and its release.
+OF_CHI, OF_SIZE, OF_TEST, OF_RELEASE = Fraction(1, 20), Fraction(1, 10), Fraction(9, 20), Fraction(2, 5)
 
 
 @dataclass(frozen=True)
@@ -54,11 +39,9 @@ class PrivateChi(FormalMethod):
     (smooth_line), plus discrete Laplace noise.
     """
 
+    name = "private chi"
     delta: Fraction
     quantile: Fraction = Fraction(19, 20)
-    lowest: Fraction = Fraction(1)
-    highest: Fraction = Fraction(1000)
-    shares: EpsilonShares = SHARES
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,12 +49,6 @@ class PrivateChi(FormalMethod):
             raise ParameterError("delta lies strictly between 0 and 1/2", where="delta", do="give a small one")
         if not 0 < positive_fraction("quantile", self.quantile) <= 1:
             raise ParameterError("a quantile lies above 0, up to 1", where="quantile", do='try Fraction("0.9")')
-        if not positive_fraction("lowest", self.lowest) < positive_fraction("highest", self.highest):
-            raise ParameterError("candidates for chi out of order", where="lowest", do="give the lowest first")
-
-    @property
-    def name(self) -> str:
-        return "private chi"
 
     @property
     def guarantee(self) -> Guarantee:
@@ -81,12 +58,12 @@ class PrivateChi(FormalMethod):
     @property
     def test(self) -> DiscreteLaplace:
         """The noise of the distance."""
-        return DiscreteLaplace(self.shares.test * self.epsilon)
+        return DiscreteLaplace(OF_TEST * self.epsilon)
 
     @property
     def size(self) -> DiscreteLaplace:
         """The noise of n."""
-        return DiscreteLaplace(self.shares.size * self.epsilon)
+        return DiscreteLaplace(OF_SIZE * self.epsilon)
 
     @property
     def threshold(self) -> int:
@@ -101,20 +78,15 @@ class PrivateChi(FormalMethod):
     @property
     def largest(self) -> Fraction:
         """The λ whose noise, of standard deviation 0.12, tells no more than the fallback does."""
-        return self.shares.release * self.epsilon / 12
-
-    @property
-    def ladder(self) -> Floats:
-        """The candidates for χ."""
-        return np.geomspace(float(self.lowest), float(self.highest), LADDER)
+        return OF_RELEASE * self.epsilon / 12
 
     def chi(self, cells: Moments, key: ReleaseKey) -> float:
         """χ̂: the exponential mechanism on | #{cells with n·A_(reach−1) above it} − (1 − quantile)·#cells |."""
         wanted = cells.n * bounds_at(*arguments(cells), float(self.x0), self.reach - 1)
-        over = cells.n.size - np.searchsorted(np.sort(wanted), self.ladder, side="right")
+        over = cells.n.size - np.searchsorted(np.sort(wanted), LADDER, side="right")
         scores = np.abs(over - int((1 - self.quantile) * cells.n.size))
-        choice = IntegerChoice(self.shares.chi * self.epsilon, 1)
-        return float(self.ladder[choice.draw(scores[None, :], self.stream(key, "chi"))[0]])
+        choice = IntegerChoice(OF_CHI * self.epsilon, 1)
+        return float(LADDER[choice.draw(scores[None, :], self.stream(key, "chi"))[0]])
 
     def proposals(self, cells: Moments, key: ReleaseKey) -> Floats:
         """λ = χ̂/n_low of every cell, but not beyond what is worth a release: public from here on."""
@@ -130,7 +102,7 @@ class PrivateChi(FormalMethod):
         passed = distance + self.test.draw(self.stream(key, "test"), 0, distance.size)
         clamped = np.clip(cells.prediction(float(self.x0)), 0.0, 1.0)
         stream = self.stream(key, "release")
-        noisy = add_noise(clamped, proposed, laplace(self.shares.release * self.epsilon), stream)
+        noisy = add_noise(clamped, proposed, laplace(OF_RELEASE * self.epsilon), stream)
         return with_fallback(noisy, passed >= self.threshold)
 
 

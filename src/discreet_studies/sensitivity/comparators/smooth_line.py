@@ -16,12 +16,11 @@ from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.laplace_pareto import LaplacePareto as Noise
 from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
-from discreet_studies.sensitivity.comparators.grids import BOUND, GRID, UNIT, add_noise
-from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.moments import BOUND, GRID, UNIT, Moments, add_noise
 
 FLOOR = 2.0**-12  # no sensitivity is taken to be smaller: then rounding up to units is a small factor
 SLACK = 2.0**-19  # what rounding, and float64, may add to the logarithm of a ratio of two sensitivities
-SPREAD = Fraction(1, 8)  # of x in the reference cell: less than in most cells, as those with little err most
+SPREAD = 1 / 8  # of x in the reference cell: less than in most cells, as those with little err most
 STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # of 1/64: α tried by `planned`
 
 
@@ -32,6 +31,7 @@ class SmoothLine(FormalMethod):
     A_k bounds what one record can move the prediction by, in every cell within k records of this one.
     """
 
+    name = "smooth line"
     alpha: Fraction
 
     def __post_init__(self) -> None:
@@ -42,10 +42,10 @@ class SmoothLine(FormalMethod):
             raise ParameterError("alpha is too small to be told from 0", where="alpha", do="give one above 2^-18")
 
     @classmethod
-    def planned(cls, x0: Fraction, epsilon: Fraction, n: int, spread: Fraction = SPREAD) -> SmoothLine:
+    def planned(cls, x0: Fraction, epsilon: Fraction, n: int) -> SmoothLine:
         """With the α that errs least in a public reference cell: n records, x in even steps around ½ with this standard
         deviation, y = ½. A guess of n or of the spread that is too high costs accuracy, never privacy."""
-        even = 0.5 + float(spread) * sqrt(12) * ((np.arange(n) + 0.5) / n - 0.5)
+        even = 0.5 + SPREAD * sqrt(12) * ((np.arange(n) + 0.5) / n - 0.5)
         cell = Moments.of(np.clip(even, 0, 1), np.full(n, 0.5), np.array([0, n], dtype=np.int64))
         exact = positive_fraction("epsilon", epsilon)
         tried = [cls(x0, exact, a) for a in (Fraction(s, 64) for s in STEPS) if Mechanism.least_epsilon(a) <= exact]
@@ -54,10 +54,6 @@ class SmoothLine(FormalMethod):
                 "epsilon is too small for a plan", where="epsilon", do="give a larger one, or an alpha"
             )
         return min(tried, key=lambda m: m.mechanism.per_unit * m.sensitivity(cell)[0])
-
-    @property
-    def name(self) -> str:
-        return "smooth line"
 
     @cached_property
     def mechanism(self) -> Mechanism:

@@ -3,46 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.noise.interval_arithmetic import exact_fraction
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet_studies.sensitivity.comparators import Estimates, Floats, FormalMethod, Int64s, with_fallback
-from discreet_studies.sensitivity.comparators.choice import CANDIDATES, IntegerChoice
+from discreet_studies.sensitivity.comparators.choice import IntegerChoice
 from discreet_studies.sensitivity.comparators.moments import check_cells
 
 BLOCK = 2048  # cells whose scores are held at once
+POINTS, REACH = 1001, 5  # candidates, and those to each side whose least score counts
 
 
 @dataclass(frozen=True)
 class TheilSen(FormalMethod):
     """The exponential mechanism for the median of the predictions at x0 of the pairs of k random matchings.
 
-    A prediction is snapped to `points` candidates from 0 to 1, those outside to the ends. The score of a candidate is
-    | #below − #above |, or the least of it within `width`: the widened mechanism. One record moves one pair in each
+    A prediction is snapped to 1,001 candidates from 0 to 1, those outside to the ends. The score of a candidate is
+    | #below − #above |, or the least of it within 1/200: the widened mechanism. One record moves one pair in each
     matching, whether it is added, removed, or replaced in its cell.
     """
 
+    name = "theil-sen"
     matchings: int = 16
-    width: Fraction = Fraction(1, 200)
-    points: int = 1001
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if type(self.matchings) is not int or not 1 <= self.matchings <= 1000:
             raise ParameterError("matchings are 1 to 1,000", where="matchings", do="give a small integer")
-        if not 0 <= exact_fraction("width", self.width) <= 1:
-            raise ParameterError("the width lies outside 0 … 1", where="width", do="give 0 for none")
-        if type(self.points) is not int or not 2 <= self.points <= CANDIDATES:
-            raise ParameterError("points are 2 to 2^14", where="points", do="give about a thousand")
-
-    @property
-    def name(self) -> str:
-        return "theil-sen"
 
     @property
     def choice(self) -> IntegerChoice:
@@ -56,13 +46,10 @@ class TheilSen(FormalMethod):
         chosen = np.empty(starts.size - 1, dtype=np.int64)
         for first in range(0, chosen.size, BLOCK):
             part = starts[first : first + BLOCK + 1]
-            scores = median_scores(x, y, part, orders, float(self.x0), self.points, self._reach())
+            scores = median_scores(x, y, part, orders, float(self.x0), POINTS, REACH)
             stream = self.stream(key, f"choice {first}")
             chosen[first : first + BLOCK] = self.choice.draw(scores, stream)
-        return with_fallback(chosen / (self.points - 1), np.ones(chosen.size, dtype=np.bool_))
-
-    def _reach(self) -> int:
-        return int(self.width * (self.points - 1))
+        return with_fallback(chosen / (POINTS - 1), np.ones(chosen.size, dtype=np.bool_))
 
     def _order(self, starts: Int64s, key: ReleaseKey, matching: int) -> Int64s:
         """The rows of every cell in random order: neighbours in it are pairs."""

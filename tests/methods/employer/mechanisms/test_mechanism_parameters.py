@@ -101,7 +101,7 @@ REFUSED: list[Callable[[], Any]] = [
     lambda: Truncated(TWO, 1),
     lambda: Truncated(TWO, 10, "loose"),  # type: ignore[arg-type]
     lambda: LaplacePareto(TENTH, TWO).margin(F(1), np.array([1])),
-    lambda: Geometric(TWO).limits(np.array([1]), 0.9),  # type: ignore[arg-type]
+    lambda: Geometric(TWO).margin(0.9, np.array([1])),  # type: ignore[arg-type]
 ]
 
 
@@ -131,9 +131,9 @@ LEAST: list[tuple[Callable[[Fraction], Mechanism], Fraction, float]] = [
      SmoothLaplace.least_epsilon(TENTH, F(1, 10**6), constants="printed"), 2 * log(1e6) * log(1.1)),
     (lambda e: LogLaplace(TENTH, e), LogLaplace.least_epsilon(TENTH), log(1.1)),
     (lambda e: LogLaplace(TENTH, e, "printed"), LogLaplace.least_epsilon(TENTH, scale="printed"), 2 * log(1.1)),
-    (Geometric, Geometric.least_epsilon(), 2.0**-40),
-    (lambda e: Truncated(e, 1000), Truncated.least_epsilon(1000), 999 * 2.0**-40),
-    (lambda e: Truncated(e, 1000, "printed"), Truncated.least_epsilon(1000, noise="printed"), 1000 * 2.0**-40),
+    (Geometric, F(9095, 10**16), 2.0**-40),
+    (lambda e: Truncated(e, 1000), F(9086, 10**13), 999 * 2.0**-40),
+    (lambda e: Truncated(e, 1000, "printed"), F(9095, 10**13), 1000 * 2.0**-40),
 ]  # fmt: skip
 
 

@@ -81,7 +81,7 @@ ats = st.sampled_from([0.25, 0.5, 1.5])
 def test_never_below_refits_and_attained(
     points: list[tuple[float, float]], kind: Kind, share: Fraction, at: float
 ) -> None:
-    line = WinsorisedLine(X, Y, kind, at, share)
+    line = WinsorisedLine(X, Y, kind, at if kind == "prediction" else 0.0, share)
     columns = cell(points)
     here, exact, error, _ = of(line, columns)
     assert (here, error) == pytest.approx(both(columns, line), rel=1e-9, abs=1e-10)
@@ -109,7 +109,7 @@ def test_never_below_refits_and_attained(
 @given(points=rows, kind=kinds, at=ats)
 def test_infinite_exactly_where_nearby_points_diverge(points: list[tuple[float, float]], kind: Kind, at: float) -> None:
     """Near the inner x, refits grow with 1/distance iff the sensitivity (of θ, of its error) is infinite."""
-    line = WinsorisedLine(X, Y, kind, at, Fraction(1, 5))
+    line = WinsorisedLine(X, Y, kind, at if kind == "prediction" else 0.0, Fraction(1, 5))
     columns = cell(points)
     _, exact, _, error = of(line, columns)
     near = [x + step for x in set(columns[0].tolist()) for step in (-1e-7, 1e-7) if 0 <= x + step <= 1]
@@ -122,7 +122,7 @@ def test_infinite_exactly_where_nearby_points_diverge(points: list[tuple[float, 
 @examples(150)
 @given(points=rows, kind=kinds, search=st.sampled_from([Search("corners"), Search("grid", 5), Search("removals")]))
 def test_other_searches_are_the_same_loop(points: list[tuple[float, float]], kind: Kind, search: Search) -> None:
-    line = WinsorisedLine(X, Y, kind, 0.25)
+    line = WinsorisedLine(X, Y, kind, 0.25 if kind == "prediction" else 0.0)
     columns = cell(points)
     here, found, error, widest = of(line, columns, search)
     exact, exact_error = of(line, columns)[1::2]

@@ -1,4 +1,4 @@
-"""Shares add to one and are those of the parts; corrected slopes and correlations are those of the truth."""
+"""Shares add to one and are those of the parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
-from discreet_studies.sensitivity.decomposition import corrected_correlation, decomposition
+from discreet_studies.sensitivity.table1 import decomposition
 
 
 def test_shares_of_a_small_table_by_hand() -> None:
@@ -18,7 +18,7 @@ def test_shares_of_a_small_table_by_hand() -> None:
     found = decomposition([1, 5], [1, 0], [0.3, 0.3], [3, 1])
     assert found.sampling == pytest.approx(0.25, abs=1e-15)
     assert found.privacy == pytest.approx(0.1, abs=1e-15)
-    assert found.signal == found.reliability == pytest.approx(0.65, abs=1e-15)
+    assert found.signal == pytest.approx(0.65, abs=1e-15)
 
 
 numbers = st.floats(-100, 100, allow_subnormal=False)
@@ -48,45 +48,6 @@ def test_shares_recover_the_variances_that_were_put_in() -> None:
 
 def test_nothing_but_noise_shows_as_no_signal_not_as_zero() -> None:
     assert decomposition([0, 1], 2.0, 0.0, 1.0).signal == pytest.approx(-15)
-
-
-def test_corrections_undo_known_noise_exactly() -> None:
-    # x̃ = x + e, e = ±1 balanced against x and y, so that sums of squares add exactly.
-    x = np.repeat([0.0, 4.0], 4)
-    y = 3 * x + np.tile([1.0, 1.0, -1.0, -1.0], 2)
-    e = np.tile([1.0, -1.0], 4)
-    plain = corrected_correlation(x, y)
-    assert (plain.slope, plain.reliability_x, plain.reliability_y) == (3, 1, 1)
-    assert plain.correlation == plain.noisy_correlation == pytest.approx(np.corrcoef(x, y)[0, 1], abs=1e-12)
-
-    in_y = corrected_correlation(x, y + e, noise_variance_y=1)
-    assert in_y.slope == in_y.noisy_slope == 3  # noise in y leaves the slope
-    assert in_y.noisy_correlation < plain.correlation
-    assert in_y.correlation == pytest.approx(plain.correlation, abs=1e-12)
-
-    in_x = corrected_correlation(x + e, y, noise_variance_x=1)
-    assert in_x.noisy_slope == pytest.approx(3 * 4 / 5)  # and noise in x lowers it
-    assert in_x.slope == pytest.approx(3, abs=1e-12)
-    assert in_x.correlation == pytest.approx(plain.correlation, abs=1e-12)
-
-
-def test_corrections_hold_in_the_mean_with_weights_and_uneven_noise() -> None:
-    rng, n = np.random.default_rng(2), 400_000
-    weight, scale = rng.uniform(0.5, 2, n), rng.uniform(0.2, 1.2, n)
-    x = rng.standard_normal(n)
-    y = 0.5 * x + rng.standard_normal(n)
-    noisy = corrected_correlation(
-        x + 0.7 * rng.standard_normal(n), y + scale * rng.standard_normal(n), scale**2, 0.49, weight
-    )
-    assert noisy.slope == pytest.approx(0.5, abs=0.01)
-    assert noisy.correlation == pytest.approx(0.5 / 1.25**0.5, abs=0.01)
-    assert noisy.noisy_slope == pytest.approx(0.5 / 1.49, abs=0.01)
-
-
-@pytest.mark.parametrize("which", ["x", "y"])
-def test_more_noise_than_variance_cannot_be_corrected(which: str) -> None:
-    with pytest.raises(ParameterError, match=f"{which} varies no more than its noise alone"):
-        corrected_correlation([0, 2], [0, 2], **{f"noise_variance_{which}": 1.0})
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from discreet.methods.sensitivity.utility.envelope_plots import (
     cell_plot,
     envelope_plot,
 )
-from discreet_studies.sensitivity.global_plot import global_plot
+from discreet_studies.sensitivity.figures import global_plot
 
 RNG = np.random.default_rng(8)
 X = RNG.uniform(0, 0.8, 20)
@@ -48,7 +48,7 @@ def test_titles_say_confidential_unless_the_data_is_synthetic(synthetic: bool) -
         cell_plot(X, Y, worst, 0.25, "Cells", synthetic=synthetic),
     ]
     assert [chart.to_dict()["title"]["text"] for chart in charts] == [("" if synthetic else MARK) + "Cells"] * 2
-    assert MARK not in global_plot().to_dict()["title"]["text"]  # it has no data
+    assert MARK not in global_plot("Why no global bound exists").to_dict()["title"]["text"]  # it has no data
 
 
 def test_confidential_is_what_is_said_when_nothing_is() -> None:
@@ -109,7 +109,7 @@ def test_the_worst_point_is_hollow_and_the_lines_are_the_fits(added: bool, tmp_p
 
 
 def test_the_less_x_varies_the_further_the_line_moves(tmp_path: Path) -> None:
-    chart = global_plot()
+    chart = global_plot("Why no global bound exists")
     moves = [float(panel["title"]["text"].rsplit(" ", 1)[1]) for panel in chart.to_dict()["hconcat"]]
     assert moves == sorted(moves)
     assert moves[-1] > 5 * moves[0]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.utility.weighted import fitted
-from discreet_studies.sensitivity.suppression import binned_scatter, suppressed, winsorised
+from discreet_studies.sensitivity.births import binned_scatter, suppressed, winsorised
 
 
 def test_implied_counts_that_round_to_one_to_four_are_hidden() -> None:

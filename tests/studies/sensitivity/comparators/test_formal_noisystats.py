@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from discreet.errors import KeyRefused, ParameterError
 from discreet.noise.key import ReleaseKey
 from discreet_studies.sensitivity.comparators import FALLBACK
-from discreet_studies.sensitivity.comparators.grids import ALLOWED, UNIT, laplace, multiples
-from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.moments import ALLOWED, UNIT, Moments, laplace, multiples
 from discreet_studies.sensitivity.comparators.noisystats import NoisyStats
 from support.hypothesis_profile import examples
 

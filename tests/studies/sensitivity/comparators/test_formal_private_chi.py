@@ -12,9 +12,17 @@ from discreet.errors import KeyRefused, ParameterError
 from discreet.noise.interval_arithmetic import ball
 from discreet.noise.key import ReleaseKey
 from discreet_studies.sensitivity.comparators import FALLBACK
-from discreet_studies.sensitivity.comparators.grids import ALLOWED, laplace, multiples
-from discreet_studies.sensitivity.comparators.moments import Moments
-from discreet_studies.sensitivity.comparators.private_chi import EpsilonShares, PrivateChi, bounds_at, distances
+from discreet_studies.sensitivity.comparators.moments import ALLOWED, Moments, laplace, multiples
+from discreet_studies.sensitivity.comparators.private_chi import (
+    LADDER,
+    OF_CHI,
+    OF_RELEASE,
+    OF_SIZE,
+    OF_TEST,
+    PrivateChi,
+    bounds_at,
+    distances,
+)
 from discreet_studies.sensitivity.comparators.smooth_line import arguments
 
 F = Fraction
@@ -74,13 +82,12 @@ def test_a_distance_is_where_the_bounds_pass_the_limit() -> None:
 
 def test_the_loss_of_every_part_adds_up_to_epsilon() -> None:
     chosen = method(epsilon=F(7, 3))
-    shares = chosen.shares
-    assert shares.chi + shares.size + shares.test + shares.release == 1
-    assert chosen.test.rate + chosen.size.rate == (shares.test + shares.size) * chosen.epsilon
+    assert OF_CHI + OF_SIZE + OF_TEST + OF_RELEASE == 1
+    assert chosen.test.rate + chosen.size.rate == (OF_TEST + OF_SIZE) * chosen.epsilon
     proposed = np.array([0.013, 0.2])
-    scales = [laplace(shares.release * chosen.epsilon).scale * int(m) for m in multiples(proposed)]
+    scales = [laplace(OF_RELEASE * chosen.epsilon).scale * int(m) for m in multiples(proposed)]
     for value, scale in zip(proposed.tolist(), scales, strict=True):
-        assert (F(value) + ALLOWED) / scale <= shares.release * chosen.epsilon
+        assert (F(value) + ALLOWED) / scale <= OF_RELEASE * chosen.epsilon
     assert (chosen.guarantee.epsilon, chosen.guarantee.delta) == (chosen.epsilon, DELTA)
 
 
@@ -94,7 +101,7 @@ def test_one_cell_moves_the_score_of_chi_by_one_at_most() -> None:
         Moments.of(a, y, starts).n * bounds_at(*arguments(Moments.of(a, y, starts)), 0.25, chosen.reach - 1)
         for a in (x, flat)
     ]
-    over = [(v[:, None] > chosen.ladder[None, :]).sum(axis=0) for v in numbers]
+    over = [(v[:, None] > LADDER[None, :]).sum(axis=0) for v in numbers]
     assert np.abs(over[0] - over[1]).max() == 1
 
 
@@ -128,13 +135,8 @@ def test_it_repeats_under_a_key_and_refuses_real_ones() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"delta": F(1, 2)}, {"delta": 1e-6}, {"quantile": F(2)}, {"lowest": F(2000)}, {"epsilon": F(0)}, {"x0": F(9)}],
+    [{"delta": F(1, 2)}, {"delta": 1e-6}, {"quantile": F(2)}, {"epsilon": F(0)}, {"x0": F(9)}],
 )
 def test_parameters_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ParameterError):
         method(**wrong)
-
-
-def test_shares_add_up() -> None:
-    with pytest.raises(ParameterError):
-        EpsilonShares(chi=F(1, 2))

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from discreet.errors import KeyRefused, ParameterError
 from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
 from discreet.noise.key import ReleaseKey
-from discreet_studies.sensitivity.comparators.grids import ALLOWED, UNIT, multiples
-from discreet_studies.sensitivity.comparators.moments import Moments
+from discreet_studies.sensitivity.comparators.moments import ALLOWED, UNIT, Moments, multiples
 from discreet_studies.sensitivity.comparators.smooth_line import SLACK, SmoothLine, mean_range, profile
 from support.hypothesis_profile import examples
 

@@ -161,9 +161,7 @@ def test_a_real_key_is_refused() -> None:
         TheilSen(X0, F(1)).estimate(*many_cells(1, 5), ReleaseKey.generate())
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"matchings": 0}, {"width": 0.1}, {"width": F(2)}, {"points": 1}, {"epsilon": F(-1)}, {"x0": F(-1)}]
-)
+@pytest.mark.parametrize("wrong", [{"matchings": 0}, {"epsilon": F(-1)}, {"x0": F(-1)}])
 def test_parameters_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ParameterError):
         TheilSen(**({"x0": X0, "epsilon": F(1)} | wrong))  # type: ignore[arg-type]

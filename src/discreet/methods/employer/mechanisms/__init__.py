@@ -7,13 +7,16 @@ published.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from dataclasses import fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from flint import arb
 
     from discreet.noise.stream import Stream
@@ -57,9 +60,31 @@ class Mechanism(Protocol):
         """Integers m with P(|published − count| ≤ m) ≥ level if no establishment of the cell has more than `largest`,
         which must be public; None if the error also depends on the count."""
 
-    def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s] | None:
-        """Integers that enclose the count with at least this probability, made of the published one alone; None if
-        that cannot be done without the largest establishment."""
-
     def in_words(self) -> str:
         """The noise, in words and symbols."""
+
+
+class BaseMechanism:
+    """Defaults of a `Mechanism` that is a frozen dataclass: whom it hides, what it cannot say, how it is pickled."""
+
+    hides: ClassVar[Hides] = "size"
+
+    def margin(self, level: Fraction, largest: Int64s) -> Int64s | None:  # noqa: ARG002
+        """None: the error depends on more than a bound of the largest establishment."""
+        return None
+
+    def __getstate__(self: DataclassInstance) -> dict[str, Any]:
+        """The declared fields alone: what was computed is computed again."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+class SymmetricMechanism(BaseMechanism):
+    """Noise that is symmetric around the count, and so cut at both ends."""
+
+    @abstractmethod
+    def upper(self, count: int, largest: int, k: int) -> arb:
+        """P(published ≥ k)."""
+
+    def lower(self, count: int, largest: int, k: int) -> arb:
+        """P(published ≤ k), without subtracting from 1."""
+        return self.upper(-count, largest, -k)

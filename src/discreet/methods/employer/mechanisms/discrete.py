@@ -12,15 +12,14 @@ import numpy as np
 from flint import arb
 
 from discreet.errors import ParameterError
-from discreet.methods.employer.mechanisms import LARGEST, Floats, Hides, Int64s
-from discreet.methods.employer.mechanisms.base import SymmetricMechanism
+from discreet.methods.employer.mechanisms import LARGEST, Floats, Hides, Int64s, SymmetricMechanism
 from discreet.methods.employer.mechanisms.parameters import (
+    TooSmallEpsilon,
     check_choice,
     check_level,
     check_pair,
     cut_sum,
     least,
-    refuse,
 )
 from discreet.noise.interval_arithmetic import ball, positive_fraction
 from discreet.noise.samplers.discrete import SMALLEST_RATE, DiscreteLaplace
@@ -38,7 +37,8 @@ class Additive(SymmetricMechanism, ABC):
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
         if self.epsilon / self.jobs < SMALLEST_RATE:
-            raise refuse("noise of a rate below 2^-40 is not drawn", _least(self.jobs), "")
+            smallest = least(lambda: ball(SMALLEST_RATE * self.jobs), lambda e: e / self.jobs >= SMALLEST_RATE)
+            raise TooSmallEpsilon("noise of a rate below 2^-40 is not drawn", smallest, "")
         _ = self.law  # refuses a rate that is too large
 
     @property
@@ -71,11 +71,6 @@ class Additive(SymmetricMechanism, ABC):
         """The same margin for every cell."""
         return np.full(largest.shape, self.law.margin(check_level(level)), dtype=np.int64)
 
-    def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s]:
-        """published ± margin, and nothing below 0."""
-        margin = self.law.margin(check_level(level))
-        return np.maximum(published - margin, 0), np.maximum(published + margin, 0)
-
     def in_words(self) -> str:
         return f"count + two-sided geometric noise, P(k) ∝ exp(−{written(self.law.rate)}·|k|)"
 
@@ -87,11 +82,6 @@ class Geometric(Additive):
     name: ClassVar[str] = "geometric"
     hides: ClassVar[Hides] = "job"
 
-    @classmethod
-    def least_epsilon(cls) -> Fraction:
-        """Of the smallest rate that is drawn, 2^−40."""
-        return _least(1)
-
     @property
     def jobs(self) -> int:
         return 1
@@ -101,8 +91,8 @@ class Geometric(Additive):
 class Truncated(Additive):
     """Hides an establishment entirely, once those with `theta` or more jobs are left out (003, §6: nodes).
 
-    tight: at most θ−1 jobs are left to each, rate ε/(θ−1); printed: rate ε/θ. The caller leaves them out; counts,
-    margins and limits are about what remains.
+    tight: at most θ−1 jobs are left to each, rate ε/(θ−1); printed: rate ε/θ. The caller leaves them out; counts and
+    margins are about what remains.
     """
 
     name: ClassVar[str] = "truncated"
@@ -112,26 +102,12 @@ class Truncated(Additive):
 
     def __post_init__(self) -> None:
         check_choice("noise", self.noise, ("tight", "printed"))
-        _check_theta(self.theta)
+        if type(self.theta) is not int or not 2 <= self.theta < LARGEST:
+            raise ParameterError(
+                "theta is an integer from 2 to 2^51 − 1", where="theta", do="establishments below it are counted"
+            )
         super().__post_init__()
-
-    @classmethod
-    def least_epsilon(cls, theta: int, *, noise: Literal["tight", "printed"] = "tight") -> Fraction:
-        """Of the smallest rate that is drawn, 2^−40."""
-        _check_theta(theta)
-        return _least(theta - 1 if noise == "tight" else theta)
 
     @property
     def jobs(self) -> int:
         return self.theta - 1 if self.noise == "tight" else self.theta
-
-
-def _check_theta(theta: object) -> None:
-    if type(theta) is not int or not 2 <= theta < LARGEST:
-        raise ParameterError(
-            "theta is an integer from 2 to 2^51 − 1", where="theta", do="establishments below it are counted"
-        )
-
-
-def _least(jobs: int) -> Fraction:
-    return least(lambda: ball(SMALLEST_RATE * jobs), lambda e: e / jobs >= SMALLEST_RATE)

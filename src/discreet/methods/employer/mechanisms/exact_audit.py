@@ -87,18 +87,8 @@ def _first(holds: Callable[[int], bool]) -> int:
     return high
 
 
-def worst_loss(law: Law, one: Cell, other: Cell) -> float:
-    """The largest |ln P(k | one)/P(k | other)| over all integers k."""
-    return losses(law, one, other).worst
-
-
-def worst_joint_loss(law: Law, ones: Iterable[Cell], others: Iterable[Cell]) -> float:
-    """Of a vector of cells with independent noise: a supremum of sums is the sum of suprema, in each direction."""
-    return together([losses(law, *pair) for pair in zip(ones, others, strict=True)])
-
-
 def together(parts: Iterable[Losses]) -> float:
-    """The worst loss of several independent cells."""
+    """The worst loss of several independent cells: a supremum of sums is the sum of suprema, in each direction."""
     found = list(parts)
     return max(sum(part.forth for part in found), sum(part.back for part in found))
 

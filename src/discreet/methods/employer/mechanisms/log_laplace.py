@@ -10,17 +10,16 @@ from typing import ClassVar, Literal
 import numpy as np
 from flint import arb, ctx
 
-from discreet.methods.employer.mechanisms import LARGEST, Floats, Int64s
-from discreet.methods.employer.mechanisms.base import BaseMechanism
+from discreet.methods.employer.mechanisms import LARGEST, BaseMechanism, Floats, Int64s
 from discreet.methods.employer.mechanisms.parameters import (
     BITS,
+    TooSmallEpsilon,
     check_alpha,
     check_choice,
     check_level,
     check_pair,
     least,
     log1p,
-    refuse,
 )
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
 from discreet.noise.samplers.log_laplace import LogLaplace as Noise
@@ -51,7 +50,7 @@ class LogLaplace(BaseMechanism):
         object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
         check_choice("scale", self.scale, ("tight", "printed"))
         if not _admissible(self.alpha, self.epsilon, self.scale):
-            raise refuse(
+            raise TooSmallEpsilon(
                 f"epsilon does not exceed {_times(self.scale)}·ln(1+alpha), so the noise has no expectation",
                 self.least_epsilon(self.alpha, scale=self.scale),
             )
@@ -118,7 +117,8 @@ class LogLaplace(BaseMechanism):
         return (ball(ratio).log() * ball(1 / self.exponent)).exp() / 2 if ratio > 0 else arb(0)
 
     def limits(self, published: Int64s, level: Fraction) -> tuple[Int64s, Int64s]:
-        """(k ∓ ½ + γ)/(f·(1 − level)^∓λ) − γ, rounded outwards and cut to 0 … 2⁵¹: multiplicative in k + γ."""
+        """Integers that enclose the count with at least this probability, made of the published one alone:
+        (k ∓ ½ + γ)/(f·(1 − level)^∓λ) − γ, rounded outwards and cut to 0 … 2⁵¹: multiplicative in k + γ."""
         shift = float(1 / self.alpha)
         with ctx.workprec(BITS):
             under, above = (float(1 / factor) for factor in self.noise.margin_factors(check_level(level))[::-1])

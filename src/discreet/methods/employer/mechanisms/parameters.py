@@ -96,6 +96,9 @@ def least(bound: Callable[[], arb], admissible: Callable[[Fraction], bool]) -> F
     return high * unit
 
 
-def refuse(what: str, smallest: Fraction, otherwise: str = "; or lower alpha") -> ParameterError:
+class TooSmallEpsilon(ParameterError):
     """An ε outside of what the mechanism can serve, and the first one inside."""
-    return ParameterError(what, where="epsilon", do=f"the smallest epsilon here is {written(smallest)}{otherwise}")
+
+    def __init__(self, what: str, smallest: Fraction, otherwise: str = "; or lower alpha") -> None:
+        super().__init__(what, where="epsilon", do=f"the smallest epsilon here is {written(smallest)}{otherwise}")
+        self.smallest = smallest

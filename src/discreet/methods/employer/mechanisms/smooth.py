@@ -11,8 +11,7 @@ import numpy as np
 from flint import arb, ctx
 
 from discreet.errors import ParameterError
-from discreet.methods.employer.mechanisms import LARGEST, Floats, Int64s
-from discreet.methods.employer.mechanisms.base import SymmetricMechanism
+from discreet.methods.employer.mechanisms import LARGEST, Floats, Int64s, SymmetricMechanism
 from discreet.methods.employer.mechanisms.parameters import (
     BITS,
     BOUND,
@@ -56,10 +55,6 @@ class Smooth(SymmetricMechanism, ABC):
     @abstractmethod
     def mean_size(self) -> arb:
         """E|Z|."""
-
-    @abstractmethod
-    def in_words(self) -> str:
-        """The noise, in words and symbols."""
 
     @property
     def unit(self) -> tuple[Fraction, Fraction, Fraction]:

@@ -117,9 +117,6 @@ class Statistic(Protocol):
         sorted by the columns in order; every cell has at least one row. Sums run over rows in order, so that equal
         cells give equal bits. Without `errors`, standard errors are left out (None)."""
 
-    def worst(self, columns: Sequence[Floats], search: Search | None = None) -> Worst:
-        """The observation behind one cell's sensitivity, for its picture (004, Figure 1)."""
-
 
 class CompiledStatistic(Statistic):
     """A statistic whose kernel measures many cells at once."""
@@ -138,6 +135,7 @@ class CompiledStatistic(Statistic):
         return Local(np.diff(starts), out[0], out[1], *both)
 
     def worst(self, columns: Sequence[Floats], search: Search | None = None) -> Worst:
+        """The observation behind one cell's sensitivity, for its picture (004, Figure 1)."""
         return self._worst(_contiguous(columns), known(self, search))
 
     @abstractmethod
@@ -147,6 +145,25 @@ class CompiledStatistic(Statistic):
     @abstractmethod
     def _worst(self, columns: list[Floats], search: Search) -> Worst:
         """Of one cell."""
+
+
+@dataclass(frozen=True)
+class OfOneVariable(CompiledStatistic):
+    """A statistic in the unit of its one variable; the middle of the bounds where there is no observation."""
+
+    y: Variable
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return (self.y,)
+
+    @property
+    def scale(self) -> float:
+        return self.y.width
+
+    @property
+    def empty(self) -> float:
+        return (self.y.low + self.y.high) / 2
 
 
 def _contiguous(columns: Sequence[Floats]) -> list[Floats]:

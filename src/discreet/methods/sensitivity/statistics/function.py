@@ -31,17 +31,15 @@ from discreet.methods.sensitivity.statistics import (
     Local,
     Search,
     Variable,
-    Worst,
     known,
     tried_points,
 )
 
 Cell = Sequence[Floats]
 OfCell = Callable[[Cell], float]
-Progress = Callable[[int, int], None]
 
 SMALL = 2_000  # calls: less is done here before other processes have heard of it
-PARTS = 32  # of the work, about: what one process takes at a time, and what progress is told by
+PARTS = 32  # of the work, about: what one process takes at a time
 INVENTED = 24  # observations of a rehearsal
 
 
@@ -112,8 +110,6 @@ class Function:
         scale: float,
         empty: float,
         error: str | None = None,
-        parameters: int = 0,
-        processes: int | None = None,
     ) -> Function:
         """The function `name` of a Python file, and the one called `error` for its standard error. The file is read as
         text alone, and nothing of it run: rehearse it before it is called."""
@@ -123,7 +119,7 @@ class Function:
         except (OSError, ValueError):  # no text, no path
             raise ParameterError("is no Python file", where=file.name, do="give the path of a .py file") from None
         spread = FromFile(file.name, text, error) if error is not None else None
-        return cls(name, variables, FromFile(file.name, text, name), scale, empty, spread, parameters, processes)
+        return cls(name, variables, FromFile(file.name, text, name), scale, empty, spread)
 
     @property
     def has_error(self) -> bool:
@@ -164,9 +160,7 @@ class Function:
         search: Search | None = None,
         *,
         errors: bool = True,
-        progress: Progress | None = None,
     ) -> Local:
-        """As the Protocol says; `progress` is told how many of all cells are done."""
         grid, spread = self._added(search), self.error if errors else None
         task = Task(self.function, spread, self.empty, grid)
         calls = int(columns[0].size) + len(grid) * (starts.size - 1)
@@ -175,22 +169,11 @@ class Function:
             CellRange(a, [column[starts[a] : starts[b]] for column in columns], starts[a : b + 1] - starts[a])
             for a, b in _spans(starts, len(grid), calls // PARTS)
         ]
-        out, done = np.empty((starts.size - 1, 4)), 0
+        out = np.empty((starts.size - 1, 4))
         for first, rows in _results(task, parts, workers):
             out[first : first + len(rows)] = rows
-            done += len(rows)
-            if progress is not None:
-                progress(done, starts.size - 1)
         both = (out[:, 2], out[:, 3]) if spread else (None, None)
         return Local(np.diff(starts), out[:, 0], out[:, 1], *both)
-
-    def worst(self, columns: Cell, search: Search | None = None) -> Worst:
-        task = Task(self.function, None, self.empty, self._added(search))
-        with _quiet():
-            here = task.value(columns)
-            changes = [(value - here, added, point) for value, added, point in task.neighbours(columns)]
-        change, added, point = max(changes, key=lambda found: abs(found[0]))
-        return Worst(added, point, change)
 
     def _added(self, search: Search | None) -> list[tuple[float, ...]]:
         return [tuple(point) for point in tried_points(self, known(self, search)).tolist()]
@@ -211,29 +194,22 @@ class Task:
     empty: float
     grid: list[tuple[float, ...]]
 
-    def value(self, columns: Cell) -> float:
-        return _value(self.function, columns, self.empty)
-
-    def neighbours(self, columns: Cell) -> Iterator[tuple[float, bool, tuple[float, ...]]]:
-        """θ without each observation and with each point of the grid; whether added; the point."""
-        for cell, added, point in self._cells(columns):
-            yield self.value(cell), added, point
-
     def cell(self, columns: Cell) -> tuple[float, float, float, float]:
         """θ, its sensitivity, its error, and that one's sensitivity."""
-        here, most = self.value(columns), 0.0
+        here, most = _value(self.function, columns, self.empty), 0.0
         spread, widest = _value(self.error, columns, 0.0) if self.error else 0.0, 0.0
-        for cell, _, _ in self._cells(columns):
-            most = max(most, abs(self.value(cell) - here))
+        for cell in self._neighbours(columns):
+            most = max(most, abs(_value(self.function, cell, self.empty) - here))
             if self.error:
                 widest = max(widest, abs(_value(self.error, cell, 0.0) - spread))
         return here, most, spread, widest
 
-    def _cells(self, columns: Cell) -> Iterator[tuple[Cell, bool, tuple[float, ...]]]:
+    def _neighbours(self, columns: Cell) -> Iterator[Cell]:
+        """Without each observation, and with each point of the grid."""
         for i in range(columns[0].size):
-            yield [np.delete(column, i) for column in columns], False, tuple(float(column[i]) for column in columns)
+            yield [np.delete(column, i) for column in columns]
         for point in self.grid:
-            yield [np.append(column, value) for column, value in zip(columns, point, strict=True)], True, point
+            yield [np.append(column, value) for column, value in zip(columns, point, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -290,22 +266,13 @@ def _value(function: OfCell, columns: Cell, fallback: float) -> float:
     """What the function makes of a copy of these observations; the fallback of none, of a failure, of no number."""
     if not columns[0].size:
         return fallback
-    with _Unsaid():
+    try:
         found = function([np.array(column) for column in columns])
-        if _is_number(found):
-            return float(found)
-    return fallback
-
-
-class _Unsaid:
-    """Whatever is raised inside is the function's, and its message may quote observations: it counts as no value. Only
-    the operator's Ctrl-C goes on."""
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> bool:
-        return kind is not None and not issubclass(kind, KeyboardInterrupt)
+    except KeyboardInterrupt:  # the operator's, and alone to go on
+        raise
+    except BaseException:  # noqa: BLE001 - whatever the function raises may quote observations: it counts as no value
+        return fallback
+    return float(found) if _is_number(found) else fallback
 
 
 def _is_number(found: object) -> TypeGuard[float]:

@@ -12,11 +12,9 @@ from discreet.methods.sensitivity.statistics.line_kernel import centred, lines, 
 
 
 @dataclass(frozen=True)
-class Line(CompiledStatistic):
-    """θ = w·ȳ + (t − w·x̄)·Sxy/Sxx of the line of y on x: its slope, its intercept or its prediction at x = `at`.
-
-    Where all x of a cell are equal the slope is 0. The error is √(SSE/(n−2)·(w²/n + (t−w·x̄)²/Sxx)), 0 below n = 3.
-    """
+class LeastSquaresLine(CompiledStatistic):
+    """θ = w·ȳ + (t − w·x̄)·Sxy/Sxx of the line of y on x: its slope (w = 0, t = 1), its intercept (w = 1, t = 0), or its
+    prediction at x = `at` (w = 1, t = at)."""
 
     x: Variable
     y: Variable
@@ -24,7 +22,6 @@ class Line(CompiledStatistic):
     at: float = 0.0  # of a prediction
 
     parameters = 2
-    kinds = SEARCHES[:3]
 
     def __post_init__(self) -> None:
         if self.kind not in ("slope", "intercept", "prediction"):
@@ -48,24 +45,33 @@ class Line(CompiledStatistic):
     @property
     def empty(self) -> float:
         """w times the middle of y's bounds."""
-        return self._weights[0] * (self.y.low + self.y.high) / 2
+        return self.weights[0] * (self.y.low + self.y.high) / 2
+
+    @property
+    def weights(self) -> tuple[float, float]:
+        """w and t."""
+        return (0.0, 1.0) if self.kind == "slope" else (1.0, float(self.at))
+
+
+class Line(LeastSquaresLine):
+    """The line through the observations as they are.
+
+    Where all x of a cell are equal the slope is 0. The error is √(SSE/(n−2)·(w²/n + (t−w·x̄)²/Sxx)), 0 below n = 3.
+    """
+
+    kinds = SEARCHES[:3]
 
     def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         """Exact by closed forms: eight candidates for an addition, one division a removal (DECISIONS)."""
         x, y = columns
-        return lines(x, y, starts, *self._weights, *self._tried(search), search.kind == "exact", errors)
+        return lines(x, y, starts, *self.weights, *self._tried(search), search.kind == "exact", errors)
 
     def _worst(self, columns: list[Floats], search: Search) -> Worst:
         """Where nothing bounds the change: the point that ever worse ones approach."""
         x, y = columns
         fit, exact = centred(x, y, -1), search.kind == "exact"
-        _, change, added, px, py = worst_of(x, y, fit, *self._weights, *self._tried(search), exact)
+        _, change, added, px, py = worst_of(x, y, fit, *self.weights, *self._tried(search), exact)
         return Worst(added, (px, py), change)
-
-    @property
-    def _weights(self) -> tuple[float, float]:
-        """w and t."""
-        return (0.0, 1.0) if self.kind == "slope" else (1.0, float(self.at))
 
     def _tried(self, search: Search) -> tuple[Floats, Floats]:
         return search.values(self.x), search.values(self.y)

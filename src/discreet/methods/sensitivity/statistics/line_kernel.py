@@ -10,13 +10,11 @@ from __future__ import annotations
 from math import copysign, hypot, sqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.methods.sensitivity.statistics import Floats, Int64s
 from discreet.methods.sensitivity.statistics.roots import MOST, real_roots
 from discreet.noise.jit import compiled
 
-Floats = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 Fit = tuple[int, float, float, float, float, float, float]
 
 SAME = 1e-40  # x no further apart are equal: powers of their ratio to 1 would overflow

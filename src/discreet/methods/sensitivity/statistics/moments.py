@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import SEARCHES, CompiledStatistic, Floats, Int64s, Search, Variable, Worst
+from discreet.methods.sensitivity.statistics import SEARCHES, Floats, Int64s, OfOneVariable, Search, Worst
 from discreet.methods.sensitivity.statistics.roots import MOST, real_roots
 from discreet.noise.jit import compiled
 
@@ -19,30 +19,16 @@ Sums = tuple[int, float, float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Mean(CompiledStatistic):
+class Mean(OfOneVariable):
     """ȳ, the middle of the bounds where there is no observation. Error s/√n, s² = Σ(y − ȳ)²/(n − 1); 0 below n = 2.
 
     Exact: a mean changes monotonely with the new observation, the squares of errors by polynomials.
     """
 
-    y: Variable
-
     name = "mean"
     parameters = 1
     kinds = SEARCHES[:3]
     order: ClassVar[int] = MEAN
-
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        return (self.y,)
-
-    @property
-    def scale(self) -> float:
-        return self.y.width
-
-    @property
-    def empty(self) -> float:
-        return (self.y.low + self.y.high) / 2
 
     def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         tried, exact = self._tried(search)

@@ -8,23 +8,14 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import (
-    SEARCHES,
-    CompiledStatistic,
-    Floats,
-    Int64s,
-    Search,
-    Variable,
-    Worst,
-    one_cell,
-)
+from discreet.methods.sensitivity.statistics import SEARCHES, Floats, Int64s, OfOneVariable, Search, Worst, one_cell
 from discreet.noise.jit import compiled
 
 FINEST = 10**6  # p·(n − 1) is taken in 64-bit integers
 
 
 @dataclass(frozen=True)
-class Quantile(CompiledStatistic):
+class Quantile(OfOneVariable):
     """The p-quantile, type 7 of Hyndman and Fan (R's and NumPy's): with h = (n − 1)·p, between y₍⌊h⌋₊₁₎ and the next at
     the fraction of h. The middle of the bounds where there is no observation. No standard error.
 
@@ -33,7 +24,6 @@ class Quantile(CompiledStatistic):
     the r-th smallest, the j-th is y₍ⱼ₎ for j < r, else y₍ⱼ₊₁₎, which falls with r: remove the smallest or the largest.
     """
 
-    y: Variable
     p: Fraction
 
     name = "quantile"
@@ -45,18 +35,6 @@ class Quantile(CompiledStatistic):
         p: object = self.p  # a float may come from outside
         if not isinstance(p, Fraction) or not 0 <= p <= 1 or p.denominator > FINEST:
             raise ParameterError("p is no fraction in 0 … 1", where="quantile", do="give one such as 1/4")
-
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        return (self.y,)
-
-    @property
-    def scale(self) -> float:
-        return self.y.width
-
-    @property
-    def empty(self) -> float:
-        return 0.5 * (self.y.low + self.y.high)
 
     def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002 - it has none
         changes = self._changes(columns, starts, search)

@@ -1,10 +1,9 @@
 """A coefficient of a regression on several variables (004, Step 1): removals by the hat matrix, additions on a grid.
 
-With X the regressors less their means, X = QR, and θ = w·ȳ + (t − w·x̄)′β (the intercept: w = 1, t = 0; coefficient j:
-w = 0, t = e_j), let g = R⁻ᵀ(t − w·x̄) and, of an observation, q = R⁻ᵀ(x − x̄), h = 1/n + q′q, k = w/n + g′q, e its
-residual. Removing it moves θ by −k·e/(1 − h), adding it by k·e/(1 + h) (Sherman–Morrison). The squared error is
-SSE/(n − p − 1)·V, V = w²/n + g′g; a removal makes SSE − e²/(1 − h) and V + k²/(1 − h), an addition SSE + e²/(1 + h)
-and V − k²/(1 + h).
+With X the regressors less their means, X = QR, and θ = β_j, let g = R⁻ᵀe_j and, of an observation, q = R⁻ᵀ(x − x̄),
+h = 1/n + q′q, k = g′q, e its residual. Removing it moves θ by −k·e/(1 − h), adding it by k·e/(1 + h)
+(Sherman–Morrison). The squared error is SSE/(n − p − 1)·V, V = g′g; a removal makes SSE − e²/(1 − h) and
+V + k²/(1 − h), an addition SSE + e²/(1 + h) and V − k²/(1 + h).
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ Space = tuple[Floats, Floats, Floats, Floats, Floats]  # where a fit is written:
 
 @dataclass(frozen=True)
 class Regression(CompiledStatistic):
-    """Coefficient j of y on `regressors` with an intercept, which is coefficient 0. The classical
+    """The coefficient of one of the regressors, counted from 1, of y on all of them and an intercept. The classical
     standard error, 0 where n = p + 1.
 
     Where a regressor is constant or depends on others (it lies within 2⁻³⁰ of its length of their span), or there are
@@ -51,14 +50,12 @@ class Regression(CompiledStatistic):
     empty = 0.0
 
     def __post_init__(self) -> None:
-        if not self.regressors or not 0 <= self.coefficient <= len(self.regressors):
-            raise ParameterError(
-                "no such coefficient", where="regression", do="0 is the intercept, 1 the first of the regressors"
-            )
+        if not 1 <= self.coefficient <= len(self.regressors):
+            raise ParameterError("no such coefficient", where="regression", do="1 is the first of the regressors")
 
     @property
     def name(self) -> str:
-        return f"coefficient_{self.regressors[self.coefficient - 1].name if self.coefficient else 'intercept'}"
+        return f"coefficient_{self.regressors[self.coefficient - 1].name}"
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -66,7 +63,7 @@ class Regression(CompiledStatistic):
 
     @property
     def scale(self) -> float:
-        return self.y.width / self.regressors[self.coefficient - 1].width if self.coefficient else self.y.width
+        return self.y.width / self.regressors[self.coefficient - 1].width
 
     @property
     def parameters(self) -> int:
@@ -142,10 +139,9 @@ def _fit(xs: Floats, y: Floats, without: int, coefficient: int, space: Space) ->
 
 @compiled
 def _solve(xs: Floats, y: Floats, without: int, coefficient: int, space: Space) -> Fit:
-    """β = R⁻¹Q′y and g = R⁻ᵀ(t − w·x̄), then θ, SSE from residuals, and V (`factor`)."""
+    """β = R⁻¹Q′y and g = R⁻ᵀe_j, then θ, SSE from residuals, and V (`factor`)."""
     rows, p = xs.shape
     basis, upper, g, means, beta = space
-    weight = 1.0 if coefficient == 0 else 0.0
     for j in range(p - 1, -1, -1):
         along = 0.0
         for i in range(rows):
@@ -153,10 +149,9 @@ def _solve(xs: Floats, y: Floats, without: int, coefficient: int, space: Space) 
         for m in range(j + 1, p):
             along -= upper[j, m] * beta[m]
         beta[j] = along / upper[j, j]
-    theta, factor = weight * float(means[p]), weight / (rows - (1 if without >= 0 else 0))
+    factor = 0.0
     for j in range(p):
-        goal = (1.0 if j == coefficient - 1 else 0.0) - weight * means[j]
-        theta += goal * beta[j]
+        goal = 1.0 if j == coefficient - 1 else 0.0
         for m in range(j):
             goal -= upper[m, j] * g[m]
         g[j] = goal / upper[j, j]
@@ -165,7 +160,7 @@ def _solve(xs: Floats, y: Floats, without: int, coefficient: int, space: Space) 
     for i in range(rows):
         if i != without:
             sse += _residual(xs[i], y[i], means, beta) ** 2
-    return True, theta, sse, factor
+    return True, beta[coefficient - 1], sse, factor
 
 
 @compiled
@@ -182,10 +177,10 @@ def _error(sse: float, factor: float, freedom: int) -> float:
 
 
 @compiled
-def _moved(x: Floats, y: float, n: int, weight: float, space: Space, q: Floats) -> tuple[float, float, float]:
+def _moved(x: Floats, y: float, n: int, space: Space, q: Floats) -> tuple[float, float, float]:
     """h, k and e of an observation."""
     _, upper, g, means, beta = space
-    h, k = 1.0 / n, weight / n
+    h, k = 1.0 / n, 0.0
     for j in range(len(beta)):
         q[j] = x[j] - means[j]
         for m in range(j):
@@ -201,7 +196,6 @@ def _regressions(xs: Floats, y: Floats, starts: Int64s, coefficient: int, grid: 
     """By cell θ, its sensitivity, the error, its sensitivity; and of the worst observation added, change, values."""
     cells, p = len(starts) - 1, xs.shape[1]
     out, worst = np.zeros((4, cells)), np.zeros((cells, p + 3))
-    weight = 1.0 if coefficient == 0 else 0.0
     longest = 0
     for j in range(cells):
         longest = max(longest, starts[j + 1] - starts[j])
@@ -217,7 +211,7 @@ def _regressions(xs: Floats, y: Floats, starts: Int64s, coefficient: int, grid: 
         error = _error(sse, factor, n - p - 1)
         out[0, j], out[2, j] = theta, error
         for i in range(n):
-            h, k, e = _moved(cx[i], cy[i], n, weight, space, q)
+            h, k, e = _moved(cx[i], cy[i], n, space, q)
             kept = sse - e * e / (1.0 - h) if h < 1.0 else -1.0
             if 1.0 - h > ILL and kept >= ILL * sse:
                 change, moved = -k * e / (1.0 - h), _error(kept, factor + k * k / (1.0 - h), n - p - 2)
@@ -229,7 +223,7 @@ def _regressions(xs: Floats, y: Floats, starts: Int64s, coefficient: int, grid: 
                 out[1, j] = abs(change)
                 worst[j, 0], worst[j, 1], worst[j, 2:-1], worst[j, -1] = 0.0, change, cx[i], cy[i]
         for i in range(len(grid)):
-            h, k, e = _moved(grid[i, :p], grid[i, p], n, weight, space, q)
+            h, k, e = _moved(grid[i, :p], grid[i, p], n, space, q)
             change = k * e / (1.0 + h)
             moved = _error(sse + e * e / (1.0 + h), factor - k * k / (1.0 + h), n - p)
             out[3, j] = max(out[3, j], abs(moved - error))

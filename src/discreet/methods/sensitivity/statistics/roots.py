@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.methods.sensitivity.statistics import Floats
 from discreet.noise.jit import compiled
-
-Floats = NDArray[np.float64]
 
 DEGREE = 6  # at most
 MOST = 2 * DEGREE + 2  # what `out` must hold: roots, points that touch zero, the ends

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
 
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import CompiledStatistic, Floats, Int64s, Search, Variable, Worst, one_cell
+from discreet.methods.sensitivity.statistics import Floats, Int64s, Search, Worst, one_cell
+from discreet.methods.sensitivity.statistics.line import LeastSquaresLine
 from discreet.methods.sensitivity.statistics.winsorised_kernel import cells
 
 FINEST = 10**6  # share·n is taken in 64-bit integers
@@ -22,28 +22,21 @@ NONE = np.empty(0)
 
 
 @dataclass(frozen=True)
-class WinsorisedLine(CompiledStatistic):
-    """Slope, intercept or prediction θ = w·ȳ + (t − w·x̄)·Sxy/Sxx of the winsorised values.
-
-    w = 1, t = at for a prediction, t = 0 for the intercept; w = 0, t = 1 for the slope. Where the winsorised x has no
-    spread, θ = w·ȳ (the slope is 0). A cell of three has none: its x all become the median. The standard error is the
-    classical one of the winsorised values, √(SSE/(n − 2)·(w²/n + (t − w·x̄)²/Sxx)), 0 where n < 3 or x has no spread.
-    It takes the cuts as if they were fixed, and so is a little small.
+class WinsorisedLine(LeastSquaresLine):
+    """The line through the winsorised values. Where their x has no spread, θ = w·ȳ (the slope is 0): so in a cell of
+    three, whose x all become the median. The standard error is the classical one of the winsorised values,
+    √(SSE/(n − 2)·(w²/n + (t − w·x̄)²/Sxx)), 0 where n < 3 or x has no spread. It takes the cuts as if they were fixed,
+    and so is a little small.
 
     Sensitivities of the statistic are exact. Those of the error are exact over removals; additions are searched on a
     grid of `points` values in each of the three pieces of each variable, which can miss a little of the largest one.
     """
 
-    x: Variable
-    y: Variable
-    kind: Literal["slope", "intercept", "prediction"]
-    at: float
     share: Fraction = Fraction(1, 20)
     points: int = 33
 
-    parameters = 2
-
     def __post_init__(self) -> None:
+        super().__post_init__()
         share: object = self.share  # a float may come from outside
         if not isinstance(share, Fraction) or not 0 <= share < Fraction(1, 2):
             raise ParameterError(
@@ -51,36 +44,12 @@ class WinsorisedLine(CompiledStatistic):
             )
         if self.share.denominator > FINEST:
             raise ParameterError("the winsorised share is too fine", where=self.name, do="round it to a millionth")
-        if self.kind not in ("slope", "intercept", "prediction") or not np.isfinite(self.at):
-            raise ParameterError(
-                "no line of this kind", where=self.name, do="slope, intercept or prediction, at a number"
-            )
         if self.points < 2:
             raise ParameterError("a grid needs two points or more", where=self.name, do="give points = 33")
 
     @property
     def name(self) -> str:
         return f"winsorised_{self.kind}"
-
-    @property
-    def variables(self) -> tuple[Variable, ...]:
-        return self.x, self.y
-
-    @property
-    def scale(self) -> float:
-        return self.y.width / self.x.width if self.kind == "slope" else self.y.width
-
-    @property
-    def empty(self) -> float:
-        return self._weight * 0.5 * (self.y.low + self.y.high)
-
-    @property
-    def _weight(self) -> float:
-        return 0.0 if self.kind == "slope" else 1.0
-
-    @property
-    def _target(self) -> float:
-        return {"slope": 1.0, "intercept": 0.0, "prediction": float(self.at)}[self.kind]
 
     def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         return self._run(columns, starts, search, errors)[0]
@@ -97,7 +66,7 @@ class WinsorisedLine(CompiledStatistic):
         tried = (NONE, NONE) if exact else (search.values(self.x), search.values(self.y))
         share, points = (self.share.numerator, self.share.denominator), self.points if errors else 0
         add = search.kind != "removals"
-        return cells(x, y, starts, bounds, *share, self._weight, self._target, add, tried, points)
+        return cells(x, y, starts, bounds, *share, *self.weights, add, tried, points)
 
     def _change(self, columns: list[Floats], here: Floats, added: bool, x: float, y: float) -> float:
         """θ(D ± d) − θ(D), by fitting again; its size is what the search found, infinite or not."""

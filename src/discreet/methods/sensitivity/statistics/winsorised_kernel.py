@@ -7,12 +7,10 @@ outer rows is a cut, so that no variant of the cuts in x needs a pass of its own
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.methods.sensitivity.statistics import Floats, Int64s
 from discreet.noise.jit import compiled
 
-Floats = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 Blocks = tuple[float, float, float, float, float]  # Σv below, Σv middle, Σxv middle, Σv above, Σv²
 Marks = tuple[float, float, float, float]  # of an added value: what it is clamped to, and what the cuts move between
 Tried = tuple[Floats, Floats]  # the values of x and of y; none: the exact search

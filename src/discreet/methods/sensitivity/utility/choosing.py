@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pcsv
-from numpy.typing import NDArray
 
 from discreet.errors import ParameterError, PublishError, SourceError
-from discreet.methods.sensitivity.statistics import Variable
+from discreet.methods.sensitivity.statistics import Floats, Variable
 from discreet.methods.sensitivity.statistics.line import Line
 from discreet.methods.sensitivity.utility.tradeoff import Law, Point, epsilon_for, tradeoff
 from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
@@ -31,7 +30,6 @@ from discreet.publish.storage import storage_at
 from discreet.report.blocks import as_csv
 from discreet.synth.atlas import atlas
 
-Floats = NDArray[np.float64]
 DELTA = Fraction(1, 10**6)  # at which the cost of normal noise is told
 CHILDREN, TRACTS, SMALL = 400_000, 4_000, 20
 AT = 0.25

@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import Worst
+from discreet.methods.sensitivity.statistics import Floats, Worst
 from discreet.methods.sensitivity.utility.weighted import Fit, fitted
-from discreet.report.plots import COLOURS, decades, ends
-
-Floats = NDArray[np.float64]
+from discreet.report.plots import COLOURS, chart, ends, log_axis, titled
 
 MARK = "CONFIDENTIAL. "
 MOST_DOTS, NEAREST = 3_000, 500  # dots in a picture; of those the nearest to the line, all shown
@@ -45,29 +43,14 @@ def envelope_plot(
     line = [{"n": x, "local": chi / x**rate} for x in np.geomspace(*sizes, 20).tolist()]
     power = "N" if rate == 1 else f"N^{rate:g}"
     low, high = ends([row["local"] for row in (*dots, *line)])
-    x, y = _log(alt.X, "n", "observations in the cell", *sizes), _log(alt.Y, "local", "local sensitivity", low, high)
-    points = (
-        alt.Chart(alt.InlineData(values=dots))
-        .mark_point(size=14, filled=True, opacity=0.45, color=COLOURS[0])
-        .encode(x=x, y=y)
-    )
-    bound = alt.Chart(alt.InlineData(values=line)).mark_line(strokeWidth=2.2, color=COLOURS[1]).encode(x=x, y=y)
-    label = line[12] | {"text": f"χ/{power}, χ = {chi:.4g}"}
-    name = (
-        alt.Chart(alt.InlineData(values=[label]))
-        .mark_text(align="left", baseline="bottom", fontSize=13, color=COLOURS[1], dx=8, dy=-6)
-        .encode(x=x, y=y, text="text:N")
-    )
-    return finished(alt.layer(points, bound, name), heading(title, synthetic=synthetic), _outside(finite, shown))
-
-
-def _log(channel: Any, field: str, name: str, low: float, high: float) -> Any:
-    return channel(
-        f"{field}:Q",
-        scale=alt.Scale(type="log", domain=[low, high], nice=False, padding=8),
-        axis=alt.Axis(format="~g", values=decades(low, high), grid=False),
-        title=f"{name} (log scale)",
-    )
+    x = log_axis(alt.X, "n", "observations in the cell (log scale)", *sizes, padding=8, grid=False)
+    y = log_axis(alt.Y, "local", "local sensitivity (log scale)", low, high, padding=8, grid=False)
+    points = chart(dots).mark_point(size=14, filled=True, opacity=0.45, color=COLOURS[0]).encode(x=x, y=y)
+    bound = chart(line).mark_line(strokeWidth=2.2, color=COLOURS[1]).encode(x=x, y=y)
+    label = chart([line[12] | {"text": f"χ/{power}, χ = {chi:.4g}"}])
+    name = label.mark_text(align="left", baseline="bottom", fontSize=13, color=COLOURS[1], dx=8, dy=-6)
+    layers = alt.layer(points, bound, name.encode(x=x, y=y, text="text:N"))
+    return finished(layers, heading(title, synthetic=synthetic), _outside(finite, shown))
 
 
 def _thinned(cells: NDArray[np.int64], reach: Floats) -> list[int]:
@@ -111,13 +94,13 @@ def cell_plot(
         f"the local sensitivity of this cell of {across.size} is {abs(moved):.3f}.",
     ]
     axes = axis("x", names[0], bounds[0]), axis("y", names[1], bounds[1])
-    chart = alt.layer(
+    picture = alt.layer(
         dots(across, up, *axes),
         *lines(((BEFORE, before), (AFTER, after)), bounds[0], *axes),
         arrow(at, before.at(at), after.at(at), *axes),
         hollow(worst, *axes),
     )
-    return finished(chart, heading(title, synthetic=synthetic), subtitle)
+    return finished(picture, heading(title, synthetic=synthetic), subtitle)
 
 
 def changed(x: Floats, y: Floats, worst: Worst) -> Fit:
@@ -140,7 +123,7 @@ def axis(which: str, name: str, bounds: tuple[float, float]) -> Any:
 
 def dots(x: Floats, y: Floats, *axes: Any) -> Any:
     values = [{"x": a, "y": b} for a, b in zip(x.tolist(), y.tolist(), strict=True)]
-    points = alt.Chart(alt.InlineData(values=values)).mark_point(size=38, filled=True, color=COLOURS[0], opacity=0.85)
+    points = chart(values).mark_point(size=38, filled=True, color=COLOURS[0], opacity=0.85)
     return points.encode(x=axes[0], y=axes[1])
 
 
@@ -150,28 +133,22 @@ def lines(fits: tuple[tuple[str, Fit], ...], ends: tuple[float, float], *axes: A
     colour = alt.Color("which:N", scale=alt.Scale(domain=names, range=["#000000", COLOURS[1]]), sort=None, title=None)
     dash = alt.StrokeDash("which:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 3]]), sort=None, title=None)
     rows = [{"which": name, "x": end, "y": fit.at(end)} for name, fit in fits for end in ends]
-    base = alt.Chart(alt.InlineData(values=rows)).mark_line(strokeWidth=2, clip=True)
+    base = chart(rows).mark_line(strokeWidth=2, clip=True)
     return [base.encode(x=axes[0], y=axes[1], color=colour, strokeDash=dash)]
 
 
 def arrow(at: float, low: float, high: float, *axes: Any) -> Any:
     """How far the statistic moves."""
-    base = alt.Chart(alt.InlineData(values=[{"x": at, "y": low, "to": high}]))
+    base = chart([{"x": at, "y": low, "to": high}])
     return base.mark_rule(strokeWidth=3, color=COLOURS[2], clip=True).encode(x=axes[0], y=axes[1], y2="to:Q")
 
 
 def hollow(worst: Worst, *axes: Any) -> Any:
-    base = alt.Chart(alt.InlineData(values=[{"x": worst.point[0], "y": worst.point[1]}]))
-    return base.mark_point(size=90, filled=False, strokeWidth=2, color=COLOURS[1], fill="white", opacity=1).encode(
-        x=axes[0], y=axes[1]
-    )
+    base = chart([{"x": worst.point[0], "y": worst.point[1]}])
+    mark = base.mark_point(size=90, filled=False, strokeWidth=2, color=COLOURS[1], fill="white", opacity=1)
+    return mark.encode(x=axes[0], y=axes[1])
 
 
-def finished(chart: Any, title: str, subtitle: list[str]) -> Any:
-    return (
-        chart.properties(
-            width=480, height=360, title=alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=10)
-        )
-        .configure_view(stroke="#cccccc")
-        .configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
-    )
+def finished(picture: Any, title: str, subtitle: list[str]) -> Any:
+    made = titled(picture.properties(width=480, height=360), title, subtitle, offset=10)
+    return made.configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)

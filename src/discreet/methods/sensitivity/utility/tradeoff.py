@@ -13,9 +13,10 @@ from math import ceil, sqrt
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from discreet.errors import ParameterError
+from discreet.methods.sensitivity.statistics import Floats, Int64s
 from discreet.methods.sensitivity.utility.weighted import columns
 from discreet.noise.interval_arithmetic import positive_fraction
 from discreet.noise.jit import compiled
@@ -23,10 +24,7 @@ from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.laplace import Laplace
 from discreet.noise.samplers.normal import Normal
 
-Floats = NDArray[np.float64]
-Int64s = NDArray[np.int64]
 Law = Literal["laplace", "normal"]
-Error = Literal["top", "bottom", "either"]
 
 GRID, BOUND = Fraction(1, 2**30), Fraction(2**10)  # of a draw in units of its scale: far finer and wider than shown
 LAWS = {"laplace": Laplace(Fraction(1), GRID, BOUND), "normal": Normal(Fraction(1), GRID, BOUND)}
@@ -84,14 +82,13 @@ def epsilon_for(
     *,
     target_mse: float | None = None,
     target_misclassification: float | None = None,
-    error: Error = "either",
     law: Law = "laplace",
     areas: ArrayLike | None = None,
     share: Fraction = TENTH,
     runs: int = RUNS,
     step: Fraction = STEP,
 ) -> Fraction:
-    """The smallest multiple of `step` that meets one target. `either` error is the larger of top and bottom.
+    """The smallest multiple of `step` that meets one target. The error is the larger of top and bottom.
 
     MSE: ε = √(2·mean (χ/N)² / target), rounded up. Misclassification: bisection on equal draws. It falls with ε but for
     the simulation's own error; should it cross the target more than once, one crossing is found: the result meets the
@@ -109,8 +106,7 @@ def epsilon_for(
 
     def meets(steps: int) -> bool:
         point = cells.point(steps * step)
-        rates = {"top": point.false_top, "bottom": point.false_bottom}
-        return (max(rates.values()) if error == "either" else rates[error]) <= target
+        return max(point.false_top, point.false_bottom) <= target
 
     return _first(meets) * step
 

@@ -10,7 +10,7 @@ import altair as alt
 
 from discreet.methods.sensitivity.utility.tradeoff import Point
 from discreet.privacy.exact import written
-from discreet.report.plots import COLOURS, HEIGHT, WIDTH, decades, ends
+from discreet.report.plots import COLOURS, HEIGHT, WIDTH, chart, decades, ends, log_axis, titled
 
 FORMULA, SIMULATED = "formula", "simulated"
 TOP, BOTTOM = "shown at the top, truly not", "shown at the bottom, truly not"
@@ -36,13 +36,9 @@ def tradeoff_plot(
     if chosen is not None:
         panels = [alt.layer(_mark(chosen), panel) for panel in panels]
     sized = [panel.properties(width=WIDTH, height=HEIGHT) for panel in panels]
-    return (
-        alt.hconcat(*sized, spacing=28)
-        .resolve_scale(color="independent", shape="independent")
-        .properties(title=alt.TitleParams(title, subtitle=subtitle, anchor="start", offset=12))
-        .configure_view(stroke="#cccccc")
-        .configure_legend(orient="top", title=None, labelFontSize=11, labelLimit=260)
-    )
+    beside = alt.hconcat(*sized, spacing=28).resolve_scale(color="independent", shape="independent")
+    made = titled(beside, title, subtitle, offset=12)
+    return made.configure_legend(orient="top", title=None, labelFontSize=11, labelLimit=260)
 
 
 def _row(point: Point) -> dict[str, Any]:
@@ -57,7 +53,7 @@ def _row(point: Point) -> dict[str, Any]:
 
 
 def _errors(data: list[dict[str, Any]], points: Sequence[Point]) -> Any:
-    base = alt.Chart(alt.InlineData(values=data))
+    base = chart(data)
     scale = alt.Scale(domain=[FORMULA, SIMULATED], range=[COLOURS[0], "#000000"])
     y = alt.Scale(type="log", nice=False, padding=6)
     heights = ends([row[name] for row in data for name in ("exact", "rmse")])
@@ -75,7 +71,7 @@ def _errors(data: list[dict[str, Any]], points: Sequence[Point]) -> Any:
 
 
 def _misclassified(data: list[dict[str, Any]], points: Sequence[Point]) -> Any:
-    base = alt.Chart(alt.InlineData(values=data))
+    base = chart(data)
     scale = alt.Scale(domain=[TOP, BOTTOM], range=[COLOURS[1], COLOURS[2]])
     layers = []
     for name, label in (("top", TOP), ("bottom", BOTTOM)):
@@ -92,12 +88,10 @@ def _misclassified(data: list[dict[str, Any]], points: Sequence[Point]) -> Any:
     return alt.layer(*layers)
 
 
-def _epsilon(points: Sequence[Point]) -> alt.X:
-    low, high = ends([float(point.epsilon) for point in points])
-    scale = alt.Scale(type="log", domain=[low, high], nice=False, padding=6)
-    return alt.X("epsilon:Q", scale=scale, title="ε (log scale)", axis=alt.Axis(format="~g", values=decades(low, high)))
+def _epsilon(points: Sequence[Point]) -> Any:
+    return log_axis(alt.X, "epsilon", "ε (log scale)", *ends([float(point.epsilon) for point in points]))
 
 
 def _mark(chosen: Fraction) -> Any:
-    rule = alt.Chart(alt.InlineData(values=[{"epsilon": float(chosen)}]))
+    rule = chart([{"epsilon": float(chosen)}])
     return rule.mark_rule(strokeDash=[4, 3], color="#666666").encode(x=alt.X("epsilon:Q"))

@@ -1,4 +1,4 @@
-"""A sample of the invented requirements survey, held as a whole: what studies tabulate."""
+"""A sample of the invented requirements survey, held as a whole."""
 
 from __future__ import annotations
 
