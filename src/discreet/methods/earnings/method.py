@@ -23,19 +23,15 @@ from discreet.engine import Engine
 from discreet.engine.derived_values import Binned
 from discreet.engine.spans import Bound, Progress, Spans
 from discreet.engine.tabulate import Reading, count_cells
-from discreet.errors import DomainError, ParameterError, SpecError
+from discreet.errors import DomainError, SpecError
 from discreet.methods.earnings.columns import earnings_about, earnings_columns
 from discreet.methods.earnings.levels import AnyLevel, DerivedLevel, MeasuredLevel, best_sum, resolve
 from discreet.methods.earnings.spec import Earnings
 from discreet.methods.earnings.tables import EarningsTables
-from discreet.methods.histograms import (
-    HistogramKernel,
-    histogram_domain,
-    histogram_spans,
-)
+from discreet.methods.histograms import HistogramKernel, histogram_domain, histogram_spans
 from discreet.methods.noise_provenance import Origin
-from discreet.methods.protocol import Method, refuse_taken_columns, refuse_unless_records
-from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
+from discreet.methods.protocol import Method, in_parallel, refuse_taken_columns, refuse_unless_records
+from discreet.methods.writing import Made, Parts, Places, write_parts
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Confidential, Grant, Reservation
 from discreet.privacy.exact import written
@@ -71,13 +67,8 @@ class EarningsMethod(Method):
         return cls(table, table.domains(release), release.unit, families, release.labels())
 
     def __post_init__(self) -> None:
-        where = f"table {self.spec.name}"
-        refuse_unless_records(self.unit, where)
-        try:
-            levels = self.levels
-        except ParameterError as error:
-            raise ParameterError(f"epsilon / max_records: {error.what}", where=where, do=error.do) from None
-        for level in levels:
+        refuse_unless_records(self.unit, self.spec.place)
+        for level in self.levels:
             self._check_size(level)
             self._check(level)
         self._check_families()
@@ -199,10 +190,7 @@ class EarningsMethod(Method):
             number = f"{most:,}" if least == most else f"{least:,} to {most:,}"
             cells = f"{number} protected {'cell' if most == 1 else 'cells'} of {level.source.name}"
             return f"each cell adds up {cells}: post-processing, nothing is paid"
-        eps, k = written(level.epsilon), self.unit.records
-        if k == 1:
-            return f"cells and bins are disjoint: parallel, ε = {eps} for the whole level"
-        return f"cells and bins are disjoint, {k} records a unit: {k} × {written(level.epsilon / k)} = {eps}"
+        return in_parallel(level.epsilon, self.unit.records, "cells and bins", "level")
 
     def _noise(self, level: AnyLevel) -> str:
         law = f"two-sided geometric in each of {self.bins.count} bins, P(k) ∝ exp(−{written(level.law.rate)}·|k|)"
@@ -256,13 +244,12 @@ class EarningsMethod(Method):
                 bound.open_inside(),
                 HistogramKernel(level.name, level.law.rate),
                 reservation,
-                name=measured_name(level.name),
+                name=level.name,
                 purpose="earnings/histogram",
                 guarantee=self._promise(level),
                 place=places.measured,
                 progress=advance,
-                kinds=("parquet",),
-                packed=True,
+                aside=True,
             )
 
         def making(done: int, _: int) -> None:

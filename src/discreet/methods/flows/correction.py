@@ -41,7 +41,9 @@ def needed(noisy: Int64s) -> Int64s:
     >>> needed(np.array([[3, -1, 2, -1], [3, 0, 2, 0], [1, -1, 0, 0]])).tolist()
     [4, 0, 0]
     """
-    return _needed(_flows(noisy))
+    flows = _flows(noisy)
+    total, positive = flows.sum(axis=1), np.maximum(flows, 0).sum(axis=1)
+    return np.where((total > 0) & (positive > total), (flows > 0).sum(axis=1) + positive - total, 0)
 
 
 def no_words(noisy: Int64s) -> Int64s:
@@ -105,20 +107,6 @@ def _run(noisy: Int64s, groups: Groups, words: Words, starts: Int64s, *, nearest
 
 def _too_few() -> ParameterError:
     return ParameterError("too few words for a group", where="words", do="ask the rule how many it needs")
-
-
-@compiled
-def _needed(noisy: Int64s) -> Int64s:
-    words = np.zeros(noisy.shape[0], np.int64)
-    for g in range(noisy.shape[0]):
-        total, excess, cells = np.int64(0), np.int64(0), np.int64(0)
-        for i in range(noisy.shape[1]):
-            total += noisy[g, i]
-            excess -= min(noisy[g, i], np.int64(0))
-            cells += np.int64(noisy[g, i] > 0)
-        if total > 0 and excess > 0:
-            words[g] = cells + excess
-    return words
 
 
 @compiled

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.methods.flows.correction_controls import Floats, Groups, Int64s
+from discreet.methods.flows.exponential_race import sink
 from discreet.noise.jit import compiled
 
 DOUBT = 0.001  # the chance that controls say nothing about a cell
@@ -142,24 +143,6 @@ def expect(flow: Int64s, share: Floats, noise: float, mean: Floats, expected: Fl
 
 
 @compiled
-def _sift(keys: Floats, cells: Int64s, root: int, count: np.int64) -> None:
-    """Let the root sink to its place in a heap, the smallest (key, cell) on top."""
-    key, cell = keys[root], cells[root]
-    while 2 * root + 1 < count:
-        child = 2 * root + 1
-        other = child + 1
-        if other < count and (
-            keys[other] < keys[child] or (keys[other] == keys[child] and cells[other] < cells[child])
-        ):
-            child = other
-        if key < keys[child] or (key == keys[child] and cell < cells[child]):
-            break
-        keys[root], cells[root] = keys[child], cells[child]
-        root = child
-    keys[root], cells[root] = key, cell
-
-
-@compiled
 def _fill(
     noisy: Int64s,
     jobs: Floats,
@@ -190,13 +173,13 @@ def _fill(
             missing -= out[g, i]
         step, count = 1 if missing > 0 else -1, np.int64(0)
         for i in range(size):
-            cells[count], keys[count] = i, upto[i] if step > 0 else -under[i]
+            cells[count], keys[i] = i, upto[i] if step > 0 else -under[i]
             count += np.int64(step > 0 or out[g, i] > 0)
         for root in range(count // 2 - 1, -1, -1):
-            _sift(keys, cells, root, count)
+            sink(cells, root, int(count), keys)
         for _ in range(abs(missing)):
             i = cells[0]
             out[g, i] += step
             x = out[g, i] if step > 0 else out[g, i] - 1
-            keys[0] = step * below(x, noisy[g, i], expected[i], max(least, expected[i]), a, far) if x >= 0 else np.inf
-            _sift(keys, cells, 0, count)
+            keys[i] = step * below(x, noisy[g, i], expected[i], max(least, expected[i]), a, far) if x >= 0 else np.inf
+            sink(cells, 0, int(count), keys)

@@ -142,7 +142,7 @@ def _ring_heap(
         times[i] = slowness[i] * exponential(words[i])
         heap[i] = i
     for place in range(count // 2 - 1, -1, -1):
-        _sink(heap, place, count, times)
+        sink(heap, place, count, times)
     used = np.int64(count)
     for _ in range(rings):
         i = heap[0]
@@ -154,12 +154,12 @@ def _ring_heap(
         else:
             count -= 1
             heap[0] = heap[count]
-        _sink(heap, 0, count, times)
+        sink(heap, 0, count, times)
 
 
 @compiled
-def _sink(heap: Int64s, place: int, size: int, times: Floats) -> None:
-    """Move a clock down to where no earlier one is below it."""
+def sink(heap: Int64s, place: int, size: int, times: Floats) -> None:
+    """Move a clock down to where no earlier one is below it; of equal times the first is the earlier."""
     mine = heap[place]
     while 2 * place + 1 < size:
         child = 2 * place + 1

@@ -8,7 +8,7 @@ post-processing need not be secret: whoever has the measurements can make the sa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -89,11 +89,12 @@ class FlowTables:
 
         files: dict[str, str] = {}
         rows = 0
-        for number, written in enumerate(self._spread(work, len(names)), 1):
-            for made in written:
-                files |= made.files
-            rows += written[0].rows
-            progress(len(names) + number, 2 * len(names))
+        with ThreadPoolExecutor(THREADS) as pool:
+            for number, written in enumerate(pool.map(work, range(len(names))), 1):
+                for made in written:
+                    files |= made.files
+                rows += written[0].rows
+                progress(len(names) + number, 2 * len(names))
         yield Parts(files, rows)
         shares = None
         if method.coverage is not None and states is not None:
@@ -110,10 +111,6 @@ class FlowTables:
         if method.pseof is not None:
             yield Parts(method.pseof.write(place, numbers), 0)
 
-    def _spread(self, work: Callable[[int], tuple[Written, ...]], number: int) -> Iterator[tuple[Written, ...]]:
-        with ThreadPoolExecutor(THREADS) as pool:
-            yield from pool.map(work, range(number))
-
     def _read(self, names: list[str], number: int) -> tuple[int, Flows]:
         """One part: the first group in it, and its measured flows."""
         cells = self.method.destinations.cells
@@ -124,7 +121,7 @@ class FlowTables:
         """The weights' components, none of them zero or negative, and how many of each had to be replaced."""
         weights = self.method.weights
         sums = weights.start()
-        lock, done = Lock(), 0
+        lock = Lock()
 
         def work(number: int) -> None:
             first, flows = self._read(names, number)
@@ -132,8 +129,7 @@ class FlowTables:
                 weights.add(sums, first, flows)
 
         with ThreadPoolExecutor(THREADS) as pool:
-            for _ in pool.map(work, range(len(names) if weights.family is not None else 0)):
-                done += 1
+            for done, _ in enumerate(pool.map(work, range(len(names) if weights.family is not None else 0)), 1):
                 progress(done, 2 * len(names))
         asked = weights.spec
         found = Controls.of(weights.jobs, weights.employment, sums, asked.marginal_weight)
@@ -147,7 +143,10 @@ class FlowTables:
 
     def _correct(self, first: int, flows: Flows, controls: Controls, tally: Tally) -> Flows:
         """Non-negative flows with the same totals, some groups at a time."""
-        rule, stream = RULES[self.method.spec.correction.rule], self._stream()
+        rule, stream = (
+            RULES[self.method.spec.correction.rule],
+            public_stream("flows/correction", self.grant.release, self.method.name),
+        )
         wanted = rule.needed(flows)
         ends = np.cumsum(wanted)
         pieces, start = list[Flows](), 0
@@ -161,14 +160,10 @@ class FlowTables:
             pieces.append(rule.correct(flows[start:end], groups, words, starts))
             start = end
         corrected = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        zeroed, positive = _tallied(flows)
         with tally.lock:
-            tally.zeroed += zeroed
-            tally.units += positive - int(corrected.sum())
+            tally.zeroed += int((flows.sum(axis=1) <= 0).sum())
+            tally.units += int(np.maximum(flows, 0).sum() - corrected.sum())
         return corrected
-
-    def _stream(self) -> Stream:
-        return public_stream("flows/correction", self.grant.release, self.method.name)
 
     def _write(
         self, place: Storage, part: int | None, first: int, flows: Flows, corrected: Flows
@@ -256,16 +251,3 @@ def _counters(groups: Numbers, starts: Numbers) -> NDArray[np.uint64]:
 def _schema(columns: list[Column]) -> pa.Schema:
     kinds = {"code": pa.dictionary(pa.int32(), pa.string()), "integer": pa.int64(), "number": pa.float64()}
     return pa.schema([(c.name, kinds[c.type]) for c in columns])
-
-
-@compiled
-def _tallied(flows: Flows) -> tuple[int, int]:
-    """Groups without a positive total, and the sum of all positive flows."""
-    zeroed, positive = 0, np.int64(0)
-    for g in range(flows.shape[0]):
-        total = np.int64(0)
-        for i in range(flows.shape[1]):
-            total += flows[g, i]
-            positive += max(flows[g, i], np.int64(0))
-        zeroed += 1 if total <= 0 else 0
-    return zeroed, int(positive)

@@ -101,10 +101,9 @@ def raked_variances(
     perturbed and calibrated again. Never less than least squares would leave. Raking moves a cell in proportion to what
     is in it, so large ones err more."""
     shape = controls[0].margin.shape
-    known = tuple(KnownMargin(tuple(a.place for a in c.margin.axes), c.variance) for c in controls if c.margin.whole)
-    stated = Perturbation(shape, variance, known)
+    stated = Perturbation(shape, variance, KnownMargin.among((c.margin, c.variance) for c in controls))
     margins = [Margin.over(shape, axes) for axes in _tables(shape, max(len(cube), 1) * runs)]
-    sizes = np.array([[1 if i in _places(m) else size for i, size in enumerate(shape)] for m in margins], np.int64)
+    sizes = np.array([[1 if i in m.places else size for i, size in enumerate(shape)] for m in margins], np.int64)
     expected = stated.of(sizes)
     truths = [control.margin.add_up(cube) for control in controls]
     bins = np.zeros((len(shape) + 1, BINS, 3))  # how many, the sum of their (estimate)², and of their (error)²
@@ -117,10 +116,6 @@ def raked_variances(
             if least > 1e-9 * variance:  # else exact totals leave nothing
                 bins[len(margin.axes)] += _binned(margin.add_up(flat) ** 2 / least, margin.add_up(error) ** 2 / least)
     return tuple(_fitted(_enough(bins, dimension)) for dimension in range(len(shape) + 1))
-
-
-def _places(margin: Margin) -> list[int]:
-    return [axis.place for axis in margin.axes]
 
 
 def _binned(size: Floats, error: Floats) -> NDArray[np.float64]:

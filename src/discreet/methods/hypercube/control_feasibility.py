@@ -69,7 +69,7 @@ def _empty(margin: Margin, totals: Floats, tolerance: float) -> Problem | None:
 
 def _pair(a: Margin, first: Floats, b: Margin, second: Floats, tolerance: float) -> Problem | None:
     """Compare two tables on the finest table that both of them add up to."""
-    shared = sorted({axis.place for axis in a.axes} & {axis.place for axis in b.axes})
+    shared = sorted({*a.places} & {*b.places})
     of_a, of_b = ({axis.place: axis for axis in by_place(margin)} for margin in (a, b))
     merged = {place: _components(of_a[place], of_b[place]) for place in shared}
     sums_a = _summed(a, first, {place: (labels, n) for place, (labels, _, n) in merged.items()})

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.domain import Attribute, Coarsening, Domain, coarsening
-from discreet.errors import DomainError, GuaranteeError, ParameterError, SpecError
+from discreet.errors import DomainError, GuaranteeError, SpecError
 from discreet.formatting import plural
 from discreet.methods.hypercube import limits, wording
 from discreet.methods.hypercube.spec import Average, Control, Hypercube
-from discreet.methods.protocol import refuse_unless_records
+from discreet.methods.protocol import law_of, refuse_unless_records
 from discreet.methods.public_cells import listed
 from discreet.noise.interval_arithmetic import few_digits_above
 from discreet.noise.samplers.discrete import DiscreteLaplace
@@ -145,10 +145,7 @@ class CubeDesign:
         return self.unit.records * (1 if self.spec.weights is None else self.spec.weights.largest)
 
     def _law(self, what: str, rate: Fraction, cap: int | None) -> DiscreteLaplace:
-        try:
-            return DiscreteLaplace(rate, cap)
-        except ParameterError as error:
-            raise ParameterError(f"{what}: {error.what}", where=self.where, do=error.do) from None
+        return law_of(rate, self.where, what, cap)
 
     @property
     def law(self) -> DiscreteLaplace:

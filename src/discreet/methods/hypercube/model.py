@@ -66,7 +66,7 @@ def _control(read: Read, control: PreparedControl) -> ControlModel:
         name=control.name,
         by=tuple(control.spec.by),
         kind=control.kind,
-        axes=tuple(axis.place for axis in margin.axes) if margin.whole else None,
+        axes=margin.places if margin.whole else None,
         variance=read.variance_of(control),
     )
 

@@ -179,13 +179,9 @@ def notes(design: CubeDesign) -> dict[str, tuple[str, ...]]:
 def _expected(design: CubeDesign) -> list[str]:
     step = float(design.step)
     shape, variance = design.domain.shape, design.law.variance() * step**2
-    known = tuple(
-        KnownMargin(
-            tuple(axis.place for axis in control.margin.axes),
-            0.0 if control.law is None else control.law.variance() * step**2,
-        )
+    known = KnownMargin.among(
+        (control.margin, 0.0 if control.law is None else control.law.variance() * step**2)
         for control in design.controls
-        if control.margin.whole
     )
     found = []
     for dimension in range(1, min(len(shape), SHOWN) + 1):

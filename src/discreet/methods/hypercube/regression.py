@@ -105,7 +105,7 @@ def _known(margins: Sequence[Margin], variances: Sequence[float], variance: floa
     """The controls, if all are by whole axes and not of too many: then there is a closed form."""
     if any(not np.array_equal(axis.groups, np.arange(axis.size)) for margin in margins for axis in margin.axes):
         return None
-    places = [tuple(axis.place for axis in margin.axes) for margin in margins]
+    places = [margin.places for margin in margins]
     sums = sum(2 ** len(p) * (margin.cells + 2**10) for p, margin in zip(places, margins, strict=True))
     if sums > CLOSED or any(len(set(p)) < len(p) for p in places):
         return None

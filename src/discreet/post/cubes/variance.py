@@ -12,7 +12,7 @@ S being the random set that has axis i with probability 1 − k_i/n_i, independe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.post.cubes.margins import Floats
+from discreet.post.cubes.margins import Floats, Margin
 from discreet.post.portable import inner
 
 Ints = NDArray[np.int64]
@@ -37,6 +37,11 @@ class KnownMargin:
 
     places: tuple[int, ...]
     variance: float
+
+    @classmethod
+    def among(cls, controls: Iterable[tuple[Margin, float]]) -> tuple[KnownMargin, ...]:
+        """Those of the controls, each with its variance, that are by whole axes."""
+        return tuple(cls(margin.places, variance) for margin, variance in controls if margin.whole)
 
 
 @dataclass(frozen=True)

@@ -152,10 +152,10 @@ def _protected(cube: Cube, counts: Floats | None) -> Side:
         return cube.table([cube.model.axes[place].name for place in places])
 
     def estimates(margin: Margin) -> Floats:
-        return table(tuple(axis.place for axis in margin.axes)).estimate
+        return table(margin.places).estimate
 
     def errors(margin: Margin) -> Floats:
-        return table(tuple(axis.place for axis in margin.axes)).se
+        return table(margin.places).se
 
     return Side(cube.model.shape, estimates, counts, errors, cube.cells)
 

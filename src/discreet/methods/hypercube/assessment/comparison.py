@@ -148,7 +148,7 @@ class _Trial:
 
     @cached_property
     def places(self) -> list[tuple[int, ...]]:
-        return [tuple(axis.place for axis in margin.axes) for margin in self.asked]
+        return [margin.places for margin in self.asked]
 
     @cached_property
     def truths(self) -> list[Floats]:

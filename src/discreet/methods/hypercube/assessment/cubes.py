@@ -63,8 +63,8 @@ class Side:
 
 def summed(shape: tuple[int, ...], values: Numeric, margin: Margin, cells: Numbers | None = None) -> Floats:
     """A table of a cube; a dense cube's own axes are added up by NumPy, which is faster than numbering cells."""
-    places, real = [axis.place for axis in margin.axes], values.astype(np.float64, copy=False)
-    if cells is not None or not margin.whole or places != sorted(places):
+    places, real = margin.places, values.astype(np.float64, copy=False)
+    if cells is not None or not margin.whole or list(places) != sorted(places):
         return margin.add_up(real, cells)
     return reduced(np.ascontiguousarray(real).reshape(shape), places).reshape(-1)
 
@@ -194,7 +194,7 @@ def _assessed(
     if rule and s is not None and t is not None and n is not None and m is not None:
         released = published(rule.publishable(x, s, n), rule.publishable(y, t, m))
     return TableAssessment(
-        tuple(axis.place for axis in margin.axes),
+        margin.places,
         moves(x, y, limit),
         differences(x, y, limit),
         hellinger(x, y),

@@ -62,9 +62,8 @@ def _rivals(margins: Sequence[Margin], place: int, goals: Floats, tolerance: flo
     totals = np.add.reduceat(goals, starts[:-1])
     rooms = tolerance * (np.diff(starts) + own.cells) + ROUNDING
     differ = np.abs(totals - totals[place]) > rooms * np.maximum(1, np.abs(totals))
-    axes = {axis.place for axis in own.axes}
     for i, margin in enumerate(margins):
-        alone = axes.isdisjoint(axis.place for axis in margin.axes)  # then both tell the total, and nothing else
+        alone = {*own.places}.isdisjoint(margin.places)  # then both tell the total, and nothing else
         if i == place or (alone and not differ[i]):
             continue
         if disagreements([own, margin], [tables[place], tables[i]], float(rooms[i])):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
@@ -92,7 +92,7 @@ class Fill:
         for place, (known, fine) in enumerate(zip(have, table, strict=True)):
             if known < fine:
                 codes[:, place] = self._drawn(ladder.coarser(place, fine, known), codes[:, place], place)
-        numbers, more = np.unique(_number(codes, ladder.sizes(table)), return_counts=True)
+        numbers, more = np.unique(np.ravel_multi_index(codes.T, ladder.sizes(table)), return_counts=True)
         self.out[numbers] += more
         self.lacks[:] = 0
 
@@ -132,14 +132,7 @@ class Fill:
 def _key(ladder: Ladder, codes: Int64s, levels: Levels, common: Levels) -> Numbers:
     """The cell of a coarser table that each row of codes lies in."""
     coarse = [ladder.coarser(p, levels[p], common[p])[codes[:, p]] for p in range(len(levels))]
-    return _number(np.stack(coarse, axis=1), ladder.sizes(common))
-
-
-def _number(codes: Int64s, sizes: Sequence[int]) -> Numbers:
-    found = np.zeros(len(codes), np.int64)
-    for place, size in enumerate(sizes):
-        found = found * size + codes[:, place]
-    return found
+    return np.ravel_multi_index(coarse, ladder.sizes(common))
 
 
 def _swaps(table: Levels, inner: list[Levels]) -> list[tuple[Levels, NDArray[np.bool_]]]:
