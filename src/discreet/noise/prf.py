@@ -72,10 +72,6 @@ def siphash_text(key16: bytes, texts: pa.Array) -> NDArray[np.uint64]:
     """SipHash-2-4 under a 16-byte key of each UTF-8 text (or binary value); no nulls."""
     if len(key16) != 16:
         raise ParameterError("SipHash wants a key of 16 bytes", where="prf key", do="use subkey(…, length=16)")
-    if isinstance(texts, pa.ChunkedArray):
-        texts = texts.combine_chunks()
-    if not isinstance(texts, pa.Array):
-        texts = pa.array(texts, type=pa.large_string())
     kinds = {
         pa.string(): np.int32,
         pa.binary(): np.int32,

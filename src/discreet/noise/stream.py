@@ -34,25 +34,11 @@ _ZEROS = np.zeros(PIECE * BLOCK, dtype=np.uint8)
 _ZEROS.flags.writeable = False
 
 
-class SequentialBlocks(Protocol):
-    """Successive blocks of a source."""
-
-    def read_into(self, out: NDArray[np.uint8], size: int) -> int:
-        """Write the next `size` bytes to `out` (which has 15 to spare); how many were written."""
-
-
 class BlockSource(Protocol):
     """A random-access function from 128-bit counters to 128-bit blocks."""
 
     def at(self, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
         """The words (n, 2) of the blocks at the counters (n, 2), given as (high, low) halves."""
-
-
-class CellSource(BlockSource, Protocol):
-    """The source of the family `cells`, which is also read in order; its `at` takes (0, cell)."""
-
-    def reader(self, first: int) -> SequentialBlocks:
-        """The blocks of cells first, first + 1, …"""
 
 
 class AesBlocks:
@@ -68,9 +54,9 @@ class AesBlocks:
 
 
 class CellBlocks(AesBlocks):
-    """The blocks of cells: cell i has counter (i div 2¹⁵ in 96 bits, 2 + i mod 2¹⁵ in 32 bits)."""
+    """The blocks of cells, which are also read in order: cell i has counter (i div 2¹⁵, 2 + i mod 2¹⁵)."""
 
-    def reader(self, first: int) -> SequentialBlocks:
+    def reader(self, first: int) -> _CellReader:
         """The blocks of cells first, first + 1, …"""
         return _CellReader(self._key, first)
 
@@ -97,6 +83,7 @@ class _CellReader:
         return Cipher(self._key, mode).encryptor()
 
     def read_into(self, out: NDArray[np.uint8], size: int) -> int:
+        """Write the next `size` bytes to `out` (which has 15 to spare); how many were written."""
         done = 0
         while done < size:
             part = min(size - done, (PIECE - self._next % PIECE) * BLOCK)
@@ -178,7 +165,7 @@ class Stream:
         """As `words`, for kernels that look for repeated blocks themselves."""
         check_range(first, n)
         chunk = max(min(chunk, n, CHUNK), 1)
-        reader = cast(CellSource, self._source("cells")).reader(first)
+        reader = cast(CellBlocks, self._source("cells")).reader(first)
         buffer = np.empty(chunk * BLOCK + _SPARE, dtype=np.uint8)
         blocks = buffer[: chunk * BLOCK].view("<u8").reshape(-1, 2)
         last: list[int] | None = None

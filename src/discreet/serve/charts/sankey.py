@@ -89,11 +89,9 @@ def _grouped(reading: ChartData, axis: int, totals: Floats) -> tuple[list[str], 
 
 
 def _added(flow: Floats, node: list[int], nodes: int) -> Floats:
-    found = np.zeros((nodes, flow.shape[1]))
-    for i, place in enumerate(node):
-        if place >= 0:
-            found[place] += flow[i]
-    return found
+    found = np.zeros((nodes + 1, flow.shape[1]))
+    np.add.at(found, node, flow)  # what has no node, −1, comes last
+    return found[:nodes]
 
 
 def _side(labels: list[str], totals: Floats, unit: float) -> SankeySide:

@@ -84,14 +84,13 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            path = route_path(scope, self._config.prefix)
-            path = path.rstrip("/") if path.startswith(f"{API}/") else path
-            out = _Out(send, scope["method"] == "HEAD", _headers(path), self._counts)
             prefix = self._config.prefix
-            scheme = self._scheme(scope)
-            await self._http(
-                {**scope, "root_path": prefix, "path": prefix + path, "scheme": scheme}, receive, out, path
-            )
+            path = route_path(scope, prefix)
+            path = path.rstrip("/") if path.startswith(f"{API}/") else path
+            headers = HEADERS | (OPEN if path.startswith(API) else PAGE)
+            out = _Out(send, scope["method"] == "HEAD", headers, self._counts)
+            here = {"root_path": prefix, "path": prefix + path, "scheme": self._scheme(scope)}
+            await self._http({**scope, **here}, receive, out, path)
         else:
             await send({"type": "websocket.close", "code": 1008})
 
@@ -117,7 +116,7 @@ class Guard:
         if await self._entered(turn):
             await self._answered(scope, _replayed(body, receive), out, turn)
         else:
-            await self._busy(503, "All answers are taken just now.")(scope, receive, out)
+            await self._busy("All answers are taken just now.")(scope, receive, out)
 
     def _scheme(self, scope: Scope) -> str:
         """http, or what the trusted proxy in front says."""
@@ -193,19 +192,19 @@ class Guard:
     async def _answered(self, scope: Scope, receive: Receive, out: _Out, turn: asyncio.Semaphore) -> None:
         """Run the route. A thread that is too slow keeps its place until it ends; its client does not wait."""
         out.on_start = partial(self._left, turn)
-        task = asyncio.create_task(_run(self._app, scope, receive, out))
+        task = asyncio.ensure_future(self._app(scope, receive, out))
         task.add_done_callback(partial(_ended, out))
         await asyncio.wait({task}, timeout=self._config.timeout)
         if task.done():
             await _told(problem(500, "Something is wrong here. It was not your question."), scope, out)
         elif not out.started:
             instead = out.abandon()
-            await _told(self._busy(503, "It took too long. Ask for less."), scope, instead)
+            await _told(self._busy("It took too long. Ask for less."), scope, instead)
         else:
             await asyncio.wait({task})  # a slow reader
 
-    def _busy(self, status: int, detail: str) -> Response:
-        return problem(status, detail, headers={"retry-after": str(max(1, ceil(self._config.timeout)))})
+    def _busy(self, detail: str) -> Response:
+        return problem(503, detail, headers={"retry-after": str(max(1, ceil(self._config.timeout)))})
 
 
 class _Out:
@@ -249,10 +248,6 @@ class _Out:
         return _Out(self._send, self._head, self._headers, self._counts)
 
 
-async def _run(app: ASGIApp, scope: Scope, receive: Receive, out: _Out) -> None:
-    await app(scope, receive, out)
-
-
 def _ended(out: _Out, task: asyncio.Task[None]) -> None:
     """A place is free. Of an error only the kind and the place are told: its message may repeat what was asked."""
     out.leave()
@@ -275,20 +270,12 @@ async def _nothing() -> Message:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    first = True
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
-        nonlocal first
-        if first:
-            first = False
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await receive()
+        return waiting.pop() if waiting else await receive()
 
     return again
-
-
-def _headers(path: str) -> dict[str, str]:
-    return {**HEADERS, **(OPEN if path.startswith(API) else PAGE)}
 
 
 def route_path(scope: Mapping[str, Any], prefix: str) -> str:
