@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.domain import Numbers
 from discreet.errors import PublishError
 from discreet.post.cubes.cube import Cube
@@ -20,8 +21,6 @@ from discreet.publish.intact import intact
 from discreet.publish.manifest import TableEntry
 from discreet.publish.parquet import table_of
 from discreet.publish.published import PublishedFiles, parquet
-
-Floats = NDArray[np.float64]
 
 
 def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = False) -> Cube:

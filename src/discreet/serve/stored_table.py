@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import AskedWrongly, PublishError
 from discreet.serve.query_model import (
     NORMAL90,
     About,
     Answer,
-    Floats,
     Measure,
     Status,
     TableQuery,
@@ -28,7 +28,6 @@ from discreet.serve.query_model import (
     unnamed,
 )
 
-Flags = NDArray[np.bool_]
 LARGEST = 2**62  # cells that can be numbered
 RESTORE = "restore the release from a copy"
 

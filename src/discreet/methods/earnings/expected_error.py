@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.domain import coarsening
 from discreet.domain.bins import Bins
 from discreet.formatting import plural
@@ -37,7 +38,6 @@ MOST_DRAWS = 32  # a sum of more is drawn as a wider sum of these
 MANY = 10**12  # graduates
 NOISE = 0.001  # share of empty cells published above which `plan` warns
 RARE = 0.02  # share of cells published below which nothing is said about them
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

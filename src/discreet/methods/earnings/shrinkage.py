@@ -12,14 +12,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s
 from discreet.domain.bins import Bins
 from discreet.errors import ParameterError
 from discreet.noise.jit import compiled
 from discreet.post.elementwise import exp, log, sin
 from discreet.post.percentiles import checked_counts
 
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Families = Sequence[Int64s]  # the family of each cell: the widest first, each within the one before
 
 TERMS = 4  # cosines in which a cell may differ smoothly from its family: location, spread, two of shape

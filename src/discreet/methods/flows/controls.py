@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.domain.codelists import read_published
 from discreet.errors import DomainError
 from discreet.formatting import plural
 
-Floats = NDArray[np.float64]
 LARGEST = 1e15
 MOST_NAMED = 5
 

@@ -11,16 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s, Words
 from discreet.errors import ParameterError
-from discreet.methods.flows.correction_controls import Controls, Floats, Groups, Int64s
+from discreet.methods.flows.correction_controls import Controls, Groups
 from discreet.methods.flows.correction_quantiles import fill
 from discreet.methods.flows.exponential_race import Scratch, ring, scratch
 from discreet.noise.jit import compiled
 from discreet.noise.kernels import largest
-
-Words = NDArray[np.uint64]
 
 LARGEST_SUM = 2**62
 

@@ -13,7 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.methods.flows.correction_controls import Floats, Groups, Int64s
+from discreet.arrays import Floats, Int64s
+from discreet.methods.flows.correction_controls import Groups
 from discreet.methods.flows.exponential_race import sink
 from discreet.noise.jit import compiled
 

@@ -7,14 +7,11 @@ A word w stands for U = (w + ½)·2⁻⁶⁴ and gives E = −ln(1 − U), small
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s, Words
 from discreet.noise.jit import compiled
 from discreet.noise.kernels import float_bits
 
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
 Scratch = tuple[Floats, Int64s, Int64s, Int64s, Int64s]
 
 SMALL = 1 << 62  # below it U < 1/4, and 1 − U would lose bits of U

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.domain import Coarsening, Numbers
 from discreet.errors import DomainError, ParameterError
-from discreet.methods.flows.controls import Floats, read_matrix
+from discreet.methods.flows.controls import read_matrix
 from discreet.methods.flows.correction_controls import Controls
 from discreet.methods.flows.destinations import Destinations
 from discreet.methods.flows.spec import Correction

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.domain import Attribute, Coarsening, Domain, coarsening
 from discreet.errors import DomainError, GuaranteeError, SpecError
 from discreet.formatting import plural
@@ -28,7 +29,6 @@ from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.publish.tables import Kinds
 from discreet.spec import Release
 
-Floats = NDArray[np.float64]
 LARGEST_TOTAL = 1e15
 
 

@@ -21,11 +21,11 @@ from math import comb, inf, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Int64s
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Floats, Margin
 from discreet.post.portable import inner
 
-Ints = NDArray[np.int64]
 Effect = frozenset[int]
 MOST_EFFECTS = 2**16
 _BLOCK = 1 << 20  # numbers at a time
@@ -84,7 +84,7 @@ class Perturbation:
         left = 1 / (1 + np.array(list(precision.values()), np.float64))
         return np.array(has, np.bool_).reshape(len(precision), self._axes), left
 
-    def of(self, sizes: Ints) -> Floats:
+    def of(self, sizes: Int64s) -> Floats:
         """The variance of each query, of which a row says how many codes of each axis it adds up."""
         if sizes.ndim != 2 or sizes.shape[1] != self._axes or not np.issubdtype(sizes.dtype, np.integer):
             raise ParameterError("not one row a query, one column an axis", where="sizes", do="count codes by axis")
@@ -96,7 +96,7 @@ class Perturbation:
             found[first : first + step] = self._some(sizes[first : first + step])
         return found
 
-    def _some(self, sizes: Ints) -> Floats:
+    def _some(self, sizes: Int64s) -> Floats:
         has, left = self._effects
         kept = sizes / np.array(self.shape)
         chance = np.ones((len(sizes), len(has)))  # that S is this effect
@@ -108,7 +108,7 @@ class Perturbation:
         result: Floats = self.variance * np.prod(sizes, axis=1, dtype=np.float64) * kept_share
         return result
 
-    def _inside(self, sizes: Ints) -> NDArray[np.bool_]:
+    def _inside(self, sizes: Int64s) -> NDArray[np.bool_]:
         """Whether every set that S can be is controlled: the axes with codes left out all lie in one control."""
         open_axes = sizes < self.shape
         inside = np.zeros(len(sizes), np.bool_)

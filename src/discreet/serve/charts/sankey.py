@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.serve.charts.chart_data import ChartData, label_of
 from discreet.serve.charts.colours import MAIN
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, sentences, summary
 from discreet.serve.charts.scale import number
 from discreet.serve.charts.svg import SOFT, Look, clean, rect, short, tag, title, wrap, write
-from discreet.serve.query_model import Floats
 
 MOST = 12
 HIGH, GAP, TOP = 380.0, 8.0, 22.0

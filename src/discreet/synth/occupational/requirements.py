@@ -15,14 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Words
 from discreet.errors import ParameterError
 from discreet.synth.draws import Array
 from discreet.synth.limits import refuse_unless_within
 from discreet.synth.lists import column, entries
 from discreet.synth.sectors import SECTORS
-
-Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
 
 HOME = 12.0  # times as likely in its own sectors
 WITHIN = 0.35  # spread of an occupation's skill and strain about its group's

@@ -15,14 +15,12 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.assessment.cubes import MOST_TABLES, summed, tables
-from discreet.methods.hypercube.assessment.measures import Floats
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.margins import Margin
-
-Int64s = NDArray[np.int64]
 
 BOTTOM_UP = "bottom-up"
 SPLIT, EACH = "interactive, same total ε", "interactive, same ε for each table"

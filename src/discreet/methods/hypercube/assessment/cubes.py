@@ -14,12 +14,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.assessment.measures import (
     Z95,
     Differences,
-    Floats,
     Moves,
     Overlaps,
     PublicationRule,

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags
 from discreet.methods.hypercube.control_feasibility import disagreements
 from discreet.post.cubes.margins import Floats, Margin, Problem
 
 NAMED = 100  # cells of a margin, at most
 ROUNDING = 1e-12  # relative: less is no contradiction
-Flags = NDArray[np.bool_]
 
 NO_CELLS = ("no cells", "all cells that add up to it are zero, the target is not")
 NO_TARGET = ("target not positive", "the target is negative")

@@ -13,15 +13,13 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Int64s, Words
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking.rake import rake
 from discreet.methods.hypercube.rounding import kernel
 from discreet.methods.hypercube.rounding.fill import Fill
 from discreet.methods.hypercube.rounding.tables import Ladder, Levels, decomposable, family_of, shared
 from discreet.post.cubes.margins import Floats, Margin, Problem
-
-Int64s = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 TOLERANCE = 1e-6  # a sum that is this near to a whole number is taken for it
 LARGEST_TOTAL = 10.0**11  # up to which the rounding errors of sums are far from one half

@@ -8,12 +8,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Int64s
 from discreet.domain import Numbers
 from discreet.methods.hypercube.rounding import kernel
 from discreet.methods.hypercube.rounding.tables import Ladder, Levels, ears, shared
 from discreet.post.cubes.margins import Floats, Margin
-
-Int64s = NDArray[np.int64]
 
 EVERY = 2**52  # units: more than any cell has
 TRIES, ROUNDS = 100, 3  # of swapping codes with a partner

@@ -11,11 +11,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s
 from discreet.noise.jit import compiled
-
-Floats = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 WHOLE = 1e-12  # of a value: what its rounding errors may be
 
