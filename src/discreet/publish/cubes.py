@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Int64s
 from discreet.domain import Numbers
 from discreet.errors import PublishError
 from discreet.post.cubes.cube import Cube
@@ -122,7 +122,7 @@ def _columns(
     return cells[order].astype(np.int64), [column[order].astype(np.float64) for column in columns]
 
 
-def _numbers(table: pa.Table, axes: Sequence[AxisModel]) -> NDArray[np.int64]:
+def _numbers(table: pa.Table, axes: Sequence[AxisModel]) -> Int64s:
     """The number of each row's cell."""
     found = np.zeros(table.num_rows, np.int64)
     for axis in axes:
@@ -130,7 +130,7 @@ def _numbers(table: pa.Table, axes: Sequence[AxisModel]) -> NDArray[np.int64]:
     return found
 
 
-def _places(table: pa.Table, columns: tuple[str, ...], codes: tuple[tuple[str, ...], ...]) -> NDArray[np.int64]:
+def _places(table: pa.Table, columns: tuple[str, ...], codes: tuple[tuple[str, ...], ...]) -> Int64s:
     """Which of an axis' codes each row has."""
     found = np.zeros(table.num_rows, np.int64)
     known: dict[tuple[str, ...], int] = {(): 0}

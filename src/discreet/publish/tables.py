@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 import pyarrow.csv as pcsv
@@ -18,6 +18,9 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.publish.storage import Hashed, Storage
 
+if TYPE_CHECKING:
+    from discreet.publish.description import Column
+
 Kinds = tuple[Literal["parquet", "csv", "dta"], ...]
 KINDS: Kinds = ("parquet", "csv")
 SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and must not be published."
@@ -26,6 +29,12 @@ SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and mu
 def in_words(guarantee: Guarantee, simulated: bool) -> str:
     """What is promised; of a simulation, what would be."""
     return f"With a secret key this would be promised: {guarantee.in_words()}" if simulated else guarantee.in_words()
+
+
+def schema_of(columns: Iterable[Column]) -> pa.Schema:
+    """How they are written: codes, whole numbers, real ones."""
+    kinds = {"code": pa.dictionary(pa.int32(), pa.string()), "integer": pa.int64(), "number": pa.float64()}
+    return pa.schema([(c.name, kinds[c.type]) for c in columns])
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s
 from discreet.synth.arrow import CODE, coded
 from discreet.synth.data_errors import NULL
 from discreet.synth.draws import Array, fast_generator
@@ -81,11 +82,11 @@ class Tracts:
     """The public frame, one entry a tract, in the order of the codes; and what decides its children's lives, unseen."""
 
     code: tuple[str, ...]  # two digits of the state, three of the county, six of the tract
-    poverty_rate: NDArray[np.float64]
-    single_parent_share: NDArray[np.float64]
-    hardship: NDArray[np.float64]  # h
-    form: NDArray[np.float64]  # f
-    size: NDArray[np.int64]  # children
+    poverty_rate: Floats
+    single_parent_share: Floats
+    hardship: Floats  # h
+    form: Floats  # f
+    size: Int64s  # children
 
     def __len__(self) -> int:
         return len(self.size)
@@ -112,8 +113,8 @@ class Atlas:
 
     tracts: Tracts
     tract: NDArray[np.int32]
-    parent_rank: NDArray[np.float64]
-    kid_rank: NDArray[np.float64]
+    parent_rank: Floats
+    kid_rank: Floats
     race: NDArray[np.int8]
     gender: NDArray[np.int8]
     teen_birth: NDArray[np.int8]

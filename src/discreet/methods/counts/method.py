@@ -32,6 +32,7 @@ from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.publish.description import AdditiveColumn, Column, ExpectedError, PublishedTable, code_columns
+from discreet.publish.tables import schema_of
 from discreet.spec import Release
 
 if TYPE_CHECKING:
@@ -169,8 +170,7 @@ class CountsMethod(Method):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        codes = pa.dictionary(pa.int32(), pa.string())
-        return pa.schema([(c.name, codes if c.type == "code" else pa.int64()) for c in self.columns])
+        return schema_of(self.columns)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

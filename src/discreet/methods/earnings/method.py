@@ -292,22 +292,17 @@ class EarningsMethod(Method):
     def pseoe(self) -> Pseoe | None:
         if self.spec.layout is None:
             return None
+        where = self.spec.place
         if missing := next((q for q in QUARTILES if Fraction(q) not in self.spec.percentiles), None):
-            raise SpecError(
-                f"the layout lehd needs percentile {missing}", where=f"table {self.name}", do="add it to `percentiles`"
-            )
+            raise SpecError(f"the layout lehd needs percentile {missing}", where=where, do="add it to `percentiles`")
         if self.bins.borders[0] < 1:
-            raise SpecError(
-                "the layout lehd has positive earnings only", where=f"table {self.name}", do="let the first border be 1"
-            )
+            raise SpecError("the layout lehd has positive earnings only", where=where, do="let the first border be 1")
         if min(level.shape.minimum for level in self.levels) < SMALLEST:
-            raise SpecError(
-                f"the layout lehd has no cells below {SMALLEST}", where=f"table {self.name}", do="leave `minimum` out"
-            )
+            raise SpecError(f"the layout lehd has no cells below {SMALLEST}", where=where, do="leave `minimum` out")
         levels = tuple(
             lehd_level(level.name, level.domain, self.spec.layout, level.shape.withhold) for level in self.levels
         )
-        check_levels(levels, self.spec.layout, f"table {self.name}")
+        check_levels(levels, self.spec.layout, where)
         return Pseoe(self.spec.layout, levels, self.labels)
 
     def layouts(self, simulated: bool) -> dict[str, str]:

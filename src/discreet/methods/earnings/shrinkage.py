@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.arrays import Floats, Int64s
+from discreet.arrays import Flags, Floats, Int64s
 from discreet.domain.bins import Bins
 from discreet.errors import ParameterError
 from discreet.noise.jit import compiled
@@ -119,7 +118,7 @@ def _cosines(share: Floats) -> Floats:
     return added
 
 
-def _spreads(theta: Floats, error: Floats, enough: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _spreads(theta: Floats, error: Floats, enough: Flags) -> tuple[Floats, Floats]:
     """Variance of each coefficient over the cells, by moments (DerSimonian & Laird), and each cell's chance to be a
     stranger: Bayes' rule with normal coefficients of that variance, or of that and STRANGER."""
     spread, strange = np.zeros(TERMS), np.zeros(len(theta))

@@ -25,7 +25,7 @@ from discreet.privacy.protected import Protected
 from discreet.publish.description import Column
 from discreet.publish.lehd.pseoe import QUARTILES, Pseoe
 from discreet.publish.storage import Storage
-from discreet.publish.tables import write_table
+from discreet.publish.tables import schema_of, write_table
 
 ROWS = 1 << 17  # in memory at a time
 
@@ -61,7 +61,7 @@ class EarningsTables:
                 pieces = measured(places.measured, drawn[level.name], self.bins.count)
             promise, found = promised(level), list[Summary]()
             batches = (grant.protect(batch, promise) for batch in self._rows(level, pieces, found))
-            made = write_table(place, level.name, self._schema(level), batches, grant.simulated)
+            made = write_table(place, level.name, schema_of(self.columns[level.name]), batches, grant.simulated)
             if self.pseoe is not None:
                 summaries[level.name] = grant.protect(Summary.joined(found), promise)
             yield Parts(made.files, made.rows)
@@ -142,8 +142,4 @@ class EarningsTables:
             numbers += [(summary.widths[:, p], hidden)]
         numbers += [(column, hidden) for column in histograms.T]
         arrays = [*codes, pa.array(summary.status), *(pa.array(n, mask=mask) for n, mask in numbers)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema(level))
-
-    def _schema(self, level: AnyLevel) -> pa.Schema:
-        codes = pa.dictionary(pa.int32(), pa.string())
-        return pa.schema([(c.name, codes if c.type == "code" else pa.int64()) for c in self.columns[level.name]])
+        return pa.RecordBatch.from_arrays(arrays, schema=schema_of(self.columns[level.name]))

@@ -27,6 +27,8 @@ FAR = 600  # rate·flow from which zero is out of reach; e^FAR is still a number
 FARTHEST = 4000  # flow that is walked through: below a rate of 0.15 zero counts as out of reach sooner
 COARSE, SILENT = Fraction(1, 10**6), Fraction(64)  # the rates that stand for all smaller and all larger ones
 
+Public = tuple[Floats, Floats, Floats]  # jobs, employment, industry flow
+
 
 def fill(flows: Int64s, groups: Groups) -> Int64s:
     """The corrected flows; `flows` are checked, one row a group."""
@@ -34,9 +36,8 @@ def fill(flows: Int64s, groups: Groups) -> Int64s:
     exact = Context(prec=60)
     a = float(exact.exp(exact.divide(Decimal(-rate.numerator), Decimal(rate.denominator))))
     out = np.zeros_like(flows)
-    _fill(
-        flows, c.jobs, c.employment, c.industry_flow, groups.home, groups.family, a, min(int(FAR / rate), FARTHEST), out
-    )
+    public, far = (c.jobs, c.employment, c.industry_flow), min(int(FAR / rate), FARTHEST)
+    _fill(flows, public, groups.home, groups.family, a, far, out)
     return out
 
 
@@ -144,18 +145,9 @@ def expect(flow: Int64s, share: Floats, noise: float, mean: Floats, expected: Fl
 
 
 @compiled
-def _fill(
-    noisy: Int64s,
-    jobs: Floats,
-    employment: Floats,
-    industry_flow: Floats,
-    home: Int64s,
-    family: Int64s,
-    a: float,
-    far: int,
-    out: Int64s,
-) -> None:
+def _fill(noisy: Int64s, public: Public, home: Int64s, family: Int64s, a: float, far: int, out: Int64s) -> None:
     """Medians first; then one more, or one less, where it costs least, until the total is met."""
+    jobs, employment, industry_flow = public
     size, noise = noisy.shape[1], 2.0 * a / (1.0 - a) ** 2
     least = max(WIDE, 2.0 * a / (1.0 - a))
     share, mean = np.empty(employment.shape), np.empty(employment.shape)

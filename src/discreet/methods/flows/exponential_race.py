@@ -64,12 +64,11 @@ def ring(
     which of them rang follows from the day of the last ring. Where many clocks ring several times days are crowded, and
     a heap does the same.
     """
-    times, _, following, _, _ = desk
     several = np.int64(0)
     for i in range(count):
         several += np.int64(left[i] > 1)
     if several > MANY:
-        _ring_heap(cells, left, slowness, count, rings, words, times, following, out)
+        _ring_heap(cells, left, slowness, count, rings, words, desk, out)
     else:
         _ring_calendar(cells, left, slowness, count, rings, words, desk, out)
 
@@ -80,7 +79,7 @@ def _ring_calendar(
 ) -> None:
     """Rings wait in days of equal length in log time."""
     times, days, following, first, single = desk
-    origin = _enter(left, slowness, count, words, times, days, following, first, single)
+    origin = _enter(left, slowness, count, words, desk)
     used, day = np.int64(count), np.int64(0)
     rings -= single[0]
     while rings > 0 or first[day] != NOBODY:
@@ -124,17 +123,10 @@ def _ring_calendar(
 
 @compiled
 def _ring_heap(
-    cells: Int64s,
-    left: Int64s,
-    slowness: Floats,
-    count: int,
-    rings: int,
-    words: Words,
-    times: Floats,
-    heap: Int64s,
-    out: Int64s,
+    cells: Int64s, left: Int64s, slowness: Floats, count: int, rings: int, words: Words, desk: Scratch, out: Int64s
 ) -> None:
     """As `ring`, with the next rings in a heap: O(count + rings·log count), whatever the weights."""
+    times, heap, _, _, _ = desk
     for i in range(count):
         times[i] = slowness[i] * exponential(words[i])
         heap[i] = i
@@ -171,18 +163,9 @@ def sink(heap: Int64s, place: int, size: int, times: Floats) -> None:
 
 
 @compiled
-def _enter(
-    left: Int64s,
-    slowness: Floats,
-    count: int,
-    words: Words,
-    times: Floats,
-    days: Int64s,
-    following: Int64s,
-    first: Int64s,
-    single: Int64s,
-) -> int:
+def _enter(left: Int64s, slowness: Floats, count: int, words: Words, desk: Scratch) -> int:
     """Enter the first rings; the day, counted from time 0, on which the calendar begins."""
+    times, days, following, first, single = desk
     origin = np.int64(0x7FF0000000000000)
     for i in range(count):
         times[i] = slowness[i] * exponential(words[i])

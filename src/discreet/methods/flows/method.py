@@ -78,7 +78,7 @@ class FlowsMethod(Method):
         return cls(table, groups, release.unit, destinations, roles, summed, release.base, labels)
 
     def __post_init__(self) -> None:
-        where = f"table {self.name}"
+        where = self.spec.place
         refuse_unless_records(self.unit, where)
         _ = self.law
         if shared := {c for a in self.groups.attributes for c in a.source} & set(self.destinations.attribute.source):

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from discreet.arrays import Words
 from discreet.domain import Numbers
 from discreet.engine.spans import Progress
 from discreet.methods.flows.columns import REPORT
@@ -34,10 +34,9 @@ from discreet.noise.stream import Stream
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Grant
 from discreet.privacy.protected import Protected
-from discreet.publish.description import Column
 from discreet.publish.lehd.pseof import FlowNumbers
 from discreet.publish.storage import Storage
-from discreet.publish.tables import Kinds, Written, write_table
+from discreet.publish.tables import Kinds, Written, schema_of, write_table
 
 if TYPE_CHECKING:
     from discreet.methods.flows.method import FlowsMethod
@@ -187,7 +186,7 @@ class FlowTables:
     ) -> Written:
         first, flows = measured
         cells = self.method.destinations.cells
-        schema = _schema(self.method.table_columns(name))
+        schema = schema_of(self.method.table_columns(name))
         margin, blurred = self._margins(np.arange(first, first + len(flows)))
         size = max(ROWS // cells, 1)
 
@@ -217,7 +216,7 @@ class FlowTables:
         return self.origin.draws(np.arange(groups), groups)
 
     def _table(self, place: Storage, name: str, rows: Iterator[list[pa.Array]]) -> Parts:
-        schema = _schema(self.method.table_columns(name))
+        schema = schema_of(self.method.table_columns(name))
         batches = (pa.RecordBatch.from_arrays(arrays, schema=schema) for arrays in rows)
         protected = (self.grant.protect(batch, self.parts.guarantee) for batch in batches)
         made = write_table(place, name, schema, protected, self.grant.simulated)
@@ -239,15 +238,10 @@ def group_words(stream: Stream, groups: Numbers, wanted: Numbers) -> tuple[np.nd
 
 
 @compiled
-def _counters(groups: Numbers, starts: Numbers) -> NDArray[np.uint64]:
+def _counters(groups: Numbers, starts: Numbers) -> Words:
     found = np.empty((starts[-1] // 2, 2), np.uint64)
     for g in range(groups.shape[0]):
         for place in range(starts[g] // 2, starts[g + 1] // 2):
             found[place, 0] = groups[g]
             found[place, 1] = place - starts[g] // 2
     return found
-
-
-def _schema(columns: list[Column]) -> pa.Schema:
-    kinds = {"code": pa.dictionary(pa.int32(), pa.string()), "integer": pa.int64(), "number": pa.float64()}
-    return pa.schema([(c.name, kinds[c.type]) for c in columns])

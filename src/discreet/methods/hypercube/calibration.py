@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
@@ -90,12 +89,7 @@ Drawn = tuple[Floats, list[Floats]]  # noise of the cube, and of each control
 
 
 def raked_variances(
-    cube: Floats,
-    controls: Sequence[Controlled],
-    variance: float,
-    raking: Raking,
-    draws: Iterator[Drawn],
-    runs: int,
+    cube: Floats, controls: Sequence[Controlled], variance: float, raking: Raking, draws: Iterator[Drawn], runs: int
 ) -> tuple[RakedModel, ...]:
     """Of queries of 0, 1, … variables, simulated from protected numbers: the calibrated cube stands for the truth, is
     perturbed and calibrated again. Never less than least squares would leave. Raking moves a cell in proportion to what
@@ -118,7 +112,7 @@ def raked_variances(
     return tuple(_fitted(_enough(bins, dimension)) for dimension in range(len(shape) + 1))
 
 
-def _binned(size: Floats, error: Floats) -> NDArray[np.float64]:
+def _binned(size: Floats, error: Floats) -> Floats:
     """By powers of 2 of the size."""
     place = np.minimum(np.frexp(1 + size)[1] - 1, BINS - 1)
     return np.stack([np.bincount(place, weights, BINS) for weights in (None, size, error)], axis=-1)

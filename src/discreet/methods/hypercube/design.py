@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.arrays import Floats
+from discreet.arrays import Floats, Int64s
 from discreet.domain import Attribute, Coarsening, Domain, coarsening
 from discreet.errors import DomainError, GuaranteeError, SpecError
 from discreet.formatting import plural
@@ -343,7 +342,7 @@ class CubeDesign:
             else (f"cells are disjoint: parallel, {total} for the whole cube")
         )
 
-    def coarser_levels(self) -> list[tuple[Attribute, int, NDArray[np.int64]]]:
+    def coarser_levels(self) -> list[tuple[Attribute, int, Int64s]]:
         """Attributes of the release that group codes of the cube: the attribute, the cube's axis, the group of each
         code."""
         found = []

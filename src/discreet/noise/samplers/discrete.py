@@ -9,8 +9,8 @@ from math import comb
 
 import numpy as np
 from flint import arb, ctx
-from numpy.typing import NDArray
 
+from discreet.arrays import Int64s
 from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import ball, exact_floor, positive_fraction
@@ -52,25 +52,25 @@ class DiscreteLaplace:
         """The law of |K|."""
         return Magnitude(self.rate, self.cap)
 
-    def draw(self, stream: Stream, first: int, n: int, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    def draw(self, stream: Stream, first: int, n: int, out: Int64s | None = None) -> Int64s:
         """The noise of cells first … first+n−1, in a new array or in the first n places of `out`."""
         noise = np.empty(n, dtype=np.int64) if out is None else _writable(out)[:n]
         self._run(stream, first, noise, add=False)
         return noise
 
-    def add_to(self, counts: NDArray[np.int64], stream: Stream, first: int) -> None:
+    def add_to(self, counts: Int64s, stream: Stream, first: int) -> None:
         """Add the noise of cells first, first+1, … to counts, in place."""
         if kernels.largest(_writable(counts)) >= LARGEST_COUNT:
             raise ParameterError("a count leaves ±2^62", where="counts", do="bound the contributions of a record")
         self._run(stream, first, counts, add=True)
 
-    def sparse(self, stream: Stream, first: int, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def sparse(self, stream: Stream, first: int, n: int) -> tuple[Int64s, Int64s]:
         """Cells of first … first+n−1 with non-zero noise, ascending, and it. Not the same draw as `draw`."""
         from discreet.noise.samplers.sparse import nonzero_noise
 
         return nonzero_noise(self.magnitude, stream, first, n)
 
-    def _run(self, stream: Stream, first: int, out: NDArray[np.int64], add: bool) -> None:
+    def _run(self, stream: Stream, first: int, out: Int64s, add: bool) -> None:
         check_range(first, out.size)
         signed = Signed.of(self.magnitude, "cells")
         start = 0
@@ -123,7 +123,7 @@ class DiscreteLaplace:
             return 1 - self.magnitude.tail(shift - self.cap) / 2 if shift <= 2 * self.cap else arb(1)
 
 
-def _writable(array: NDArray[np.int64]) -> NDArray[np.int64]:
+def _writable(array: Int64s) -> Int64s:
     if array.dtype != np.int64 or not array.flags.c_contiguous or array.ndim != 1 or not array.flags.writeable:
         raise ParameterError("cells must be one writable contiguous int64 array", where="cells", do="convert them")
     return array

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 from flint import arb, arb_series
-from numpy.typing import NDArray
 
+from discreet.arrays import Int64s
 from discreet.errors import ParameterError
 from discreet.noise.interval_arithmetic import ball, positive_fraction
 from discreet.noise.samplers.grid_noise import check_scale, draw_rounded, grid_limit
@@ -64,7 +64,7 @@ class LogLaplace:
         offset = Fraction(1, 2) - self.shift / self.grid
         return Rounding(laws, scale, offset, grid_limit(self.grid, self.bound), mirror=False)
 
-    def draw(self, counts: NDArray[np.int64], stream: Stream, first: int) -> NDArray[np.int64]:
+    def draw(self, counts: Int64s, stream: Stream, first: int) -> Int64s:
         """The protected values, in grid units, of the counts of cells first, first+1, …"""
         largest = (2**62 - self.shift.numerator) // self.shift.denominator
         if counts.dtype != np.int64 or counts.ndim != 1:

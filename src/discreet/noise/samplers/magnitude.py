@@ -13,8 +13,8 @@ from typing import Protocol
 
 import numpy as np
 from flint import arb, arb_series
-from numpy.typing import NDArray
 
+from discreet.arrays import Int64s, Words
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import ball, exact_floors
 from discreet.noise.kernels import INTEGER_BUCKETS, INTEGER_ORIGIN, LOW_BITS, PREFIX
@@ -81,8 +81,8 @@ class Magnitude:
 class Thresholds:
     """For each bucket of prefixes, its threshold and the magnitude at or above it."""
 
-    thresholds: NDArray[np.uint64]
-    bases: NDArray[np.int64]
+    thresholds: Words
+    bases: Int64s
 
 
 def bucket_of(u: int) -> int:
@@ -138,7 +138,7 @@ class Signed:
         """By thresholds where they fit, else by the rounded logarithm: the same function of the same bits."""
         return cls(law, family, threshold_table(law))
 
-    def run(self, stream: Stream, words: NDArray[np.uint64], names: Names, out: NDArray[np.int64], add: bool) -> None:
+    def run(self, stream: Stream, words: Words, names: Names, out: Int64s, add: bool) -> None:
         """Draw into out, or add to it."""
 
         def more(i: int) -> Iterator[int]:
@@ -154,7 +154,7 @@ class Signed:
         if flags & kernels.SUSPECT and words.shape[1] == 2:  # half a block that repeats proves nothing
             stream.check_fresh(words)
 
-    def _by_logarithm(self, words: NDArray[np.uint64], more: More, out: NDArray[np.int64], add: bool) -> int:
+    def _by_logarithm(self, words: Words, more: More, out: Int64s, add: bool) -> int:
         rounding = Rounding((self.law,), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=True)
         noise = np.empty_like(out) if add else out
         flags = rounding.draw(words, ONE, noise)
@@ -164,7 +164,7 @@ class Signed:
             out += noise
         return flags
 
-    def _break_ties(self, table: Thresholds, words: NDArray[np.uint64], more: More, out: NDArray[np.int64]) -> None:
+    def _break_ties(self, table: Thresholds, words: Words, more: More, out: Int64s) -> None:
         """The kernel has used base for u = threshold; put the exact value in its place."""
         prefix = words[:, 0] & np.uint64(kernels.PREFIX)
         for i in np.flatnonzero(np.isin(prefix, table.thresholds)).tolist():

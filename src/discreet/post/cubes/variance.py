@@ -19,9 +19,8 @@ from itertools import combinations
 from math import comb, inf, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.arrays import Int64s
+from discreet.arrays import Flags, Int64s
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Floats, Margin
 from discreet.post.portable import inner
@@ -74,7 +73,7 @@ class Perturbation:
         return inf if control.variance == 0 else self.variance * alone / control.variance
 
     @cached_property
-    def _effects(self) -> tuple[NDArray[np.bool_], Floats]:
+    def _effects(self) -> tuple[Flags, Floats]:
         """Which axes each controlled effect has, and r_E."""
         precision: dict[Effect, float] = {}
         for control in self.controls:
@@ -108,7 +107,7 @@ class Perturbation:
         result: Floats = self.variance * np.prod(sizes, axis=1, dtype=np.float64) * kept_share
         return result
 
-    def _inside(self, sizes: Int64s) -> NDArray[np.bool_]:
+    def _inside(self, sizes: Int64s) -> Flags:
         """Whether every set that S can be is controlled: the axes with codes left out all lie in one control."""
         open_axes = sizes < self.shape
         inside = np.zeros(len(sizes), np.bool_)

@@ -16,6 +16,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Int64s
 from discreet.errors import ParameterError
 from discreet.synth.draws import Array, fast_generator
 from discreet.synth.limits import MOST_SEED, refuse_unless_within
@@ -124,7 +125,7 @@ class SurveyDesign:
         return tuple(Stratum(h, *map(int, of)) for h, of in enumerate(zip(first, sizes, rows, strict=True)))
 
     @cached_property
-    def next_selection(self) -> NDArray[np.int64]:
+    def next_selection(self) -> Int64s:
         """For each selected establishment, counted through the strata, the one it is compared with for variances: the
         next of its stratum, and the first for the last. A stratum with a single one joins its neighbour."""
         ends = np.cumsum([stratum.selections for stratum in self.strata])
@@ -169,10 +170,10 @@ class SurveyDesign:
 class QuoteRows:
     """Some quotes; `selection` counts the selected establishments through all strata."""
 
-    establishment: NDArray[np.int64]
+    establishment: Int64s
     codes: NDArray[np.int16]
     weight: Floats
-    selection: NDArray[np.int64]
+    selection: Int64s
 
 
 def sample(design: SurveyDesign, draw: int) -> Iterator[QuoteRows]:

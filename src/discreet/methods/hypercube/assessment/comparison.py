@@ -13,7 +13,6 @@ from math import comb, nan, sqrt
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
 from discreet.arrays import Floats, Int64s
 from discreet.errors import ParameterError
@@ -75,7 +74,7 @@ class Comparison:
 
 
 def compare(
-    counts: NDArray[np.int64],
+    counts: Int64s,
     law: DiscreteLaplace,
     *,
     dimensions: Iterable[int] | None = None,
@@ -141,7 +140,7 @@ def shared(epsilon: Fraction, delta: arb | None, number: int) -> DiscreteLaplace
 class _Trial:
     """True counts, and the tables asked for."""
 
-    counts: NDArray[np.int64]
+    counts: Int64s
     asked: tuple[Margin, ...]
 
     @cached_property

@@ -69,9 +69,7 @@ def summed(shape: tuple[int, ...], values: Numeric, margin: Margin, cells: Numbe
     return reduced(np.ascontiguousarray(real).reshape(shape), places).reshape(-1)
 
 
-def replicate_errors(
-    shape: tuple[int, ...], estimates: Floats, replicates: NDArray[np.float64], factor: float = 4.0
-) -> Tables:
+def replicate_errors(shape: tuple[int, ...], estimates: Floats, replicates: Floats, factor: float = 4.0) -> Tables:
     """√((c/R) Σ (θ_r − θ)²), c = 4 for successive differences (002, §3.4). Confidential: only for the true side."""
 
     def errors(margin: Margin) -> Floats:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking.blocks import Block, RakingPlan
 from discreet.methods.hypercube.raking.kernel import NOT, add_up, adjust, fold, furthest, largest, meets
@@ -39,12 +39,7 @@ class Raked:
 
 
 def rake(
-    values: Floats,
-    margins: Sequence[Margin],
-    targets: Sequence[Floats],
-    *,
-    tolerance: float,
-    cycles: int,
+    values: Floats, margins: Sequence[Margin], targets: Sequence[Floats], *, tolerance: float, cycles: int
 ) -> Raked:
     """x ← x·target/sum, slice by slice, margin after margin; at most `cycles` times over all margins (002, §3.3).
 
@@ -153,9 +148,9 @@ class _Raking:
             self._fold(self.blocks[0], self.waiting, 0, self.blocks[0].kind)
             self.waiting = None
 
-    def empty(self) -> NDArray[np.bool_]:
+    def empty(self) -> Flags:
         """Which cells of the margins have only zeros to add up."""
-        none: NDArray[np.bool_] = self.sums == 0
+        none: Flags = self.sums == 0
         if none.any():
             negative = np.signbit(self.cube)
             np.abs(self.cube, out=self.cube)

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.arrays import Int64s, Words
+from discreet.arrays import Flags, Int64s, Words
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking.rake import rake
 from discreet.methods.hypercube.rounding import kernel
@@ -38,13 +37,7 @@ class Whole:
     problems: tuple[Problem, ...]
 
 
-def whole(
-    values: Floats,
-    margins: Sequence[Margin],
-    *,
-    words: Words,
-    tolerance: float = TOLERANCE,
-) -> Whole:
+def whole(values: Floats, margins: Sequence[Margin], *, words: Words, tolerance: float = TOLERANCE) -> Whole:
     """Whole numbers ≥ 0 near a cube's, whose margins are the cube's own, rounded down or up.
 
     The cells of a margin are at the floor or the ceiling of their sums, and these are their means over all words, if
@@ -86,14 +79,7 @@ def _checked(values: Floats, margins: Sequence[Margin], words: Words) -> tuple[F
 class _Rounding:
     """The rounding of one cube: real tables, and whole ones as far as it has come."""
 
-    def __init__(
-        self,
-        ladder: Ladder,
-        margins: Sequence[Margin],
-        x: Floats,
-        tolerance: float,
-        seed: np.uint64,
-    ) -> None:
+    def __init__(self, ladder: Ladder, margins: Sequence[Margin], x: Floats, tolerance: float, seed: np.uint64) -> None:
         self.ladder, self.tolerance, self.seed = ladder, tolerance, seed
         self.declared = {ladder.levels(margin): margin for margin in reversed(margins)}
         self.real: dict[Levels, Floats] = {ladder.top: x}
@@ -152,7 +138,7 @@ class _Rounding:
         self.real[table] = x
         return x
 
-    def _name(self, kind: str, table: Levels, where: NDArray[np.bool_], what: str) -> None:
+    def _name(self, kind: str, table: Levels, where: Flags, what: str) -> None:
         """Say of a declared margin how many of its cells are so, and which is the first."""
         if where.any():
             margin = self.declared[table]

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discreet.arrays import Int64s
+from discreet.arrays import Flags, Int64s
 from discreet.domain import Numbers
 from discreet.methods.hypercube.rounding import kernel
 from discreet.methods.hypercube.rounding.tables import Ladder, Levels, ears, shared
@@ -23,12 +22,7 @@ class Fill:
     """One table being filled: its whole numbers so far, and what its margins lack."""
 
     def __init__(
-        self,
-        x: Floats,
-        margins: list[Margin],
-        targets: list[Int64s],
-        tolerance: float,
-        seed: np.uint64,
+        self, x: Floats, margins: list[Margin], targets: list[Int64s], tolerance: float, seed: np.uint64
     ) -> None:
         self.x, self.tolerance, self.seed = x, tolerance, seed
         shape = margins[0].shape
@@ -44,20 +38,19 @@ class Fill:
 
     def run(self) -> None:
         """Floors, and then units one by one, to cells that have room on all margins."""
-        frame = (self.sizes, self.first, self.shares)
-        starts = self.starts[:-1]
+        frame = (self.sizes, self.first, self.shares, self.starts[:-1])
         rests = np.zeros(len(self.lacks))
-        kernel.floors(self.x, *frame, starts, self.tolerance, self.lacks, self.out, rests)
+        kernel.floors(self.x, frame, self.tolerance, self.lacks, self.out, rests)
         if len(self.shares) == 1 and self.lacks.any():
             begin, stretch = self._begin(rests)
-            kernel.systematic(self.x, *frame, self.tolerance, begin, stretch, self.lacks, self.out)
+            kernel.systematic(self.x, frame, self.tolerance, begin, stretch, self.lacks, self.out)
         for most in (1, 1, EVERY):
             if self.lacks.min(initial=0) < 0:
                 order = np.flatnonzero(self.out)
-                kernel.take(order, most, *frame, starts, self.lacks, self.out)
+                kernel.take(order, most, frame, self.lacks, self.out)
         if self.lacks.any():
             rows, keys = kernel.ranks(self.x, self.tolerance, self.seed, self.out)
-            kernel.give(rows[np.argsort(keys)], *frame, starts, self.lacks, self.out)
+            kernel.give(rows[np.argsort(keys)], frame, self.lacks, self.out)
 
     def _begin(self, rests: Floats) -> tuple[Floats, Floats]:
         """Where systematic sampling begins, and by how much rests are stretched, for it to give what is lacking.
@@ -134,7 +127,7 @@ def _key(ladder: Ladder, codes: Int64s, levels: Levels, common: Levels) -> Numbe
     return np.ravel_multi_index(coarse, ladder.sizes(common))
 
 
-def _swaps(table: Levels, inner: list[Levels]) -> list[tuple[Levels, NDArray[np.bool_]]]:
+def _swaps(table: Levels, inner: list[Levels]) -> list[tuple[Levels, Flags]]:
     """What two units have to share, and which axes they then may swap: for each edge of the tree the axes on one side
     of it, and each axis of which margins know groups at most."""
     tree, _ = ears(inner)
