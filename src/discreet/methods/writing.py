@@ -22,18 +22,13 @@ from discreet.privacy.confidential import License, Reservation
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.publish.storage import Storage
-from discreet.publish.tables import KINDS, Kinds, file_names, write_table
+from discreet.publish.tables import KINDS, Kinds, Written, file_names, write_table
 
 if TYPE_CHECKING:
     from discreet.engine import Engine
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The files of one table with their digests."""
-
-    files: dict[str, str]
-    rows: int
+Parts = Written  # of one table
 
 
 @dataclass(frozen=True)

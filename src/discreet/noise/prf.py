@@ -71,12 +71,7 @@ def siphash_text(key16: bytes, texts: pa.Array) -> Words:
     """SipHash-2-4 under a 16-byte key of each UTF-8 text (or binary value); no nulls."""
     if len(key16) != 16:
         raise ParameterError("SipHash wants a key of 16 bytes", where="prf key", do="use subkey(…, length=16)")
-    kinds = {
-        pa.string(): np.int32,
-        pa.binary(): np.int32,
-        pa.large_string(): np.int64,
-        pa.large_binary(): np.int64,
-    }
+    kinds = {pa.string(): np.int32, pa.binary(): np.int32, pa.large_string(): np.int64, pa.large_binary(): np.int64}
     if texts.type not in kinds:
         raise ParameterError("SipHash takes texts", where="prf", do="cast the column to string")
     if texts.null_count:

@@ -227,7 +227,5 @@ def check_range(first: int, n: int) -> None:
     """Cell numbers must be non-negative signed 64-bit integers."""
     if first < 0 or n < 0 or first + n > CELLS:
         raise ParameterError(
-            "cell numbers must lie in 0 … 2^63 − 1",
-            where=f"cells from {first}",
-            do="number cells by their domain",
+            "cell numbers must lie in 0 … 2^63 − 1", where=f"cells from {first}", do="number cells by their domain"
         )

@@ -17,10 +17,9 @@ from discreet.domain import Numbers
 from discreet.errors import PublishError
 from discreet.post.cubes.cube import Cube
 from discreet.post.cubes.model import AxisModel, CubeModel
-from discreet.publish.intact import intact
 from discreet.publish.manifest import TableEntry
 from discreet.publish.parquet import table_of
-from discreet.publish.published import PublishedFiles, parquet
+from discreet.publish.published import PublishedFiles, intact, parquet
 
 
 def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = False) -> Cube:

@@ -18,11 +18,10 @@ from discreet.post.cubes.cube import Cube
 from discreet.post.cubes.model import AxisModel, CubeModel
 from discreet.publish.codebook_read import AdditivePart, Codebook, TablePart, read_codebook
 from discreet.publish.cubes import additive_of, cube_of
-from discreet.publish.intact import intact
 from discreet.publish.manifest import FILE, Manifest, TableEntry, read
 from discreet.publish.parquet import table_of
 from discreet.publish.pins import pin_of
-from discreet.publish.published import PublishedFiles, parquet
+from discreet.publish.published import PublishedFiles, intact, parquet
 from discreet.publish.storage import storage_at
 from discreet.serve.cube_table import AdditiveTable
 from discreet.serve.query_model import About, Measure, QueryableTable, TableVariable

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from discreet.arrays import Floats, Int64s
 from discreet.synth.arrow import CODE, coded
 from discreet.synth.data_errors import NULL
-from discreet.synth.draws import Array, fast_generator
+from discreet.synth.draws import MOST_SEED, Array, fast_generator, refuse_unless_within
 from discreet.synth.files import Progress, agency_files, parquet_file, write_csv
-from discreet.synth.limits import MOST_SEED, refuse_unless_within
 from discreet.synth.lists import code_list, column, entries
 from discreet.synth.states import STATES, population
 

@@ -19,8 +19,7 @@ from discreet.methods.flows.correction import RULES, Controls, CorrectionRule, G
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.synth.draws import StreamPurpose, generator
-from discreet.synth.limits import refuse_unless_within
+from discreet.synth.draws import StreamPurpose, generator, refuse_unless_within
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
 from discreet_studies.pseo.national import SCHOOL, national

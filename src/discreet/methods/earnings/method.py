@@ -161,9 +161,10 @@ class EarningsMethod(Method):
         return tuple(histogram_spans(level.domain.cells, self.bins.count) for level in self.measured)
 
     def guarantee(self) -> Guarantee:
-        return compose(self._promise(level) for level in self.measured)
+        return compose(self.promise(level) for level in self.measured)
 
-    def _promise(self, level: AnyLevel) -> Guarantee:
+    def promise(self, level: AnyLevel) -> Guarantee:
+        """What a level promises: what the one that it adds up does."""
         source = level.source if isinstance(level, DerivedLevel) else level
         return Guarantee(unit=self.unit, epsilon=source.epsilon)
 
@@ -173,7 +174,7 @@ class EarningsMethod(Method):
                 name=level.name,
                 by=level.shape.by,
                 domain=level.domain,
-                guarantee=self._promise(level),
+                guarantee=self.promise(level),
                 composes=self._composes(level),
                 noise=self._noise(level),
                 error=self._error(level),
@@ -220,7 +221,7 @@ class EarningsMethod(Method):
             "sample": [rule.model_dump(mode="json") for rule in self.spec.sample],
         }
         return [
-            Measurement(level.name, level.domain, self.bins.count, about, level.law.rate, self._promise(level))
+            Measurement(level.name, level.domain, self.bins.count, about, level.law.rate, self.promise(level))
             for level in self.measured
         ]
 
@@ -246,7 +247,7 @@ class EarningsMethod(Method):
                 reservation,
                 name=level.name,
                 purpose="earnings/histogram",
-                guarantee=self._promise(level),
+                guarantee=self.promise(level),
                 place=places.measured,
                 progress=advance,
                 aside=True,
@@ -271,16 +272,10 @@ class EarningsMethod(Method):
     ) -> dict[str, str]:
         """Everything that is published, from the measurements alone."""
         files: dict[str, str] = {}
-        for number, made in enumerate(self._tables(origins).make(places, measured, grant, self._promise), 1):
-            files |= made.files
+        for number, made in enumerate(EarningsTables(self, origins).make(places, measured, grant), 1):
+            files |= made
             progress(number, self._made)
         return files
-
-    def _tables(self, origins: Mapping[str, Origin]) -> EarningsTables:
-        columns = {level.name: self.columns(level) for level in self.levels}
-        return EarningsTables(
-            self.spec, self.bins, self.points, self.levels, self.families, columns, self.pseoe, origins
-        )
 
     def columns(self, level: AnyLevel) -> list[Column]:
         """The published columns of a level, in words."""

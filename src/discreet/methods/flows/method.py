@@ -353,7 +353,7 @@ class FlowsMethod(Method):
         tables = FlowTables(self, origin, places.measured, measured[self.name], grant)
         files: dict[str, str] = {}
         for made in tables.make(places.published, progress):
-            files |= made.files
+            files |= made
         return files
 
     # --- LEHD's layout ----------------------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ from discreet.privacy.confidential import Grant
 from discreet.privacy.protected import Protected
 from discreet.publish.lehd.pseof import FlowNumbers
 from discreet.publish.storage import Storage
-from discreet.publish.tables import Kinds, Written, schema_of, write_table
+from discreet.publish.tables import Kinds, schema_of, write_table
 
 if TYPE_CHECKING:
     from discreet.methods.flows.method import FlowsMethod
@@ -65,7 +65,7 @@ class FlowTables:
     parts: Protected[Parts]
     grant: Grant
 
-    def make(self, place: Storage, progress: Progress) -> Iterator[Parts]:
+    def make(self, place: Storage, progress: Progress) -> Iterator[dict[str, str]]:
         """Every published file."""
         method, names = self.method, sorted(self.parts.value.files)
         controls, replaced = self._controls(names, progress)
@@ -76,7 +76,7 @@ class FlowTables:
         states = None if method.coverage is None else method.coverage.start()
         tally = Tally()
 
-        def work(number: int) -> tuple[Written, ...]:
+        def work(number: int) -> list[dict[str, str]]:
             first, flows = self._read(names, number)
             corrected = self._correct(first, flows, controls, tally)
             with tally.lock:
@@ -86,15 +86,10 @@ class FlowTables:
                     method.coverage.add(states, first, flows)
             return self._write(place, number if len(names) > 1 else None, first, flows, corrected)
 
-        files: dict[str, str] = {}
-        rows = 0
         with ThreadPoolExecutor(THREADS) as pool:
             for number, written in enumerate(pool.map(work, range(len(names))), 1):
-                for made in written:
-                    files |= made.files
-                rows += written[0].rows
+                yield from written
                 progress(len(names) + number, 2 * len(names))
-        yield Parts(files, rows)
         shares = None
         if method.coverage is not None and states is not None:
             shares = method.coverage.shares(states, self.origin, method.law.rate)
@@ -108,7 +103,7 @@ class FlowTables:
             yield self._table(place, method.unobserved_name, shares.rows())
         yield self._table(place, method.report_name, iter([self._report(replaced, tally)]))
         if method.pseof is not None:
-            yield Parts(method.pseof.write(place, numbers), 0)
+            yield method.pseof.write(place, numbers)
 
     def _read(self, names: list[str], number: int) -> tuple[int, Flows]:
         """One part: the first group in it, and its measured flows."""
@@ -166,14 +161,14 @@ class FlowTables:
 
     def _write(
         self, place: Storage, part: int | None, first: int, flows: Flows, corrected: Flows
-    ) -> tuple[Written, ...]:
+    ) -> list[dict[str, str]]:
         """The rows of one part: flows that are not zero, and measurements that are not zero."""
         method = self.method
         kinds: Kinds = tuple(method.spec.formats)
         found = [self._rows(method.name, place, part, (first, flows), (corrected, flows), kinds)]
         if method.spec.measurements:
             found.append(self._rows(method.measured_name, place, part, (first, flows), (flows,), ("parquet",)))
-        return tuple(found)
+        return found
 
     def _rows(
         self,
@@ -183,7 +178,7 @@ class FlowTables:
         measured: tuple[int, Flows],
         shown: tuple[Flows, ...],
         kinds: Kinds,
-    ) -> Written:
+    ) -> dict[str, str]:
         first, flows = measured
         cells = self.method.destinations.cells
         schema = schema_of(self.method.table_columns(name))
@@ -201,7 +196,7 @@ class FlowTables:
                 yield pa.RecordBatch.from_arrays([*codes, *arrays], schema=schema)
 
         protected = (self.grant.protect(batch, self.parts.guarantee) for batch in batches())
-        return write_table(place, name, schema, protected, self.grant.simulated, part, kinds)
+        return write_table(place, name, schema, protected, self.grant.simulated, part, kinds).files
 
     def _margins(self, groups: Numbers) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
         """The margin of every cell of these groups, and whether a recoding blurred it."""
@@ -215,12 +210,11 @@ class FlowTables:
         groups = self.method.groups.cells
         return self.origin.draws(np.arange(groups), groups)
 
-    def _table(self, place: Storage, name: str, rows: Iterator[list[pa.Array]]) -> Parts:
+    def _table(self, place: Storage, name: str, rows: Iterator[list[pa.Array]]) -> dict[str, str]:
         schema = schema_of(self.method.table_columns(name))
         batches = (pa.RecordBatch.from_arrays(arrays, schema=schema) for arrays in rows)
         protected = (self.grant.protect(batch, self.parts.guarantee) for batch in batches)
-        made = write_table(place, name, schema, protected, self.grant.simulated)
-        return Parts(made.files, made.rows)
+        return write_table(place, name, schema, protected, self.grant.simulated).files
 
     def _report(self, replaced: dict[str, tuple[int, int]], tally: Tally) -> list[pa.Array]:
         """What the correction did, one row a fact."""

@@ -108,13 +108,7 @@ def fitted(read: Read, sums: Callable[[Margin], Floats]) -> SamplingModel | None
     if fit.basis == "nothing":
         return None
     return SamplingModel(
-        kind="gvf",
-        a=fit.a,
-        b=fit.b,
-        a_error=fit.a_error,
-        b_error=fit.b_error,
-        basis=fit.basis,
-        cells=fit.cells,
+        kind="gvf", a=fit.a, b=fit.b, a_error=fit.a_error, b_error=fit.b_error, basis=fit.basis, cells=fit.cells
     )
 
 

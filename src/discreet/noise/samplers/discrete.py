@@ -38,9 +38,7 @@ class DiscreteLaplace:
         object.__setattr__(self, "rate", positive_fraction("rate", self.rate))
         if not SMALLEST_RATE <= self.rate <= LARGEST_RATE:
             raise ParameterError(
-                "the rate is outside 2^-40 … 2^40",
-                where="rate",
-                do="count in larger units, or give a usable epsilon",
+                "the rate is outside 2^-40 … 2^40", where="rate", do="count in larger units, or give a usable epsilon"
             )
         if self.cap is None:
             return

@@ -78,9 +78,7 @@ def nonzero_noise(law: Magnitude, stream: Stream, first: int, n: int) -> tuple[I
     share = float(law.tail(1))
     if n * share > MOST_NONZERO:
         raise ParameterError(
-            "more than 2^31 cells would carry noise",
-            where="sparse noise",
-            do="use the dense form, or smaller ranges",
+            "more than 2^31 cells would carry noise", where="sparse noise", do="use the dense form, or smaller ranges"
         )
     found = [_empty()] + [_clip(part, first, n) for part in _parts(law, stream, first, n, share)]
     cells, noise = (np.concatenate(arrays) for arrays in zip(*found, strict=True))

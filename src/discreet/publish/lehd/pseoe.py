@@ -75,7 +75,7 @@ class Pseoe:
             for level in ordered
             for batch in _batches(level, summaries[level.name].value, quartiles)
         )
-        return dict(write_table(place, f"pseoe_{self.layout.area}", SCHEMA, batches, simulated, bare=True).files)
+        return write_table(place, f"pseoe_{self.layout.area}", SCHEMA, batches, simulated, bare=True).files
 
 
 def _batches(level: LehdLevel, summary: Summary, quartiles: tuple[int, int, int]) -> Iterator[pa.RecordBatch]:

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -60,20 +59,10 @@ DROPPED = {b"server", b"set-cookie"}
 _log = logging.getLogger("discreet.serve")
 
 
-@dataclass
-class RequestCounts:
-    """Plain numbers of requests."""
-
-    by_class: Counter[str] = field(default_factory=Counter)
-
-    def add(self, status: int) -> None:
-        self.by_class[f"{status // 100}xx"] += 1
-
-
 class Guard:
     """ASGI middleware."""
 
-    def __init__(self, app: ASGIApp, config: Config, counts: RequestCounts, *, trust_proxy: bool = False) -> None:
+    def __init__(self, app: ASGIApp, config: Config, counts: Counter[str], *, trust_proxy: bool = False) -> None:
         self._app, self._config, self._counts, self._trust = app, config, counts, trust_proxy
         self._rate = Rate(config.max_calls, config.window)
         self._free = asyncio.Semaphore(config.concurrency)
@@ -210,7 +199,7 @@ class Guard:
 class _Out:
     """What leaves: with our headers, without a body for HEAD, counted."""
 
-    def __init__(self, send: Send, head: bool, headers: Mapping[str, str], counts: RequestCounts) -> None:
+    def __init__(self, send: Send, head: bool, headers: Mapping[str, str], counts: Counter[str]) -> None:
         self._send, self._head, self._headers, self._counts = send, head, headers, counts
         self.started = self._silent = False
         self.on_start: Callable[[], object] | None = None
@@ -221,7 +210,7 @@ class _Out:
         if message["type"] == "http.response.start":
             self.started = True
             self.leave()
-            self._counts.add(message["status"])
+            self._counts[f"{message['status'] // 100}xx"] += 1
             message = {**message, "headers": self._kept(message)}
         elif self._head and message["type"] == "http.response.body":
             message = {**message, "body": b""}

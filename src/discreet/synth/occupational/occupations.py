@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from discreet.arrays import Int64s
 from discreet.errors import ParameterError
-from discreet.synth.draws import Array, fast_generator
-from discreet.synth.limits import MOST_SEED, refuse_unless_within
+from discreet.synth.draws import MOST_SEED, Array, fast_generator, refuse_unless_within
 from discreet.synth.lists import column
 from discreet.synth.occupational.requirements import (
     GROUPS,
     ORS,
     OccupationList,
     Requirement,
+    apportioned,
     hadamard,
     hashed,
     normal,
@@ -119,8 +119,8 @@ class SurveyDesign:
         """By size, then sector, as large as the sector; at least one establishment and one quote in each."""
         sector = column(SECTORS, "jobs")
         shares, quotes = (np.outer([one[place] for one in CLASSES], sector).ravel() for place in (2, 3))
-        sizes = 1 + _apportioned(A_QUOTE * self.rows - STRATA, shares)
-        rows = 1 + _apportioned(self.rows - STRATA, quotes)
+        sizes = 1 + apportioned(A_QUOTE * self.rows - STRATA, shares)
+        rows = 1 + apportioned(self.rows - STRATA, quotes)
         first = np.cumsum(sizes) - sizes
         return tuple(Stratum(h, *map(int, of)) for h, of in enumerate(zip(first, sizes, rows, strict=True)))
 
@@ -218,12 +218,6 @@ def _rounded(weight: Floats) -> Floats:
 
 def _stream(design: SurveyDesign, purpose: DrawPurpose, stratum: Stratum, draw: int = 0) -> np.random.Generator:
     return fast_generator(design.seed, 0x0C, int(purpose), stratum.number, draw)
-
-
-def _apportioned(total: int, shares: Array) -> Array:
-    """Whole numbers about in proportion to the shares, with this total."""
-    ends = np.rint(np.cumsum(shares) / np.sum(shares) * total).astype(np.int64)
-    return np.diff(ends, prepend=0)
 
 
 def _sizes(design: SurveyDesign, stratum: Stratum) -> Floats:

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discreet.arrays import Int64s
-from discreet.synth.draws import Array, fast_generator, rows_of_blocks
+from discreet.synth.draws import MOST_SEED, Array, fast_generator, refuse_unless_within, rows_of_blocks
 from discreet.synth.industries import INDUSTRIES, OWNERSHIP, EstablishmentKind
-from discreet.synth.limits import MOST_SEED, refuse_unless_within
 from discreet.synth.sectors import SECTORS
 from discreet.synth.workplaces.places import REFERENCE_JOBS, CensusPlace, places, working
 from discreet.synth.workplaces.workforce import CELLS, composition

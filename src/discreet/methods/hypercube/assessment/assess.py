@@ -52,6 +52,7 @@ UNTIED = (
 )
 CLOSE = 1e-6  # relative: what doubles may differ by
 FAR = 10.0  # standard errors of the noise: a total further off is hardly noise
+RULE = PublicationRule(3, 0.5)
 Observer = Callable[[str, int, int], None]
 
 
@@ -61,16 +62,10 @@ class AssessmentOptions:
 
     table: str | None = None
     limit: float = 1.0
-    records: int = 3
-    cv: float = 0.5
+    rule: PublicationRule = RULE
 
     def __post_init__(self) -> None:
         check_limit(self.limit)
-        _ = self.rule
-
-    @property
-    def rule(self) -> PublicationRule:
-        return PublicationRule(self.records, self.cv)
 
 
 @dataclass(frozen=True)

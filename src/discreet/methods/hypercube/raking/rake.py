@@ -47,7 +47,8 @@ def rake(
     cube before the first cycle and after the last margin of each. Negative cells stay, and a factor may be negative. A
     slice with the sum 0 is left alone. Ends, too, before a cell would leave the floating-point range.
     """
-    plan = _planned(tuple(margins))
+    small = sum(margin.cells for margin in margins) <= KEPT
+    plan = _kept(tuple(margins)) if small else RakingPlan.of(tuple(margins))
     cube = np.array(values, np.float64, order="C").reshape(-1)
     if len(cube) != plan.cells:
         raise ParameterError("not one value a cell", where="values", do="give all cells")
@@ -73,14 +74,7 @@ def rake(
     return Raked(cube.reshape(np.shape(values)), plain, done, gap <= tolerance, tuple(problems), gap)
 
 
-def _planned(margins: tuple[Margin, ...]) -> RakingPlan:
-    small = sum(margin.cells for margin in margins) <= KEPT
-    return _kept(margins) if small else RakingPlan.of(margins)
-
-
-@lru_cache(maxsize=8)  # many cubes are raked to the same margins; a margin is equal to itself alone
-def _kept(margins: tuple[Margin, ...]) -> RakingPlan:
-    return RakingPlan.of(margins)
+_kept = lru_cache(maxsize=8)(RakingPlan.of)  # many cubes have the same margins; a margin is equal to itself alone
 
 
 def _listed(margins: Sequence[Margin], targets: Sequence[Floats]) -> Floats:
