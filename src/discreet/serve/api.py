@@ -86,12 +86,7 @@ class _Api:
         self.served = served
         self._root = f"{served.config.prefix}/api/v2"
         self._etag = sha256(f"{served.catalogue.digest} {package_version()} {served.config}".encode()).hexdigest()
-        self._lists = {
-            codelist(table, v): (table, v)
-            for table in served.catalogue.tables.values()
-            for v in table.variables
-            if v.of
-        }
+        self._lists = {codelist(t, v): (t, v) for t in served.catalogue.tables.values() for v in t.variables if v.of}
 
     # --- what is there ----------------------------------------------------------------------------------------------
 

@@ -275,14 +275,6 @@ SCHEMA = pa.schema(
 )
 
 
-def table(made: Atlas) -> pa.Table:
-    """The children as text and numbers: what CSV, Stata and data frames hold. A lean atlas has fewer columns."""
-    rows = {name: getattr(made, name) for name in COLUMNS if len(getattr(made, name)) == len(made)}
-    coded_rows = _arrow(made.tracts, made.tract, rows)
-    plain = [pa.field(f.name, pa.string() if f.type == CODE else f.type) for f in coded_rows.schema]
-    return coded_rows.cast(pa.schema(plain))
-
-
 def _arrow(frame: Tracts, tract: Array, rows: dict[str, Array]) -> pa.Table:
     """Children of these tracts as Arrow columns, codes as positions in a dictionary."""
     at = pa.array(tract)

@@ -56,16 +56,14 @@ class Perturbation:
         if not self.shape or min(self.shape) < 1 or not 0 <= self.variance < inf:
             raise ParameterError("no cube with a noise variance", where="shape", do="give sizes and a variance")
         for control in self.controls:
-            if len(set(control.places)) != len(control.places) or not set(control.places) <= set(range(self._axes)):
+            if len(set(control.places)) != len(control.places) or not set(control.places) <= set(
+                range(len(self.shape))
+            ):
                 raise ParameterError("axes that the cube has not, or twice", where="controls", do="number them from 0")
             if not 0 <= control.variance < inf:
                 raise ParameterError("no noise variance", where="controls", do="give 0 for an exact one")
         if sum(2 ** len(control.places) for control in self.controls) > MOST_EFFECTS:
             raise ParameterError("controls of too many axes at once", where="controls", do="leave the largest out")
-
-    @property
-    def _axes(self) -> int:
-        return len(self.shape)
 
     def gain(self, control: KnownMargin) -> float:
         """σ²(N/n_C)/v_C: how much more a control knows of its effects than the cube does."""
@@ -79,13 +77,13 @@ class Perturbation:
         for control in self.controls:
             for effect in _within(control):
                 precision[effect] = precision.get(effect, 0.0) + self.gain(control)
-        has = [[place in effect for place in range(self._axes)] for effect in precision]
+        has = [[place in effect for place in range(len(self.shape))] for effect in precision]
         left = 1 / (1 + np.array(list(precision.values()), np.float64))
-        return np.array(has, np.bool_).reshape(len(precision), self._axes), left
+        return np.array(has, np.bool_).reshape(len(precision), len(self.shape)), left
 
     def of(self, sizes: Int64s) -> Floats:
         """The variance of each query, of which a row says how many codes of each axis it adds up."""
-        if sizes.ndim != 2 or sizes.shape[1] != self._axes or not np.issubdtype(sizes.dtype, np.integer):
+        if sizes.ndim != 2 or sizes.shape[1] != len(self.shape) or not np.issubdtype(sizes.dtype, np.integer):
             raise ParameterError("not one row a query, one column an axis", where="sizes", do="count codes by axis")
         if sizes.size and not ((sizes >= 0) & (sizes <= self.shape)).all():
             raise ParameterError("more codes than an axis has", where="sizes", do="give 0 up to its size")
@@ -99,7 +97,7 @@ class Perturbation:
         has, left = self._effects
         kept = sizes / np.array(self.shape)
         chance = np.ones((len(sizes), len(has)))  # that S is this effect
-        for axis in range(self._axes):
+        for axis in range(len(self.shape)):
             chance *= np.where(has[:, axis], 1 - kept[:, axis, None], kept[:, axis, None])
         beyond = np.maximum(1 - chance.sum(axis=1), 0.0)
         beyond[self._inside(sizes)] = 0.0  # exactly, where subtraction would leave rounding times the cube
@@ -112,7 +110,7 @@ class Perturbation:
         open_axes = sizes < self.shape
         inside = np.zeros(len(sizes), np.bool_)
         for control in self.controls:
-            others = [place for place in range(self._axes) if place not in control.places]
+            others = [place for place in range(len(self.shape)) if place not in control.places]
             inside |= ~open_axes[:, others].any(axis=1)
         return inside
 

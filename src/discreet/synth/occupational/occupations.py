@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,23 +147,6 @@ class SurveyDesign:
             raise ParameterError(f"there is no {unknown!r}", where="synth occupations", do=f"choose of {sorted(sizes)}")
         return tuple(sizes[name] for name in names)
 
-    def population(self, names: Sequence[str]) -> Floats:
-        """Workers by these names in the whole frame: what samples estimate. Goes over every job of every employer."""
-        found = np.zeros(prod(self.shape(names)))
-        for stratum in self.strata:
-            size = _sizes(self, stratum)
-            step = max(1, BLOCK // _job_count(np.array([stratum.bounds[1]]))[0])
-            for start in range(0, len(size), step):
-                part = size[start : start + step]
-                jobs = _job_count(part)
-                row = np.repeat(np.arange(len(part)), jobs)
-                job = np.arange(len(row)) - np.repeat(np.cumsum(jobs) - jobs, jobs)
-                number = stratum.first + start + np.arange(len(part))
-                workers = (part * _growth(self, number))[row] * NEXT_JOB**job * _first_share(jobs)[row]
-                codes = _jobs(self, stratum.sector, number[row], job)
-                found += np.bincount(cells_of(self, names, codes), workers, len(found))
-        return found.reshape(self.shape(names))
-
 
 @dataclass(frozen=True)
 class QuoteRows:
@@ -236,12 +218,6 @@ def _growth(design: SurveyDesign, establishment: Array) -> Floats:
 
 def _job_count(size: Array) -> Array:
     return np.rint(JOBS * size**JOBS_POWER).astype(np.int64)
-
-
-def _first_share(jobs: Array) -> Floats:
-    """Of an establishment's workers: (1 − a)/(1 − a^J)."""
-    share: Floats = (1 - NEXT_JOB) / (1 - NEXT_JOB**jobs)
-    return share
 
 
 def _job_at(place: Array, jobs: Array) -> Array:

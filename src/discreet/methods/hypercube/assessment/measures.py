@@ -39,7 +39,7 @@ class Moves:
 
     @staticmethod
     def pooled(parts: Sequence[Moves]) -> Moves:
-        return Moves(*(sum(column) for column in zip(*map(_values, parts), strict=True)))
+        return Moves(*_added_up(parts))
 
 
 def check_limit(limit: float) -> None:
@@ -88,7 +88,7 @@ class PublishedCells:
 
     @staticmethod
     def pooled(parts: Sequence[PublishedCells]) -> PublishedCells:
-        return PublishedCells(*(sum(column) for column in zip(*map(_values, parts), strict=True)))
+        return PublishedCells(*_added_up(parts))
 
 
 def published(before: Flags, after: Flags) -> PublishedCells:
@@ -232,5 +232,5 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole else nan
 
 
-def _values(counts: Moves | PublishedCells) -> list[int]:
-    return list(vars(counts).values())
+def _added_up(parts: Sequence[Moves] | Sequence[PublishedCells]) -> list[int]:
+    return [sum(column) for column in zip(*(vars(part).values() for part in parts), strict=True)]

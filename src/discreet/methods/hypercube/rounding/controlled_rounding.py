@@ -37,7 +37,7 @@ class Whole:
     problems: tuple[Problem, ...]
 
 
-def whole(values: Floats, margins: Sequence[Margin], *, words: Words, tolerance: float = TOLERANCE) -> Whole:
+def whole(values: Floats, margins: Sequence[Margin], *, words: Words) -> Whole:
     """Whole numbers ≥ 0 near a cube's, whose margins are the cube's own, rounded down or up.
 
     The cells of a margin are at the floor or the ceiling of their sums, and these are their means over all words, if
@@ -52,7 +52,7 @@ def whole(values: Floats, margins: Sequence[Margin], *, words: Words, tolerance:
     ladder = Ladder.of(margins, shape)
     if isinstance(ladder, Problem):
         raise ParameterError(ladder.detail, where="controls", do="nest them")
-    run = _Rounding(ladder, margins, flat, tolerance, seed)
+    run = _Rounding(ladder, margins, flat, seed)
     for table, inner in family_of(ladder).items():
         run.round(table, inner)
     units = run.units[ladder.top]
@@ -79,8 +79,8 @@ def _checked(values: Floats, margins: Sequence[Margin], words: Words) -> tuple[F
 class _Rounding:
     """The rounding of one cube: real tables, and whole ones as far as it has come."""
 
-    def __init__(self, ladder: Ladder, margins: Sequence[Margin], x: Floats, tolerance: float, seed: np.uint64) -> None:
-        self.ladder, self.tolerance, self.seed = ladder, tolerance, seed
+    def __init__(self, ladder: Ladder, margins: Sequence[Margin], x: Floats, seed: np.uint64) -> None:
+        self.ladder, self.seed = ladder, seed
         self.declared = {ladder.levels(margin): margin for margin in reversed(margins)}
         self.real: dict[Levels, Floats] = {ladder.top: x}
         for table in reversed(family_of(ladder)):
@@ -99,7 +99,7 @@ class _Rounding:
         if not inner:
             self.units[table] = self._total(x)
             return
-        fill = Fill(x, margins, [self.units[levels] for levels in inner], self.tolerance, self.seed)
+        fill = Fill(x, margins, [self.units[levels] for levels in inner], TOLERANCE, self.seed)
         fill.run()
         if fill.lacks.any():
             fill.join(self.ladder, table, inner)
@@ -118,7 +118,7 @@ class _Rounding:
         return found
 
     def _slack(self, x: Floats) -> Floats:
-        return self.tolerance + kernel.WHOLE * x
+        return TOLERANCE + kernel.WHOLE * x
 
     def _total(self, x: Floats) -> Int64s:
         """⌊x⌋, and one more with the chance x − ⌊x⌋."""
@@ -128,13 +128,13 @@ class _Rounding:
 
     def _positive(self, table: Levels, inner: list[Levels], margins: list[Margin]) -> Floats:
         """The table without negative numbers, and with the sums of those within it."""
-        low = self.real[table] < -self.tolerance
+        low = self.real[table] < -TOLERANCE
         x: Floats = np.maximum(self.real[table], 0)
         if table in self.declared:
             self._name("negative", table, low, "negative, and become 0")
         if low.any() and inner:  # a table within this one has changed only if this one has a negative number, too
             goals = [self.real[levels] for levels in inner]
-            x = rake(x, margins, goals, tolerance=self.tolerance, cycles=CYCLES).values
+            x = rake(x, margins, goals, tolerance=TOLERANCE, cycles=CYCLES).values
         self.real[table] = x
         return x
 
