@@ -1,6 +1,5 @@
 """SipHash-2-4 against the vectors published by its authors."""
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -23,14 +22,12 @@ def test_published_vectors(kind: pa.DataType) -> None:
     assert siphash_text(KEY, messages).astype("<u8").tobytes().hex() == "".join(PUBLISHED)
 
 
-def test_slices_chunks_lists_and_kinds_agree() -> None:
+def test_slices_and_kinds_agree() -> None:
     texts = ["", "a", "Zürich", "x" * 300, "a"]
     whole = siphash_text(KEY, pa.array(texts))
     assert whole[1] == whole[4]
     assert (siphash_text(KEY, pa.array(texts, type=pa.large_string())) == whole).all()
     assert (siphash_text(KEY, pa.array(["zz", *texts, "y"])[1:-1]) == whole).all()
-    assert (siphash_text(KEY, pa.chunked_array([texts[:2], texts[2:]])) == whole).all()
-    assert (siphash_text(KEY, np.array(texts, dtype=object)) == whole).all()
     assert (siphash_text(bytes(16), pa.array(texts)) != whole).all()
     assert siphash_text(KEY, pa.array([], type=pa.string())).size == 0
 

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from test_server import forbidden, refused, started
@@ -17,7 +16,8 @@ from discreet.errors import ParameterError, PublishError
 from discreet.publish import pins
 from discreet.publish.manifest import read
 from discreet.serve.catalogue import TableCatalogue
-from discreet.serve.server import planned, worker
+from discreet.serve.config import Config
+from discreet.serve.server import ServerPlan, worker
 from support import processes
 from support.forged_manifests import restate
 from support.web_client import released
@@ -140,8 +140,7 @@ def test_a_name_with_a_line_feed_cannot_bring_a_pin_of_its_own(folder: Path, tmp
 
 
 def test_every_worker_is_told_the_pins(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    given: dict[str, Any] = {"host": "", "port": 0, "prefix": "", "workers": 2, "max_cells": 7, "trust_proxy": False}
-    plan = planned([str(folder)], **given, pins=frozenset(["0" * 64]))
+    plan = ServerPlan((str(folder),), Config(), workers=2, pins=frozenset(["0" * 64]))
     with pytest.raises(SystemExit):
         worker(pickle.loads(pickle.dumps(plan)))
     assert "is none of the pinned releases" in capsys.readouterr().err

@@ -22,7 +22,8 @@ import pytest
 
 from discreet.errors import ParameterError
 from discreet.methods import METHODS
-from discreet.serve.server import bind, planned, prefix_of, worker
+from discreet.serve.config import Config
+from discreet.serve.server import ServerPlan, bind, prefix_of, worker
 from support.web_client import Client, released
 
 FORBIDDEN = (
@@ -254,8 +255,8 @@ def test_workers_that_find_another_release_stop_instead_of_trying_for_ever(folde
 
 
 def test_a_worker_serves_what_it_is_told_after_a_journey_to_its_process(folder: Path) -> None:
-    plan = planned([str(folder)], host="127.0.0.1", port=0, prefix="x", workers=2, max_cells=7, trust_proxy=True)
-    assert (plan.config.prefix, plan.config.max_cells, plan.workers, plan.trust_proxy) == ("/x", 7, 2, True)
+    config = Config(prefix=prefix_of("x"), max_cells=7)
+    plan = ServerPlan((str(folder),), config, workers=2, trust_proxy=True)
     web = Client(worker(pickle.loads(pickle.dumps(plan))))
     assert web.get("/x/api/v2/config").json()["maxDataCells"] == 7
     web.close()

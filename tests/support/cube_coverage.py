@@ -36,7 +36,6 @@ from discreet.post.cubes.sampling import (
     Spread,
     fit_gvf,
     interval,
-    published_variance,
     replicate_noise,
     replicate_variance,
     standard_error,
@@ -241,8 +240,9 @@ class _SampleRun:
         fit = _on_replicates(drawn, cube, law, design, epsilon, number)
         other = _on_squares(drawn, cube, law, design, epsilon, number)
 
+        paper = raw + (x - exact) ** 2  # 002, §3.4: with x it gives what the noise hides, and must not be published
         variances: dict[Way, Floats] = {
-            "published": published_variance(raw, x, exact) - noise,
+            "published": paper - noise,
             "expected": raw,
             "replicates": cubes,
             "plain": fit.at(x),
@@ -251,8 +251,7 @@ class _SampleRun:
             "squares": other.variance(x),
         }
         ends = {way: interval(x, standard_error(x, variances[way], noise), design.level, fourth) for way in WAYS}
-        paper = np.sqrt(published_variance(raw, x, exact))
-        ends["published"] = interval(x, paper, design.level)
+        ends["published"] = interval(x, np.sqrt(paper), design.level)
         ends["score"] = fit.interval(x, noise, design.level, fourth)
         ends["squares"] = other.interval(x, noise, design.level, fourth)
         low, high = interval(x, standard_error(x, 0.0, noise), design.level, fourth)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pyreadstat
@@ -18,6 +19,7 @@ from discreet.errors import ParameterError
 from discreet.methods.sensitivity.utility.tradeoff import GRID, LAWS
 from discreet.methods.sensitivity.utility.weighted import Fit, fitted
 from discreet.noise.key import ReleaseKey
+from discreet.synth.arrow import CODE
 from discreet.synth.atlas import (
     BLACK,
     BLOCK,
@@ -27,10 +29,10 @@ from discreet.synth.atlas import (
     LEAN,
     WHITE,
     Atlas,
+    _arrow,
     atlas,
     block,
     invented_tracts,
-    table,
     write_atlas,
 )
 from discreet.synth.data_errors import NULL
@@ -40,6 +42,14 @@ from discreet_studies.sensitivity.table1 import Shares, decomposition
 
 CHILDREN, TRACTS = 300_000, 1_500  # two blocks of tracts, the second one short
 Floats = NDArray[np.float64]
+
+
+def table(made: Atlas) -> pa.Table:
+    """The children as text and numbers. A lean atlas has fewer columns."""
+    rows = {name: getattr(made, name) for name in COLUMNS if len(getattr(made, name)) == len(made)}
+    coded_rows = _arrow(made.tracts, made.tract, rows)
+    plain = [pa.field(f.name, pa.string() if f.type == CODE else f.type) for f in coded_rows.schema]
+    return coded_rows.cast(pa.schema(plain))
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,7 @@ from discreet.synth.occupational.requirements import (
     uniform,
 )
 from support.occupation_samples import Survey, occupations
+from support.occupations import population
 
 ROWS, DRAWS = 6_000, 100
 TABLES = ("major_group", "education", "strength")
@@ -60,7 +61,7 @@ def draws() -> dict[str, Draws]:
         name: Draws(
             np.array([sample.table([name]) for sample in samples]),
             np.array([sample.variances([name]) for sample in samples]),
-            samples[0].design.population([name]),
+            population(samples[0].design, [name]),
         )
         for name in TABLES
     }
@@ -97,10 +98,10 @@ def test_a_sample_misses_the_population_by_a_sampling_error(draws: dict[str, Dra
 
 def test_population_tables_add_up_and_need_no_sample(survey: Survey) -> None:
     design = survey.design
-    both = design.population(["major_group", "strength"])
-    assert np.allclose(both.sum(axis=1), design.population(["major_group"]), rtol=1e-12)
-    assert np.allclose(both.sum(axis=0), design.population(["strength"]), rtol=1e-12)
-    detail = design.population(["occupation"])
+    both = population(design, ["major_group", "strength"])
+    assert np.allclose(both.sum(axis=1), population(design, ["major_group"]), rtol=1e-12)
+    assert np.allclose(both.sum(axis=0), population(design, ["strength"]), rtol=1e-12)
+    detail = population(design, ["occupation"])
     assert np.allclose(np.bincount(design.listed.group, detail), both.sum(axis=1), rtol=1e-12)
     assert (detail > 0).all()
 
@@ -279,7 +280,7 @@ def test_the_same_survey_every_time(survey: Survey, monkeypatch: pytest.MonkeyPa
         assert np.array_equal(getattr(survey, name), getattr(same, name))
         assert not np.array_equal(getattr(survey, name), getattr(other, name))
         assert not np.array_equal(getattr(survey, name), getattr(again, name))
-    assert np.allclose(same.design.population(["strength"]), again.design.population(["strength"]), rtol=1e-12)
+    assert np.allclose(population(same.design, ["strength"]), population(again.design, ["strength"]), rtol=1e-12)
 
 
 # --- files

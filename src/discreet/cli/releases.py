@@ -84,11 +84,11 @@ def check_layout(
     repair: Annotated[bool, typer.Option("--repair", help="First put back the zeros a spreadsheet took away.")] = False,
 ) -> None:
     """Whether a file follows the LEHD layout of PSEO earnings (pseoe) or flows (pseof)."""
-    from discreet.publish.lehd.check import examine, lines
+    from discreet.publish.lehd.check import examine
 
     found = examine(file, repair)
-    for line in lines(found.violations):
-        say(line)
+    for violation in found.violations:
+        say(str(violation))
     if found.violations:
         zeros = "" if repair or not found.zeros else "; most codes have lost their zeros: try --repair"
         say(f"{file} does not follow the layout {found.layout}: {plural(found.total, 'violation')}{zeros}.")

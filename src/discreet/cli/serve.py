@@ -36,20 +36,12 @@ def serve(
     ] = None,
 ) -> None:
     """Published releases on the web. Opens published files only, every one verified."""
-    from discreet.serve.server import planned
+    from discreet.serve.config import Config
+    from discreet.serve.server import ServerPlan, prefix_of
     from discreet.serve.server import serve as run
 
-    plan = planned(
-        folders,
-        host=host,
-        port=port,
-        prefix=prefix,
-        workers=workers,
-        max_cells=max_cells,
-        trust_proxy=trust_proxy,
-        pins=_pins(folders, pin, ledger),
-    )
-    run(plan, say)
+    config, pins = Config(prefix=prefix_of(prefix), max_cells=max_cells), _pins(folders, pin, ledger)
+    run(ServerPlan(tuple(folders), config, host, port, workers, trust_proxy, pins), say)
 
 
 def _pins(folders: Sequence[str], file: Path | None, ledger: str | None) -> frozenset[str] | None:

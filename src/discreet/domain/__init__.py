@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -75,8 +76,7 @@ class Attribute:
         if not self.categories:
             raise DomainError("has no categories", where=f"domain {self.name}", do="declare at least one")
         if len(set(self.categories)) < len(self.categories):
-            seen: set[Key] = set()
-            double = next(c for c in self.categories if c in seen or seen.add(c))  # type: ignore[func-returns-value]
+            double = next(c for c, times in Counter(self.categories).items() if times > 1)
             raise DomainError(f"lists {'/'.join(double)!r} twice", where=f"domain {self.name}", do="list it once")
         if isinstance(self.other, str) and self.other in {c for key in self.categories for c in key}:
             raise DomainError(
@@ -155,28 +155,22 @@ class Domain:
     def __post_init__(self) -> None:
         if not self.crossed:
             return
+        where = "by " + ", ".join(a.name for a in self.attributes)
         nested = [a.hierarchy for a in self.attributes if a.hierarchy]
         if double := next((h for h in nested if nested.count(h) > 1), None):
             raise DomainError(
                 f"two levels of {double!r} would be crossed, and most of their cells cannot occur",
-                where="by " + ", ".join(a.name for a in self.attributes),
+                where=where,
                 do="list the finer level alone: it determines the coarser one",
             )
-        seen: set[str] = set()
-        for attribute in self.attributes:
-            for column in attribute.columns:
-                if column in seen:
-                    raise DomainError(
-                        f"column {column!r} would be published twice",
-                        where="by " + ", ".join(a.name for a in self.attributes),
-                        do="leave out one of the attributes that have it",
-                    )
-                seen.add(column)
+        if double := next((c for c, times in Counter(self.columns).items() if times > 1), None):
+            what, do = f"column {double!r} would be published twice", "leave out one of the attributes that have it"
+            raise DomainError(what, where=where, do=do)
         if (cells := prod(self.shape)) > MAX_CELLS:
             sizes = " × ".join(f"{a.size:,} {a.name}" for a in self.attributes)
             raise DomainError(
                 f"has {_about(cells)} cells ({sizes}), more than the {MAX_CELLS:.3g} that can be numbered",
-                where="by " + ", ".join(a.name for a in self.attributes),
+                where=where,
                 do="publish fewer attributes together, or coarser ones",
             )
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from math import exp
+from itertools import pairwise
+from math import exp, floor
 from statistics import NormalDist, StatisticsError
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s
 from discreet.errors import ParameterError
 
 LARGEST = 2**40  # of a border: far above any earnings, far below where float64 loses whole numbers
@@ -32,22 +33,21 @@ class Bins:
             raise ParameterError(f"{len(self.borders)} borders", where="bins", do=f"give 2 to {MOST + 1} of them")
         if any(type(b) is not int or abs(b) > LARGEST for b in self.borders):
             raise ParameterError("a border is no whole number within ±2^40", where="bins", do="give whole borders")
-        for lower, upper in zip(self.borders, self.borders[1:], strict=False):
-            if lower >= upper:
-                raise ParameterError(
-                    f"border {upper} does not lie above {lower}", where="bins", do="give ascending borders"
-                )
+        if low := next(((a, b) for a, b in pairwise(self.borders) if a >= b), None):
+            raise ParameterError(
+                f"border {low[1]} does not lie above {low[0]}", where="bins", do="give ascending borders"
+            )
 
     @property
     def count(self) -> int:
         """M, the number of bins."""
         return len(self.borders) - 1
 
-    def edges(self) -> NDArray[np.float64]:
+    def edges(self) -> Floats:
         """The borders as an array."""
         return np.array(self.borders, np.float64)
 
-    def number(self, values: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
+    def number(self, values: Floats | Int64s) -> Int64s:
         """The bin of each value, from 0: Eq. 2, with what lies below the first border in the first bin."""
         return np.searchsorted(self.borders[1:-1], values, side="right").astype(np.int64)
 
@@ -55,8 +55,7 @@ class Bins:
         """The same bins in another year's money: every border times a ratio of prices, to the nearest unit."""
         if ratio <= 0:
             raise ParameterError(f"a price ratio of {ratio}", where="bins", do="give a positive one")
-        moved = tuple(int((b * ratio + Fraction(1, 2)).__floor__()) for b in self.borders)
-        return Bins(moved, provenance)
+        return Bins(tuple(floor(b * ratio + Fraction(1, 2)) for b in self.borders), provenance)
 
 
 def lognormal(mean: Fraction, deviation: Fraction, floor: int) -> Bins:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from discreet.errors import DomainError, GuaranteeError
+from discreet.errors import DomainError, GuaranteeError, ParameterError
+from discreet.noise.samplers.discrete import DiscreteLaplace
+from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Establishment, Unit
 
 if TYPE_CHECKING:
@@ -144,3 +147,19 @@ def refuse_unless_records(unit: Unit, where: str) -> None:
             do="use `method: employer`, or state the unit as record, person, job, or {establishment: COLUMN, "
             "whole: true, max_records: N}",
         )
+
+
+def law_of(rate: Fraction, where: str, what: str = "epsilon / max_records", cap: int | None = None) -> DiscreteLaplace:
+    """Geometric noise; a refusal names what its rate is made of."""
+    try:
+        return DiscreteLaplace(rate, cap)
+    except ParameterError as error:
+        raise ParameterError(f"{what}: {error.what}", where=where, do=error.do) from None
+
+
+def in_parallel(epsilon: Fraction, records: int, parts: str = "cells", whole: str = "table") -> str:
+    """How the cost of numbers comes about that a unit's records move by at most one each, in words."""
+    eps = written(epsilon)
+    if records == 1:
+        return f"{parts} are disjoint: parallel, ε = {eps} for the whole {whole}"
+    return f"{parts} are disjoint, {records} records a unit: {records} × {written(epsilon / records)} = {eps}"

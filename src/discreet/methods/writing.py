@@ -24,18 +24,13 @@ from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.publish.description import KINDS, Kinds, file_names
 from discreet.publish.storage import Storage
-from discreet.publish.tables import write_table
+from discreet.publish.tables import Written, write_table
 
 if TYPE_CHECKING:
     from discreet.engine import Engine
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The files of one table with their digests."""
-
-    files: dict[str, str]
-    rows: int
+Parts = Written  # of one table
 
 
 @dataclass(frozen=True)
@@ -114,13 +109,15 @@ def write_parts(
     place: Storage,
     progress: Progress = quiet,
     kinds: Kinds = KINDS,
-    packed: bool = False,
+    aside: bool = False,
 ) -> Protected[Parts]:
-    """Run a kernel over every span of a table and write its rows."""
+    """Run a kernel over every span of a table and write its rows; `aside` those that more is made of."""
+    if aside:
+        name, kinds = measured_name(name), ("parquet",)
     secret = reservation.secret(name, purpose)
     stream = Stream.from_secret(secret.expose())
     seals = tuple(_seal(stream, number, mark) for number, mark in enumerate(bound.fingerprints))
-    writer = WriteKernel(kernel, name, place, bound.spans, reservation.license(guarantee), seals, kinds, packed)
+    writer = WriteKernel(kernel, name, place, bound.spans, reservation.license(guarantee), seals, kinds, aside)
     gathered = engine.gather(bound.table, bound.spans, writer, secret, progress)
     receipts = [row for batch in gathered for row in batch.to_pylist()]
     receipts.sort(key=lambda row: (row["span"], row["file"]))

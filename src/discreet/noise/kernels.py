@@ -13,8 +13,8 @@ import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
 from numba import types
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s, Words
 from discreet.noise.jit import compiled
 
 MANTISSA = 6
@@ -45,7 +45,7 @@ def float_bits(typingctx: Any, x: Any) -> Any:  # noqa: ARG001 (numba's signatur
 
 
 @compiled
-def repeated(words: NDArray[np.uint64]) -> bool:
+def repeated(words: Words) -> bool:
     """Whether two neighbouring blocks are equal."""
     same = False
     for i in range(1, words.shape[0]):
@@ -54,7 +54,7 @@ def repeated(words: NDArray[np.uint64]) -> bool:
 
 
 @compiled
-def largest(counts: NDArray[np.int64]) -> int:
+def largest(counts: Int64s) -> int:
     """The largest of c and −1 − c over all counts c, in one pass: below 2⁶² iff every c lies in −2⁶² … 2⁶² − 1."""
     most = np.int64(0)
     for i in range(counts.shape[0]):
@@ -63,13 +63,7 @@ def largest(counts: NDArray[np.int64]) -> int:
 
 
 @compiled
-def integers(
-    words: NDArray[np.uint64],
-    thresholds: NDArray[np.uint64],
-    bases: NDArray[np.int64],
-    out: NDArray[np.int64],
-    add: bool,
-) -> int:
+def integers(words: Words, thresholds: Words, bases: Int64s, out: Int64s, add: bool) -> int:
     """Signed integers ±(base + [u < threshold]); the flags UNDECIDED (some u = threshold) and SUSPECT.
 
     Equal neighbouring words are only suspect (one pair in 2⁶⁴): the stream then compares whole blocks.
@@ -94,15 +88,15 @@ def integers(
 
 @compiled
 def rounded(
-    words: NDArray[np.uint64],
-    rows: NDArray[np.float64],
+    words: Words,
+    rows: Floats,
     stride: int,
     mirror: bool,
-    multiples: NDArray[np.int64],
+    multiples: Int64s,
     scale: float,
     offset: float,
     limit: float,
-    out: NDArray[np.int64],
+    out: Int64s,
 ) -> int:
     """min(floor(multiple·scale·G(U) + offset), limit); the flags UNDECIDED (NOT_DRAWN is written), SUSPECT.
 

@@ -20,6 +20,7 @@ _KINDS = {b"real": False, b"simulation": True}
 _MAGIC = b"discreet release key 1"
 _SUFFIX = ".key"
 _MEMORY = ".ledger"
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 ENVIRONMENT = "DISCREET_KEYS"
 WAIT_SECONDS = 10.0
 
@@ -77,18 +78,13 @@ class FileKeyStore:
         self._make_folder()
         kind = b"simulation" if key.simulated else b"real"
         try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o600)
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
         except FileExistsError:
             raise KeyRefused(
-                "a key of this name exists",
-                where=str(path),
-                do="resume or abandon its release, or choose another name",
+                "a key of this name exists", where=str(path), do="resume or abandon its release, or choose another name"
             ) from None
         try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(b"\n".join((_MAGIC, kind, key.expose().hex().encode(), b"")))
-                file.flush()
-                os.fsync(file.fileno())
+            _write(handle, b"\n".join((_MAGIC, kind, key.expose().hex().encode(), b"")))
         except OSError:  # a full disk: nothing was reserved for it
             path.unlink()
             raise
@@ -98,20 +94,15 @@ class FileKeyStore:
         """Read a key; refused if anyone else could have read or replaced it."""
         path = self._path(name)
         try:
-            handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+            handle = os.open(path, os.O_RDONLY | _NO_LINK)
         except OSError as error:
-            raise KeyRefused(
-                f"the key cannot be opened ({error.strerror})",
-                where=str(path),
-                do="check the name and its release",
-            ) from None
+            what = f"the key cannot be opened ({error.strerror})"
+            raise KeyRefused(what, where=str(path), do="check the name and its release") from None
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(file.fileno())
             if os.name == "posix" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
                 raise KeyRefused(
-                    "others may read or change the key file",
-                    where=str(path),
-                    do="abandon its release and start anew",
+                    "others may read or change the key file", where=str(path), do="abandon its release and start anew"
                 )
             lines = file.read(1024).split(b"\n")
         if len(lines) != 4 or lines[0] != _MAGIC or lines[1] not in _KINDS or len(lines[2]) != 2 * KEY_BYTES:
@@ -126,10 +117,8 @@ class FileKeyStore:
         """Overwrite, then unlink. (Flash disks and copying file systems keep old blocks: encrypt them.)"""
         path = self._path(name)
         try:
-            with os.fdopen(os.open(path, os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)), "wb") as file:
-                file.write(os.urandom(os.fstat(file.fileno()).st_size))
-                file.flush()
-                os.fsync(file.fileno())
+            handle = os.open(path, os.O_WRONLY | _NO_LINK)
+            _write(handle, os.urandom(os.fstat(handle).st_size))
         except FileNotFoundError:
             return
         finally:  # also where it could not be written over
@@ -144,7 +133,7 @@ class FileKeyStore:
         path = self._path(ledger, _MEMORY)
         if not path.exists():
             return b""
-        with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb") as file:
+        with os.fdopen(os.open(path, os.O_RDONLY | _NO_LINK), "rb") as file:
             return file.read()
 
     def remember(self, ledger: str, content: bytes) -> None:
@@ -152,10 +141,7 @@ class FileKeyStore:
         self._make_folder()
         aside = path.with_name(path.name + "~")
         aside.unlink(missing_ok=True)
-        with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        _write(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), content)
         aside.replace(path)
         self._sync_folder()
 
@@ -195,11 +181,8 @@ class FileKeyStore:
         if not stat.S_ISDIR(status.st_mode):
             raise KeyRefused("the key store is no folder", where=str(self.folder), do="name a folder")
         if os.name == "posix" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
-            raise KeyRefused(
-                "others may enter the key store's folder",
-                where=str(self.folder),
-                do="give it to its owner: chmod 700",
-            )
+            where, do = str(self.folder), "give it to its owner: chmod 700"
+            raise KeyRefused("others may enter the key store's folder", where=where, do=do)
 
     def _sync_folder(self) -> None:
         if os.name != "posix":
@@ -209,3 +192,11 @@ class FileKeyStore:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _write(handle: int, content: bytes) -> None:
+    """On disk before this returns."""
+    with os.fdopen(handle, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(handle)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from discreet.arrays import Int64s, Words
 from discreet.errors import ParameterError
 from discreet.noise.jit import compiled
 
@@ -40,9 +41,7 @@ def _rounds(
 
 
 @compiled
-def _siphash(
-    k0: np.uint64, k1: np.uint64, offsets: NDArray[np.int64], data: NDArray[np.uint8], out: NDArray[np.uint64]
-) -> None:
+def _siphash(k0: np.uint64, k1: np.uint64, offsets: Int64s, data: NDArray[np.uint8], out: Words) -> None:
     for i in range(out.shape[0]):
         start, end = offsets[i], offsets[i + 1]
         v0 = k0 ^ np.uint64(0x736F6D6570736575)
@@ -68,20 +67,11 @@ def _siphash(
         out[i] = v0 ^ v1 ^ v2 ^ v3
 
 
-def siphash_text(key16: bytes, texts: pa.Array) -> NDArray[np.uint64]:
+def siphash_text(key16: bytes, texts: pa.Array) -> Words:
     """SipHash-2-4 under a 16-byte key of each UTF-8 text (or binary value); no nulls."""
     if len(key16) != 16:
         raise ParameterError("SipHash wants a key of 16 bytes", where="prf key", do="use subkey(…, length=16)")
-    if isinstance(texts, pa.ChunkedArray):
-        texts = texts.combine_chunks()
-    if not isinstance(texts, pa.Array):
-        texts = pa.array(texts, type=pa.large_string())
-    kinds = {
-        pa.string(): np.int32,
-        pa.binary(): np.int32,
-        pa.large_string(): np.int64,
-        pa.large_binary(): np.int64,
-    }
+    kinds = {pa.string(): np.int32, pa.binary(): np.int32, pa.large_string(): np.int64, pa.large_binary(): np.int64}
     if texts.type not in kinds:
         raise ParameterError("SipHash takes texts", where="prf", do="cast the column to string")
     if texts.null_count:

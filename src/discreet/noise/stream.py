@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
+from discreet.arrays import Words
 from discreet.errors import KeyRefused, ParameterError, StreamError
 from discreet.noise.kernels import repeated
 
@@ -34,25 +35,11 @@ _ZEROS = np.zeros(PIECE * BLOCK, dtype=np.uint8)
 _ZEROS.flags.writeable = False
 
 
-class SequentialBlocks(Protocol):
-    """Successive blocks of a source."""
-
-    def read_into(self, out: NDArray[np.uint8], size: int) -> int:
-        """Write the next `size` bytes to `out` (which has 15 to spare); how many were written."""
-
-
 class BlockSource(Protocol):
     """A random-access function from 128-bit counters to 128-bit blocks."""
 
-    def at(self, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def at(self, counters: Words) -> Words:
         """The words (n, 2) of the blocks at the counters (n, 2), given as (high, low) halves."""
-
-
-class CellSource(BlockSource, Protocol):
-    """The source of the family `cells`, which is also read in order; its `at` takes (0, cell)."""
-
-    def reader(self, first: int) -> SequentialBlocks:
-        """The blocks of cells first, first + 1, …"""
 
 
 class AesBlocks:
@@ -62,19 +49,19 @@ class AesBlocks:
         check_cipher()
         self._key = key
 
-    def at(self, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def at(self, counters: Words) -> Words:
         """The words of the blocks at explicit counters."""
         return _ecb(self._key, counters)
 
 
 class CellBlocks(AesBlocks):
-    """The blocks of cells: cell i has counter (i div 2¹⁵ in 96 bits, 2 + i mod 2¹⁵ in 32 bits)."""
+    """The blocks of cells, which are also read in order: cell i has counter (i div 2¹⁵, 2 + i mod 2¹⁵)."""
 
-    def reader(self, first: int) -> SequentialBlocks:
+    def reader(self, first: int) -> _CellReader:
         """The blocks of cells first, first + 1, …"""
         return _CellReader(self._key, first)
 
-    def at(self, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def at(self, counters: Words) -> Words:
         """The words of the blocks of cells, given as (0, cell)."""
         piece, place = np.divmod(counters[:, 1], np.uint64(PIECE))
         low = (piece << np.uint64(32)) | (place + np.uint64(_FIRST))
@@ -97,6 +84,7 @@ class _CellReader:
         return Cipher(self._key, mode).encryptor()
 
     def read_into(self, out: NDArray[np.uint8], size: int) -> int:
+        """Write the next `size` bytes to `out` (which has 15 to spare); how many were written."""
         done = 0
         while done < size:
             part = min(size - done, (PIECE - self._next % PIECE) * BLOCK)
@@ -107,7 +95,7 @@ class _CellReader:
         return done
 
 
-def _ecb(key: bytes, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _ecb(key: bytes, counters: Words) -> Words:
     plain = np.ascontiguousarray(counters, dtype=">u8").view(np.uint8).reshape(-1)
     out = np.empty(plain.size + _SPARE, dtype=np.uint8)
     # ECB on counters that are all distinct is exactly the counter-mode block function.
@@ -168,17 +156,17 @@ class Stream:
         key = HKDF(SHA256(), 32, salt=None, info=b"discreet seal").derive(self._secret)
         return hmac.digest(key, data, "sha256")
 
-    def words(self, first: int, n: int, chunk: int = CHUNK) -> Iterator[NDArray[np.uint64]]:
+    def words(self, first: int, n: int, chunk: int = CHUNK) -> Iterator[Words]:
         """Blocks of cells first … first+n−1, as reused (≤ chunk, 2) arrays: use one before the next."""
         for words in self.raw_words(first, n, chunk):
             self.check_fresh(words)
             yield words
 
-    def raw_words(self, first: int, n: int, chunk: int = CHUNK) -> Iterator[NDArray[np.uint64]]:
+    def raw_words(self, first: int, n: int, chunk: int = CHUNK) -> Iterator[Words]:
         """As `words`, for kernels that look for repeated blocks themselves."""
         check_range(first, n)
         chunk = max(min(chunk, n, CHUNK), 1)
-        reader = cast(CellSource, self._source("cells")).reader(first)
+        reader = cast(CellBlocks, self._source("cells")).reader(first)
         buffer = np.empty(chunk * BLOCK + _SPARE, dtype=np.uint8)
         blocks = buffer[: chunk * BLOCK].view("<u8").reshape(-1, 2)
         last: list[int] | None = None
@@ -193,7 +181,7 @@ class Stream:
             start += len(words)
 
     @staticmethod
-    def check_fresh(words: NDArray[np.uint64]) -> None:
+    def check_fresh(words: Words) -> None:
         """A cipher is a permutation: two equal blocks at different counters prove a fault."""
         if repeated(words):
             raise StreamError(
@@ -207,7 +195,7 @@ class Stream:
         words = self._source("cells").at(np.array([[0, cell]], dtype=np.uint64))
         return int(words[0, 0]), int(words[0, 1])
 
-    def sparse_words(self, counters: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def sparse_words(self, counters: Words) -> Words:
         """The blocks (n, 2) of the sparse family at counters (block of cells, draw), all distinct."""
         words = self._source("sparse").at(counters)
         _check_length(words.size * 8, counters.size * 8)
@@ -239,7 +227,5 @@ def check_range(first: int, n: int) -> None:
     """Cell numbers must be non-negative signed 64-bit integers."""
     if first < 0 or n < 0 or first + n > CELLS:
         raise ParameterError(
-            "cell numbers must lie in 0 … 2^63 − 1",
-            where=f"cells from {first}",
-            do="number cells by their domain",
+            "cell numbers must lie in 0 … 2^63 − 1", where=f"cells from {first}", do="number cells by their domain"
         )

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.noise.jit import compiled
-from discreet.post.portable import Floats
 
 _LOG, _EXP, _SIN = range(3)
 

@@ -36,6 +36,7 @@ SEVERAL, WIDE = 8, 8.0  # summands and standard deviation of W from which the ex
 FINEST = 0.125  # the rate whose bounds, stretched, stand for all smaller ones
 SLACK = 2.0**-30  # against rounding: |G̃| = t exactly has positive probability
 NINE_TENTHS = Fraction(9, 10)
+Known = tuple[Floats, Floats, Int64s, Floats]  # t on each part, the largest of each bin; its row and √s of each cell
 
 
 def limits(
@@ -61,7 +62,7 @@ def limits(
         bounds, which = _bounds(usable(rate), sums, bins.count, point, level)
         tops = bounds.reshape(len(bounds), 3, bins.count, PARTS).max(axis=3)
         known = bounds, tops, which[table], roots[table]
-        _search(histograms, bins.edges(), float(point), *known, low[:, p], high[:, p])
+        _search(histograms, bins.edges(), float(point), known, low[:, p], high[:, p])
     return np.fmin(low, estimates), np.fmax(high, estimates)
 
 
@@ -168,18 +169,9 @@ def _mass(cumulated: Floats, own: Floats, unit: int, first: int, last: int, tau:
 
 
 @compiled
-def _search(
-    counts: Int64s,
-    edges: Floats,
-    y: float,
-    bounds: Floats,
-    tops: Floats,
-    which: Int64s,
-    roots: Floats,
-    low: Floats,
-    high: Floats,
-) -> None:
+def _search(counts: Int64s, edges: Floats, y: float, known: Known, low: Floats, high: Floats) -> None:
     """The first and the last v with |G̃(v)| ≤ t, cell by cell."""
+    bounds, tops, which, roots = known
     bins = counts.shape[1]
     at_border = np.empty(bins + 1)
     for cell in range(counts.shape[0]):

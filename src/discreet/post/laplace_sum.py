@@ -13,11 +13,9 @@ from math import ceil, exp, expm1, sqrt
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.errors import ParameterError
-
-Floats = NDArray[np.float64]
 
 OUTSIDE = 40.0  # −ln of the mass that the transform may fold back
 WIDEST = 2**19  # of a support that is transformed

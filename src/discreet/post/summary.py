@@ -10,8 +10,8 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags
 from discreet.domain.bins import Bins
 from discreet.post.intervals import limits, outward
 from discreet.post.laplace_sum import count_margin
@@ -35,7 +35,7 @@ class Question:
 class Summary:
     """One row a cell. What a suppressed cell has here must not be shown."""
 
-    published: NDArray[np.bool_]
+    published: Flags
     counts: Int64s
     margins: Int64s
     percentiles: Int64s  # (cells, points)
@@ -54,11 +54,7 @@ class Summary:
 
 
 def summarise(
-    histograms: Int64s,
-    asked: Question,
-    summands: Int64s,
-    withheld: NDArray[np.bool_],
-    estimates: Floats | None = None,
+    histograms: Int64s, asked: Question, summands: Int64s, withheld: Flags, estimates: Floats | None = None
 ) -> Summary:
     """Percentiles as published by the Census Bureau (000, Eq. 4), with the 30 rule on the protected count; or others'
     estimates of them, as far as they lie within the limits."""

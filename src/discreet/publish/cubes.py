@@ -12,16 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s
 from discreet.domain import Numbers
 from discreet.errors import PublishError
 from discreet.post.cubes.cube import Cube
 from discreet.post.cubes.model import AxisModel, CubeModel
-from discreet.publish.intact import intact
 from discreet.publish.manifest import TableEntry
 from discreet.publish.parquet import table_of
-from discreet.publish.published import PublishedFiles, parquet
-
-Floats = NDArray[np.float64]
+from discreet.publish.published import PublishedFiles, intact, parquet
 
 
 def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = False) -> Cube:
@@ -123,7 +121,7 @@ def _columns(
     return cells[order].astype(np.int64), [column[order].astype(np.float64) for column in columns]
 
 
-def _numbers(table: pa.Table, axes: Sequence[AxisModel]) -> NDArray[np.int64]:
+def _numbers(table: pa.Table, axes: Sequence[AxisModel]) -> Int64s:
     """The number of each row's cell."""
     found = np.zeros(table.num_rows, np.int64)
     for axis in axes:
@@ -131,7 +129,7 @@ def _numbers(table: pa.Table, axes: Sequence[AxisModel]) -> NDArray[np.int64]:
     return found
 
 
-def _places(table: pa.Table, columns: tuple[str, ...], codes: tuple[tuple[str, ...], ...]) -> NDArray[np.int64]:
+def _places(table: pa.Table, columns: tuple[str, ...], codes: tuple[tuple[str, ...], ...]) -> Int64s:
     """Which of an axis' codes each row has."""
     found = np.zeros(table.num_rows, np.int64)
     known: dict[tuple[str, ...], int] = {(): 0}

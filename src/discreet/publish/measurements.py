@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from math import prod
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
@@ -44,10 +45,7 @@ class MeasuredTable(_MeasurementPart):
 
     @property
     def groups(self) -> int:
-        size = 1
-        for attribute in self.attributes:
-            size *= len(attribute.categories)
-        return size
+        return prod(len(attribute.categories) for attribute in self.attributes)
 
 
 class Measurements(_MeasurementPart):

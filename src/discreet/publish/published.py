@@ -1,10 +1,15 @@
-"""The files of a published release: each is what the manifest lists, or refused."""
+"""The files of a published release: each is what the manifest lists, or refused. It is read as manifest, codebook and
+models say; one that is otherwise, damaged or forged, is refused, too."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+
+from pyarrow import ArrowException
 
 from discreet import formats
 from discreet.errors import PublishError
@@ -14,6 +19,19 @@ from discreet.publish.manifest import Manifest, TableEntry, read
 from discreet.publish.storage import Storage, storage_at
 
 RESTORE = "restore the release from a copy"
+_OTHERWISE = (ArrowException, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+@contextmanager
+def intact(where: str) -> Iterator[None]:
+    """Whatever does not fit together inside is a refusal of what is read. Its own message may be long, and stays."""
+    try:
+        yield
+    except (*_OTHERWISE, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's; Arrow's, of a file that is no Parquet file, has no number
+        what = f"holds something else than it says ({type(error).__name__})"
+        raise PublishError(what, where=where, do=RESTORE) from None
 
 
 def verified(manifest: Manifest, place: Storage, name: str) -> bytes:

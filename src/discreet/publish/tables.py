@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv as pcsv
@@ -17,6 +17,15 @@ from discreet.formatting import guarded, guarded_table
 from discreet.privacy.protected import Protected
 from discreet.publish.description import KINDS, SIMULATION, Kinds, part_names
 from discreet.publish.storage import Hashed, Storage
+
+if TYPE_CHECKING:
+    from discreet.publish.description import Column
+
+
+def schema_of(columns: Iterable[Column]) -> pa.Schema:
+    """How they are written: codes, whole numbers, real ones."""
+    kinds = {"code": pa.dictionary(pa.int32(), pa.string()), "integer": pa.int64(), "number": pa.float64()}
+    return pa.schema([(c.name, kinds[c.type]) for c in columns])
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ValidationError
 
 from discreet.errors import AskedWrongly, Missing, TooMuch
+from discreet.serve.catalogue import matches
 from discreet.serve.config import Served
 from discreet.serve.formats import FORMATS, jsonstat, safe_name
-from discreet.serve.http.caching import cached, has, tag_of, unchanged
+from discreet.serve.http.caching import cached, has, tag_of
 from discreet.serve.http.problems import documented, problem
 from discreet.serve.models import (
     CodeListInformation,
@@ -35,7 +36,6 @@ from discreet.serve.models import (
 from discreet.serve.openapi import DATA, LIMITS, QUESTION
 from discreet.serve.query_model import QueryableTable, TableQuery, TableVariable, checked, unnamed
 from discreet.serve.query_string import CONTENTS, asked, codelist, less, link, question, told
-from discreet.serve.search import matches
 from discreet.version import __version__, package_version
 
 VERSION = "2.0.0"
@@ -86,12 +86,7 @@ class _Api:
         self.served = served
         self._root = f"{served.config.prefix}/api/v2"
         self._etag = sha256(f"{served.catalogue.digest} {package_version()} {served.config}".encode()).hexdigest()
-        self._lists = {
-            codelist(table, v): (table, v)
-            for table in served.catalogue.tables.values()
-            for v in table.variables
-            if v.of
-        }
+        self._lists = {codelist(t, v): (t, v) for t in served.catalogue.tables.values() for v in t.variables if v.of}
 
     # --- what is there ----------------------------------------------------------------------------------------------
 
@@ -254,7 +249,7 @@ class _Api:
             table.cells(found)  # a link that asks wrongly is told so, whatever it already has
             tag = self._tag(["data", table.about.id, link(found), name])
             if has(request, tag):
-                return unchanged(cached(tag))
+                return Response(status_code=304, headers=cached(tag))
             content = form.write(table.answer(found, most), table.about)
         except TooMuch as error:
             return self._too_much(table, found, name, error)
@@ -295,7 +290,7 @@ class _Api:
         """JSON that a client may keep, and ask whether it changed."""
         tag = self._tag(key)
         if has(request, tag):
-            return unchanged(cached(tag))
+            return Response(status_code=304, headers=cached(tag))
         return Response(make().model_dump_json(by_alias=True, exclude_none=True), headers=cached(tag), media_type=JSON)
 
     def _tag(self, key: list[str]) -> str:

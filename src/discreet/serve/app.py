@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,7 +17,7 @@ from discreet.errors import AskedWrongly, Missing, TooMuch
 from discreet.serve import pages
 from discreet.serve.api import router
 from discreet.serve.config import Served
-from discreet.serve.http.middleware import Guard, RequestCounts
+from discreet.serve.http.middleware import Guard
 from discreet.serve.http.problems import problem
 from discreet.serve.models import Health
 from discreet.serve.openapi import described
@@ -41,7 +42,7 @@ def create_app(served: Served, *, trust_proxy: bool = False) -> FastAPI:
         lifespan=_lifespan(served.config.concurrency),
         **more,
     )
-    counts = RequestCounts()
+    counts = Counter[str]()
     app.add_middleware(Guard, config=served.config, counts=counts, trust_proxy=trust_proxy)
     app.include_router(router(served))
     _plain_routes(app, served, counts)
@@ -62,11 +63,11 @@ def _lifespan(concurrency: int) -> Callable[[FastAPI], Any]:
     return run
 
 
-def _plain_routes(app: FastAPI, served: Served, counts: RequestCounts) -> None:
+def _plain_routes(app: FastAPI, served: Served, counts: Counter[str]) -> None:
     @app.get("/health", response_model=Health, tags=["Server"])
     async def health() -> Health:
         """Whether the server is there, and how many requests it has answered."""
-        return Health(tables=len(served.catalogue.tables), requests=dict(counts.by_class))
+        return Health(tables=len(served.catalogue.tables), requests=dict(counts))
 
     @app.get("/api/v2/openapi.json", include_in_schema=False)
     async def document() -> dict[str, Any]:

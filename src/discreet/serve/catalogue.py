@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from hashlib import sha256
 from math import ceil, inf, log10
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,11 +18,10 @@ from discreet.post.cubes.cube import Cube
 from discreet.post.cubes.model import AxisModel, CubeModel
 from discreet.publish.codebook_read import AdditivePart, Codebook, TablePart, read_codebook
 from discreet.publish.cubes import additive_of, cube_of
-from discreet.publish.intact import intact
 from discreet.publish.manifest import FILE, Manifest, TableEntry, read
 from discreet.publish.parquet import table_of
 from discreet.publish.pins import pin_of
-from discreet.publish.published import PublishedFiles, parquet
+from discreet.publish.published import PublishedFiles, intact, parquet
 from discreet.publish.storage import storage_at
 from discreet.serve.cube_table import AdditiveTable
 from discreet.serve.query_model import About, Measure, QueryableTable, TableVariable
@@ -120,15 +121,16 @@ class _Release:
         return self._stored(about, entry, document)
 
     def _about(self, entry: TableEntry, document: TablePart) -> About:
+        withheld = [f"Status: {column.meaning}." for column in document.columns if column.name == "status"]
         return About(
             id=entry.name,
-            title=entry.name.replace("_", " ").capitalize(),
+            title=_words(entry.name),
             release=self.manifest.release,
             method=entry.method,
             guarantee=entry.guarantee_in_words,
             caveats=tuple(entry.guarantee.caveats),
             noise=entry.noise,
-            notes=tuple(text for text in (document.about, *_rules(document)) if text),
+            notes=tuple(text for text in (document.about, *withheld) if text),
             updated=self.manifest.reserved.isoformat(),
             simulation=self.manifest.simulation,
         )
@@ -144,11 +146,7 @@ class _Release:
     def _additive(self, entry: TableEntry, noise: AdditivePart) -> CubeModel:
         known = self.codebook.attributes
         axes = tuple(
-            AxisModel(
-                name=name,
-                columns=tuple(known[name].columns),
-                codes=tuple(tuple(code) for code in known[name].codes),
-            )
+            AxisModel(name=name, columns=tuple(known[name].columns), codes=tuple(map(tuple, known[name].codes)))
             for name in entry.by
         )
         return CubeModel(
@@ -199,11 +197,6 @@ class _Release:
         return found
 
 
-def _rules(document: TablePart) -> list[str]:
-    """Why numbers are withheld."""
-    return [f"Status: {c.meaning}." for c in document.columns if c.name == "status"]
-
-
 def _bare(measures: Sequence[Measure]) -> list[str]:
     """Numbers whose error is not published are named."""
     told = {measure.about for measure in measures}
@@ -232,3 +225,21 @@ def _about_what(name: str, names: Sequence[str]) -> str:
 
 def _words(name: str) -> str:
     return name.replace("_", " ").capitalize()
+
+
+def matches(table: QueryableTable, text: str) -> bool:
+    """Whether all words are somewhere in its title, variables, labels of codes, measures or notes."""
+    key: Any = table  # hashed as the object that it is
+    words = text.casefold().split()
+    return not words or all(word in _said(key) for word in words)
+
+
+@lru_cache(maxsize=1_000)
+def _said(table: QueryableTable) -> str:
+    about = table.about
+    texts = [about.id, about.title, about.release, *about.notes]
+    for v in table.variables:
+        texts += [v.id, v.label, *v.labels]
+    for measure in table.measures:
+        texts += [measure.id, measure.label, measure.meaning]
+    return "\n".join(texts).casefold()

@@ -250,13 +250,11 @@ def _seconds(header: str | None) -> float | None:
     if not header:
         return None
     try:
-        return max(float(header), 0.0) if header.strip().isdecimal() else _until(header)
+        if header.strip().isdecimal():
+            return float(header)
+        return max(parsedate_to_datetime(header).timestamp() - time.time(), 0.0)
     except (ValueError, OverflowError):
         return None
-
-
-def _until(date: str) -> float:
-    return max(parsedate_to_datetime(date).timestamp() - time.time(), 0.0)
 
 
 def _refused(error: HTTPError, url: str) -> Refused:

@@ -11,12 +11,11 @@ from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.errors import AskedWrongly, TooMuch
 from discreet.post.cubes.sampling import reliability
 
-Floats = NDArray[np.float64]
 CAUTION, UNRELIABLE = 0.15, 0.3  # coefficients of variation from which on numbers are marked
 NORMAL90 = NormalDist().inv_cdf(0.95)  # standard errors in a margin at 90%
 

@@ -40,7 +40,8 @@ _OPEN = re.compile(r"\[?(?:top|bottom|range|from|to)\((?:[^()\\]|\\.)*", re.DOTA
 _COUNT = re.compile(r"[0-9]{1,9}")
 _SYMBOLS = re.compile(r"\\(.)|(.)", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
-_PIECES = re.compile(r"(?:[^,\\]|\\.)*", re.DOTALL)
+_PIECES = re.compile(r"(?:^|,)((?:[^,\\]|\\.)*)", re.DOTALL)
+_WHOLE = re.compile(r"(?:[^\\]|\\.)*", re.DOTALL)
 _Codes = tuple[str, ...]
 
 
@@ -198,16 +199,9 @@ def _split(text: str, where: str) -> list[str]:
     """Codes between commas, still escaped."""
     if not text:
         return []
-    found, start = list[str](), 0
-    while True:
-        piece = _PIECES.match(text, start)
-        end = start if piece is None else piece.end()
-        found.append(text[start:end])
-        if end == len(text):
-            break
-        if text[end] != ",":
-            raise AskedWrongly("ends in a single backslash", where=where, do="write two for a backslash")
-        start = end + 1
+    if not _WHOLE.fullmatch(text):
+        raise AskedWrongly("ends in a single backslash", where=where, do="write two for a backslash")
+    found = _PIECES.findall(text)
     if not all(found):
         raise AskedWrongly("names an empty code", where=where, do="write codes between commas, or * for all")
     whole, joined = list[str](), False

@@ -6,7 +6,7 @@ import re
 import resource
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -128,19 +128,3 @@ def address(plan: ServerPlan, bound: socket.socket) -> str:
     port = bound.getsockname()[1]
     host = f"[{plan.host}]" if ":" in plan.host else plan.host
     return f"http://{host}:{port}{plan.config.prefix}/"
-
-
-def planned(
-    folders: Sequence[str],
-    *,
-    host: str,
-    port: int,
-    prefix: str,
-    workers: int,
-    max_cells: int,
-    trust_proxy: bool,
-    pins: frozenset[str] | None = None,
-) -> ServerPlan:
-    """Of what the command was given."""
-    config = Config(prefix=prefix_of(prefix), max_cells=max_cells)
-    return ServerPlan(tuple(folders), config, host, port, workers, trust_proxy, pins)

@@ -10,14 +10,13 @@ from math import prod
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Floats, Int64s
 from discreet.errors import AskedWrongly, PublishError
 from discreet.serve.query_model import (
     NORMAL90,
     About,
     Answer,
-    Floats,
     Measure,
     Status,
     TableQuery,
@@ -28,7 +27,6 @@ from discreet.serve.query_model import (
     unnamed,
 )
 
-Flags = NDArray[np.bool_]
 LARGEST = 2**62  # cells that can be numbered
 RESTORE = "restore the release from a copy"
 
@@ -78,7 +76,7 @@ class StoredTable:
         within = tuple((v, v.codes) for v in limited)
         return Answer(self.about.title, shown, measures, kept, status, self.about.notes, within, marks)
 
-    def _places(self, rows: pa.Table, shown: Sequence[TableVariable]) -> NDArray[np.int64]:
+    def _places(self, rows: pa.Table, shown: Sequence[TableVariable]) -> Int64s:
         """Where each row is among all combinations of the variables' codes."""
         place = np.zeros(rows.num_rows, np.int64)
         for v in shown:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from discreet.synth.data_errors import NULL, PLACEHOLDER, UNDECLARED_FIELDS, UNDECLARED_SECTORS, with_junk
+from discreet.synth.data_errors import JUNK, NULL, PLACEHOLDER, UNDECLARED_FIELDS, UNDECLARED_SECTORS
 from discreet.synth.draws import Array
 from discreet.synth.education.catalogue import EducationCatalogue
 from discreet.synth.education.fields import FIELDS, LEVELS
@@ -71,7 +71,7 @@ def codes(public: EducationCatalogue, dirt: bool) -> Codes:
     }
     known = {name: len(clean) for name, clean in lists.items()}
     if dirt:
-        lists = {name: with_junk(clean) for name, clean in lists.items()}
+        lists = {name: clean + JUNK for name, clean in lists.items()}
         lists["field"] += UNDECLARED_FIELDS
         lists["industry"] += UNDECLARED_SECTORS
     return Codes(lists, known)

@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s
 from discreet.synth.arrow import CODE, coded
 from discreet.synth.data_errors import NULL
-from discreet.synth.draws import Array, fast_generator
+from discreet.synth.draws import MOST_SEED, Array, fast_generator, refuse_unless_within
 from discreet.synth.files import Progress, agency_files, parquet_file, write_csv
-from discreet.synth.limits import MOST_SEED, refuse_unless_within
 from discreet.synth.lists import code_list, column, entries
 from discreet.synth.states import STATES, population
 
@@ -81,11 +81,11 @@ class Tracts:
     """The public frame, one entry a tract, in the order of the codes; and what decides its children's lives, unseen."""
 
     code: tuple[str, ...]  # two digits of the state, three of the county, six of the tract
-    poverty_rate: NDArray[np.float64]
-    single_parent_share: NDArray[np.float64]
-    hardship: NDArray[np.float64]  # h
-    form: NDArray[np.float64]  # f
-    size: NDArray[np.int64]  # children
+    poverty_rate: Floats
+    single_parent_share: Floats
+    hardship: Floats  # h
+    form: Floats  # f
+    size: Int64s  # children
 
     def __len__(self) -> int:
         return len(self.size)
@@ -112,8 +112,8 @@ class Atlas:
 
     tracts: Tracts
     tract: NDArray[np.int32]
-    parent_rank: NDArray[np.float64]
-    kid_rank: NDArray[np.float64]
+    parent_rank: Floats
+    kid_rank: Floats
     race: NDArray[np.int8]
     gender: NDArray[np.int8]
     teen_birth: NDArray[np.int8]
@@ -273,14 +273,6 @@ SCHEMA = pa.schema(
     + [(name, pa.float64()) for name in LEAN]
     + [(name, pa.int8()) for name in ("teen_birth", "incarcerated")]
 )
-
-
-def table(made: Atlas) -> pa.Table:
-    """The children as text and numbers: what CSV, Stata and data frames hold. A lean atlas has fewer columns."""
-    rows = {name: getattr(made, name) for name in COLUMNS if len(getattr(made, name)) == len(made)}
-    coded_rows = _arrow(made.tracts, made.tract, rows)
-    plain = [pa.field(f.name, pa.string() if f.type == CODE else f.type) for f in coded_rows.schema]
-    return coded_rows.cast(pa.schema(plain))
 
 
 def _arrow(frame: Tracts, tract: Array, rows: dict[str, Array]) -> pa.Table:

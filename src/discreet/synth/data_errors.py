@@ -23,11 +23,6 @@ UNDECLARED_FIELDS = ("60.0301", "99.9999", "11.9999")  # well formed, and in no 
 JUNK = ("n/a", "unk", "xx")  # appended to every list of codes when dirt is wanted
 
 
-def with_junk(codes: tuple[str, ...]) -> tuple[str, ...]:
-    """A list of codes followed by the junk that turns up in its place."""
-    return codes + JUNK
-
-
 def inject(clean: GraduateRows, number: int, seed: int, known: dict[str, int]) -> None:
     """Dirty a block in place. `known` is how many clean codes precede the dirty ones, per column.
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from discreet.errors import ParameterError
 
 Array = npt.NDArray[Any]
+MOST_SEED = 2**63 - 1
 
 BITS = 12  # a quantile table has 4,096 entries: fits the cache, resolves shares of 1/4,096
 
@@ -73,3 +74,9 @@ def rows_of_blocks(
         low, high = max(first, start), min(first + n, start + size)
         found[low - first : high - first] = block(number)[low - start : high - start]
     return found
+
+
+def refuse_unless_within(where: str, name: str, value: object, least: int, most: int) -> None:
+    """Whole numbers only, and not a bool, which is one by accident."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ParameterError(f"{name} is {value!r}", where=where, do=f"give a whole number from {least} to {most}")

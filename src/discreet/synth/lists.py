@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
-from numpy.typing import NDArray
+
+from discreet.arrays import Floats
 
 DATA = Path(__file__).parent / "data"
 READ: dict[object, Callable[[str], object]] = {
@@ -59,6 +60,6 @@ def name_parts(part: str) -> tuple[str, ...]:
     return tuple(row["text"] for row in records("names") if row["part"] == part)
 
 
-def column(rows: Sequence[object], field: str) -> NDArray[np.float64]:
+def column(rows: Sequence[object], field: str) -> Floats:
     """One field of all rows, as numbers."""
     return np.array([getattr(row, field) for row in rows], dtype=np.float64)

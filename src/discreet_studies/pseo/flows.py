@@ -13,14 +13,13 @@ from functools import cached_property
 
 import numpy as np
 
+from discreet.arrays import Floats, Int64s
 from discreet.errors import ParameterError
 from discreet.methods.flows.correction import RULES, Controls, CorrectionRule, Groups
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.post.percentiles import Floats, Int64s
-from discreet.synth.draws import StreamPurpose, generator
-from discreet.synth.limits import refuse_unless_within
+from discreet.synth.draws import StreamPurpose, generator, refuse_unless_within
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
 from discreet_studies.pseo.national import SCHOOL, national

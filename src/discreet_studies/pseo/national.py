@@ -6,11 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discreet.synth.draws import BITS, Array, StreamPurpose, draw_quantiles, generator, rows_of_blocks
+from discreet.synth.draws import (
+    BITS,
+    MOST_SEED,
+    Array,
+    StreamPurpose,
+    draw_quantiles,
+    generator,
+    refuse_unless_within,
+    rows_of_blocks,
+)
 from discreet.synth.education.economy import Economy, economy
 from discreet.synth.education.fields import FAMILIES
 from discreet.synth.education.records import COHORTS, YEARS_AFTER, known_years
-from discreet.synth.limits import MOST_SEED, refuse_unless_within
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES, destinations, population
 

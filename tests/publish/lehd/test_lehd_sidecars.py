@@ -15,7 +15,7 @@ from discreet.domain import Domain
 from discreet.errors import SpecError
 from discreet.methods.registry import methods
 from discreet.publish.lehd import schema
-from discreet.publish.lehd.check import check_layout
+from discreet.publish.lehd.check import examine
 from discreet.publish.lehd.pseoe import Pseoe, lehd_level
 from discreet.publish.lehd.pseof import Pseof
 from discreet.publish.lehd.sidecars import Sidecars, Version, joined
@@ -177,7 +177,7 @@ def test_two_layouts_of_one_release_share_their_small_files(tmp_path: Path) -> N
     assert len([name for name in files if name.startswith("label_")]) == 10
     for area in ("co", "wy"):
         (tmp_path / area).write_bytes(files[f"pseoe_{area}.simulation.csv"])
-        assert check_layout(tmp_path / area) == []
+        assert examine(tmp_path / area).violations == ()
 
 
 def declared(folder: Path, *tables: dict[str, Any]) -> Release:

@@ -26,6 +26,7 @@ from support.cube_coverage import (
     incidence,
 )
 from support.occupation_samples import occupations
+from support.occupations import population as whole_population
 
 SHAPE = (5, 4, 3, 3, 2)
 WEIGHTS = (10, 20, 40)
@@ -86,7 +87,7 @@ def clustered() -> CoverageStudy:
     largest = max(int(sample.weights.max()) for sample in samples)
     fitted = (Margin.over(shape, (0,)),)
     design = CoverageDesign(shape, every_table(shape), fitted, largest, int(np.ceil(0.7072 * largest)))
-    return cube_coverage(survey.population(names).ravel(), samples, design, [FOUR, SIXTEEN])
+    return cube_coverage(whole_population(survey, names).ravel(), samples, design, [FOUR, SIXTEEN])
 
 
 def stable(study: CoverageStudy, way: Way, epsilon: Fraction, group: str) -> Stability:

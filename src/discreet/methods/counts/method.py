@@ -20,10 +20,10 @@ from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.spans import Bound, Int64s, Progress, Span, Spans, dense, merge, ranges
 from discreet.engine.tabulate import Reading, count_cells
-from discreet.errors import GuaranteeError, ParameterError
+from discreet.errors import GuaranteeError
 from discreet.formatting import plural
 from discreet.methods.counts.spec import Counts
-from discreet.methods.protocol import Method, refuse_taken_columns, refuse_unless_records
+from discreet.methods.protocol import Method, in_parallel, law_of, refuse_taken_columns, refuse_unless_records
 from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
@@ -32,6 +32,7 @@ from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.exact import written
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.publish.description import AdditiveColumn, Column, ExpectedError, PublishedTable, code_columns
+from discreet.publish.tables import schema_of
 from discreet.spec import Release
 
 if TYPE_CHECKING:
@@ -63,10 +64,7 @@ class CountsMethod(Method):
                 where=self.spec.place,
                 do="write `form: sparse`: the same distribution, only non-zero rows are written",
             )
-        try:
-            _ = self.law
-        except ParameterError as error:
-            raise ParameterError(f"epsilon / max_records: {error.what}", where=self.spec.place, do=error.do) from None
+        _ = self.law
         refuse_taken_columns((c.name for c in self.columns if c.type != "code"), self.domain, self.spec.place)
 
     @property
@@ -84,7 +82,7 @@ class CountsMethod(Method):
                 by=tuple(self.spec.by),
                 domain=self.domain,
                 guarantee=self.guarantee(),
-                composes=self.composes(),
+                composes=in_parallel(self.spec.epsilon, self.unit.records),
                 noise=self.noise(),
                 error=self.error,
                 columns=self.columns,
@@ -96,16 +94,10 @@ class CountsMethod(Method):
 
     @cached_property
     def law(self) -> DiscreteLaplace:
-        return DiscreteLaplace(self.spec.epsilon / self.unit.records)
+        return law_of(self.spec.epsilon / self.unit.records, self.spec.place)
 
     def guarantee(self) -> Guarantee:
         return Guarantee(unit=self.unit, epsilon=self.spec.epsilon)
-
-    def composes(self) -> str:
-        eps, k = written(self.spec.epsilon), self.unit.records
-        if k == 1:
-            return f"cells are disjoint: parallel, ε = {eps} for the whole table"
-        return f"cells are disjoint, {k} records a unit: {k} × {written(self.spec.epsilon / k)} = {eps}"
 
     @cached_property
     def error(self) -> ExpectedError:
@@ -178,8 +170,7 @@ class CountsMethod(Method):
 
     @cached_property
     def schema(self) -> pa.Schema:
-        codes = pa.dictionary(pa.int32(), pa.string())
-        return pa.schema([(c.name, codes if c.type == "code" else pa.int64()) for c in self.columns])
+        return schema_of(self.columns)
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:

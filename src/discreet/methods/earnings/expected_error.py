@@ -15,8 +15,8 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s
 from discreet.domain import coarsening
 from discreet.domain.bins import Bins
 from discreet.formatting import plural
@@ -37,7 +37,6 @@ MOST_DRAWS = 32  # a sum of more is drawn as a wider sum of these
 MANY = 10**12  # graduates
 NOISE = 0.001  # share of empty cells published above which `plan` warns
 RARE = 0.02  # share of cells published below which nothing is said about them
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -49,13 +48,13 @@ class Setting:
     points: tuple[Fraction, ...]
     minimum: int
 
-    def histogram(self, graduates: int) -> NDArray[np.int64]:
+    def histogram(self, graduates: int) -> Int64s:
         """The reference's histogram of so many graduates; what lies below the first border is in the first bin."""
         mean, deviation = float(self.reference.mean), float(self.reference.deviation)
         scaled = [(log(b) - mean) / deviation / sqrt(2) if b > 0 else -inf for b in self.bins.borders[1:-1]]
         below = [0.5 * (1 + erf(z)) for z in scaled]
         upto = np.rint(np.array([0.0, *below, 1.0]) * graduates)
-        counts: NDArray[np.int64] = np.diff(upto).astype(np.int64)
+        counts: Int64s = np.diff(upto).astype(np.int64)
         return counts
 
     def interpolation(self) -> Floats:
@@ -142,7 +141,7 @@ def _choice(level: AnyLevel, derived: DerivedLevel, records: int) -> str:
     return f"  measuring is better than adding up from epsilon {even:.3g}{hint}"
 
 
-def _typical(children: NDArray[np.int64]) -> int:
+def _typical(children: Int64s) -> int:
     return max(1, int(np.median(children)))
 
 

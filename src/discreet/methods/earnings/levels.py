@@ -16,6 +16,7 @@ import numpy as np
 from discreet.domain import Coarsening, Domain, Numbers, coarsening
 from discreet.errors import DomainError
 from discreet.methods.earnings.spec import Codes, Earnings, Level
+from discreet.methods.protocol import law_of
 from discreet.noise.samplers.discrete import DiscreteLaplace
 
 
@@ -86,9 +87,9 @@ def resolve(spec: Earnings, domains: Mapping[str, Domain], records: int) -> list
         for level in declared
     }
     measured = {
-        level.name: MeasuredLevel(shapes[level.name], level.epsilon, DiscreteLaplace(level.epsilon / records))
-        for level in declared
-        if level.epsilon is not None
+        one.name: MeasuredLevel(shapes[one.name], one.epsilon, law_of(one.epsilon / records, spec.place))
+        for one in declared
+        if one.epsilon is not None
     }
     found: list[AnyLevel] = []
     for level in declared:

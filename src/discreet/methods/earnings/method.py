@@ -23,19 +23,15 @@ from discreet.engine import Engine
 from discreet.engine.derived_values import Binned
 from discreet.engine.spans import Bound, Progress, Spans
 from discreet.engine.tabulate import Reading, count_cells
-from discreet.errors import DomainError, ParameterError, SpecError
+from discreet.errors import DomainError, SpecError
 from discreet.methods.earnings.columns import earnings_about, earnings_columns
 from discreet.methods.earnings.levels import AnyLevel, DerivedLevel, MeasuredLevel, best_sum, resolve
 from discreet.methods.earnings.spec import Earnings
 from discreet.methods.earnings.tables import EarningsTables
-from discreet.methods.histograms import (
-    HistogramKernel,
-    histogram_domain,
-    histogram_spans,
-)
+from discreet.methods.histograms import HistogramKernel, histogram_domain, histogram_spans
 from discreet.methods.noise_provenance import Origin
-from discreet.methods.protocol import Method, refuse_taken_columns, refuse_unless_records
-from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
+from discreet.methods.protocol import Method, in_parallel, refuse_taken_columns, refuse_unless_records
+from discreet.methods.writing import Made, Parts, Places, write_parts
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Confidential, Grant, Reservation
 from discreet.privacy.exact import written
@@ -71,16 +67,11 @@ class EarningsMethod(Method):
         return cls(table, table.domains(release), release.unit, families, release.labels())
 
     def __post_init__(self) -> None:
-        where = f"table {self.spec.name}"
-        refuse_unless_records(self.unit, where)
+        refuse_unless_records(self.unit, self.spec.place)
         self._check_size(self.name, measured=True)
         for level in self.spec.levels:
             self._check_size(level.name, measured=level.epsilon is not None)
-        try:
-            resolved = self.levels
-        except ParameterError as error:
-            raise ParameterError(f"epsilon / max_records: {error.what}", where=where, do=error.do) from None
-        for one in resolved:
+        for one in self.levels:
             self._check(one)
         self._check_families()
         _ = self.pseoe
@@ -172,9 +163,10 @@ class EarningsMethod(Method):
         return tuple(histogram_spans(level.domain.cells, self.bins.count) for level in self.measured)
 
     def guarantee(self) -> Guarantee:
-        return compose(self._promise(level) for level in self.measured)
+        return compose(self.promise(level) for level in self.measured)
 
-    def _promise(self, level: AnyLevel) -> Guarantee:
+    def promise(self, level: AnyLevel) -> Guarantee:
+        """What a level promises: what the one that it adds up does."""
         source = level.source if isinstance(level, DerivedLevel) else level
         return Guarantee(unit=self.unit, epsilon=source.epsilon)
 
@@ -184,7 +176,7 @@ class EarningsMethod(Method):
                 name=level.name,
                 by=level.shape.by,
                 domain=level.domain,
-                guarantee=self._promise(level),
+                guarantee=self.promise(level),
                 composes=self._composes(level),
                 noise=self._noise(level),
                 error=self._error(level),
@@ -201,10 +193,7 @@ class EarningsMethod(Method):
             number = f"{most:,}" if least == most else f"{least:,} to {most:,}"
             cells = f"{number} protected {'cell' if most == 1 else 'cells'} of {level.source.name}"
             return f"each cell adds up {cells}: post-processing, nothing is paid"
-        eps, k = written(level.epsilon), self.unit.records
-        if k == 1:
-            return f"cells and bins are disjoint: parallel, ε = {eps} for the whole level"
-        return f"cells and bins are disjoint, {k} records a unit: {k} × {written(level.epsilon / k)} = {eps}"
+        return in_parallel(level.epsilon, self.unit.records, "cells and bins", "level")
 
     def _noise(self, level: AnyLevel) -> str:
         law = f"two-sided geometric in each of {self.bins.count} bins, P(k) ∝ exp(−{written(level.law.rate)}·|k|)"
@@ -234,7 +223,7 @@ class EarningsMethod(Method):
             "sample": [rule.model_dump(mode="json") for rule in self.spec.sample],
         }
         return [
-            Measurement(level.name, level.domain, self.bins.count, about, level.law.rate, self._promise(level))
+            Measurement(level.name, level.domain, self.bins.count, about, level.law.rate, self.promise(level))
             for level in self.measured
         ]
 
@@ -258,13 +247,12 @@ class EarningsMethod(Method):
                 bound.open_inside(),
                 HistogramKernel(level.name, level.law.rate),
                 reservation,
-                name=measured_name(level.name),
+                name=level.name,
                 purpose="earnings/histogram",
-                guarantee=self._promise(level),
+                guarantee=self.promise(level),
                 place=places.measured,
                 progress=advance,
-                kinds=("parquet",),
-                packed=True,
+                aside=True,
             )
 
         def making(done: int, _: int) -> None:
@@ -286,16 +274,10 @@ class EarningsMethod(Method):
     ) -> dict[str, str]:
         """Everything that is published, from the measurements alone."""
         files: dict[str, str] = {}
-        for number, made in enumerate(self._tables(origins).make(places, measured, grant, self._promise), 1):
-            files |= made.files
+        for number, made in enumerate(EarningsTables(self, origins).make(places, measured, grant), 1):
+            files |= made
             progress(number, self._made)
         return files
-
-    def _tables(self, origins: Mapping[str, Origin]) -> EarningsTables:
-        columns = {level.name: self.columns(level) for level in self.levels}
-        return EarningsTables(
-            self.spec, self.bins, self.points, self.levels, self.families, columns, self.pseoe, origins
-        )
 
     def columns(self, level: AnyLevel) -> list[Column]:
         """The published columns of a level, in words."""
@@ -307,22 +289,17 @@ class EarningsMethod(Method):
     def pseoe(self) -> Pseoe | None:
         if self.spec.layout is None:
             return None
+        where = self.spec.place
         if missing := next((q for q in QUARTILES if Fraction(q) not in self.spec.percentiles), None):
-            raise SpecError(
-                f"the layout lehd needs percentile {missing}", where=f"table {self.name}", do="add it to `percentiles`"
-            )
+            raise SpecError(f"the layout lehd needs percentile {missing}", where=where, do="add it to `percentiles`")
         if self.bins.borders[0] < 1:
-            raise SpecError(
-                "the layout lehd has positive earnings only", where=f"table {self.name}", do="let the first border be 1"
-            )
+            raise SpecError("the layout lehd has positive earnings only", where=where, do="let the first border be 1")
         if min(level.shape.minimum for level in self.levels) < SMALLEST:
-            raise SpecError(
-                f"the layout lehd has no cells below {SMALLEST}", where=f"table {self.name}", do="leave `minimum` out"
-            )
+            raise SpecError(f"the layout lehd has no cells below {SMALLEST}", where=where, do="leave `minimum` out")
         levels = tuple(
             lehd_level(level.name, level.domain, self.spec.layout, level.shape.withhold) for level in self.levels
         )
-        check_levels(levels, self.spec.layout, f"table {self.name}")
+        check_levels(levels, self.spec.layout, where)
         return Pseoe(self.spec.layout, levels, self.labels)
 
     def layouts(self, simulated: bool) -> dict[str, str]:

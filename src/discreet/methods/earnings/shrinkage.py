@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Floats, Int64s
 from discreet.domain.bins import Bins
 from discreet.errors import ParameterError
 from discreet.noise.jit import compiled
 from discreet.post.elementwise import exp, log, sin
 from discreet.post.percentiles import checked_counts
 
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Families = Sequence[Int64s]  # the family of each cell: the widest first, each within the one before
 
 TERMS = 4  # cosines in which a cell may differ smoothly from its family: location, spread, two of shape
@@ -120,7 +118,7 @@ def _cosines(share: Floats) -> Floats:
     return added
 
 
-def _spreads(theta: Floats, error: Floats, enough: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _spreads(theta: Floats, error: Floats, enough: Flags) -> tuple[Floats, Floats]:
     """Variance of each coefficient over the cells, by moments (DerSimonian & Laird), and each cell's chance to be a
     stranger: Bayes' rule with normal coefficients of that variance, or of that and STRANGER."""
     spread, strange = np.zeros(TERMS), np.zeros(len(theta))

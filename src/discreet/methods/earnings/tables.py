@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from discreet.domain import Domain, Numbers, coarsening
-from discreet.domain.bins import Bins
+from discreet.domain import Numbers, coarsening
 from discreet.methods.earnings.levels import AnyLevel, DerivedLevel
 from discreet.methods.earnings.shrinkage import estimate
-from discreet.methods.earnings.spec import Earnings
 from discreet.methods.histograms import Histograms, add_rows, measured
 from discreet.methods.noise_provenance import Flags, Origin
 from discreet.methods.writing import Parts, Places
 from discreet.post.percentiles import Floats
 from discreet.post.summary import Question, Summary, summarise
 from discreet.privacy.confidential import Grant
-from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
-from discreet.publish.description import Column
-from discreet.publish.lehd.pseoe import QUARTILES, Pseoe
+from discreet.publish.lehd.pseoe import QUARTILES
 from discreet.publish.storage import Storage
-from discreet.publish.tables import write_table
+from discreet.publish.tables import schema_of, write_table
+
+if TYPE_CHECKING:
+    from discreet.methods.earnings.method import EarningsMethod
 
 ROWS = 1 << 17  # in memory at a time
 
@@ -34,47 +34,35 @@ ROWS = 1 << 17  # in memory at a time
 class EarningsTables:
     """What becomes of the measured histograms."""
 
-    spec: Earnings
-    bins: Bins
-    points: tuple[Fraction, ...]
-    levels: list[AnyLevel]
-    families: tuple[Domain, ...]
-    columns: Mapping[str, list[Column]]
-    pseoe: Pseoe | None
+    method: EarningsMethod
     origins: Mapping[str, Origin]  # of the measured levels, where they were recoded
 
-    def make(
-        self,
-        places: Places,
-        drawn: Mapping[str, Protected[Parts]],
-        grant: Grant,
-        promised: Callable[[AnyLevel], Guarantee],
-    ) -> Iterator[Parts]:
+    def make(self, places: Places, drawn: Mapping[str, Protected[Parts]], grant: Grant) -> Iterator[dict[str, str]]:
         """Every published file, level by level, then those of a layout."""
-        place = places.published
+        method, place = self.method, places.published
         sums = self._sums(places.measured, drawn)
         summaries: dict[str, Protected[Summary]] = {}
-        for level in self.levels:
+        for level in method.levels:
             if isinstance(level, DerivedLevel):
                 pieces: Iterator[tuple[int, Histograms]] = iter([(0, sums[level.name])])
             else:
-                pieces = measured(places.measured, drawn[level.name], self.bins.count)
-            promise, found = promised(level), list[Summary]()
-            batches = (grant.protect(batch, promise) for batch in self._rows(level, pieces, found))
-            made = write_table(place, level.name, self._schema(level), batches, grant.simulated)
-            if self.pseoe is not None:
+                pieces = measured(places.measured, drawn[level.name], method.bins.count)
+            promise, schema, found = method.promise(level), schema_of(method.columns(level)), list[Summary]()
+            rows = (pa.RecordBatch.from_arrays(a, schema=schema) for a in self._rows(level, pieces, found))
+            batches = (grant.protect(batch, promise) for batch in rows)
+            yield write_table(place, level.name, schema, batches, grant.simulated).files
+            if method.pseoe is not None:
                 summaries[level.name] = grant.protect(Summary.joined(found), promise)
-            yield Parts(made.files, made.rows)
-        if self.pseoe is not None:
-            quartiles = [self.spec.percentiles.index(Fraction(q)) for q in QUARTILES]
-            yield Parts(self.pseoe.write(place, summaries, (quartiles[0], quartiles[1], quartiles[2])), 0)
+        if method.pseoe is not None:
+            quartiles = [method.spec.percentiles.index(Fraction(q)) for q in QUARTILES]
+            yield method.pseoe.write(place, summaries, (quartiles[0], quartiles[1], quartiles[2]))
 
     def _sums(self, place: Storage, drawn: Mapping[str, Protected[Parts]]) -> dict[str, Histograms]:
         """The histograms of the derived levels, in one pass over each measured one."""
-        derived = [level for level in self.levels if isinstance(level, DerivedLevel)]
-        sums = {level.name: np.zeros((level.domain.cells, self.bins.count), np.int64) for level in derived}
+        derived = [level for level in self.method.levels if isinstance(level, DerivedLevel)]
+        sums = {level.name: np.zeros((level.domain.cells, self.method.bins.count), np.int64) for level in derived}
         for name in dict.fromkeys(level.source.name for level in derived):
-            for first, histograms in measured(place, drawn[name], self.bins.count):
+            for first, histograms in measured(place, drawn[name], self.method.bins.count):
                 cells = np.arange(first, first + len(histograms))
                 for level in derived:
                     if level.source.name == name:
@@ -83,12 +71,12 @@ class EarningsTables:
 
     def _rows(
         self, level: AnyLevel, pieces: Iterator[tuple[int, Histograms]], found: list[Summary]
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Iterator[list[pa.Array]]:
         """The published rows of a level; their summaries are kept if a layout needs them."""
-        asked = Question(self.bins, self.points, level.shape.minimum, level.law.rate)
+        asked = Question(self.method.bins, self.method.points, level.shape.minimum, level.law.rate)
         draws, blurred = self._draws(level)
         estimates = None
-        if self.spec.estimator == "shrunk":  # it looks at all cells together
+        if self.method.spec.estimator == "shrunk":  # it looks at all cells together
             whole = np.concatenate([piece for _, piece in pieces])
             estimates, pieces = self._shrunk(level, whole, draws), iter([(0, whole)])
         for start, piece in pieces:
@@ -97,9 +85,9 @@ class EarningsTables:
                 cells = np.arange(start + first, start + first + len(histograms))
                 codes, guess = level.domain.describe(cells), None if estimates is None else estimates[cells]
                 summary = summarise(histograms, asked, draws[cells], self._withheld(level, codes), guess)
-                if self.pseoe is not None:
+                if self.method.pseoe is not None:
                     found.append(summary)
-                yield self._batch(level, codes, histograms, summary, blurred[cells])
+                yield self._arrays(codes, histograms, summary, blurred[cells])
 
     def _draws(self, level: AnyLevel) -> tuple[Numbers, Flags]:
         """How many draws the noise of a bin is the sum of, for each cell, and where a recoding divided at random."""
@@ -114,12 +102,12 @@ class EarningsTables:
     def _shrunk(self, level: AnyLevel, histograms: Histograms, draws: Numbers) -> Floats:
         """Percentiles that borrow from the families which this level has whole cells of."""
         cells, domain, families = np.arange(level.domain.cells), level.domain, list[Numbers]()
-        for family in reversed(self.families):  # the wider family of a cell is that of its narrower one
+        for family in reversed(self.method.families):  # the wider family of a cell is that of its narrower one
             if (found := coarsening(domain, family)) is not None:
                 cells, domain = found.parents(cells), family
                 families.insert(0, cells)
         rate = float(level.law.rate)
-        return estimate(histograms, families, rate, self.bins, self.points, draws)
+        return estimate(histograms, families, rate, self.method.bins, self.method.points, draws)
 
     def _withheld(self, level: AnyLevel, codes: list[pa.DictionaryArray]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """The cells that a public rule keeps back, whatever is in them."""
@@ -130,20 +118,15 @@ class EarningsTables:
             out |= listed[shown.indices.to_numpy()]
         return out
 
-    def _batch(
-        self, level: AnyLevel, codes: list[pa.Array], histograms: Histograms, summary: Summary, blurred: Flags
-    ) -> pa.RecordBatch:
+    def _arrays(
+        self, codes: list[pa.Array], histograms: Histograms, summary: Summary, blurred: Flags
+    ) -> list[pa.Array]:
         hidden = ~summary.published
         unknown = hidden | blurred  # the error is not known
         numbers = [(summary.counts, hidden), (summary.margins, unknown)]
-        for p in range(len(self.points)):
+        for p in range(len(self.method.points)):
             numbers += [(summary.percentiles[:, p], hidden)]
             numbers += [(table[:, p], unknown) for table in (summary.low, summary.high)]
             numbers += [(summary.widths[:, p], hidden)]
         numbers += [(column, hidden) for column in histograms.T]
-        arrays = [*codes, pa.array(summary.status), *(pa.array(n, mask=mask) for n, mask in numbers)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self._schema(level))
-
-    def _schema(self, level: AnyLevel) -> pa.Schema:
-        codes = pa.dictionary(pa.int32(), pa.string())
-        return pa.schema([(c.name, codes if c.type == "code" else pa.int64()) for c in self.columns[level.name]])
+        return [*codes, pa.array(summary.status), *(pa.array(n, mask=mask) for n, mask in numbers)]

@@ -7,13 +7,12 @@ from math import isfinite
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Floats
 from discreet.domain.codelists import read_published
 from discreet.errors import DomainError
 from discreet.formatting import plural
 
-Floats = NDArray[np.float64]
 LARGEST = 1e15
 MOST_NAMED = 5
 
@@ -54,7 +53,7 @@ def _value(text: str, column: str, where: str) -> float:
 
 
 def _refuse_missing(
-    seen: NDArray[np.bool_], rows: tuple[Sequence[str], str], across: tuple[Sequence[str], str], place: str
+    seen: Flags, rows: tuple[Sequence[str], str], across: tuple[Sequence[str], str], place: str
 ) -> None:
     if seen.all():
         return
@@ -94,7 +93,7 @@ def _refuse_empty(
             )
 
 
-def _named(codes: Sequence[str], chosen: NDArray[np.bool_]) -> str:
+def _named(codes: Sequence[str], chosen: Flags) -> str:
     listed = [repr(codes[i]) for i in np.flatnonzero(chosen).tolist()]
     return ", ".join(listed[:MOST_NAMED]) + (
         f" and {len(listed) - MOST_NAMED:,} more" if len(listed) > MOST_NAMED else ""

@@ -11,18 +11,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s, Words
 from discreet.errors import ParameterError
-from discreet.methods.flows.correction_controls import Controls, Floats, Groups, Int64s
+from discreet.methods.flows.correction_controls import Controls, Groups
 from discreet.methods.flows.correction_quantiles import fill
-from discreet.methods.flows.exponential_race import Scratch, ring, scratch
+from discreet.methods.flows.exponential_race import ring, scratch
 from discreet.noise.jit import compiled
 from discreet.noise.kernels import largest
 
-Words = NDArray[np.uint64]
-
 LARGEST_SUM = 2**62
+Tables = tuple[Floats, Floats, Floats, float, Int64s, Int64s]  # of the controls, then each group's home and family
+Clocks = tuple[Int64s, Int64s, Floats]  # cells, rings, slowness
 
 __all__ = ["RULES", "Controls", "CorrectionRule", "Groups", "needed", "projection", "published", "quantiles"]
 
@@ -41,7 +41,9 @@ def needed(noisy: Int64s) -> Int64s:
     >>> needed(np.array([[3, -1, 2, -1], [3, 0, 2, 0], [1, -1, 0, 0]])).tolist()
     [4, 0, 0]
     """
-    return _needed(_flows(noisy))
+    flows = _flows(noisy)
+    total, positive = flows.sum(axis=1), np.maximum(flows, 0).sum(axis=1)
+    return np.where((total > 0) & (positive > total), (flows > 0).sum(axis=1) + positive - total, 0)
 
 
 def no_words(noisy: Int64s) -> Int64s:
@@ -98,7 +100,7 @@ def _run(noisy: Int64s, groups: Groups, words: Words, starts: Int64s, *, nearest
     flows = _ready(noisy, groups, words, starts)
     c, out = groups.controls, np.empty_like(flows)
     tables = (c.ease, c.easiest, c.industry_flow, c.marginal_weight, groups.home, groups.family)
-    if not _corrected(flows, *tables, words, starts, nearest, out):
+    if not _corrected(flows, tables, words, starts, nearest, out):
         raise _too_few()
     return out
 
@@ -108,31 +110,11 @@ def _too_few() -> ParameterError:
 
 
 @compiled
-def _needed(noisy: Int64s) -> Int64s:
-    words = np.zeros(noisy.shape[0], np.int64)
-    for g in range(noisy.shape[0]):
-        total, excess, cells = np.int64(0), np.int64(0), np.int64(0)
-        for i in range(noisy.shape[1]):
-            total += noisy[g, i]
-            excess -= min(noisy[g, i], np.int64(0))
-            cells += np.int64(noisy[g, i] > 0)
-        if total > 0 and excess > 0:
-            words[g] = cells + excess
-    return words
-
-
-@compiled
 def _clocks(
-    flow: Int64s,
-    ease: Floats,
-    easiest: Floats,
-    industry_flow: Floats,
-    marginal_weight: float,
-    cells: Int64s,
-    left: Int64s,
-    slowness: Floats,
+    flow: Int64s, ease: Floats, easiest: Floats, industry_flow: Floats, marginal_weight: float, clocks: Clocks
 ) -> int:
     """Cell, number of rings and slowness of each positive cell of one group; how many there are."""
+    cells, left, slowness = clocks
     industries, last = industry_flow.size, flow.size - 1
     states, count, slowest = last // industries, np.int64(0), 0.0
     for k in range(industries):
@@ -161,27 +143,12 @@ def _clip(flow: Int64s, out: Int64s) -> tuple[int, int]:
 
 
 @compiled
-def _desk(size: int) -> tuple[Int64s, Int64s, Floats, Scratch]:
-    return np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size), scratch(size)
-
-
-@compiled
-def _corrected(
-    noisy: Int64s,
-    ease: Floats,
-    easiest: Floats,
-    industry_flow: Floats,
-    marginal_weight: float,
-    home: Int64s,
-    family: Int64s,
-    words: Words,
-    starts: Int64s,
-    nearest: bool,
-    out: Int64s,
-) -> bool:
+def _corrected(noisy: Int64s, tables: Tables, words: Words, starts: Int64s, nearest: bool, out: Int64s) -> bool:
     """Whether every group had words enough."""
-    cells, left, slowness, desk = _desk(noisy.shape[1])
-    enough = True
+    size = noisy.shape[1]
+    ease, easiest, industry_flow, marginal_weight, home, family = tables
+    cells, left, slowness = clocks = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size)
+    desk, enough = scratch(size), True
     for g in range(noisy.shape[0]):
         total, rings = _clip(noisy[g], out[g])
         if total <= 0:
@@ -189,7 +156,7 @@ def _corrected(
         if total <= 0 or rings == 0:
             continue
         h, f = home[g], family[g]
-        count = _clocks(noisy[g], ease[h], easiest[h], industry_flow[f], marginal_weight, cells, left, slowness)
+        count = _clocks(noisy[g], ease[h], easiest[h], industry_flow[f], marginal_weight, clocks)
         if starts[g + 1] - starts[g] < count + rings:
             enough = False
             continue

@@ -9,12 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s
 from discreet.errors import ParameterError
-
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 LARGEST, SMALLEST = 1e40, 1e-40  # of a component: products of three, and times of clocks, stay normal numbers
 HEAVIEST = 10**12

@@ -13,7 +13,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from discreet.methods.flows.correction_controls import Floats, Groups, Int64s
+from discreet.arrays import Floats, Int64s
+from discreet.methods.flows.correction_controls import Groups
+from discreet.methods.flows.exponential_race import sink
 from discreet.noise.jit import compiled
 
 DOUBT = 0.001  # the chance that controls say nothing about a cell
@@ -25,6 +27,8 @@ FAR = 600  # rate·flow from which zero is out of reach; e^FAR is still a number
 FARTHEST = 4000  # flow that is walked through: below a rate of 0.15 zero counts as out of reach sooner
 COARSE, SILENT = Fraction(1, 10**6), Fraction(64)  # the rates that stand for all smaller and all larger ones
 
+Public = tuple[Floats, Floats, Floats]  # jobs, employment, industry flow
+
 
 def fill(flows: Int64s, groups: Groups) -> Int64s:
     """The corrected flows; `flows` are checked, one row a group."""
@@ -32,9 +36,8 @@ def fill(flows: Int64s, groups: Groups) -> Int64s:
     exact = Context(prec=60)
     a = float(exact.exp(exact.divide(Decimal(-rate.numerator), Decimal(rate.denominator))))
     out = np.zeros_like(flows)
-    _fill(
-        flows, c.jobs, c.employment, c.industry_flow, groups.home, groups.family, a, min(int(FAR / rate), FARTHEST), out
-    )
+    public, far = (c.jobs, c.employment, c.industry_flow), min(int(FAR / rate), FARTHEST)
+    _fill(flows, public, groups.home, groups.family, a, far, out)
     return out
 
 
@@ -142,36 +145,9 @@ def expect(flow: Int64s, share: Floats, noise: float, mean: Floats, expected: Fl
 
 
 @compiled
-def _sift(keys: Floats, cells: Int64s, root: int, count: np.int64) -> None:
-    """Let the root sink to its place in a heap, the smallest (key, cell) on top."""
-    key, cell = keys[root], cells[root]
-    while 2 * root + 1 < count:
-        child = 2 * root + 1
-        other = child + 1
-        if other < count and (
-            keys[other] < keys[child] or (keys[other] == keys[child] and cells[other] < cells[child])
-        ):
-            child = other
-        if key < keys[child] or (key == keys[child] and cell < cells[child]):
-            break
-        keys[root], cells[root] = keys[child], cells[child]
-        root = child
-    keys[root], cells[root] = key, cell
-
-
-@compiled
-def _fill(
-    noisy: Int64s,
-    jobs: Floats,
-    employment: Floats,
-    industry_flow: Floats,
-    home: Int64s,
-    family: Int64s,
-    a: float,
-    far: int,
-    out: Int64s,
-) -> None:
+def _fill(noisy: Int64s, public: Public, home: Int64s, family: Int64s, a: float, far: int, out: Int64s) -> None:
     """Medians first; then one more, or one less, where it costs least, until the total is met."""
+    jobs, employment, industry_flow = public
     size, noise = noisy.shape[1], 2.0 * a / (1.0 - a) ** 2
     least = max(WIDE, 2.0 * a / (1.0 - a))
     share, mean = np.empty(employment.shape), np.empty(employment.shape)
@@ -190,13 +166,13 @@ def _fill(
             missing -= out[g, i]
         step, count = 1 if missing > 0 else -1, np.int64(0)
         for i in range(size):
-            cells[count], keys[count] = i, upto[i] if step > 0 else -under[i]
+            cells[count], keys[i] = i, upto[i] if step > 0 else -under[i]
             count += np.int64(step > 0 or out[g, i] > 0)
         for root in range(count // 2 - 1, -1, -1):
-            _sift(keys, cells, root, count)
+            sink(cells, root, int(count), keys)
         for _ in range(abs(missing)):
             i = cells[0]
             out[g, i] += step
             x = out[g, i] if step > 0 else out[g, i] - 1
-            keys[0] = step * below(x, noisy[g, i], expected[i], max(least, expected[i]), a, far) if x >= 0 else np.inf
-            _sift(keys, cells, 0, count)
+            keys[i] = step * below(x, noisy[g, i], expected[i], max(least, expected[i]), a, far) if x >= 0 else np.inf
+            sink(cells, 0, int(count), keys)

@@ -24,7 +24,6 @@ from discreet.methods.flows.destinations import Destinations
 from discreet.methods.flows.spec import Suppress
 from discreet.methods.flows.sums import Flows, SumShape
 from discreet.methods.noise_provenance import Flags, Origin
-from discreet.noise.jit import compiled
 from discreet.post.summary import PUBLISHED, SUPPRESSED, margins
 from discreet.publish.description import Column, code_columns
 
@@ -71,7 +70,9 @@ class Coverage:
     def add(self, sums: Flows, first: int, measured: Flows) -> None:
         """Add the flows of groups first, first + 1, … that lie in complete periods."""
         groups = np.arange(first, first + len(measured))
-        _add_states(sums, self.by.parents(groups), self.complete[self.periods.parents(groups)], measured)
+        used = self.complete[self.periods.parents(groups)]
+        into = measured[used, :-1].reshape(-1, self.industries, len(self.divisions)).sum(axis=1)
+        np.add.at(sums, self.by.parents(groups[used]), into)
 
     def shares(self, sums: Flows, origin: Origin, rate: Fraction) -> ObservedShares:
         """What each division misses in each period."""
@@ -214,13 +215,3 @@ def read_missing(path: Path, periods: Domain, destinations: Destinations, where:
             do="the unobserved share cannot be estimated: declare a complete period",
         )
     return missing
-
-
-@compiled
-def _add_states(sums: Flows, parents: Numbers, used: Flags, flows: Flows) -> None:
-    states = sums.shape[1]
-    jobs = flows.shape[1] - 1
-    for g in range(flows.shape[0]):
-        if used[g]:
-            for d in range(jobs):
-                sums[parents[g], d % states] += flows[g, d]

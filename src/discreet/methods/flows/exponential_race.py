@@ -7,14 +7,11 @@ A word w stands for U = (w + ½)·2⁻⁶⁴ and gives E = −ln(1 − U), small
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s, Words
 from discreet.noise.jit import compiled
 from discreet.noise.kernels import float_bits
 
-Int64s = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
 Scratch = tuple[Floats, Int64s, Int64s, Int64s, Int64s]
 
 SMALL = 1 << 62  # below it U < 1/4, and 1 − U would lose bits of U
@@ -67,12 +64,11 @@ def ring(
     which of them rang follows from the day of the last ring. Where many clocks ring several times days are crowded, and
     a heap does the same.
     """
-    times, _, following, _, _ = desk
     several = np.int64(0)
     for i in range(count):
         several += np.int64(left[i] > 1)
     if several > MANY:
-        _ring_heap(cells, left, slowness, count, rings, words, times, following, out)
+        _ring_heap(cells, left, slowness, count, rings, words, desk, out)
     else:
         _ring_calendar(cells, left, slowness, count, rings, words, desk, out)
 
@@ -83,7 +79,7 @@ def _ring_calendar(
 ) -> None:
     """Rings wait in days of equal length in log time."""
     times, days, following, first, single = desk
-    origin = _enter(left, slowness, count, words, times, days, following, first, single)
+    origin = _enter(left, slowness, count, words, desk)
     used, day = np.int64(count), np.int64(0)
     rings -= single[0]
     while rings > 0 or first[day] != NOBODY:
@@ -127,22 +123,15 @@ def _ring_calendar(
 
 @compiled
 def _ring_heap(
-    cells: Int64s,
-    left: Int64s,
-    slowness: Floats,
-    count: int,
-    rings: int,
-    words: Words,
-    times: Floats,
-    heap: Int64s,
-    out: Int64s,
+    cells: Int64s, left: Int64s, slowness: Floats, count: int, rings: int, words: Words, desk: Scratch, out: Int64s
 ) -> None:
     """As `ring`, with the next rings in a heap: O(count + rings·log count), whatever the weights."""
+    times, heap, _, _, _ = desk
     for i in range(count):
         times[i] = slowness[i] * exponential(words[i])
         heap[i] = i
     for place in range(count // 2 - 1, -1, -1):
-        _sink(heap, place, count, times)
+        sink(heap, place, count, times)
     used = np.int64(count)
     for _ in range(rings):
         i = heap[0]
@@ -154,12 +143,12 @@ def _ring_heap(
         else:
             count -= 1
             heap[0] = heap[count]
-        _sink(heap, 0, count, times)
+        sink(heap, 0, count, times)
 
 
 @compiled
-def _sink(heap: Int64s, place: int, size: int, times: Floats) -> None:
-    """Move a clock down to where no earlier one is below it."""
+def sink(heap: Int64s, place: int, size: int, times: Floats) -> None:
+    """Move a clock down to where no earlier one is below it; of equal times the first is the earlier."""
     mine = heap[place]
     while 2 * place + 1 < size:
         child = 2 * place + 1
@@ -174,18 +163,9 @@ def _sink(heap: Int64s, place: int, size: int, times: Floats) -> None:
 
 
 @compiled
-def _enter(
-    left: Int64s,
-    slowness: Floats,
-    count: int,
-    words: Words,
-    times: Floats,
-    days: Int64s,
-    following: Int64s,
-    first: Int64s,
-    single: Int64s,
-) -> int:
+def _enter(left: Int64s, slowness: Floats, count: int, words: Words, desk: Scratch) -> int:
     """Enter the first rings; the day, counted from time 0, on which the calendar begins."""
+    times, days, following, first, single = desk
     origin = np.int64(0x7FF0000000000000)
     for i in range(count):
         times[i] = slowness[i] * exponential(words[i])

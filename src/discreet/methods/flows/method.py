@@ -25,15 +25,14 @@ from discreet.methods.flows.columns import REPORT, REPORT_COLUMNS, flow_columns,
 from discreet.methods.flows.destinations import Destinations
 from discreet.methods.flows.division_suppression import Coverage, coverage_of
 from discreet.methods.flows.division_suppression import columns as coverage_columns
-from discreet.methods.flows.expected_error import flows_notes
 from discreet.methods.flows.spec import Flows
 from discreet.methods.flows.sums import SumShape
 from discreet.methods.flows.tables import FlowTables
 from discreet.methods.flows.weights import FlowWeights
 from discreet.methods.histograms import HistogramKernel, histogram_spans
 from discreet.methods.noise_provenance import Origin
-from discreet.methods.protocol import Method, refuse_taken_columns, refuse_unless_records
-from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
+from discreet.methods.protocol import Method, in_parallel, law_of, refuse_taken_columns, refuse_unless_records
+from discreet.methods.writing import Made, Parts, Places, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.summary import LEVEL, margins
 from discreet.privacy.confidential import Confidential, Grant, Reservation
@@ -78,12 +77,9 @@ class FlowsMethod(Method):
         return cls(table, groups, release.unit, destinations, roles, summed, release.base, labels)
 
     def __post_init__(self) -> None:
-        where = f"table {self.name}"
+        where = self.spec.place
         refuse_unless_records(self.unit, where)
-        try:
-            _ = self.law
-        except ParameterError as error:
-            raise ParameterError(f"epsilon / max_records: {error.what}", where=where, do=error.do) from None
+        _ = self.law
         if shared := {c for a in self.groups.attributes for c in a.source} & set(self.destinations.attribute.source):
             raise SpecError(
                 f"column {sorted(shared)[0]!r} tells both the group and the destination",
@@ -147,7 +143,7 @@ class FlowsMethod(Method):
 
     @cached_property
     def law(self) -> DiscreteLaplace:
-        return DiscreteLaplace(self.spec.epsilon / self.unit.records)
+        return law_of(self.spec.epsilon / self.unit.records, self.spec.place)
 
     @property
     def held(self) -> int:
@@ -245,7 +241,7 @@ class FlowsMethod(Method):
             by=(*by, to) if name in own else tuple(by),
             domain=domain,
             guarantee=self.guarantee(),
-            composes=self._composes() if name == self.name else "",
+            composes=in_parallel(self.spec.epsilon, self.unit.records) if name == self.name else "",
             noise="" if source and shape is None else self._noise(source),
             error=self._error(name, shape),
             columns=tuple(self.table_columns(name)),
@@ -259,12 +255,6 @@ class FlowsMethod(Method):
     def _noise(self, source: str) -> str:
         law = f"two-sided geometric in every cell, P(k) ∝ exp(−{written(self.law.rate)}·|k|)"
         return f"{law}, added up" if source else law
-
-    def _composes(self) -> str:
-        eps, k = written(self.spec.epsilon), self.unit.records
-        if k == 1:
-            return f"cells are disjoint: parallel, ε = {eps} for the whole table"
-        return f"cells are disjoint, {k} records a unit: {k} × {written(self.spec.epsilon / k)} = {eps}"
 
     def _error(self, name: str, shape: SumShape | None) -> ExpectedError | None:
         """Of a flow; of sums the largest among employment's."""
@@ -289,7 +279,23 @@ class FlowsMethod(Method):
         return shape.columns(self.home is not None, hides)
 
     def notes(self) -> dict[str, tuple[str, ...]]:
-        return {self.name: flows_notes(self)}
+        """Zeros in control files, and what noise does to small groups."""
+        asked, weights, lines = self.spec.correction, self.weights, list[str]()
+        controls = {"job_flows": (asked.job_flows, weights.jobs), "employment": (asked.employment, weights.employment)}
+        for name, (used, component) in controls.items():
+            if used is not None:
+                zeros = int((component <= 0).sum())
+                lines.append(f"{name}: {zeros:,} of {component.size:,} values are 0 and count as 1 in the weights")
+        cells = self.destinations.cells
+        margin = int(margins(self.law.rate, np.array([cells]))[0])
+        excess = (cells * self.law.variance() / (2 * pi)) ** 0.5  # half a group's noise in total, if it is normal
+        lines += [
+            f"of a group of {cells:,} cells some {self.moved:,.0f} units of noise are moved by the correction; its "
+            f"total is within ±{margin:,} with 90%",
+            f"a group with hardly anybody becomes 0, or too large: by {excess:,.0f} on average. So sums of corrected "
+            "flows over many small groups are too large; sums of measurements are not",
+        ]
+        return {self.name: tuple(lines)}
 
     # --- counting, noise, tables ------------------------------------------------------------------------------------
 
@@ -322,13 +328,12 @@ class FlowsMethod(Method):
                 cells[0].open_inside(),
                 HistogramKernel(self.name, self.law.rate),
                 reservation,
-                name=measured_name(self.name),
+                name=self.name,
                 purpose="flows/cells",
                 guarantee=self.guarantee(),
                 place=places.measured,
                 progress=lambda done, _: progress(done, 3 * steps),
-                kinds=("parquet",),
-                packed=True,
+                aside=True,
             )
         }
         files = self.make(measured, reservation, places, lambda done, _: progress(steps + done, 3 * steps), {})
@@ -347,7 +352,7 @@ class FlowsMethod(Method):
         tables = FlowTables(self, origin, places.measured, measured[self.name], grant)
         files: dict[str, str] = {}
         for made in tables.make(places.published, progress):
-            files |= made.files
+            files |= made
         return files
 
     # --- LEHD's layout ----------------------------------------------------------------------------------------------

@@ -76,14 +76,10 @@ def _columns(what: str, meaning: str) -> list[Column]:
             f"those with a negative total became 0: for sums over many groups take `{what}_measured`",
         ),
         Column(
-            f"{what}_measured",
-            "integer",
-            f"the sum of the measurements of flows {meaning}: unbiased, may be negative",
+            f"{what}_measured", "integer", f"the sum of the measurements of flows {meaning}: unbiased, may be negative"
         ),
         Column(
-            f"{what}_moe90",
-            "integer",
-            f"margin of error of `{what}_measured` at 90%: about the noise and nothing else",
+            f"{what}_moe90", "integer", f"margin of error of `{what}_measured` at 90%: about the noise and nothing else"
         ),
     ]
 

@@ -8,7 +8,7 @@ post-processing need not be secret: whoever has the measurements can make the sa
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from discreet.arrays import Words
 from discreet.domain import Numbers
 from discreet.engine.spans import Progress
 from discreet.methods.flows.columns import REPORT
@@ -34,10 +34,10 @@ from discreet.noise.stream import Stream
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Grant
 from discreet.privacy.protected import Protected
-from discreet.publish.description import Column, Kinds
+from discreet.publish.description import Kinds
 from discreet.publish.lehd.pseof import FlowNumbers
 from discreet.publish.storage import Storage
-from discreet.publish.tables import Written, write_table
+from discreet.publish.tables import schema_of, write_table
 
 if TYPE_CHECKING:
     from discreet.methods.flows.method import FlowsMethod
@@ -66,7 +66,7 @@ class FlowTables:
     parts: Protected[Parts]
     grant: Grant
 
-    def make(self, place: Storage, progress: Progress) -> Iterator[Parts]:
+    def make(self, place: Storage, progress: Progress) -> Iterator[dict[str, str]]:
         """Every published file."""
         method, names = self.method, sorted(self.parts.value.files)
         controls, replaced = self._controls(names, progress)
@@ -77,7 +77,7 @@ class FlowTables:
         states = None if method.coverage is None else method.coverage.start()
         tally = Tally()
 
-        def work(number: int) -> tuple[Written, ...]:
+        def work(number: int) -> list[dict[str, str]]:
             first, flows = self._read(names, number)
             corrected = self._correct(first, flows, controls, tally)
             with tally.lock:
@@ -87,14 +87,10 @@ class FlowTables:
                     method.coverage.add(states, first, flows)
             return self._write(place, number if len(names) > 1 else None, first, flows, corrected)
 
-        files: dict[str, str] = {}
-        rows = 0
-        for number, written in enumerate(self._spread(work, len(names)), 1):
-            for made in written:
-                files |= made.files
-            rows += written[0].rows
-            progress(len(names) + number, 2 * len(names))
-        yield Parts(files, rows)
+        with ThreadPoolExecutor(THREADS) as pool:
+            for number, written in enumerate(pool.map(work, range(len(names))), 1):
+                yield from written
+                progress(len(names) + number, 2 * len(names))
         shares = None
         if method.coverage is not None and states is not None:
             shares = method.coverage.shares(states, self.origin, method.law.rate)
@@ -108,11 +104,7 @@ class FlowTables:
             yield self._table(place, method.unobserved_name, shares.rows())
         yield self._table(place, method.report_name, iter([self._report(replaced, tally)]))
         if method.pseof is not None:
-            yield Parts(method.pseof.write(place, numbers), 0)
-
-    def _spread(self, work: Callable[[int], tuple[Written, ...]], number: int) -> Iterator[tuple[Written, ...]]:
-        with ThreadPoolExecutor(THREADS) as pool:
-            yield from pool.map(work, range(number))
+            yield method.pseof.write(place, numbers)
 
     def _read(self, names: list[str], number: int) -> tuple[int, Flows]:
         """One part: the first group in it, and its measured flows."""
@@ -124,7 +116,7 @@ class FlowTables:
         """The weights' components, none of them zero or negative, and how many of each had to be replaced."""
         weights = self.method.weights
         sums = weights.start()
-        lock, done = Lock(), 0
+        lock = Lock()
 
         def work(number: int) -> None:
             first, flows = self._read(names, number)
@@ -132,8 +124,7 @@ class FlowTables:
                 weights.add(sums, first, flows)
 
         with ThreadPoolExecutor(THREADS) as pool:
-            for _ in pool.map(work, range(len(names) if weights.family is not None else 0)):
-                done += 1
+            for done, _ in enumerate(pool.map(work, range(len(names) if weights.family is not None else 0)), 1):
                 progress(done, 2 * len(names))
         asked = weights.spec
         found = Controls.of(weights.jobs, weights.employment, sums, asked.marginal_weight)
@@ -147,7 +138,10 @@ class FlowTables:
 
     def _correct(self, first: int, flows: Flows, controls: Controls, tally: Tally) -> Flows:
         """Non-negative flows with the same totals, some groups at a time."""
-        rule, stream = RULES[self.method.spec.correction.rule], self._stream()
+        rule, stream = (
+            RULES[self.method.spec.correction.rule],
+            public_stream("flows/correction", self.grant.release, self.method.name),
+        )
         wanted = rule.needed(flows)
         ends = np.cumsum(wanted)
         pieces, start = list[Flows](), 0
@@ -161,25 +155,21 @@ class FlowTables:
             pieces.append(rule.correct(flows[start:end], groups, words, starts))
             start = end
         corrected = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
-        zeroed, positive = _tallied(flows)
         with tally.lock:
-            tally.zeroed += zeroed
-            tally.units += positive - int(corrected.sum())
+            tally.zeroed += int((flows.sum(axis=1) <= 0).sum())
+            tally.units += int(np.maximum(flows, 0).sum() - corrected.sum())
         return corrected
-
-    def _stream(self) -> Stream:
-        return public_stream("flows/correction", self.grant.release, self.method.name)
 
     def _write(
         self, place: Storage, part: int | None, first: int, flows: Flows, corrected: Flows
-    ) -> tuple[Written, ...]:
+    ) -> list[dict[str, str]]:
         """The rows of one part: flows that are not zero, and measurements that are not zero."""
         method = self.method
         kinds: Kinds = tuple(method.spec.formats)
         found = [self._rows(method.name, place, part, (first, flows), (corrected, flows), kinds)]
         if method.spec.measurements:
             found.append(self._rows(method.measured_name, place, part, (first, flows), (flows,), ("parquet",)))
-        return tuple(found)
+        return found
 
     def _rows(
         self,
@@ -189,10 +179,10 @@ class FlowTables:
         measured: tuple[int, Flows],
         shown: tuple[Flows, ...],
         kinds: Kinds,
-    ) -> Written:
+    ) -> dict[str, str]:
         first, flows = measured
         cells = self.method.destinations.cells
-        schema = _schema(self.method.table_columns(name))
+        schema = schema_of(self.method.table_columns(name))
         margin, blurred = self._margins(np.arange(first, first + len(flows)))
         size = max(ROWS // cells, 1)
 
@@ -207,7 +197,7 @@ class FlowTables:
                 yield pa.RecordBatch.from_arrays([*codes, *arrays], schema=schema)
 
         protected = (self.grant.protect(batch, self.parts.guarantee) for batch in batches())
-        return write_table(place, name, schema, protected, self.grant.simulated, part, kinds)
+        return write_table(place, name, schema, protected, self.grant.simulated, part, kinds).files
 
     def _margins(self, groups: Numbers) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
         """The margin of every cell of these groups, and whether a recoding blurred it."""
@@ -221,12 +211,11 @@ class FlowTables:
         groups = self.method.groups.cells
         return self.origin.draws(np.arange(groups), groups)
 
-    def _table(self, place: Storage, name: str, rows: Iterator[list[pa.Array]]) -> Parts:
-        schema = _schema(self.method.table_columns(name))
+    def _table(self, place: Storage, name: str, rows: Iterator[list[pa.Array]]) -> dict[str, str]:
+        schema = schema_of(self.method.table_columns(name))
         batches = (pa.RecordBatch.from_arrays(arrays, schema=schema) for arrays in rows)
         protected = (self.grant.protect(batch, self.parts.guarantee) for batch in batches)
-        made = write_table(place, name, schema, protected, self.grant.simulated)
-        return Parts(made.files, made.rows)
+        return write_table(place, name, schema, protected, self.grant.simulated).files
 
     def _report(self, replaced: dict[str, tuple[int, int]], tally: Tally) -> list[pa.Array]:
         """What the correction did, one row a fact."""
@@ -244,28 +233,10 @@ def group_words(stream: Stream, groups: Numbers, wanted: Numbers) -> tuple[np.nd
 
 
 @compiled
-def _counters(groups: Numbers, starts: Numbers) -> NDArray[np.uint64]:
+def _counters(groups: Numbers, starts: Numbers) -> Words:
     found = np.empty((starts[-1] // 2, 2), np.uint64)
     for g in range(groups.shape[0]):
         for place in range(starts[g] // 2, starts[g + 1] // 2):
             found[place, 0] = groups[g]
             found[place, 1] = place - starts[g] // 2
     return found
-
-
-def _schema(columns: list[Column]) -> pa.Schema:
-    kinds = {"code": pa.dictionary(pa.int32(), pa.string()), "integer": pa.int64(), "number": pa.float64()}
-    return pa.schema([(c.name, kinds[c.type]) for c in columns])
-
-
-@compiled
-def _tallied(flows: Flows) -> tuple[int, int]:
-    """Groups without a positive total, and the sum of all positive flows."""
-    zeroed, positive = 0, np.int64(0)
-    for g in range(flows.shape[0]):
-        total = np.int64(0)
-        for i in range(flows.shape[1]):
-            total += flows[g, i]
-            positive += max(flows[g, i], np.int64(0))
-        zeroed += 1 if total <= 0 else 0
-    return zeroed, int(positive)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.domain import Coarsening, Numbers
 from discreet.errors import DomainError, ParameterError
-from discreet.methods.flows.controls import Floats, read_matrix
+from discreet.methods.flows.controls import read_matrix
 from discreet.methods.flows.correction_controls import Controls
 from discreet.methods.flows.destinations import Destinations
 from discreet.methods.flows.spec import Correction
 from discreet.methods.flows.sums import Flows
-from discreet.noise.jit import compiled
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,5 @@ class FlowWeights:
     def add(self, sums: Flows, first: int, measured: Flows) -> None:
         """Add the protected flows of groups first, first + 1, …: over states, and whatever else a family has."""
         if self.family is not None:
-            _add_industries(
-                sums, self.families(np.arange(first, first + len(measured))), measured, self.destinations.states
-            )
-
-
-@compiled
-def _add_industries(sums: Flows, families: Numbers, flows: Flows, states: int) -> None:
-    jobs = flows.shape[1] - 1
-    for g in range(flows.shape[0]):
-        for d in range(jobs):
-            sums[families[g], d // states] += flows[g, d]
+            industries = measured[:, :-1].reshape(len(measured), self.destinations.industries, -1).sum(axis=2)
+            np.add.at(sums, self.families(np.arange(first, first + len(measured))), industries)

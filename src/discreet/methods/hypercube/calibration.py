@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
@@ -90,21 +89,15 @@ Drawn = tuple[Floats, list[Floats]]  # noise of the cube, and of each control
 
 
 def raked_variances(
-    cube: Floats,
-    controls: Sequence[Controlled],
-    variance: float,
-    raking: Raking,
-    draws: Iterator[Drawn],
-    runs: int,
+    cube: Floats, controls: Sequence[Controlled], variance: float, raking: Raking, draws: Iterator[Drawn], runs: int
 ) -> tuple[RakedModel, ...]:
     """Of queries of 0, 1, … variables, simulated from protected numbers: the calibrated cube stands for the truth, is
     perturbed and calibrated again. Never less than least squares would leave. Raking moves a cell in proportion to what
     is in it, so large ones err more."""
     shape = controls[0].margin.shape
-    known = tuple(KnownMargin(tuple(a.place for a in c.margin.axes), c.variance) for c in controls if c.margin.whole)
-    stated = Perturbation(shape, variance, known)
+    stated = Perturbation(shape, variance, KnownMargin.among((c.margin, c.variance) for c in controls))
     margins = [Margin.over(shape, axes) for axes in _tables(shape, max(len(cube), 1) * runs)]
-    sizes = np.array([[1 if i in _places(m) else size for i, size in enumerate(shape)] for m in margins], np.int64)
+    sizes = np.array([[1 if i in m.places else size for i, size in enumerate(shape)] for m in margins], np.int64)
     expected = stated.of(sizes)
     truths = [control.margin.add_up(cube) for control in controls]
     bins = np.zeros((len(shape) + 1, BINS, 3))  # how many, the sum of their (estimate)², and of their (error)²
@@ -119,11 +112,7 @@ def raked_variances(
     return tuple(_fitted(_enough(bins, dimension)) for dimension in range(len(shape) + 1))
 
 
-def _places(margin: Margin) -> list[int]:
-    return [axis.place for axis in margin.axes]
-
-
-def _binned(size: Floats, error: Floats) -> NDArray[np.float64]:
+def _binned(size: Floats, error: Floats) -> Floats:
     """By powers of 2 of the size."""
     place = np.minimum(np.frexp(1 + size)[1] - 1, BINS - 1)
     return np.stack([np.bincount(place, weights, BINS) for weights in (None, size, error)], axis=-1)

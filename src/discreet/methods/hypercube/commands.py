@@ -130,9 +130,11 @@ def assess(
     from discreet.formatting import progress
     from discreet.methods.hypercube.assessment.assess import AssessmentOptions
     from discreet.methods.hypercube.assessment.assess import assess as compare
+    from discreet.methods.hypercube.assessment.measures import PublicationRule
     from discreet.privacy.exact import exact
 
-    asked = AssessmentOptions(table, float(exact(limit, "--limit")), records, float(exact(cv, "--cv")))
+    rule = PublicationRule(records, float(exact(cv, "--cv")))
+    asked = AssessmentOptions(table, float(exact(limit, "--limit")), rule)
     with progress() as observe:
         found = compare(api.release(spec).spec, published, out, asked, observe=observe)
     for line in found.lines:

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
@@ -69,7 +68,7 @@ def _empty(margin: Margin, totals: Floats, tolerance: float) -> Problem | None:
 
 def _pair(a: Margin, first: Floats, b: Margin, second: Floats, tolerance: float) -> Problem | None:
     """Compare two tables on the finest table that both of them add up to."""
-    shared = sorted({axis.place for axis in a.axes} & {axis.place for axis in b.axes})
+    shared = sorted({*a.places} & {*b.places})
     of_a, of_b = ({axis.place: axis for axis in by_place(margin)} for margin in (a, b))
     merged = {place: _components(of_a[place], of_b[place]) for place in shared}
     sums_a = _summed(a, first, {place: (labels, n) for place, (labels, _, n) in merged.items()})
@@ -119,7 +118,7 @@ def _summed(margin: Margin, totals: Floats, kept: dict[int, tuple[Numbers, int]]
 
 def _first_cell(margin: Margin, merged: dict[int, tuple[Numbers, Numbers, int]], at: dict[int, np.intp]) -> int:
     """The smallest cell of a margin that belongs to a common sum."""
-    numbers: NDArray[np.float64] = arranged(margin, np.arange(margin.cells, dtype=np.float64))
+    numbers: Floats = arranged(margin, np.arange(margin.cells, dtype=np.float64))
     for i, axis in enumerate(by_place(margin)):
         chosen = merged[axis.place][0] == at[axis.place] if axis.place in at else counts(axis) > 0
         numbers = np.compress(chosen, numbers, axis=i)

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s
 from discreet.domain import Attribute, Coarsening, Domain, coarsening
-from discreet.errors import DomainError, GuaranteeError, ParameterError, SpecError
+from discreet.errors import DomainError, GuaranteeError, SpecError
 from discreet.formatting import plural
 from discreet.methods.hypercube import limits, wording
 from discreet.methods.hypercube.spec import Average, Control, Hypercube
-from discreet.methods.protocol import refuse_unless_records
+from discreet.methods.protocol import law_of, refuse_unless_records
 from discreet.methods.public_cells import listed
 from discreet.noise.interval_arithmetic import few_digits_above
 from discreet.noise.samplers.discrete import DiscreteLaplace
@@ -28,7 +28,6 @@ from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.publish.description import Kinds
 from discreet.spec import Release
 
-Floats = NDArray[np.float64]
 LARGEST_TOTAL = 1e15
 
 
@@ -145,10 +144,7 @@ class CubeDesign:
         return self.unit.records * (1 if self.spec.weights is None else self.spec.weights.largest)
 
     def _law(self, what: str, rate: Fraction, cap: int | None) -> DiscreteLaplace:
-        try:
-            return DiscreteLaplace(rate, cap)
-        except ParameterError as error:
-            raise ParameterError(f"{what}: {error.what}", where=self.where, do=error.do) from None
+        return law_of(rate, self.where, what, cap)
 
     @property
     def law(self) -> DiscreteLaplace:
@@ -346,7 +342,7 @@ class CubeDesign:
             else (f"cells are disjoint: parallel, {total} for the whole cube")
         )
 
-    def coarser_levels(self) -> list[tuple[Attribute, int, NDArray[np.int64]]]:
+    def coarser_levels(self) -> list[tuple[Attribute, int, Int64s]]:
         """Attributes of the release that group codes of the cube: the attribute, the cube's axis, the group of each
         code."""
         found = []

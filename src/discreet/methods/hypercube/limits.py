@@ -10,6 +10,7 @@ import numpy as np
 from discreet.errors import DiscreetError, DomainError, GuaranteeError, SpecError
 from discreet.methods.hypercube.control_feasibility import contradictions, disagreements
 from discreet.methods.hypercube.rounding.controlled_rounding import decomposable
+from discreet.methods.protocol import refuse_taken_columns
 from discreet.post.cubes.variance import MOST_EFFECTS
 
 if TYPE_CHECKING:
@@ -79,12 +80,7 @@ def _check_names(design: CubeDesign) -> None:
         (design.domain, design.columns),
         *((c.cells.coarse, design.control_columns) for c in design.controls),
     ):
-        if taken := set(names) & set(domain.columns):
-            raise DomainError(
-                f"a published column is called {sorted(taken)[0]!r} already",
-                where=design.where,
-                do="name the attribute differently and point it to the data with `column:`",
-            )
+        refuse_taken_columns(names, domain, design.where)
 
 
 def _check_whole(design: CubeDesign) -> None:
@@ -122,8 +118,7 @@ def _check_controls(design: CubeDesign) -> None:
             raise _refused(control, f"{codes}: {problems[0].detail}", "correct the total")
     for (a, first), (b, second) in combinations(public, 2):
         if problems := disagreements([a.margin, b.margin], [first, second], CLOSE):
-            shared = {axis.place for axis in a.margin.axes} & {axis.place for axis in b.margin.axes}
-            places = [i for i, axis in enumerate(a.margin.axes) if axis.place in shared]
+            places = [i for i, place in enumerate(a.margin.places) if place in b.margin.places]
             at = f"where {_codes(a, problems[0].cell, places)}, " if places else ""
             raise _refused(
                 a,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -80,12 +79,8 @@ class Read:
     @property
     def perturbation(self) -> Perturbation:
         """Of any query. Controls by groups of codes only lower it further."""
-        return Perturbation(self.design.domain.shape, self.variance, tuple(self._known()))
-
-    def _known(self) -> Iterator[KnownMargin]:
-        for control in self.design.controls:
-            if control.margin.whole:
-                yield KnownMargin(tuple(axis.place for axis in control.margin.axes), self.variance_of(control))
+        known = KnownMargin.among((control.margin, self.variance_of(control)) for control in self.design.controls)
+        return Perturbation(self.design.domain.shape, self.variance, known)
 
     @cached_property
     def held(self) -> Held:

@@ -8,8 +8,8 @@ asked of it, the same set of cells has the same value.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from discreet.domain import Coarsening, Domain
 from discreet.engine import Engine
 from discreet.engine.derived_values import Observed
 from discreet.engine.observations import observations
-from discreet.engine.spans import CELL, Bound, Int64s, Kernel, Progress, Span, Spans, quiet
+from discreet.engine.spans import CELL, Bound, Int64s, Kernel, Progress, Span, Spans
 from discreet.engine.tabulate import Reading, count_cells
 from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
 from discreet.methods.bound import read_bound
@@ -28,12 +28,11 @@ from discreet.methods.hypercube.measured import Measured, Read
 from discreet.methods.hypercube.spec import Hypercube
 from discreet.methods.hypercube.tables import CubeTables
 from discreet.methods.protocol import Method
-from discreet.methods.writing import Made, Parts, Places, measured_name, write_parts
+from discreet.methods.writing import Made, Places, write_parts
 from discreet.noise.key import public_stream
 from discreet.post.cubes.margins import Floats
 from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.protected import Protected
 from discreet.publish.description import PublishedTable, stem
 from discreet.spec import Release
 
@@ -200,42 +199,31 @@ class HypercubeMethod(Method):
         deviated = bound[1 + len(controls) : 1 + len(controls) + len(design.deviated)]
         averages, overall = self._averages(engine, bound[-1] if design.strata is not None else None)
         kernel = CubeKernel(self.name, self._noise(averages), design.spec.form)
-        writing = _Writing(engine, reservation, places, progress)
+        write = partial(write_parts, engine, reservation=reservation)
+        aside = partial(write, place=places.measured, aside=True)
         measured = Measured(averages=averages, overall=overall)
         for control in self._tabulated:
+            name, found = control.name, controls[control.name]
             if control.law is None:
-                measured.exact[control.name] = self._exact_totals(engine, controls[control.name], control)
+                measured.exact[name] = self._exact_totals(engine, found, control)
             else:
-                shaped = self._control_kernel(control, overall)
-                parts = writing.aside(
-                    controls[control.name], shaped, control.name, "hypercube/control", design.of_control(control)
-                )
-                measured.noisy[control.name] = parts
+                shaped, promise = self._control_kernel(control, overall), design.of_control(control)
+                measured.noisy[name] = aside(found, shaped, name=name, purpose="hypercube/control", guarantee=promise)
         for number, table in enumerate(deviated):
-            if design.deviation_law is not None and design.of_deviations is not None:
-                shaped_ = DeviationKernel(self.name, design.deviation_law, design.replicates)
+            if (law := design.deviation_law) is not None and (promised := design.of_deviations) is not None:
+                drawn = DeviationKernel(self.name, law, design.replicates)
                 name = f"{self.name}~deviations{number}"  # no table can be called so
                 measured.deviations.append(
-                    writing.aside(table, shaped_, name, "hypercube/deviations", design.of_deviations)
+                    aside(table, drawn, name=name, purpose="hypercube/deviations", guarantee=promised)
                 )
         tables = CubeTables(Read(design, places.measured, measured), reservation, places.published)
+        purpose = f"hypercube/{design.spec.form}"
+        own: dict[str, Any] = {"name": self.name, "purpose": purpose, "guarantee": design.of_cube, "progress": progress}
         if design.held:
-            measured.cube = writing.aside(
-                cube, kernel, self.name, f"hypercube/{design.spec.form}", design.of_cube, progress
-            )
+            measured.cube = aside(cube, kernel, **own)
             return Made(tables.make(len(self.spans[0])), {})
-        shown = write_parts(
-            engine,
-            cube,
-            ShownKernel(kernel, design.domain, design.step),
-            reservation,
-            name=self.name,
-            purpose=f"hypercube/{design.spec.form}",
-            guarantee=design.of_cube,
-            place=places.published,
-            progress=progress,
-            kinds=design.kinds,
-        )
+        published = ShownKernel(kernel, design.domain, design.step)
+        shown = write(cube, published, place=places.published, kinds=design.kinds, **own)
         return Made(shown.value.files | tables.beside(), {})
 
     def _averages(self, engine: Engine, strata: Bound | None) -> tuple[Int64s | None, Int64s | None]:
@@ -258,36 +246,3 @@ class HypercubeMethod(Method):
         names = bound.table.columns[1:]
         found = read_bound(engine, bound, names, f"control {control.spec.name}")
         return worth(found[-1], self.design.step)
-
-
-@dataclass(frozen=True)
-class _Writing:
-    """Protected numbers that more is made of: written aside by whoever draws them."""
-
-    engine: Engine
-    reservation: Reservation
-    places: Places
-    progress: Progress
-
-    def aside(
-        self,
-        bound: Bound,
-        kernel: Kernel,
-        name: str,
-        purpose: str,
-        guarantee: Guarantee,
-        progress: Progress = quiet,
-    ) -> Protected[Parts]:
-        return write_parts(
-            self.engine,
-            bound,
-            kernel,
-            self.reservation,
-            name=measured_name(name),
-            purpose=purpose,
-            guarantee=guarantee,
-            place=self.places.measured,
-            progress=progress,
-            kinds=("parquet",),
-            packed=True,
-        )

@@ -66,7 +66,7 @@ def _control(read: Read, control: PreparedControl) -> ControlModel:
         name=control.name,
         by=tuple(control.spec.by),
         kind=control.kind,
-        axes=tuple(axis.place for axis in margin.axes) if margin.whole else None,
+        axes=margin.places if margin.whole else None,
         variance=read.variance_of(control),
     )
 
@@ -108,13 +108,7 @@ def fitted(read: Read, sums: Callable[[Margin], Floats]) -> SamplingModel | None
     if fit.basis == "nothing":
         return None
     return SamplingModel(
-        kind="gvf",
-        a=fit.a,
-        b=fit.b,
-        a_error=fit.a_error,
-        b_error=fit.b_error,
-        basis=fit.basis,
-        cells=fit.cells,
+        kind="gvf", a=fit.a, b=fit.b, a_error=fit.a_error, b_error=fit.b_error, basis=fit.basis, cells=fit.cells
     )
 
 

@@ -50,7 +50,8 @@ def _control(design: CubeDesign, control: PreparedControl) -> PublishedTable:
         "public": f"Control totals by {by} from a public file: {control.spec.provenance}.",
     }[control.kind]
     law = control.law
-    column = Column("total", "number", f"{_unit(design)}; {'plus noise' if law is not None else 'without noise'}")
+    unit = "protected count of records" if design.spec.weights is None else "protected sum of weights"
+    column = Column("total", "number", f"{unit}; {'plus noise' if law is not None else 'without noise'}")
     about_step = "what calibration adds to every cell of the cube in this total, those without a row included"
     step = (Column("step", "number", about_step),) if "step" in design.control_columns else ()
     return PublishedTable(
@@ -88,10 +89,6 @@ def _deviations(design: CubeDesign, promise: Guarantee) -> PublishedTable:
         part_of=design.name,
         kinds=design.kinds,
     )
-
-
-def _unit(design: CubeDesign) -> str:
-    return "protected count of records" if design.spec.weights is None else "protected sum of weights"
 
 
 def _law(law: DiscreteLaplace, design: CubeDesign, step: Fraction | None = None) -> str:
@@ -179,13 +176,9 @@ def notes(design: CubeDesign) -> dict[str, tuple[str, ...]]:
 def _expected(design: CubeDesign) -> list[str]:
     step = float(design.step)
     shape, variance = design.domain.shape, design.law.variance() * step**2
-    known = tuple(
-        KnownMargin(
-            tuple(axis.place for axis in control.margin.axes),
-            0.0 if control.law is None else control.law.variance() * step**2,
-        )
+    known = KnownMargin.among(
+        (control.margin, 0.0 if control.law is None else control.law.variance() * step**2)
         for control in design.controls
-        if control.margin.whole
     )
     found = []
     for dimension in range(1, min(len(shape), SHOWN) + 1):

@@ -14,8 +14,8 @@ from functools import cached_property
 from math import inf, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Int64s
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.control_feasibility import check, disagreements
 from discreet.noise.jit import compiled
@@ -23,9 +23,6 @@ from discreet.post.cubes.margins import Floats, Margin, Problem
 from discreet.post.cubes.overlap import Overlap, arranged, by_place, counts, multiplied, others
 from discreet.post.cubes.variance import KnownMargin, Perturbation, by_effects
 from discreet.post.portable import inner, norm
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 MET = 1e-10  # relative to the largest total: the gap up to which nothing more is done about a hard control
 AGREED = 1e-6  # relative to the largest total: public totals that differ by less do not contradict each other
@@ -60,7 +57,7 @@ def fit(
     variances: Sequence[float],
     *,
     variance: float,
-    cells: Ints | None = None,
+    cells: Int64s | None = None,
 ) -> Fitted:
     """The cube y nearest to the perturbed one and to its controls, each weighed by its noise variance.
 
@@ -105,7 +102,7 @@ def _known(margins: Sequence[Margin], variances: Sequence[float], variance: floa
     """The controls, if all are by whole axes and not of too many: then there is a closed form."""
     if any(not np.array_equal(axis.groups, np.arange(axis.size)) for margin in margins for axis in margin.axes):
         return None
-    places = [tuple(axis.place for axis in margin.axes) for margin in margins]
+    places = [margin.places for margin in margins]
     sums = sum(2 ** len(p) * (margin.cells + 2**10) for p, margin in zip(places, margins, strict=True))
     if sums > CLOSED or any(len(set(p)) < len(p) for p in places):
         return None
@@ -208,7 +205,7 @@ class _Space:
     def _overlaps(self) -> list[list[Overlap]]:
         return [[Overlap.of(self._shape, a, b) for b in self._axes] for a in self._axes]
 
-    def add_up(self, values: Floats, cells: Ints | None) -> Floats:
+    def add_up(self, values: Floats, cells: Int64s | None) -> Floats:
         """M x: all margins, one after the other."""
         if cells is not None:
             return np.concatenate([margin.add_up(values, cells) for margin in self.margins])
@@ -249,12 +246,12 @@ class _Space:
 class _RowLayout:
     """The cube as rows of its last axes: cell (row, column) is added to total heads[j, row] + tails[j, column] of j."""
 
-    heads: Ints
-    tails: Ints
+    heads: Int64s
+    tails: Int64s
     flat: Flags  # whether a margin has one total for all of a row
 
     @classmethod
-    def of(cls, margins: Sequence[Margin], starts: Ints) -> _RowLayout:
+    def of(cls, margins: Sequence[Margin], starts: Int64s) -> _RowLayout:
         shape, width = list(margins[0].shape), 1
         while shape and width < ROW:
             width *= shape.pop()
@@ -265,7 +262,7 @@ class _RowLayout:
 
 
 @compiled
-def _add_rows(values: Floats, heads: Ints, tails: Ints, flat: Flags, sums: Floats) -> None:
+def _add_rows(values: Floats, heads: Int64s, tails: Int64s, flat: Flags, sums: Floats) -> None:
     """All margins in one pass."""
     width = tails.shape[1]
     for row in range(heads.shape[1]):
@@ -282,7 +279,7 @@ def _add_rows(values: Floats, heads: Ints, tails: Ints, flat: Flags, sums: Float
 
 
 @compiled
-def _spread_rows(values: Floats, heads: Ints, tails: Ints, flat: Flags, steps: Floats) -> None:
+def _spread_rows(values: Floats, heads: Int64s, tails: Int64s, flat: Flags, steps: Floats) -> None:
     """Add to every cell the steps of the totals that it is part of, in place."""
     width = tails.shape[1]
     for row in range(heads.shape[1]):
@@ -304,7 +301,7 @@ def _check(
     targets: Sequence[Floats],
     variances: Sequence[float],
     variance: float,
-    cells: Ints | None,
+    cells: Int64s | None,
 ) -> None:
     check(margins, targets)
     if len(variances) != len(margins) or not all(0 <= v < inf for v in variances) or not 0 < variance < inf:

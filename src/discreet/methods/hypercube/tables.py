@@ -70,10 +70,7 @@ class CubeTables:
         return files | self.beside(found, None if rounded is None else rounded.problems, best)
 
     def beside(
-        self,
-        found: Calibrated | None = None,
-        unkept: Sequence[Problem] | None = None,
-        cube: Floats | None = None,
+        self, found: Calibrated | None = None, unkept: Sequence[Problem] | None = None, cube: Floats | None = None
     ) -> dict[str, str]:
         """Deviations of replicates, and the model."""
         files, sampling = dict[str, str](), None

@@ -15,8 +15,8 @@ from typing import Protocol
 
 import numpy as np
 from flint import arb, arb_series, ctx
-from numpy.typing import NDArray
 
+from discreet.arrays import Int64s, Words
 from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import ball, exact_floor, exact_floors, positive_fraction
@@ -88,8 +88,8 @@ class Magnitude:
 class Thresholds:
     """For each bucket of prefixes, its threshold and the magnitude at or above it."""
 
-    thresholds: NDArray[np.uint64]
-    bases: NDArray[np.int64]
+    thresholds: Words
+    bases: Int64s
 
 
 def bucket_of(u: int) -> int:
@@ -145,7 +145,7 @@ class Signed:
         """By thresholds where they fit, else by the rounded logarithm: the same function of the same bits."""
         return cls(law, family, threshold_table(law))
 
-    def run(self, stream: Stream, words: NDArray[np.uint64], names: Names, out: NDArray[np.int64], add: bool) -> None:
+    def run(self, stream: Stream, words: Words, names: Names, out: Int64s, add: bool) -> None:
         """Draw into out, or add to it."""
 
         def more(i: int) -> Iterator[int]:
@@ -161,7 +161,7 @@ class Signed:
         if flags & kernels.SUSPECT and words.shape[1] == 2:  # half a block that repeats proves nothing
             stream.check_fresh(words)
 
-    def _by_logarithm(self, words: NDArray[np.uint64], more: More, out: NDArray[np.int64], add: bool) -> int:
+    def _by_logarithm(self, words: Words, more: More, out: Int64s, add: bool) -> int:
         rounding = Rounding((self.law,), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=True)
         noise = np.empty_like(out) if add else out
         flags = rounding.draw(words, ONE, noise)
@@ -171,7 +171,7 @@ class Signed:
             out += noise
         return flags
 
-    def _break_ties(self, table: Thresholds, words: NDArray[np.uint64], more: More, out: NDArray[np.int64]) -> None:
+    def _break_ties(self, table: Thresholds, words: Words, more: More, out: Int64s) -> None:
         """The kernel has used base for u = threshold; put the exact value in its place."""
         prefix = words[:, 0] & np.uint64(kernels.PREFIX)
         for i in np.flatnonzero(np.isin(prefix, table.thresholds)).tolist():
@@ -196,9 +196,7 @@ class DiscreteLaplace:
         object.__setattr__(self, "rate", positive_fraction("rate", self.rate))
         if not SMALLEST_RATE <= self.rate <= LARGEST_RATE:
             raise ParameterError(
-                "the rate is outside 2^-40 … 2^40",
-                where="rate",
-                do="count in larger units, or give a usable epsilon",
+                "the rate is outside 2^-40 … 2^40", where="rate", do="count in larger units, or give a usable epsilon"
             )
         if self.cap is None:
             return
@@ -210,25 +208,25 @@ class DiscreteLaplace:
         """The law of |K|."""
         return Magnitude(self.rate, self.cap)
 
-    def draw(self, stream: Stream, first: int, n: int, out: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    def draw(self, stream: Stream, first: int, n: int, out: Int64s | None = None) -> Int64s:
         """The noise of cells first … first+n−1, in a new array or in the first n places of `out`."""
         noise = np.empty(n, dtype=np.int64) if out is None else _writable(out)[:n]
         self._run(stream, first, noise, add=False)
         return noise
 
-    def add_to(self, counts: NDArray[np.int64], stream: Stream, first: int) -> None:
+    def add_to(self, counts: Int64s, stream: Stream, first: int) -> None:
         """Add the noise of cells first, first+1, … to counts, in place."""
         if kernels.largest(_writable(counts)) >= LARGEST_COUNT:
             raise ParameterError("a count leaves ±2^62", where="counts", do="bound the contributions of a record")
         self._run(stream, first, counts, add=True)
 
-    def sparse(self, stream: Stream, first: int, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def sparse(self, stream: Stream, first: int, n: int) -> tuple[Int64s, Int64s]:
         """Cells of first … first+n−1 with non-zero noise, ascending, and it. Not the same draw as `draw`."""
         from discreet.noise.samplers.sparse import nonzero_noise
 
         return nonzero_noise(self.magnitude, stream, first, n)
 
-    def _run(self, stream: Stream, first: int, out: NDArray[np.int64], add: bool) -> None:
+    def _run(self, stream: Stream, first: int, out: Int64s, add: bool) -> None:
         check_range(first, out.size)
         signed = Signed.of(self.magnitude, "cells")
         start = 0
@@ -281,7 +279,7 @@ class DiscreteLaplace:
             return 1 - self.magnitude.tail(shift - self.cap) / 2 if shift <= 2 * self.cap else arb(1)
 
 
-def _writable(array: NDArray[np.int64]) -> NDArray[np.int64]:
+def _writable(array: Int64s) -> Int64s:
     if array.dtype != np.int64 or not array.flags.c_contiguous or array.ndim != 1 or not array.flags.writeable:
         raise ParameterError("cells must be one writable contiguous int64 array", where="cells", do="convert them")
     return array

@@ -9,8 +9,8 @@ from fractions import Fraction
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
+from discreet.arrays import Int64s, Words
 from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import ball, conservative_floor, positive_fraction
@@ -36,9 +36,7 @@ def check_scale(scale: Fraction) -> None:
         raise ParameterError("the scale is outside 2^-100 … 2^100 grid units", where="scale", do="choose another grid")
 
 
-def draw_rounded(
-    rounding: Rounding, stream: Stream, first: int, n: int, multiples: NDArray[np.int64] | None
-) -> NDArray[np.int64]:
+def draw_rounded(rounding: Rounding, stream: Stream, first: int, n: int, multiples: Int64s | None) -> Int64s:
     """The rounded values of cells first … first+n−1; `multiples` scales each cell by a positive integer."""
     check_range(first, n)
     factors = _checked(multiples, n)
@@ -56,7 +54,7 @@ def draw_rounded(
     return out
 
 
-def _more(stream: Stream, words: NDArray[np.uint64], first: int) -> Callable[[int], Iterator[int]]:
+def _more(stream: Stream, words: Words, first: int) -> Callable[[int], Iterator[int]]:
     def more(i: int) -> Iterator[int]:
         yield int(words[i, 1])
         yield from stream.extension("cells", first + i, 0)
@@ -64,7 +62,7 @@ def _more(stream: Stream, words: NDArray[np.uint64], first: int) -> Callable[[in
     return more
 
 
-def _checked(multiples: NDArray[np.int64] | None, n: int) -> NDArray[np.int64]:
+def _checked(multiples: Int64s | None, n: int) -> Int64s:
     if multiples is None:
         return ONE
     if multiples.dtype != np.int64 or multiples.shape != (n,):
@@ -99,7 +97,7 @@ class GridNoise(ABC):
         limit = grid_limit(self.grid, self.bound)
         return Rounding((self.law,), self.scale / self.grid, Fraction(1, 2), limit, mirror=True)
 
-    def draw(self, stream: Stream, first: int, n: int, multiples: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    def draw(self, stream: Stream, first: int, n: int, multiples: Int64s | None = None) -> Int64s:
         """The noise of cells first … first+n−1 in grid units; cell i has scale multiples[i]·scale."""
         return draw_rounded(self.rounding, stream, first, n, multiples)
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 from flint import arb, arb_series
-from numpy.typing import NDArray
 
+from discreet.arrays import Int64s
 from discreet.errors import ParameterError
 from discreet.noise.interval_arithmetic import ball, positive_fraction
 from discreet.noise.samplers.grid_noise import check_scale, draw_rounded, grid_limit
@@ -34,7 +34,10 @@ class PowerOfUniform:
 
 @dataclass(frozen=True)
 class LogLaplace:
-    """(n + shift)·factor·e^(λZ) − shift on the grid, Z Laplace, λ = exponent < 1, shift = 1/α (003, Alg. 1)."""
+    """(n + shift)·factor·e^(λZ) − shift on the grid, Z Laplace, λ = exponent < 1, shift = 1/α (003, Alg. 1).
+
+    Its mean is factor·(n + shift)/(1 − λ²) − shift: a factor of 1 − λ² removes the bias.
+    """
 
     exponent: Fraction
     shift: Fraction
@@ -50,9 +53,7 @@ class LogLaplace:
         check_scale(self.shift / self.grid)
         if self.exponent >= 1:
             raise ParameterError(
-                "an exponent of 1 or more has no expectation",
-                where="exponent",
-                do="raise epsilon or lower alpha",
+                "an exponent of 1 or more has no expectation", where="exponent", do="raise epsilon or lower alpha"
             )
 
     @property
@@ -63,7 +64,7 @@ class LogLaplace:
         offset = Fraction(1, 2) - self.shift / self.grid
         return Rounding(laws, scale, offset, grid_limit(self.grid, self.bound), mirror=False)
 
-    def draw(self, counts: NDArray[np.int64], stream: Stream, first: int) -> NDArray[np.int64]:
+    def draw(self, counts: Int64s, stream: Stream, first: int) -> Int64s:
         """The protected values, in grid units, of the counts of cells first, first+1, …"""
         largest = (2**62 - self.shift.numerator) // self.shift.denominator
         if counts.dtype != np.int64 or counts.ndim != 1:
@@ -72,10 +73,6 @@ class LogLaplace:
             raise ParameterError("a count is negative or too large", where="counts", do="clamp contributions")
         multiples = counts * self.shift.denominator + self.shift.numerator
         return draw_rounded(self.rounding, stream, first, counts.size, multiples)
-
-    def bias_factor(self) -> Fraction:
-        """E = factor·(n + shift)/(1 − λ²) − shift: multiplying (value + shift) by (1 − λ²)/factor removes the bias."""
-        return (1 - self.exponent**2) / self.factor
 
     def margin_factors(self, level: Fraction) -> tuple[arb, arb]:
         """(low, high): P(low ≤ (ñ + shift)/(n + shift) ≤ high) = level before rounding, factor·(1 − level)^±λ."""

@@ -28,7 +28,4 @@ class NormalQuantile:
 class Normal(GridNoise):
     """scale·Z, Z standard normal, rounded to the grid. Much weaker than Laplace at the same ε (004)."""
 
-    @property
-    def law(self) -> NormalQuantile:
-        """G(u) = √2·erfc⁻¹(u)."""
-        return NormalQuantile()
+    law = NormalQuantile()

@@ -11,8 +11,8 @@ from typing import Protocol
 
 import numpy as np
 from flint import arb, ctx
-from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Int64s, Words
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import ball, unique_floor, upper_float
 
@@ -53,26 +53,15 @@ class Rounding:
         k = resolve(self.value(word, multiple), Uniform(word, more), self.limit)
         return -k if self.mirror and word >> 63 else k
 
-    def draw(self, words: NDArray[np.uint64], multiples: NDArray[np.int64], out: NDArray[np.int64]) -> int:
+    def draw(self, words: Words, multiples: Int64s, out: Int64s) -> int:
         """The compiled path over words (n, 1 or 2); its flags. Open draws hold NOT_DRAWN."""
-        rows = rows_of(self.laws)
-        return int(
-            kernels.rounded(
-                words,
-                rows,
-                kernels.ROUNDED_BUCKETS if len(self.laws) == 2 else 0,
-                self.mirror,
-                multiples,
-                float(self.scale),
-                float(self.offset),
-                float(self.limit),
-                out,
-            )
-        )
+        table = rows_of(self.laws), kernels.ROUNDED_BUCKETS if len(self.laws) == 2 else 0
+        to = float(self.scale), float(self.offset), float(self.limit)
+        return int(kernels.rounded(words, *table, self.mirror, multiples, *to, out))
 
 
 @lru_cache(maxsize=64)
-def rows_of(laws: tuple[QuantileFunction, ...]) -> NDArray[np.float64]:
+def rows_of(laws: tuple[QuantileFunction, ...]) -> Floats:
     """The kernel's rows of one law or of two in sequence, each row one cache line."""
     rows = np.concatenate([_law_rows(law) for law in laws])
     space = np.zeros(rows.size + 8)
@@ -82,7 +71,7 @@ def rows_of(laws: tuple[QuantileFunction, ...]) -> NDArray[np.float64]:
     return aligned
 
 
-def _law_rows(law: QuantileFunction) -> NDArray[np.float64]:
+def _law_rows(law: QuantileFunction) -> Floats:
     rows = np.zeros((kernels.ROUNDED_BUCKETS, DEGREE + 2))
     rows[:, -1] = np.inf
     with ctx.workprec(BITS):
@@ -180,11 +169,7 @@ def _floor(y: arb, limit: int) -> int | None:
 
 
 def settle(
-    rounding: Rounding,
-    words: NDArray[np.uint64],
-    more: Callable[[int], Iterable[int]],
-    multiples: NDArray[np.int64],
-    out: NDArray[np.int64],
+    rounding: Rounding, words: Words, more: Callable[[int], Iterable[int]], multiples: Int64s, out: Int64s
 ) -> None:
     """Decide the draws the compiled path left open; `more(i)` gives draw i's words after the first."""
     for i in np.flatnonzero(out == kernels.NOT_DRAWN).tolist():

@@ -15,8 +15,8 @@ from math import ceil, sqrt
 
 import numpy as np
 from flint import arb, arb_series
-from numpy.typing import NDArray
 
+from discreet.arrays import Int64s
 from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import exact_floor
@@ -56,14 +56,7 @@ def block_bits(law: Magnitude) -> int:
 
 
 @compiled
-def _walk(
-    gaps: NDArray[np.int64],
-    values: NDArray[np.int64],
-    position: NDArray[np.int64],
-    size: int,
-    cells: NDArray[np.int64],
-    noise: NDArray[np.int64],
-) -> int:
+def _walk(gaps: Int64s, values: Int64s, position: Int64s, size: int, cells: Int64s, noise: Int64s) -> int:
     """Advance each block (a row of gaps) from its position; write row·size + offset, and the noise."""
     count = 0
     for row in range(gaps.shape[0]):
@@ -79,37 +72,31 @@ def _walk(
     return count
 
 
-def nonzero_noise(law: Magnitude, stream: Stream, first: int, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def nonzero_noise(law: Magnitude, stream: Stream, first: int, n: int) -> tuple[Int64s, Int64s]:
     """Cells of first … first+n−1 with non-zero noise, ascending, and that noise."""
     check_range(first, n)
     share = float(law.tail(1))
     if n * share > MOST_NONZERO:
         raise ParameterError(
-            "more than 2^31 cells would carry noise",
-            where="sparse noise",
-            do="use the dense form, or smaller ranges",
+            "more than 2^31 cells would carry noise", where="sparse noise", do="use the dense form, or smaller ranges"
         )
     found = [_empty()] + [_clip(part, first, n) for part in _parts(law, stream, first, n, share)]
     cells, noise = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     return cells, noise
 
 
-def _empty() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _empty() -> tuple[Int64s, Int64s]:
     return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 
 
-def _clip(
-    part: tuple[NDArray[np.int64], NDArray[np.int64]], first: int, n: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _clip(part: tuple[Int64s, Int64s], first: int, n: int) -> tuple[Int64s, Int64s]:
     cells, noise = part
     low, high = np.searchsorted(cells, [first, first + n - 1 if n else first], side="left")
     high += int(n > 0 and high < cells.size and cells[high] == first + n - 1)
     return cells[low:high], noise[low:high]
 
 
-def _parts(
-    law: Magnitude, stream: Stream, first: int, n: int, share: float
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+def _parts(law: Magnitude, stream: Stream, first: int, n: int, share: float) -> Iterator[tuple[Int64s, Int64s]]:
     """The noise of all blocks that meet the range, some blocks at a time."""
     bits = block_bits(law)
     mean = share * 2.0**bits
@@ -121,13 +108,11 @@ def _parts(
         yield _blocks(law, stream, blocks, bits, draws)
 
 
-def _blocks(
-    law: Magnitude, stream: Stream, blocks: NDArray[np.int64], bits: int, draws: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _blocks(law: Magnitude, stream: Stream, blocks: Int64s, bits: int, draws: int) -> tuple[Int64s, Int64s]:
     """All noise of the given blocks: rounds of draws for the blocks that are not yet full."""
     position = np.full(blocks.size, -1, dtype=np.int64)
     open_rows = np.arange(blocks.size)
-    rounds: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
+    rounds: list[tuple[Int64s, Int64s]] = []
     done = 0
     while open_rows.size:
         gaps, values = _draw_round(law, stream, blocks[open_rows], done, draws)
@@ -146,9 +131,7 @@ def _blocks(
     return cells[order], noise[order]
 
 
-def _draw_round(
-    law: Magnitude, stream: Stream, blocks: NDArray[np.int64], start: int, draws: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _draw_round(law: Magnitude, stream: Stream, blocks: Int64s, start: int, draws: int) -> tuple[Int64s, Int64s]:
     """Gaps and non-zero noise (blocks × draws) of draws start, start+1, … in each block."""
     counters = np.empty((blocks.size * draws, 2), dtype=np.uint64)
     counters[:, 0] = np.repeat(blocks, draws)

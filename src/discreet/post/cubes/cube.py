@@ -15,8 +15,8 @@ from math import prod
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Int64s
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Axis, Floats, Margin, reduced
@@ -134,7 +134,7 @@ class Cube:
         meant = "".join(f", did you mean {near!r}?" for near in get_close_matches(name, known, 1))
         raise ParameterError(f"the cube has no variable {name!r}{meant}", where=where, do=f"it has {', '.join(known)}")
 
-    def _chosen(self, where: Where) -> list[NDArray[np.bool_]]:
+    def _chosen(self, where: Where) -> list[Flags]:
         """Which codes of each axis count."""
         chosen = [np.ones(size, np.bool_) for size in self.model.shape]
         for name, wanted in where.items():
@@ -162,7 +162,7 @@ class Cube:
 
     # --- sums -------------------------------------------------------------------------------------------------------
 
-    def _sums(self, margin: Margin, values: Floats, chosen: list[NDArray[np.bool_]]) -> Floats:
+    def _sums(self, margin: Margin, values: Floats, chosen: list[Flags]) -> Floats:
         if self.cells is None:
             part, some = values.reshape(self.model.shape), _within(margin, chosen)
             for place, keep in enumerate(chosen):
@@ -179,7 +179,7 @@ class Cube:
                 kept &= keep[self.cells // stride % self.model.shape[place]]
         return margin.add_up(values[kept], self.cells[kept])
 
-    def _carried(self, margin: Margin, chosen: list[NDArray[np.bool_]]) -> Floats:
+    def _carried(self, margin: Margin, chosen: list[Flags]) -> Floats:
         """What calibration adds to a table of a sparse cube."""
         from discreet.post.cubes.overlap import carried  # compiled: most queries need not wait for Numba
 
@@ -195,7 +195,7 @@ class Cube:
             axes.append(Axis(place, groups, len(listed)))
         return Margin(" × ".join(by), self.model.shape, tuple(axes))
 
-    def _sizes(self, margin: Margin, axes: list[Axis], chosen: list[NDArray[np.bool_]]) -> NDArray[np.int64]:
+    def _sizes(self, margin: Margin, axes: list[Axis], chosen: list[Flags]) -> Int64s:
         """How many codes of each axis a row is made of: (rows, axes)."""
         found = np.empty((margin.cells, len(chosen)), np.int64)
         found[:] = [keep.sum() for keep in chosen]
@@ -213,7 +213,7 @@ class Cube:
         known = tuple(KnownMargin(c.axes, c.variance) for c in self.model.controls if c.axes is not None)
         return Perturbation(self.model.shape, self.model.variance, known)
 
-    def _perturbation(self, sizes: NDArray[np.int64], estimate: Floats) -> Floats:
+    def _perturbation(self, sizes: Int64s, estimate: Floats) -> Floats:
         variance: Floats = np.maximum(self.perturbation.of(sizes), 0.0)
         calibration = self.model.calibration
         if calibration is None or not calibration.raked:
@@ -222,7 +222,7 @@ class Cube:
         times, share = np.array([(raked.times, raked.share) for raked in calibration.raked])[dimension].T
         return np.asarray(np.where(variance > 0, times * variance + share * estimate**2, 0.0))
 
-    def _sampling(self, margin: Margin, chosen: list[NDArray[np.bool_]], number: Numbers) -> Gvf | Floats | None:
+    def _sampling(self, margin: Margin, chosen: list[Flags], number: Numbers) -> Gvf | Floats | None:
         model = self.model.sampling
         if model is None:
             return None
@@ -236,7 +236,7 @@ class Cube:
         return replicate_variance(sums, factor=model.factor, noise=model.noise * number)
 
 
-def _present(axes: list[Axis], codes: Codes, chosen: list[NDArray[np.bool_]]) -> tuple[list[Axis], Codes]:
+def _present(axes: list[Axis], codes: Codes, chosen: list[Flags]) -> tuple[list[Axis], Codes]:
     """The axes of a table with those of their groups alone that have a chosen code."""
     some, named = list[Axis](), Codes()
     for axis, columns in zip(axes, codes, strict=True):
@@ -248,7 +248,7 @@ def _present(axes: list[Axis], codes: Codes, chosen: list[NDArray[np.bool_]]) ->
     return some, named
 
 
-def _within(margin: Margin, chosen: list[NDArray[np.bool_]]) -> Margin:
+def _within(margin: Margin, chosen: list[Flags]) -> Margin:
     """The same table of the cube that has these codes alone."""
     axes = tuple(Axis(axis.place, axis.groups[chosen[axis.place]], axis.size) for axis in margin.axes)
     return Margin(margin.name, tuple(int(keep.sum()) for keep in chosen), axes)

@@ -57,6 +57,11 @@ class Margin:
         return cls(name, cells.fine.shape, tuple(axes))
 
     @property
+    def places(self) -> tuple[int, ...]:
+        """The cube's axes that it is by."""
+        return tuple(axis.place for axis in self.axes)
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """How many groups each axis has."""
         return tuple(axis.size for axis in self.axes)

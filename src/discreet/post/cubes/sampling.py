@@ -2,7 +2,7 @@
 
 Replication gives var = (c/R) Σ_r (θ_r − θ)², an exact confidential number (002, §3.4). Here it is estimated from
 deviations that carry noise of a known variance, cell by cell, or through var(x) = a·x² + b·x fitted on a few protected
-tables. Only `published_variance` takes a confidential number; it is for internal use. Proofs: sampling.md.
+tables. Proofs: sampling.md.
 """
 
 from __future__ import annotations
@@ -61,20 +61,6 @@ def replicate_noise(
     _check_replicates(replicates, factor, s2)
     own: Floats = (4 * factor * s2 * v + factor**2 * (2 * s2**2 + np.asarray(fourth, np.float64))) / replicates
     return own
-
-
-def published_variance(variance: ArrayLike, protected: ArrayLike, true: ArrayLike) -> Floats:
-    """var(θ̃) = var(θ̂) + (θ̃ − θ̂)² (002, §3.4). Confidential: it must not be published.
-
-    Its last term is the noise itself, squared: with θ̃ it gives θ̂ = θ̃ ± √(…), and at small var the very estimate that
-    the noise hides. It is one draw of the perturbation variance, with one degree of freedom.
-
-    >>> float(published_variance(9.0, 104.0, 100.0))
-    25.0
-    """
-    moved = np.asarray(protected, np.float64) - np.asarray(true, np.float64)
-    total: Floats = np.asarray(variance, np.float64) + moved**2
-    return total
 
 
 @dataclass(frozen=True)

@@ -12,20 +12,19 @@ S being the random set that has axis i with probability 1 − k_i/n_i, independe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb, inf, prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Int64s
 from discreet.errors import ParameterError
-from discreet.post.cubes.margins import Floats
+from discreet.post.cubes.margins import Floats, Margin
 from discreet.post.portable import inner
 
-Ints = NDArray[np.int64]
 Effect = frozenset[int]
 MOST_EFFECTS = 2**16
 _BLOCK = 1 << 20  # numbers at a time
@@ -37,6 +36,11 @@ class KnownMargin:
 
     places: tuple[int, ...]
     variance: float
+
+    @classmethod
+    def among(cls, controls: Iterable[tuple[Margin, float]]) -> tuple[KnownMargin, ...]:
+        """Those of the controls, each with its variance, that are by whole axes."""
+        return tuple(cls(margin.places, variance) for margin, variance in controls if margin.whole)
 
 
 @dataclass(frozen=True)
@@ -52,16 +56,14 @@ class Perturbation:
         if not self.shape or min(self.shape) < 1 or not 0 <= self.variance < inf:
             raise ParameterError("no cube with a noise variance", where="shape", do="give sizes and a variance")
         for control in self.controls:
-            if len(set(control.places)) != len(control.places) or not set(control.places) <= set(range(self._axes)):
+            if len(set(control.places)) != len(control.places) or not set(control.places) <= set(
+                range(len(self.shape))
+            ):
                 raise ParameterError("axes that the cube has not, or twice", where="controls", do="number them from 0")
             if not 0 <= control.variance < inf:
                 raise ParameterError("no noise variance", where="controls", do="give 0 for an exact one")
         if sum(2 ** len(control.places) for control in self.controls) > MOST_EFFECTS:
             raise ParameterError("controls of too many axes at once", where="controls", do="leave the largest out")
-
-    @property
-    def _axes(self) -> int:
-        return len(self.shape)
 
     def gain(self, control: KnownMargin) -> float:
         """σ²(N/n_C)/v_C: how much more a control knows of its effects than the cube does."""
@@ -69,19 +71,19 @@ class Perturbation:
         return inf if control.variance == 0 else self.variance * alone / control.variance
 
     @cached_property
-    def _effects(self) -> tuple[NDArray[np.bool_], Floats]:
+    def _effects(self) -> tuple[Flags, Floats]:
         """Which axes each controlled effect has, and r_E."""
         precision: dict[Effect, float] = {}
         for control in self.controls:
             for effect in _within(control):
                 precision[effect] = precision.get(effect, 0.0) + self.gain(control)
-        has = [[place in effect for place in range(self._axes)] for effect in precision]
+        has = [[place in effect for place in range(len(self.shape))] for effect in precision]
         left = 1 / (1 + np.array(list(precision.values()), np.float64))
-        return np.array(has, np.bool_).reshape(len(precision), self._axes), left
+        return np.array(has, np.bool_).reshape(len(precision), len(self.shape)), left
 
-    def of(self, sizes: Ints) -> Floats:
+    def of(self, sizes: Int64s) -> Floats:
         """The variance of each query, of which a row says how many codes of each axis it adds up."""
-        if sizes.ndim != 2 or sizes.shape[1] != self._axes or not np.issubdtype(sizes.dtype, np.integer):
+        if sizes.ndim != 2 or sizes.shape[1] != len(self.shape) or not np.issubdtype(sizes.dtype, np.integer):
             raise ParameterError("not one row a query, one column an axis", where="sizes", do="count codes by axis")
         if sizes.size and not ((sizes >= 0) & (sizes <= self.shape)).all():
             raise ParameterError("more codes than an axis has", where="sizes", do="give 0 up to its size")
@@ -91,11 +93,11 @@ class Perturbation:
             found[first : first + step] = self._some(sizes[first : first + step])
         return found
 
-    def _some(self, sizes: Ints) -> Floats:
+    def _some(self, sizes: Int64s) -> Floats:
         has, left = self._effects
         kept = sizes / np.array(self.shape)
         chance = np.ones((len(sizes), len(has)))  # that S is this effect
-        for axis in range(self._axes):
+        for axis in range(len(self.shape)):
             chance *= np.where(has[:, axis], 1 - kept[:, axis, None], kept[:, axis, None])
         beyond = np.maximum(1 - chance.sum(axis=1), 0.0)
         beyond[self._inside(sizes)] = 0.0  # exactly, where subtraction would leave rounding times the cube
@@ -103,12 +105,12 @@ class Perturbation:
         result: Floats = self.variance * np.prod(sizes, axis=1, dtype=np.float64) * kept_share
         return result
 
-    def _inside(self, sizes: Ints) -> NDArray[np.bool_]:
+    def _inside(self, sizes: Int64s) -> Flags:
         """Whether every set that S can be is controlled: the axes with codes left out all lie in one control."""
         open_axes = sizes < self.shape
         inside = np.zeros(len(sizes), np.bool_)
         for control in self.controls:
-            others = [place for place in range(self._axes) if place not in control.places]
+            others = [place for place in range(len(self.shape)) if place not in control.places]
             inside |= ~open_axes[:, others].any(axis=1)
         return inside
 

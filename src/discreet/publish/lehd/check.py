@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
@@ -65,11 +65,6 @@ class _Violations:
         return tuple(sorted(self.kept, key=lambda v: v.line or 0) + rest)
 
 
-def check_layout(path: Path, repair: bool = False) -> list[Violation]:
-    """Everything in a file that the layout does not allow; see `examine`."""
-    return list(examine(path, repair).violations)
-
-
 def examine(path: Path, repair: bool = False) -> Checked:
     """Read a file once and compare it with the layout that its header names.
 
@@ -103,11 +98,6 @@ def examine(path: Path, repair: bool = False) -> Checked:
     total = sum(found.counts.values())
     lost = sum(n for (_, kind), n in found.counts.items() if "zero" in kind)
     return Checked(layout, rows, found.all(), total, 2 * lost > total)
-
-
-def lines(violations: Iterable[Violation]) -> list[str]:
-    """One line a violation."""
-    return [str(violation) for violation in violations]
 
 
 def _likeness(columns: Sequence[str], header: Sequence[str]) -> tuple[bool, int]:

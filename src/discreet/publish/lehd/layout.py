@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from discreet.arrays import Int64s
 from discreet.domain import Attribute, Domain
 from discreet.errors import DomainError, SpecError
 from discreet.publish.description import stem
@@ -58,12 +58,12 @@ class LehdLevel:
     def rows(self) -> int:
         return self.domain.cells // self.domain.shape[self.years[0]]
 
-    def cells(self) -> NDArray[np.int64]:
+    def cells(self) -> Int64s:
         """The numbers of the cells of each row, one column a category of years."""
         numbers = np.arange(self.domain.cells).reshape(self.domain.shape)
         return np.moveaxis(numbers, self.years[0], -1).reshape(self.rows, -1)
 
-    def identifiers(self, cells: NDArray[np.int64]) -> dict[str, pa.Array]:
+    def identifiers(self, cells: Int64s) -> dict[str, pa.Array]:
         """Of rows, each given by one of its cells."""
         n = len(cells)
         found: dict[str, pa.Array] = {
@@ -88,7 +88,7 @@ class LehdLevel:
         return set() if at is None else declared(self.domain, at)
 
 
-def described(domain: Domain, columns: Mapping[str, At], cells: NDArray[np.int64]) -> dict[str, pa.Array]:
+def described(domain: Domain, columns: Mapping[str, At], cells: Int64s) -> dict[str, pa.Array]:
     """The codes of cells, by identifier."""
     shown = dict(zip(domain.columns, domain.describe(cells), strict=True))
     return {name: shown[domain.attributes[place].columns[column]] for name, (place, column) in columns.items()}

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from discreet.arrays import Int64s
 from discreet.domain import Domain
 from discreet.errors import SpecError
 from discreet.post.summary import Summary
@@ -76,7 +75,7 @@ class Pseoe:
             for level in ordered
             for batch in _batches(level, summaries[level.name].value, quartiles)
         )
-        return dict(write_table(place, f"pseoe_{self.layout.area}", SCHEMA, batches, simulated, bare=True).files)
+        return write_table(place, f"pseoe_{self.layout.area}", SCHEMA, batches, simulated, bare=True).files
 
 
 def _batches(level: LehdLevel, summary: Summary, quartiles: tuple[int, int, int]) -> Iterator[pa.RecordBatch]:
@@ -92,7 +91,7 @@ def _batches(level: LehdLevel, summary: Summary, quartiles: tuple[int, int, int]
 
 
 def _year(
-    year: str, cells: NDArray[np.int64] | None, summary: Summary, quartiles: tuple[int, int, int], n: int
+    year: str, cells: Int64s | None, summary: Summary, quartiles: tuple[int, int, int], n: int
 ) -> dict[str, pa.Array]:
     ipeds = {f"{year}_ipeds_count": pa.nulls(n, pa.int64()), f"status_{year}_ipeds_count": constant(NO_IPEDS, n)}
     earnings = [f"{year}_p{q}_earnings" for q in QUARTILES]

@@ -161,7 +161,7 @@ class Pseof:
     def write(self, place: Storage, flows: Mapping[str, Protected[FlowNumbers]]) -> dict[str, str]:
         """Write the levels, one after the other: the files and their digests."""
         simulated, batches = next(iter(flows.values())).simulated, self._batches(flows)
-        return dict(write_table(place, f"pseof_{self.layout.area}", SCHEMA, batches, simulated, bare=True).files)
+        return write_table(place, f"pseof_{self.layout.area}", SCHEMA, batches, simulated, bare=True).files
 
     def _batches(self, flows: Mapping[str, Protected[FlowNumbers]]) -> Iterator[Protected[pa.RecordBatch]]:
         for level in sorted(self.levels, key=lambda level: level.groups.agg.number):

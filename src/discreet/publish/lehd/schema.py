@@ -173,12 +173,6 @@ class AggLevel:
         return " * ".join(["Degree Level", *cip, *cohort, _INST_WORDS[self.inst_level]])
 
     @property
-    def firm_char(self) -> str:
-        """The employers' side in words; empty for all of them."""
-        sector = ["NAICS Sector"] if self.ind_level == "S" else []
-        return " * ".join(sector + (["Census Division"] if self.geo_level == "D" else []))
-
-    @property
     def of_all_employers(self) -> bool:
         """Whether a row is about every place and industry. In others nobody can be without a job."""
         return (self.geo_level, self.ind_level) == ("N", "A")

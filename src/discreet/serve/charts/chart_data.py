@@ -11,9 +11,10 @@ from statistics import NormalDist
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.serve.charts.scale import HUGE, TINY, decimals_for, number
 from discreet.serve.charts.svg import clean
-from discreet.serve.query_model import MEANING, NORMAL90, Answer, Floats, Measure, Status, TableVariable, judged
+from discreet.serve.query_model import MEANING, NORMAL90, Answer, Measure, Status, TableVariable, judged
 
 NORMAL95 = NormalDist().inv_cdf(0.975)  # standard errors in a margin at 95%
 NOTHING = "–"  # the mark of a cell whose number is missing, though it is not withheld as a whole

@@ -13,14 +13,7 @@ DASHES = (None, "7 3", "2 3", "9 3 2 3", "12 4", "4 2")  # of lines, so that col
 PALE = 0.3  # opacity of what is not reliable
 
 # White strokes on the bars of each series.
-TEXTURES = (
-    "",
-    "M-2 2L2 -2M0 8L8 0M6 10L10 6",
-    "",
-    "M0 2H8M0 6H8",
-    "M-2 6L2 10M0 0L8 8M6 -2L10 2",
-    "M2 0V8M6 0V8",
-)
+TEXTURES = ("", "M-2 2L2 -2M0 8L8 0M6 10L10 6", "", "M0 2H8M0 6H8", "M-2 6L2 10M0 0L8 8M6 -2L10 2", "M2 0V8M6 0V8")
 
 HATCH = "M-1 1L1 -1M0 6L6 0M5 7L7 5"
 PLUS = ((-0.4, -1.2), (0.4, -1.2), (0.4, -0.4), (1.2, -0.4), (1.2, 0.4), (0.4, 0.4))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from math import prod
 
 from discreet.serve.charts.chart_data import ChartData, label_of
@@ -163,13 +164,7 @@ def _axes(y: Scale, left: float, labels: list[str], x: list[float]) -> list[str]
 
 def _runs(there: list[bool]) -> list[list[int]]:
     """Neighbouring points without a gap."""
-    found: list[list[int]] = []
-    for i, yes in enumerate(there):
-        if yes and i and there[i - 1]:
-            found[-1].append(i)
-        elif yes:
-            found.append([i])
-    return found
+    return [list(run) for yes, run in groupby(range(len(there)), key=there.__getitem__) if yes]
 
 
 def _band(reading: ChartData, row: list[int], i: int, x: list[float], y: Scale) -> list[str]:

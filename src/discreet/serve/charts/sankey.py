@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.serve.charts.chart_data import ChartData, label_of
 from discreet.serve.charts.colours import MAIN
 from discreet.serve.charts.frame import MARGIN, WIDTH, Picture, sentences, summary
 from discreet.serve.charts.scale import number
 from discreet.serve.charts.svg import SOFT, Look, clean, rect, short, tag, title, wrap, write
-from discreet.serve.query_model import Floats
 
 MOST = 12
 HIGH, GAP, TOP = 380.0, 8.0, 22.0
@@ -89,11 +89,9 @@ def _grouped(reading: ChartData, axis: int, totals: Floats) -> tuple[list[str], 
 
 
 def _added(flow: Floats, node: list[int], nodes: int) -> Floats:
-    found = np.zeros((nodes, flow.shape[1]))
-    for i, place in enumerate(node):
-        if place >= 0:
-            found[place] += flow[i]
-    return found
+    found = np.zeros((nodes + 1, flow.shape[1]))
+    np.add.at(found, node, flow)  # what has no node, −1, comes last
+    return found[:nodes]
 
 
 def _side(labels: list[str], totals: Floats, unit: float) -> SankeySide:

@@ -26,11 +26,7 @@ FORMATS: dict[str, Format] = {
         Format("json-stat2", "application/json", "json", jsonstat.write, "JSON-stat 2"),
         Format("csv", "text/csv; charset=utf-8", "csv", text.write, "CSV"),
         Format(
-            "xlsx",
-            "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-            "xlsx",
-            excel.write,
-            "Excel",
+            "xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", "xlsx", excel.write, "Excel"
         ),
         Format("parquet", "application/vnd.apache.parquet", "parquet", parquet.write, "Parquet"),
         Format("sdmx-csv", "application/vnd.sdmx.data+csv; version=2.0.0", "sdmx.csv", sdmx.write, "SDMX-CSV"),

@@ -8,8 +8,9 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.publish.description import SIMULATION
-from discreet.serve.query_model import MEANING, About, Answer, Floats, Measure, Status
+from discreet.serve.query_model import MEANING, About, Answer, Measure, Status
 
 SOME = 5  # codes that are named where every row repeats them
 WHOLE = 2.0**53  # floats from here on have no decimals

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.publish.description import SIMULATION
 from discreet.serve.formats.columns import distinct, limits, marks, meanings, rounded
-from discreet.serve.query_model import About, Answer, Floats, Measure, TableVariable
+from discreet.serve.query_model import About, Answer, Measure, TableVariable
 
 CONTENTS = "ContentsCode"
 LARGEST = 2.0**53  # JSON readers keep integers below it

@@ -14,10 +14,11 @@ from unicodedata import normalize
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.formatting import guarded
 from discreet.serve.formats.columns import briefly, distinct, marks, places, rounded
 from discreet.serve.formats.text import decimal, lines
-from discreet.serve.query_model import About, Answer, Floats, Status
+from discreet.serve.query_model import About, Answer, Status
 
 AGENCY = "DISCREET"
 FIRST = ("STRUCTURE", "STRUCTURE_ID", "ACTION")

@@ -8,9 +8,10 @@ from io import StringIO
 
 import numpy as np
 
+from discreet.arrays import Floats
 from discreet.formatting import guarded
 from discreet.serve.formats.columns import briefly, headings, marks, places, rounded
-from discreet.serve.query_model import About, Answer, Floats
+from discreet.serve.query_model import About, Answer
 
 
 def write(answer: Answer, about: About) -> bytes:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from hashlib import sha256
 
-from fastapi import Request, Response
+from fastapi import Request
 
 AGE = 300  # seconds that an answer may be kept without asking again
 
@@ -24,7 +23,3 @@ def has(request: Request, tag: str) -> bool:
     said = request.headers.get("if-none-match", "")
     known = {one.strip().removeprefix("W/") for one in said.split(",")}
     return request.method == "GET" and bool(known & {tag, "*"})
-
-
-def unchanged(headers: Mapping[str, str]) -> Response:
-    return Response(status_code=304, headers=headers)

@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -60,20 +59,10 @@ DROPPED = {b"server", b"set-cookie"}
 _log = logging.getLogger("discreet.serve")
 
 
-@dataclass
-class RequestCounts:
-    """Plain numbers of requests."""
-
-    by_class: Counter[str] = field(default_factory=Counter)
-
-    def add(self, status: int) -> None:
-        self.by_class[f"{status // 100}xx"] += 1
-
-
 class Guard:
     """ASGI middleware."""
 
-    def __init__(self, app: ASGIApp, config: Config, counts: RequestCounts, *, trust_proxy: bool = False) -> None:
+    def __init__(self, app: ASGIApp, config: Config, counts: Counter[str], *, trust_proxy: bool = False) -> None:
         self._app, self._config, self._counts, self._trust = app, config, counts, trust_proxy
         self._rate = Rate(config.max_calls, config.window)
         self._free = asyncio.Semaphore(config.concurrency)
@@ -84,14 +73,13 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            path = route_path(scope, self._config.prefix)
-            path = path.rstrip("/") if path.startswith(f"{API}/") else path
-            out = _Out(send, scope["method"] == "HEAD", _headers(path), self._counts)
             prefix = self._config.prefix
-            scheme = self._scheme(scope)
-            await self._http(
-                {**scope, "root_path": prefix, "path": prefix + path, "scheme": scheme}, receive, out, path
-            )
+            path = route_path(scope, prefix)
+            path = path.rstrip("/") if path.startswith(f"{API}/") else path
+            headers = HEADERS | (OPEN if path.startswith(API) else PAGE)
+            out = _Out(send, scope["method"] == "HEAD", headers, self._counts)
+            here = {"root_path": prefix, "path": prefix + path, "scheme": self._scheme(scope)}
+            await self._http({**scope, **here}, receive, out, path)
         else:
             await send({"type": "websocket.close", "code": 1008})
 
@@ -117,7 +105,7 @@ class Guard:
         if await self._entered(turn):
             await self._answered(scope, _replayed(body, receive), out, turn)
         else:
-            await self._busy(503, "All answers are taken just now.")(scope, receive, out)
+            await self._busy("All answers are taken just now.")(scope, receive, out)
 
     def _scheme(self, scope: Scope) -> str:
         """http, or what the trusted proxy in front says."""
@@ -193,25 +181,25 @@ class Guard:
     async def _answered(self, scope: Scope, receive: Receive, out: _Out, turn: asyncio.Semaphore) -> None:
         """Run the route. A thread that is too slow keeps its place until it ends; its client does not wait."""
         out.on_start = partial(self._left, turn)
-        task = asyncio.create_task(_run(self._app, scope, receive, out))
+        task = asyncio.ensure_future(self._app(scope, receive, out))
         task.add_done_callback(partial(_ended, out))
         await asyncio.wait({task}, timeout=self._config.timeout)
         if task.done():
             await _told(problem(500, "Something is wrong here. It was not your question."), scope, out)
         elif not out.started:
             instead = out.abandon()
-            await _told(self._busy(503, "It took too long. Ask for less."), scope, instead)
+            await _told(self._busy("It took too long. Ask for less."), scope, instead)
         else:
             await asyncio.wait({task})  # a slow reader
 
-    def _busy(self, status: int, detail: str) -> Response:
-        return problem(status, detail, headers={"retry-after": str(max(1, ceil(self._config.timeout)))})
+    def _busy(self, detail: str) -> Response:
+        return problem(503, detail, headers={"retry-after": str(max(1, ceil(self._config.timeout)))})
 
 
 class _Out:
     """What leaves: with our headers, without a body for HEAD, counted."""
 
-    def __init__(self, send: Send, head: bool, headers: Mapping[str, str], counts: RequestCounts) -> None:
+    def __init__(self, send: Send, head: bool, headers: Mapping[str, str], counts: Counter[str]) -> None:
         self._send, self._head, self._headers, self._counts = send, head, headers, counts
         self.started = self._silent = False
         self.on_start: Callable[[], object] | None = None
@@ -222,7 +210,7 @@ class _Out:
         if message["type"] == "http.response.start":
             self.started = True
             self.leave()
-            self._counts.add(message["status"])
+            self._counts[f"{message['status'] // 100}xx"] += 1
             message = {**message, "headers": self._kept(message)}
         elif self._head and message["type"] == "http.response.body":
             message = {**message, "body": b""}
@@ -249,10 +237,6 @@ class _Out:
         return _Out(self._send, self._head, self._headers, self._counts)
 
 
-async def _run(app: ASGIApp, scope: Scope, receive: Receive, out: _Out) -> None:
-    await app(scope, receive, out)
-
-
 def _ended(out: _Out, task: asyncio.Task[None]) -> None:
     """A place is free. Of an error only the kind and the place are told: its message may repeat what was asked."""
     out.leave()
@@ -275,20 +259,12 @@ async def _nothing() -> Message:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    first = True
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
-        nonlocal first
-        if first:
-            first = False
-            return {"type": "http.request", "body": body, "more_body": False}
-        return await receive()
+        return waiting.pop() if waiting else await receive()
 
     return again
-
-
-def _headers(path: str) -> dict[str, str]:
-    return {**HEADERS, **(OPEN if path.startswith(API) else PAGE)}
 
 
 def route_path(scope: Mapping[str, Any], prefix: str) -> str:

@@ -10,12 +10,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.serve.pages.builder_state import BuilderState, errors_of, main_measures, question
 from discreet.serve.pages.words import distinct
 from discreet.serve.query_model import (
     NORMAL90,
     Answer,
-    Floats,
     Measure,
     QueryableTable,
     Status,

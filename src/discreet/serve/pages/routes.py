@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
@@ -16,20 +17,21 @@ from starlette.types import Scope
 
 from discreet.errors import AskedWrongly, TooMuch
 from discreet.formatting import cut
+from discreet.serve.catalogue import matches
 from discreet.serve.config import Served
 from discreet.serve.formats import safe_name
-from discreet.serve.http.caching import has, tag_of, unchanged
+from discreet.serve.http.caching import has, tag_of
 from discreet.serve.pages import words
 from discreet.serve.pages.builder_state import BuilderState, filled, plain, question, read
 from discreet.serve.pages.chart_view import chart_file, chart_note, page_chart
 from discreet.serve.pages.form import downloads, form, offers
 from discreet.serve.pages.grid import grid
-from discreet.serve.pages.static import all_of
 from discreet.serve.pages.view import view
 from discreet.serve.query_model import MEANING, QueryableTable, Status
-from discreet.serve.search import matches
 
 METHODS = ["GET", "HEAD"]
+STATIC = Path(__file__).parent / "static"
+TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 
 
 def router(served: Served) -> APIRouter:
@@ -55,10 +57,27 @@ class _Elsewhere(APIRoute):
         return match, child
 
 
+class Static(NamedTuple):
+    """Style sheet, script or picture, to be kept for ever by whoever fetched it: its name changes with its content."""
+
+    name: str
+    type: str
+    body: bytes
+
+
+def static_files() -> dict[str, Static]:
+    """By their own names."""
+    found = {path: path.read_bytes() for path in sorted(STATIC.iterdir()) if path.suffix in TYPES}
+    return {
+        path.name: Static(f"{path.stem}.{sha256(body).hexdigest()[:12]}{path.suffix}", TYPES[path.suffix], body)
+        for path, body in found.items()
+    }
+
+
 class _Pages:
     def __init__(self, served: Served) -> None:
         self.served = served
-        self.files = all_of()
+        self.files = static_files()
         self.by_name = {file.name: file for file in self.files.values()}
         folder = Path(__file__).parent / "templates"
         self.templates = Environment(
@@ -174,7 +193,8 @@ class _Pages:
     def _tagged(self, request: Request, body: bytes, media: str, code: int, more: Mapping[str, str]) -> Response:
         tag = tag_of(body)
         headers = {"ETag": tag, **more}
-        return unchanged(headers) if code == 200 and has(request, tag) else Response(body, code, headers, media)
+        known = code == 200 and has(request, tag)
+        return Response(status_code=304, headers=headers) if known else Response(body, code, headers, media)
 
 
 def _swapped(asked: BuilderState, link: Any) -> str:

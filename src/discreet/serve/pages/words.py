@@ -34,8 +34,8 @@ def margin(value: float, decimals: int) -> str:
     return f"<{least:.{decimals}f}" if 0 < value < least / 2 else number(value, decimals)
 
 
-def percent(value: float, places: int = 1) -> str:
-    return number(100 * value, places) + "%"
+def percent(value: float) -> str:
+    return number(100 * value, 1) + "%"
 
 
 def listed(words: Sequence[str]) -> str:

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from discreet.synth.arrow import CODED, SCHEMA, Codes, codes
 from discreet.synth.data_errors import inject
+from discreet.synth.draws import MOST_SEED, refuse_unless_within
 from discreet.synth.education.catalogue import EducationCatalogue, catalogue
 from discreet.synth.education.fields import FIELDS, LEVELS
 from discreet.synth.education.recoding import OVERRIDES, completions, crosswalk, programmes_new, series_new
 from discreet.synth.education.records import BLOCK, block
 from discreet.synth.files import BATCH_ROWS, Progress, agency_files, parquet_file, write_csv
-from discreet.synth.limits import MOST_SEED, refuse_unless_within
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import STATES
 

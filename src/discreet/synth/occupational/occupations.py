@@ -11,20 +11,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Int64s
 from discreet.errors import ParameterError
-from discreet.synth.draws import Array, fast_generator
-from discreet.synth.limits import MOST_SEED, refuse_unless_within
+from discreet.synth.draws import MOST_SEED, Array, fast_generator, refuse_unless_within
 from discreet.synth.lists import column
 from discreet.synth.occupational.requirements import (
     GROUPS,
     ORS,
     OccupationList,
     Requirement,
+    apportioned,
     hadamard,
     hashed,
     normal,
@@ -118,13 +118,13 @@ class SurveyDesign:
         """By size, then sector, as large as the sector; at least one establishment and one quote in each."""
         sector = column(SECTORS, "jobs")
         shares, quotes = (np.outer([one[place] for one in CLASSES], sector).ravel() for place in (2, 3))
-        sizes = 1 + _apportioned(A_QUOTE * self.rows - STRATA, shares)
-        rows = 1 + _apportioned(self.rows - STRATA, quotes)
+        sizes = 1 + apportioned(A_QUOTE * self.rows - STRATA, shares)
+        rows = 1 + apportioned(self.rows - STRATA, quotes)
         first = np.cumsum(sizes) - sizes
         return tuple(Stratum(h, *map(int, of)) for h, of in enumerate(zip(first, sizes, rows, strict=True)))
 
     @cached_property
-    def next_selection(self) -> NDArray[np.int64]:
+    def next_selection(self) -> Int64s:
         """For each selected establishment, counted through the strata, the one it is compared with for variances: the
         next of its stratum, and the first for the last. A stratum with a single one joins its neighbour."""
         ends = np.cumsum([stratum.selections for stratum in self.strata])
@@ -147,32 +147,15 @@ class SurveyDesign:
             raise ParameterError(f"there is no {unknown!r}", where="synth occupations", do=f"choose of {sorted(sizes)}")
         return tuple(sizes[name] for name in names)
 
-    def population(self, names: Sequence[str]) -> Floats:
-        """Workers by these names in the whole frame: what samples estimate. Goes over every job of every employer."""
-        found = np.zeros(prod(self.shape(names)))
-        for stratum in self.strata:
-            size = _sizes(self, stratum)
-            step = max(1, BLOCK // _job_count(np.array([stratum.bounds[1]]))[0])
-            for start in range(0, len(size), step):
-                part = size[start : start + step]
-                jobs = _job_count(part)
-                row = np.repeat(np.arange(len(part)), jobs)
-                job = np.arange(len(row)) - np.repeat(np.cumsum(jobs) - jobs, jobs)
-                number = stratum.first + start + np.arange(len(part))
-                workers = (part * _growth(self, number))[row] * NEXT_JOB**job * _first_share(jobs)[row]
-                codes = _jobs(self, stratum.sector, number[row], job)
-                found += np.bincount(cells_of(self, names, codes), workers, len(found))
-        return found.reshape(self.shape(names))
-
 
 @dataclass(frozen=True)
 class QuoteRows:
     """Some quotes; `selection` counts the selected establishments through all strata."""
 
-    establishment: NDArray[np.int64]
+    establishment: Int64s
     codes: NDArray[np.int16]
     weight: Floats
-    selection: NDArray[np.int64]
+    selection: Int64s
 
 
 def sample(design: SurveyDesign, draw: int) -> Iterator[QuoteRows]:
@@ -219,12 +202,6 @@ def _stream(design: SurveyDesign, purpose: DrawPurpose, stratum: Stratum, draw: 
     return fast_generator(design.seed, 0x0C, int(purpose), stratum.number, draw)
 
 
-def _apportioned(total: int, shares: Array) -> Array:
-    """Whole numbers about in proportion to the shares, with this total."""
-    ends = np.rint(np.cumsum(shares) / np.sum(shares) * total).astype(np.int64)
-    return np.diff(ends, prepend=0)
-
-
 def _sizes(design: SurveyDesign, stratum: Stratum) -> Floats:
     """Workers in the frame, Pareto between the bounds of the class; a list in no order."""
     low, high = stratum.bounds
@@ -241,12 +218,6 @@ def _growth(design: SurveyDesign, establishment: Array) -> Floats:
 
 def _job_count(size: Array) -> Array:
     return np.rint(JOBS * size**JOBS_POWER).astype(np.int64)
-
-
-def _first_share(jobs: Array) -> Floats:
-    """Of an establishment's workers: (1 − a)/(1 − a^J)."""
-    share: Floats = (1 - NEXT_JOB) / (1 - NEXT_JOB**jobs)
-    return share
 
 
 def _job_at(place: Array, jobs: Array) -> Array:

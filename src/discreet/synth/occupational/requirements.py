@@ -15,14 +15,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats, Words
 from discreet.errors import ParameterError
-from discreet.synth.draws import Array
-from discreet.synth.limits import refuse_unless_within
+from discreet.synth.draws import Array, refuse_unless_within
 from discreet.synth.lists import column, entries
 from discreet.synth.sectors import SECTORS
-
-Floats = NDArray[np.float64]
-Words = NDArray[np.uint64]
 
 HOME = 12.0  # times as likely in its own sectors
 WITHIN = 0.35  # spread of an occupation's skill and strain about its group's
@@ -126,8 +123,7 @@ class OccupationList:
 def occupation_list(count: int, seed: int) -> OccupationList:
     """So many occupations: large groups have more; within a group they are 1, 1/2, 1/3, … as common (Zipf)."""
     jobs = column(GROUPS, "jobs")
-    ends = np.rint(np.cumsum(np.sqrt(jobs)) / np.sqrt(jobs).sum() * (count - len(GROUPS))).astype(np.int64)
-    sizes = 1 + np.diff(ends, prepend=0)
+    sizes = 1 + apportioned(count - len(GROUPS), np.sqrt(jobs))
     group = np.repeat(np.arange(len(GROUPS), dtype=np.int16), sizes)
     rank = np.concatenate([np.arange(size) for size in sizes])
     codes = tuple(f"{GROUPS[g].code}-{1011 + 10 * r}" for g, r in zip(group, rank, strict=True))
@@ -142,6 +138,12 @@ def occupation_list(count: int, seed: int) -> OccupationList:
         for place, name in ((2, "skill"), (3, "strain"))
     )
     return OccupationList(codes, group, skill, strain, upto / upto[:, -1:])
+
+
+def apportioned(total: int, shares: Array) -> Array:
+    """Whole numbers about in proportion to the shares, with this total."""
+    ends = np.rint(np.cumsum(shares) / np.sum(shares) * total).astype(np.int64)
+    return np.diff(ends, prepend=0)
 
 
 def hashed(key: int, *numbers: Array | np.int64) -> Words:

@@ -12,9 +12,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.synth.draws import Array, fast_generator, rows_of_blocks
+from discreet.arrays import Int64s
+from discreet.synth.draws import MOST_SEED, Array, fast_generator, refuse_unless_within, rows_of_blocks
 from discreet.synth.industries import INDUSTRIES, OWNERSHIP, EstablishmentKind
-from discreet.synth.limits import MOST_SEED, refuse_unless_within
 from discreet.synth.sectors import SECTORS
 from discreet.synth.workplaces.places import REFERENCE_JOBS, CensusPlace, places, working
 from discreet.synth.workplaces.workforce import CELLS, composition
@@ -70,7 +70,7 @@ class Employers:
         return len(self.places) * len(SECTORS) * len(OWNERSHIP)
 
     @cached_property
-    def cell(self) -> NDArray[np.int64]:
+    def cell(self) -> Int64s:
         """Of each establishment: (place · 20 + sector) · 3 + ownership."""
         place = self.place.astype(np.int64)
         return (place * len(SECTORS) + self.sector) * len(OWNERSHIP) + self.ownership

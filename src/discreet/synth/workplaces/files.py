@@ -13,10 +13,9 @@ import pyarrow.parquet as pq
 
 from discreet.synth.arrow import CODE, ID_MASK, ID_STEP, coded
 from discreet.synth.data_errors import NULL
-from discreet.synth.draws import Array
+from discreet.synth.draws import Array, refuse_unless_within
 from discreet.synth.files import BATCH_ROWS, Progress, agency_files, parquet_file, write_csv
 from discreet.synth.industries import OWNERSHIP
-from discreet.synth.limits import refuse_unless_within
 from discreet.synth.lists import Code
 from discreet.synth.sectors import SECTORS, Sector
 from discreet.synth.workplaces.data_errors import inject, inject_into_frame, junk

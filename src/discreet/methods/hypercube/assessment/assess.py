@@ -51,6 +51,7 @@ UNTIED = (
 )
 CLOSE = 1e-6  # relative: what doubles may differ by
 FAR = 10.0  # standard errors of the noise: a total further off is hardly noise
+RULE = PublicationRule(3, 0.5)
 
 
 @dataclass(frozen=True)
@@ -59,16 +60,10 @@ class AssessmentOptions:
 
     table: str | None = None
     limit: float = 1.0
-    records: int = 3
-    cv: float = 0.5
+    rule: PublicationRule = RULE
 
     def __post_init__(self) -> None:
         check_limit(self.limit)
-        _ = self.rule
-
-    @property
-    def rule(self) -> PublicationRule:
-        return PublicationRule(self.records, self.cv)
 
 
 @dataclass(frozen=True)
@@ -146,10 +141,10 @@ def _protected(cube: Cube, counts: Floats | None) -> Side:
         return cube.table([cube.model.axes[place].name for place in places])
 
     def estimates(margin: Margin) -> Floats:
-        return table(tuple(axis.place for axis in margin.axes)).estimate
+        return table(margin.places).estimate
 
     def errors(margin: Margin) -> Floats:
-        return table(tuple(axis.place for axis in margin.axes)).se
+        return table(margin.places).se
 
     return Side(cube.model.shape, estimates, counts, errors, cube.cells)
 

@@ -9,20 +9,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from math import comb, nan, sqrt
+from math import nan, sqrt
 
 import numpy as np
 from flint import arb
-from numpy.typing import NDArray
 
-from discreet.errors import ParameterError
+from discreet.arrays import Floats, Int64s
 from discreet.methods.hypercube.assessment.cubes import MOST_TABLES, summed, tables
-from discreet.methods.hypercube.assessment.measures import Floats
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.margins import Margin
-
-Int64s = NDArray[np.int64]
 
 BOTTOM_UP = "bottom-up"
 SPLIT, EACH = "interactive, same total ε", "interactive, same ε for each table"
@@ -49,10 +45,9 @@ class ErrorLine:
     tables: int
     cells: int  # of all tables together
     mean_square: float  # mean over runs of the mean squared error over cells
-    mean_square_error: float  # standard error of the simulation
-    expected: float  # by formula
-    compared: int  # cells of tables one dimension lower that were also asked for
-    broken: float  # share of them that is not the sum of this dimension's cells; NaN if none was compared
+    broken: (
+        float  # share of the cells one dimension lower that are not the sum of this one's; NaN if none was asked for
+    )
 
     @property
     def rms(self) -> float:
@@ -61,23 +56,15 @@ class ErrorLine:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Every way in every dimension. `exist` counts the tables of each dimension, asked for or not."""
+    """Every way in every dimension."""
 
-    shape: tuple[int, ...]
     runs: int
     ways: tuple[Way, ...]
     lines: tuple[ErrorLine, ...]
 
-    def exist(self, dimension: int) -> int:
-        return comb(len(self.shape), dimension)
-
-    def of(self, way: str) -> tuple[ErrorLine, ...]:
-        """One way's lines, by dimension."""
-        return tuple(line for line in self.lines if line.way == way)
-
 
 def compare(
-    counts: NDArray[np.int64],
+    counts: Int64s,
     law: DiscreteLaplace,
     *,
     dimensions: Iterable[int] | None = None,
@@ -87,8 +74,6 @@ def compare(
     """Bottom-up noise by `law` on the cells of the cube, against the same ε and δ spread over all tables asked for, and
     against the same law for each table, which costs ε and δ as often. A record is in one cell of each table. Asked for
     are the tables of these dimensions, or all, up to `most` of each; bottom-up has answered the others, too."""
-    if runs < 2:
-        raise ParameterError("one run has no standard error", where="runs", do="give 2 or more")
     wanted = range(1, counts.ndim + 1) if dimensions is None else sorted(set(dimensions))
     asked = [margin for dimension in wanted for margin in tables(counts.shape, dimension, most)]
     ways = _ways(law, len(asked))
@@ -96,18 +81,10 @@ def compare(
     lines = []
     for way in ways:
         squares, broken = (np.array(part) for part in zip(*(trial.run(way, run) for run in range(runs)), strict=True))
-        columns = (
-            trial.number,
-            trial.cells,
-            squares.mean(axis=0),
-            squares.std(axis=0, ddof=1) / sqrt(runs),
-            trial.expected(way),
-            trial.below,
-            broken.mean(axis=0),
-        )
+        columns = (trial.number, trial.cells, squares.mean(axis=0), broken.mean(axis=0))
         found = zip(*(column.tolist() for column in columns), strict=True)
         lines += [ErrorLine(way.name, d, *row) for d, row in enumerate(found, 1) if d in wanted]
-    return Comparison(counts.shape, runs, tuple(ways), tuple(lines))
+    return Comparison(runs, tuple(ways), tuple(lines))
 
 
 def _ways(law: DiscreteLaplace, number: int) -> list[Way]:
@@ -143,12 +120,12 @@ def shared(epsilon: Fraction, delta: arb | None, number: int) -> DiscreteLaplace
 class _Trial:
     """True counts, and the tables asked for."""
 
-    counts: NDArray[np.int64]
+    counts: Int64s
     asked: tuple[Margin, ...]
 
     @cached_property
     def places(self) -> list[tuple[int, ...]]:
-        return [tuple(axis.place for axis in margin.axes) for margin in self.asked]
+        return [margin.places for margin in self.asked]
 
     @cached_property
     def truths(self) -> list[Floats]:
@@ -177,15 +154,6 @@ class _Trial:
         np.add.at(sums, [len(places) - 1 for places in self.places], numbers)
         return sums
 
-    def expected(self, way: Way) -> Floats:
-        """Var K, times the cube's cells in a table's cell where the cube is perturbed."""
-        variance = np.full(self.counts.ndim, way.law.variance())
-        return variance * self.number * self.counts.size / self._safe_cells if way.name == BOTTOM_UP else variance
-
-    @property
-    def _safe_cells(self) -> Int64s:
-        return np.maximum(self.cells, 1)
-
     def run(self, way: Way, run: int) -> tuple[Floats, Floats]:
         """Mean squared error, and the share of sums that disagree, by dimension."""
         answers = self._answers(way, run)
@@ -198,7 +166,7 @@ class _Trial:
                 if coarse is not None:
                     wrong[len(places) - 1] += (np.abs(table.sum(axis=axis).reshape(-1) - coarse) > ADDS_UP).sum()
         shares = np.divide(wrong, self.below, out=np.full_like(wrong, nan), where=self.below > 0)
-        return squares / self._safe_cells, shares
+        return squares / np.maximum(self.cells, 1), shares
 
     def _answers(self, way: Way, run: int) -> dict[tuple[int, ...], Floats]:
         """Every table as this way answers it."""

@@ -14,12 +14,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.assessment.measures import (
     Z95,
     Differences,
-    Floats,
     Moves,
     Overlaps,
     PublicationRule,
@@ -63,15 +63,13 @@ class Side:
 
 def summed(shape: tuple[int, ...], values: Numeric, margin: Margin, cells: Numbers | None = None) -> Floats:
     """A table of a cube; a dense cube's own axes are added up by NumPy, which is faster than numbering cells."""
-    places, real = [axis.place for axis in margin.axes], values.astype(np.float64, copy=False)
-    if cells is not None or not margin.whole or places != sorted(places):
+    places, real = margin.places, values.astype(np.float64, copy=False)
+    if cells is not None or not margin.whole or list(places) != sorted(places):
         return margin.add_up(real, cells)
     return reduced(np.ascontiguousarray(real).reshape(shape), places).reshape(-1)
 
 
-def replicate_errors(
-    shape: tuple[int, ...], estimates: Floats, replicates: NDArray[np.float64], factor: float = 4.0
-) -> Tables:
+def replicate_errors(shape: tuple[int, ...], estimates: Floats, replicates: Floats, factor: float = 4.0) -> Tables:
     """√((c/R) Σ (θ_r − θ)²), c = 4 for successive differences (002, §3.4). Confidential: only for the true side."""
 
     def errors(margin: Margin) -> Floats:
@@ -194,7 +192,7 @@ def _assessed(
     if rule and s is not None and t is not None and n is not None and m is not None:
         released = published(rule.publishable(x, s, n), rule.publishable(y, t, m))
     return TableAssessment(
-        tuple(axis.place for axis in margin.axes),
+        margin.places,
         moves(x, y, limit),
         differences(x, y, limit),
         hellinger(x, y),

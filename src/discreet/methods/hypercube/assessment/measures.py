@@ -12,10 +12,8 @@ from math import inf, nan, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Floats
 from discreet.errors import ParameterError
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 Z95 = 1.959963984540054  # standard errors, for 95% intervals
 
@@ -41,7 +39,7 @@ class Moves:
 
     @staticmethod
     def pooled(parts: Sequence[Moves]) -> Moves:
-        return Moves(*(sum(column) for column in zip(*map(_values, parts), strict=True)))
+        return Moves(*_added_up(parts))
 
 
 def check_limit(limit: float) -> None:
@@ -71,10 +69,10 @@ class PublicationRule:
         if not 0 <= self.least_count < inf:
             raise ParameterError("cells have no fewer records than 0", where="records", do="give, say, 3")
 
-    def publishable(self, estimates: Floats, errors: Floats, counts: Floats) -> Bools:
+    def publishable(self, estimates: Floats, errors: Floats, counts: Floats) -> Flags:
         """An estimate of zero has no coefficient of variation, and is not published."""
         _same(estimates, errors, counts)
-        fine: Bools = (counts >= self.least_count) & (errors <= self.most_cv * np.abs(estimates)) & (estimates != 0)
+        fine: Flags = (counts >= self.least_count) & (errors <= self.most_cv * np.abs(estimates)) & (estimates != 0)
         return fine
 
 
@@ -90,10 +88,10 @@ class PublishedCells:
 
     @staticmethod
     def pooled(parts: Sequence[PublishedCells]) -> PublishedCells:
-        return PublishedCells(*(sum(column) for column in zip(*map(_values, parts), strict=True)))
+        return PublishedCells(*_added_up(parts))
 
 
-def published(before: Bools, after: Bools) -> PublishedCells:
+def published(before: Flags, after: Flags) -> PublishedCells:
     """What a rule made of the two sides."""
     _same(before, after)
     gained, lost = _count(~before & after), _count(before & ~after)
@@ -226,7 +224,7 @@ def _same(*columns: NDArray[np.generic]) -> None:
         raise ParameterError("the two sides are not of the same cells", where="cells", do="give one value a cell")
 
 
-def _count(where: Bools) -> int:
+def _count(where: Flags) -> int:
     return int(np.count_nonzero(where))
 
 
@@ -234,5 +232,5 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole else nan
 
 
-def _values(counts: Moves | PublishedCells) -> list[int]:
-    return list(vars(counts).values())
+def _added_up(parts: Sequence[Moves] | Sequence[PublishedCells]) -> list[int]:
+    return [sum(column) for column in zip(*(vars(part).values() for part in parts), strict=True)]

@@ -90,16 +90,14 @@ def moves_plot(assessment: Assessment, title: str) -> Any:
 
 def overlap_plot(assessment: Assessment, title: str) -> Any:
     """Mean overlap of confidence intervals: each table a dot, each dimension's cells together a line."""
-    tables = [
-        {"dimension": one.dimension, "overlap": one.overlaps.mean}
-        for one in assessment.tables
-        if one.overlaps and not isnan(one.overlaps.mean)
-    ]
-    together = [
-        {"dimension": one.dimension, "overlap": one.overlaps.mean}
-        for one in assessment.dimensions
-        if one.overlaps and not isnan(one.overlaps.mean)
-    ]
+    tables, together = (
+        [
+            {"dimension": one.dimension, "overlap": one.overlaps.mean}
+            for one in found
+            if one.overlaps and not isnan(one.overlaps.mean)
+        ]
+        for found in (assessment.tables, assessment.dimensions)
+    )
     low = min([0.0, *(row["overlap"] for row in tables)])
     y = alt.Y("overlap:Q", scale=alt.Scale(domain=[low, 1]), title="mean overlap of intervals")
     x = _dimension(len(assessment.shape))

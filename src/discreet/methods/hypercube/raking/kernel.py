@@ -7,9 +7,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from discreet.arrays import Floats
 from discreet.noise.jit import compiled
 
-Floats = NDArray[np.float64]
 Places = NDArray[np.uint32]  # unsigned: no test for negative ones in the loops
 
 ONE, RUN, ANY, NOT = 0, 1, 2, 3  # a row meets one cell of a table's row, all in turn, any of them; it is not scaled

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags
 from discreet.methods.hypercube.control_feasibility import disagreements
 from discreet.post.cubes.margins import Floats, Margin, Problem
 
 NAMED = 100  # cells of a margin, at most
 ROUNDING = 1e-12  # relative: less is no contradiction
-Flags = NDArray[np.bool_]
 
 NO_CELLS = ("no cells", "all cells that add up to it are zero, the target is not")
 NO_TARGET = ("target not positive", "the target is negative")
@@ -62,9 +61,8 @@ def _rivals(margins: Sequence[Margin], place: int, goals: Floats, tolerance: flo
     totals = np.add.reduceat(goals, starts[:-1])
     rooms = tolerance * (np.diff(starts) + own.cells) + ROUNDING
     differ = np.abs(totals - totals[place]) > rooms * np.maximum(1, np.abs(totals))
-    axes = {axis.place for axis in own.axes}
     for i, margin in enumerate(margins):
-        alone = axes.isdisjoint(axis.place for axis in margin.axes)  # then both tell the total, and nothing else
+        alone = {*own.places}.isdisjoint(margin.places)  # then both tell the total, and nothing else
         if i == place or (alone and not differ[i]):
             continue
         if disagreements([own, margin], [tables[place], tables[i]], float(rooms[i])):

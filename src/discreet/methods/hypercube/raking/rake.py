@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking.blocks import Block, RakingPlan
 from discreet.methods.hypercube.raking.kernel import NOT, add_up, adjust, fold, furthest, largest, meets
@@ -39,12 +39,7 @@ class Raked:
 
 
 def rake(
-    values: Floats,
-    margins: Sequence[Margin],
-    targets: Sequence[Floats],
-    *,
-    tolerance: float,
-    cycles: int,
+    values: Floats, margins: Sequence[Margin], targets: Sequence[Floats], *, tolerance: float, cycles: int
 ) -> Raked:
     """x ← x·target/sum, slice by slice, margin after margin; at most `cycles` times over all margins (002, §3.3).
 
@@ -52,7 +47,8 @@ def rake(
     cube before the first cycle and after the last margin of each. Negative cells stay, and a factor may be negative. A
     slice with the sum 0 is left alone. Ends, too, before a cell would leave the floating-point range.
     """
-    plan = _planned(tuple(margins))
+    small = sum(margin.cells for margin in margins) <= KEPT
+    plan = _kept(tuple(margins)) if small else RakingPlan.of(tuple(margins))
     cube = np.array(values, np.float64, order="C").reshape(-1)
     if len(cube) != plan.cells:
         raise ParameterError("not one value a cell", where="values", do="give all cells")
@@ -78,14 +74,7 @@ def rake(
     return Raked(cube.reshape(np.shape(values)), plain, done, gap <= tolerance, tuple(problems), gap)
 
 
-def _planned(margins: tuple[Margin, ...]) -> RakingPlan:
-    small = sum(margin.cells for margin in margins) <= KEPT
-    return _kept(margins) if small else RakingPlan.of(margins)
-
-
-@lru_cache(maxsize=8)  # many cubes are raked to the same margins; a margin is equal to itself alone
-def _kept(margins: tuple[Margin, ...]) -> RakingPlan:
-    return RakingPlan.of(margins)
+_kept = lru_cache(maxsize=8)(RakingPlan.of)  # many cubes have the same margins; a margin is equal to itself alone
 
 
 def _listed(margins: Sequence[Margin], targets: Sequence[Floats]) -> Floats:
@@ -153,9 +142,9 @@ class _Raking:
             self._fold(self.blocks[0], self.waiting, 0, self.blocks[0].kind)
             self.waiting = None
 
-    def empty(self) -> NDArray[np.bool_]:
+    def empty(self) -> Flags:
         """Which cells of the margins have only zeros to add up."""
-        none: NDArray[np.bool_] = self.sums == 0
+        none: Flags = self.sums == 0
         if none.any():
             negative = np.signbit(self.cube)
             np.abs(self.cube, out=self.cube)

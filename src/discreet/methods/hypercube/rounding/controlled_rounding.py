@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Int64s, Words
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking.rake import rake
 from discreet.methods.hypercube.rounding import kernel
 from discreet.methods.hypercube.rounding.fill import Fill
 from discreet.methods.hypercube.rounding.tables import Ladder, Levels, decomposable, family_of, shared
 from discreet.post.cubes.margins import Floats, Margin, Problem
-
-Int64s = NDArray[np.int64]
-Words = NDArray[np.uint64]
 
 TOLERANCE = 1e-6  # a sum that is this near to a whole number is taken for it
 LARGEST_TOTAL = 10.0**11  # up to which the rounding errors of sums are far from one half
@@ -40,13 +37,7 @@ class Whole:
     problems: tuple[Problem, ...]
 
 
-def whole(
-    values: Floats,
-    margins: Sequence[Margin],
-    *,
-    words: Words,
-    tolerance: float = TOLERANCE,
-) -> Whole:
+def whole(values: Floats, margins: Sequence[Margin], *, words: Words) -> Whole:
     """Whole numbers ≥ 0 near a cube's, whose margins are the cube's own, rounded down or up.
 
     The cells of a margin are at the floor or the ceiling of their sums, and these are their means over all words, if
@@ -61,7 +52,7 @@ def whole(
     ladder = Ladder.of(margins, shape)
     if isinstance(ladder, Problem):
         raise ParameterError(ladder.detail, where="controls", do="nest them")
-    run = _Rounding(ladder, margins, flat, tolerance, seed)
+    run = _Rounding(ladder, margins, flat, seed)
     for table, inner in family_of(ladder).items():
         run.round(table, inner)
     units = run.units[ladder.top]
@@ -88,15 +79,8 @@ def _checked(values: Floats, margins: Sequence[Margin], words: Words) -> tuple[F
 class _Rounding:
     """The rounding of one cube: real tables, and whole ones as far as it has come."""
 
-    def __init__(
-        self,
-        ladder: Ladder,
-        margins: Sequence[Margin],
-        x: Floats,
-        tolerance: float,
-        seed: np.uint64,
-    ) -> None:
-        self.ladder, self.tolerance, self.seed = ladder, tolerance, seed
+    def __init__(self, ladder: Ladder, margins: Sequence[Margin], x: Floats, seed: np.uint64) -> None:
+        self.ladder, self.seed = ladder, seed
         self.declared = {ladder.levels(margin): margin for margin in reversed(margins)}
         self.real: dict[Levels, Floats] = {ladder.top: x}
         for table in reversed(family_of(ladder)):
@@ -115,7 +99,7 @@ class _Rounding:
         if not inner:
             self.units[table] = self._total(x)
             return
-        fill = Fill(x, margins, [self.units[levels] for levels in inner], self.tolerance, self.seed)
+        fill = Fill(x, margins, [self.units[levels] for levels in inner], TOLERANCE, self.seed)
         fill.run()
         if fill.lacks.any():
             fill.join(self.ladder, table, inner)
@@ -134,7 +118,7 @@ class _Rounding:
         return found
 
     def _slack(self, x: Floats) -> Floats:
-        return self.tolerance + kernel.WHOLE * x
+        return TOLERANCE + kernel.WHOLE * x
 
     def _total(self, x: Floats) -> Int64s:
         """⌊x⌋, and one more with the chance x − ⌊x⌋."""
@@ -144,17 +128,17 @@ class _Rounding:
 
     def _positive(self, table: Levels, inner: list[Levels], margins: list[Margin]) -> Floats:
         """The table without negative numbers, and with the sums of those within it."""
-        low = self.real[table] < -self.tolerance
+        low = self.real[table] < -TOLERANCE
         x: Floats = np.maximum(self.real[table], 0)
         if table in self.declared:
             self._name("negative", table, low, "negative, and become 0")
         if low.any() and inner:  # a table within this one has changed only if this one has a negative number, too
             goals = [self.real[levels] for levels in inner]
-            x = rake(x, margins, goals, tolerance=self.tolerance, cycles=CYCLES).values
+            x = rake(x, margins, goals, tolerance=TOLERANCE, cycles=CYCLES).values
         self.real[table] = x
         return x
 
-    def _name(self, kind: str, table: Levels, where: NDArray[np.bool_], what: str) -> None:
+    def _name(self, kind: str, table: Levels, where: Flags, what: str) -> None:
         """Say of a declared margin how many of its cells are so, and which is the first."""
         if where.any():
             margin = self.declared[table]

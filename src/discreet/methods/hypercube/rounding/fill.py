@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Int64s
 from discreet.domain import Numbers
 from discreet.methods.hypercube.rounding import kernel
 from discreet.methods.hypercube.rounding.tables import Ladder, Levels, ears, shared
 from discreet.post.cubes.margins import Floats, Margin
-
-Int64s = NDArray[np.int64]
 
 EVERY = 2**52  # units: more than any cell has
 TRIES, ROUNDS = 100, 3  # of swapping codes with a partner
@@ -24,12 +22,7 @@ class Fill:
     """One table being filled: its whole numbers so far, and what its margins lack."""
 
     def __init__(
-        self,
-        x: Floats,
-        margins: list[Margin],
-        targets: list[Int64s],
-        tolerance: float,
-        seed: np.uint64,
+        self, x: Floats, margins: list[Margin], targets: list[Int64s], tolerance: float, seed: np.uint64
     ) -> None:
         self.x, self.tolerance, self.seed = x, tolerance, seed
         shape = margins[0].shape
@@ -45,20 +38,19 @@ class Fill:
 
     def run(self) -> None:
         """Floors, and then units one by one, to cells that have room on all margins."""
-        frame = (self.sizes, self.first, self.shares)
-        starts = self.starts[:-1]
+        frame = (self.sizes, self.first, self.shares, self.starts[:-1])
         rests = np.zeros(len(self.lacks))
-        kernel.floors(self.x, *frame, starts, self.tolerance, self.lacks, self.out, rests)
+        kernel.floors(self.x, frame, self.tolerance, self.lacks, self.out, rests)
         if len(self.shares) == 1 and self.lacks.any():
             begin, stretch = self._begin(rests)
-            kernel.systematic(self.x, *frame, self.tolerance, begin, stretch, self.lacks, self.out)
+            kernel.systematic(self.x, frame, self.tolerance, begin, stretch, self.lacks, self.out)
         for most in (1, 1, EVERY):
             if self.lacks.min(initial=0) < 0:
                 order = np.flatnonzero(self.out)
-                kernel.take(order, most, *frame, starts, self.lacks, self.out)
+                kernel.take(order, most, frame, self.lacks, self.out)
         if self.lacks.any():
             rows, keys = kernel.ranks(self.x, self.tolerance, self.seed, self.out)
-            kernel.give(rows[np.argsort(keys)], *frame, starts, self.lacks, self.out)
+            kernel.give(rows[np.argsort(keys)], frame, self.lacks, self.out)
 
     def _begin(self, rests: Floats) -> tuple[Floats, Floats]:
         """Where systematic sampling begins, and by how much rests are stretched, for it to give what is lacking.
@@ -92,7 +84,7 @@ class Fill:
         for place, (known, fine) in enumerate(zip(have, table, strict=True)):
             if known < fine:
                 codes[:, place] = self._drawn(ladder.coarser(place, fine, known), codes[:, place], place)
-        numbers, more = np.unique(_number(codes, ladder.sizes(table)), return_counts=True)
+        numbers, more = np.unique(np.ravel_multi_index(codes.T, ladder.sizes(table)), return_counts=True)
         self.out[numbers] += more
         self.lacks[:] = 0
 
@@ -132,17 +124,10 @@ class Fill:
 def _key(ladder: Ladder, codes: Int64s, levels: Levels, common: Levels) -> Numbers:
     """The cell of a coarser table that each row of codes lies in."""
     coarse = [ladder.coarser(p, levels[p], common[p])[codes[:, p]] for p in range(len(levels))]
-    return _number(np.stack(coarse, axis=1), ladder.sizes(common))
+    return np.ravel_multi_index(coarse, ladder.sizes(common))
 
 
-def _number(codes: Int64s, sizes: Sequence[int]) -> Numbers:
-    found = np.zeros(len(codes), np.int64)
-    for place, size in enumerate(sizes):
-        found = found * size + codes[:, place]
-    return found
-
-
-def _swaps(table: Levels, inner: list[Levels]) -> list[tuple[Levels, NDArray[np.bool_]]]:
+def _swaps(table: Levels, inner: list[Levels]) -> list[tuple[Levels, Flags]]:
     """What two units have to share, and which axes they then may swap: for each edge of the tree the axes on one side
     of it, and each axis of which margins know groups at most."""
     tree, _ = ears(inner)

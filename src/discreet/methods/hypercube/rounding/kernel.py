@@ -1,7 +1,9 @@
 """The loops of whole cubes: round down, give units to cells with room, take some back. Proof: integers.md.
 
 A cell of a cube is its number; its codes follow from it. `lacks` holds, margin after margin, how many units each of the
-margins' cells lacks; `shares[m, first[p] + code]` is what a code of axis p adds to the number of a cell's place in it.
+margins' cells lacks. A frame has the sizes of the axes, where each one's codes begin in a row of shares, these
+(`shares[m, first[p] + code]` is what a code of axis p adds to the number of a cell's place in margin m), and where each
+margin's cells begin.
 """
 
 from __future__ import annotations
@@ -9,13 +11,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from discreet.arrays import Flags, Floats, Int64s
 from discreet.noise.jit import compiled
 
-Floats = NDArray[np.float64]
-Int64s = NDArray[np.int64]
-Words = NDArray[np.uint64]
+Frame = tuple[Int64s, Int64s, Int64s, Int64s]
 
 WHOLE = 1e-12  # of a value: what its rounding errors may be
 
@@ -52,8 +52,10 @@ def rest(x: float, whole: np.int64, tolerance: float) -> float:
 
 
 @compiled
-def find(cell: int, sizes: Int64s, first: Int64s, shares: Int64s, at: Int64s) -> None:
-    """The cell's place in every margin, into `at`, which the margins' beginnings are in to start with."""
+def find(cell: int, frame: Frame, at: Int64s) -> None:
+    """The cell's place in every margin, into `at`."""
+    sizes, first, shares, starts = frame
+    at[:] = starts
     for p in range(len(sizes) - 1, -1, -1):
         upper = cell // sizes[p]
         code = first[p] + cell - upper * sizes[p]
@@ -63,27 +65,16 @@ def find(cell: int, sizes: Int64s, first: Int64s, shares: Int64s, at: Int64s) ->
 
 
 @compiled
-def floors(
-    x: Floats,
-    sizes: Int64s,
-    first: Int64s,
-    shares: Int64s,
-    starts: Int64s,
-    tolerance: float,
-    lacks: Int64s,
-    out: Int64s,
-    rests: Floats,
-) -> None:
+def floors(x: Floats, frame: Frame, tolerance: float, lacks: Int64s, out: Int64s, rests: Floats) -> None:
     """⌊x⌋ into `out`, which takes from what the margins lack; what is left of x is added up, by the first margin."""
-    at = starts.copy()
+    at = frame[3].copy()
     for j in range(len(x)):
         whole = np.int64(math.floor(x[j] + (tolerance + WHOLE * x[j])))
         out[j] = whole
         left = rest(x[j], whole, tolerance)
         if whole == 0 and left == 0.0:
             continue
-        at[:] = starts
-        find(j, sizes, first, shares, at)
+        find(j, frame, at)
         for m in range(len(at)):
             lacks[at[m]] -= whole
         rests[at[0]] += left
@@ -91,15 +82,7 @@ def floors(
 
 @compiled
 def systematic(
-    x: Floats,
-    sizes: Int64s,
-    first: Int64s,
-    shares: Int64s,
-    tolerance: float,
-    begin: Floats,
-    stretch: Floats,
-    lacks: Int64s,
-    out: Int64s,
+    x: Floats, frame: Frame, tolerance: float, begin: Floats, stretch: Floats, lacks: Int64s, out: Int64s
 ) -> None:
     """Of one margin: a unit to each cell in whose stretch of the added-up rests lies begin + 0, 1, 2, …"""
     so_far = np.zeros(len(lacks))
@@ -108,8 +91,7 @@ def systematic(
         left = rest(x[j], out[j], tolerance)
         if left == 0.0:
             continue
-        at[0] = 0
-        find(j, sizes, first, shares, at)
+        find(j, frame, at)
         g = at[0]
         before = math.ceil(so_far[g] - begin[g])
         so_far[g] += left * stretch[g]
@@ -137,20 +119,11 @@ def ranks(x: Floats, tolerance: float, seed: np.uint64, out: Int64s) -> tuple[In
 
 
 @compiled
-def give(
-    order: Int64s,
-    sizes: Int64s,
-    first: Int64s,
-    shares: Int64s,
-    starts: Int64s,
-    lacks: Int64s,
-    out: Int64s,
-) -> None:
+def give(order: Int64s, frame: Frame, lacks: Int64s, out: Int64s) -> None:
     """One unit to each cell, in this order, that has room on all margins."""
-    at = starts.copy()
+    at = frame[3].copy()
     for j in order:
-        at[:] = starts
-        find(j, sizes, first, shares, at)
+        find(j, frame, at)
         room = lacks[at[0]]
         for m in range(1, len(at)):
             room = min(room, lacks[at[m]])
@@ -161,23 +134,13 @@ def give(
 
 
 @compiled
-def take(
-    order: Int64s,
-    most: int,
-    sizes: Int64s,
-    first: Int64s,
-    shares: Int64s,
-    starts: Int64s,
-    lacks: Int64s,
-    out: Int64s,
-) -> None:
+def take(order: Int64s, most: int, frame: Frame, lacks: Int64s, out: Int64s) -> None:
     """At most so many units from each cell, in this order, that has too many on a margin."""
-    at = starts.copy()
+    at = frame[3].copy()
     for j in order:
         if out[j] == 0:
             continue
-        at[:] = starts
-        find(j, sizes, first, shares, at)
+        find(j, frame, at)
         least = lacks[at[0]]
         for m in range(1, len(at)):
             least = min(least, lacks[at[m]])
@@ -209,7 +172,7 @@ def exchange(
     low: Int64s,
     high: Int64s,
     sizes: Int64s,
-    swapped: NDArray[np.bool_],
+    swapped: Flags,
     x: Floats,
     tolerance: float,
     tries: int,

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Axis, Margin, Problem
 from discreet.post.cubes.overlap import by_place
 
-Int64s = NDArray[np.int64]
 Levels = tuple[int, ...]  # of each of the cube's axes: 0 its codes together, 1 its coarsest groups, … its codes
 
 

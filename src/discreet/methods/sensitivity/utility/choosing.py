@@ -23,9 +23,8 @@ from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
 from discreet.privacy.exact import written
 from discreet.privacy.gaussian import true_epsilon
 from discreet.publish import manifest
-from discreet.publish.intact import intact
 from discreet.publish.parquet import table_of
-from discreet.publish.published import verified
+from discreet.publish.published import intact, verified
 from discreet.publish.storage import storage_at
 from discreet.report.blocks import as_csv
 from discreet.synth.atlas import atlas
