@@ -12,7 +12,6 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from discreet.cli import ledger, releases, serve
-from discreet.cli.ending import end
 from discreet.errors import DiscreetError
 from discreet.formatting import cut, refuse, say, visible
 from discreet.methods import COMMANDS
@@ -34,6 +33,8 @@ INTERRUPT = (  # it may have hit a resume, or the instant after a reservation: c
 
 def console() -> NoReturn:
     """A command in a process of its own, which is over when it is done."""
+    from discreet.cli.ending import end
+
     status: object = 0
     try:
         main()
