@@ -14,12 +14,12 @@ from flint import arb
 from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms import LARGEST, Floats, Hides, Int64s, SymmetricMechanism
 from discreet.methods.employer.mechanisms.parameters import (
-    TooSmallEpsilon,
     check_choice,
     check_level,
     check_pair,
     cut_sum,
     least,
+    refuse,
 )
 from discreet.noise.interval_arithmetic import ball, positive_fraction
 from discreet.noise.samplers.discrete import SMALLEST_RATE, DiscreteLaplace
@@ -38,7 +38,7 @@ class Additive(SymmetricMechanism, ABC):
         object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
         if self.epsilon / self.jobs < SMALLEST_RATE:
             smallest = least(lambda: ball(SMALLEST_RATE * self.jobs), lambda e: e / self.jobs >= SMALLEST_RATE)
-            raise TooSmallEpsilon("noise of a rate below 2^-40 is not drawn", smallest, "")
+            raise refuse("noise of a rate below 2^-40 is not drawn", smallest, "")
         _ = self.law  # refuses a rate that is too large
 
     @property

@@ -12,11 +12,11 @@ from flint import arb, ctx
 from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms.parameters import (
     BITS,
-    TooSmallEpsilon,
     check_alpha,
     check_cells,
     least,
     log1p,
+    refuse,
 )
 from discreet.methods.employer.mechanisms.smooth import Smooth
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
@@ -47,7 +47,7 @@ class LaplacePareto(Smooth):
         if self.g is not None:
             object.__setattr__(self, "g", _checked(self.g))
         if not _admissible(self.alpha, self.epsilon, self.g or SMALLEST, self.cells):
-            raise TooSmallEpsilon(
+            raise refuse(
                 "epsilon does not exceed cells·(g−1)·ln(1+alpha)",
                 self.least_epsilon(self.alpha, g=self.g, cells=self.cells),
             )

@@ -13,13 +13,13 @@ from flint import arb, ctx
 from discreet.methods.employer.mechanisms import LARGEST, BaseMechanism, Floats, Int64s
 from discreet.methods.employer.mechanisms.parameters import (
     BITS,
-    TooSmallEpsilon,
     check_alpha,
     check_choice,
     check_level,
     check_pair,
     least,
     log1p,
+    refuse,
 )
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
 from discreet.noise.samplers.log_laplace import LogLaplace as Noise
@@ -50,7 +50,7 @@ class LogLaplace(BaseMechanism):
         object.__setattr__(self, "epsilon", positive_fraction("epsilon", self.epsilon))
         check_choice("scale", self.scale, ("tight", "printed"))
         if not _admissible(self.alpha, self.epsilon, self.scale):
-            raise TooSmallEpsilon(
+            raise refuse(
                 f"epsilon does not exceed {_times(self.scale)}·ln(1+alpha), so the noise has no expectation",
                 self.least_epsilon(self.alpha, scale=self.scale),
             )

@@ -99,6 +99,12 @@ def least(bound: Callable[[], arb], admissible: Callable[[Fraction], bool]) -> F
 class TooSmallEpsilon(ParameterError):
     """An ε outside of what the mechanism can serve, and the first one inside."""
 
-    def __init__(self, what: str, smallest: Fraction, otherwise: str = "; or lower alpha") -> None:
-        super().__init__(what, where="epsilon", do=f"the smallest epsilon here is {written(smallest)}{otherwise}")
-        self.smallest = smallest
+    smallest: Fraction
+
+
+def refuse(what: str, smallest: Fraction, otherwise: str = "; or lower alpha") -> ParameterError:
+    """Its refusal, with what one can do."""
+    do = f"the smallest epsilon here is {written(smallest)}{otherwise}"
+    error = TooSmallEpsilon(what, where="epsilon", do=do)
+    error.smallest = smallest
+    return error

@@ -13,12 +13,12 @@ from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms.joint import UNITS, Joint, joint_constant
 from discreet.methods.employer.mechanisms.parameters import (
     BITS,
-    TooSmallEpsilon,
     check_alpha,
     check_cells,
     check_choice,
     least,
     log1p,
+    refuse,
 )
 from discreet.methods.employer.mechanisms.smooth import Smooth
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
@@ -53,7 +53,7 @@ class SmoothGamma(Smooth):
         _check(self.constants, self.gamma, self.cells)
         if not _admissible(self.alpha, self.epsilon, self.constants, self.gamma or SMALLEST, self.cells):
             factor = "5" if self.constants == "printed" else "cells·(gamma−1)"
-            raise TooSmallEpsilon(
+            raise refuse(
                 f"epsilon does not exceed {factor}·ln(1+alpha)",
                 self.least_epsilon(self.alpha, constants=self.constants, gamma=self.gamma, cells=self.cells),
             )

@@ -12,12 +12,12 @@ from flint import arb, ctx
 from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms.parameters import (
     BITS,
-    TooSmallEpsilon,
     check_alpha,
     check_cells,
     check_choice,
     least,
     log1p,
+    refuse,
 )
 from discreet.methods.employer.mechanisms.smooth import Smooth
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
@@ -46,7 +46,7 @@ class SmoothLaplace(Smooth):
         object.__setattr__(self, "delta", _checked(self.delta))
         if not _admissible(self.alpha, self.epsilon / self.cells, self.delta / self.cells, self.constants):
             smallest = self.least_epsilon(self.alpha, self.delta, constants=self.constants, cells=self.cells)
-            raise TooSmallEpsilon("epsilon is too small for this delta and alpha", smallest)
+            raise refuse("epsilon is too small for this delta and alpha", smallest)
 
     @classmethod
     def least_epsilon(
