@@ -153,11 +153,11 @@ def test_the_server_reads_what_the_client_writes(codes: list[str]) -> None:
             return DATA
 
     Told("http://localhost").data("jobs", by={"sex": codes, "place": "*"}, where={"sector": codes}, measures=["se"])
-    found = asked(PublishedTable(), urlsplit(sent[0]).query, ("lang", "outputFormat"))
-    assert found.question.by == (("sex", tuple(codes)), ("place", ()))
-    assert sorted(found.question.where[0][1]) == sorted(codes)
-    assert found.question.measures == ("se",)
-    assert found.others == {"lang": "en", "outputFormat": "json-stat2"}
+    found, others = asked(PublishedTable(), urlsplit(sent[0]).query, ("lang", "outputFormat"))
+    assert found.by == (("sex", tuple(codes)), ("place", ()))
+    assert sorted(found.where[0][1]) == sorted(codes)
+    assert found.measures == ("se",)
+    assert others == {"lang": "en", "outputFormat": "json-stat2"}
 
 
 def test_no_codes_are_not_all_codes(server: Server) -> None:

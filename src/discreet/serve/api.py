@@ -144,16 +144,15 @@ class _Api:
     def get_table_data(self, request: Request, id: Name) -> Response:
         """Numbers of a table. Variables that are not named are added up, if the table adds up."""
         table = self.served.catalogue.table(id)
-        found = asked(table, request.scope.get("query_string", b""), OTHERS)
-        return self._data(request, table, found.question, found.others)
+        return self._data(request, table, *asked(table, request.scope.get("query_string", b""), OTHERS))
 
     def get_table_data_by_post(self, request: Request, id: Name, body: Body) -> Response:
         """The same, for questions that are too long for a link."""
         table = self.served.catalogue.table(id)
-        others = asked(table, request.scope.get("query_string", b""), OTHERS)
-        if others.question != TableQuery():
+        linked, others = asked(table, request.scope.get("query_string", b""), OTHERS)
+        if linked != TableQuery():
             raise AskedWrongly("is in the body and in the link", where="question", do="ask in the body alone")
-        return self._data(request, table, selected(table, body), others.others)
+        return self._data(request, table, selected(table, body), others)
 
     def _page(self, asked: Mapping[str, str], number: int, size: int) -> str:
         return f"{self._root}/tables?{urlencode({**asked, 'pageNumber': number, 'pageSize': size})}"

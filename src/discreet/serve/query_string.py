@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import translate
 from urllib.parse import parse_qsl, quote
 
@@ -45,16 +45,11 @@ _WHOLE = re.compile(r"(?:[^\\]|\\.)*", re.DOTALL)
 _Codes = tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class ParsedLink:
-    """A question, and what else a link says, such as the format of the answer."""
-
-    question: TableQuery
-    others: Mapping[str, str]
-
-
-def asked(table: QueryableTable, query: bytes | str, others: Collection[str] = ()) -> ParsedLink:
-    """What a link asks of a table. Parameters that are neither of a question nor one of `others` are refused."""
+def asked(
+    table: QueryableTable, query: bytes | str, others: Collection[str] = ()
+) -> tuple[TableQuery, Mapping[str, str]]:
+    """What a link asks of a table, and what else it says, such as the format of the answer. Parameters that are neither
+    of a question nor one of `others` are refused."""
     shown, limits, lists, values = (dict[str, list[str]]() for _ in range(4))
     into = {"valuecodes": shown, "where": limits, "codelist": lists, "outputvalues": values}
     known = {name.lower(): name for name in others}
@@ -76,7 +71,7 @@ def asked(table: QueryableTable, query: bytes | str, others: Collection[str] = (
                 where="query",
                 do="write valueCodes[VARIABLE]=code,code or where[VARIABLE]=code,code",
             )
-    return ParsedLink(question(table, shown, limits, lists, values), found)
+    return question(table, shown, limits, lists, values), found
 
 
 def _ignored(key: str, value: str) -> bool:
