@@ -49,7 +49,9 @@ def office(store: Store, tmp_path: Path, isolated: Path, monkeypatch: pytest.Mon
 class Office:
     """An agency with a simulation ledger that publishes in an object store."""
 
-    def __init__(self, store: Store, folder: Path, isolated: Path, prefix: str, keys: Path | None = None) -> None:
+    def __init__(
+        self, store: Store, folder: Path, isolated: Path, prefix: str, keys: Path | None = None, nonce: str = "0" * 32
+    ) -> None:
         self.store, self.folder, self.isolated, self.prefix = store, folder, isolated, prefix
         self.uri = store.uri(prefix)
         shutil.rmtree(folder, ignore_errors=True)
@@ -59,7 +61,7 @@ class Office:
         self.agency.write(graduates())
         self.keys = FileKeyStore(keys or isolated / "keys")
         self.ledger = discreet.ledger(self.agency.ledger_path, clock=lambda: CLOCK).remembered_by(self.keys)
-        self.ledger.create("simulation", nonce="0" * 32)
+        self.ledger.create("simulation", nonce=nonce)
         set_budget(self.ledger, "graduates", epsilon="10", unit=PERSON, kind="simulation")
 
     def release(self, **changes: Any) -> Any:
@@ -342,10 +344,7 @@ def test_crashed_with_manifest_and_mark(office: Office, monkeypatch: pytest.Monk
 def test_two_ledgers_at_one_prefix(office: Office) -> None:
     """The same release of another ledger has the same names, and here the same bytes: it touches nothing."""
     keys = office.isolated / "keys of the other"
-    other = Office(office.store, office.folder.with_name("other"), office.isolated, office.prefix, keys)
-    other.ledger.store.path.unlink()
-    other.ledger.create("simulation", nonce="1" * 32)
-    set_budget(other.ledger, "graduates", epsilon="10", unit=PERSON, kind="simulation")
+    other = Office(office.store, office.folder.with_name("other"), office.isolated, office.prefix, keys, "1" * 32)
     with pytest.raises(Crash):
         other.run(observe=crash_at("reserve"))  # it has looked: the prefix was empty
     with pytest.raises(Crash):
