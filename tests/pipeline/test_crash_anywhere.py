@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -41,6 +42,7 @@ def test_killed_at_any_moment(tmp_path: Path, isolated: Path) -> None:
     expected = contents(place / "out")
     reached = set()
     for i in range(MOMENTS):
+        shutil.rmtree(isolated / "keys")  # which remembers another ledger of this nonce
         agency = simulated(place)
         spec = agency.spec()
         process = start(place, spec, "run")

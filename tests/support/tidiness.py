@@ -30,7 +30,8 @@ def _listed(config: pytest.Config) -> dict[Path, int]:
     that went on with somebody's would not make a new file."""
     home = Path.home() / ".discreet"
     called = Path(config.invocation_params.dir)
-    files = {*_below(config.rootpath), *_below(home), *(path for path in called.iterdir() if path.is_file())}
+    here = (path for path in called.iterdir() if path.is_file() and not path.name.startswith(".coverage"))
+    files = {*_below(config.rootpath), *_below(home), *here}
     times = {path: path.stat().st_mtime_ns for path in files if path.suffix == ".sqlite" or home in path.parents}
     return dict.fromkeys(files, 0) | times
 
