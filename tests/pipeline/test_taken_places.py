@@ -195,3 +195,26 @@ def test_a_full_disk_under_the_ledger_says_what_is_spent(agency: Agency, monkeyp
         agency.release().run(agency.folder / "out", observe=fill)
     monkeypatch.setattr("sqlite3.connect", connect)
     agency.release().resume()
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["run", "resume"])
+def test_a_folder_that_appears_after_the_reservation_is_found_before_noise_is_drawn(
+    agency: Agency, again: bool
+) -> None:
+    """Nothing is drawn for what cannot be published; where there is room again, the release is completed."""
+    out, steps = agency.folder / "out", list[str]()
+
+    def observe(name: str, done: int, total: int) -> None:
+        steps.append(name)
+        if name == ("tabulate" if again else "reserve") and done == total:
+            out.mkdir()
+
+    if again:
+        with pytest.raises(Crash):
+            agency.release().run(out, observe=crash_at("reserve"))
+    release = agency.release()
+    with pytest.raises(PublishError, match=r"exists already.* after the reservation"):
+        release.resume(observe=observe) if again else release.run(out, observe=observe)
+    assert not any(step.startswith("protect") for step in steps)
+    out.rmdir()
+    assert agency.release().resume().release == "r1"

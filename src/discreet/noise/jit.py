@@ -2,7 +2,7 @@
 
 Numba compiles what a kernel calls, and the constants of other modules, into it, but asks only the kernel's own file
 whether what it has cached is still true: after an upgrade that changed another file, old code would run under a new
-version's name. So a cached kernel here is one of these very sources, all of them.
+version's name. So a cached kernel here is one of all these sources, as far as their number, lengths and times tell.
 """
 
 from __future__ import annotations
