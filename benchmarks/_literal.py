@@ -1,4 +1,4 @@
-"""A.3.2 as it is printed: what the clocks are compared with, in speed and in law."""
+"""A.3.2 as it is printed: what the clocks are compared with, in speed and in distribution."""
 
 from __future__ import annotations
 

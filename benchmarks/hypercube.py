@@ -95,8 +95,8 @@ def built(folder: Path, weighted: bool) -> Callable[[], object]:
         with open_engine(release.engine) as engine:
             records = read_records(engine, release, [method], None, counted=not weighted)
             reading = reading_of(engine, release, [method], records, secret)
-            cells = bound(engine, method.tabulate(reading)[0].open_inside(), method.spans[0])
-            noise = Noise(CELLS, method.design.count_law, method.design.total_law)
+            cells = bound(engine, method.tabulate(reading)[0].open_confidential(), method.spans[0])
+            noise = Noise(CELLS, method.design.count_distribution, method.design.total_distribution)
             kernel, seen = CubeKernel("cube", noise), 0
             for batch in engine.gather(cells.table, cells.spans, kernel, secret):
                 seen += batch.num_rows
@@ -153,8 +153,8 @@ def measure(arguments: Namespace) -> Result:
         )
         whole = best_of({"release": released(folder, numbers), "floor": query(GROUP.format("", path))}, rounds=1)
         out, stream = np.empty(1 << 22, np.int64), public_stream("benchmark", "noise")
-        law = DiscreteLaplace(Fraction(EPSILON), CAP)
-        drawn = best_of({"noise": lambda: law.draw(stream, 0, out.size, out)}, rounds=5)["noise"]
+        distribution = DiscreteLaplace(Fraction(EPSILON), CAP)
+        drawn = best_of({"noise": lambda: distribution.draw(stream, 0, out.size, out)}, rounds=5)["noise"]
     return {
         "cost_vs_floor": round(best["built"] / best["floor"], 3),
         "ns_per_cell": round((best["built"] - best["floor"]) / CELLS * 1e9, 2),

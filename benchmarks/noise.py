@@ -40,7 +40,7 @@ def in_ranges(n: int, draw: Callable[[int, int], object]) -> Callable[[], object
 
 
 def contestants(stream: Stream, n: int) -> dict[str, Callable[[], object]]:
-    """Every law of ours, and NumPy's insecure floating-point ones, n draws each."""
+    """Every distribution of ours, and NumPy's insecure floating-point ones, n draws each."""
     rng = np.random.default_rng(1)
     p = float(1 - np.exp(-float(RATE)))
     counts, buffer = np.arange(n, dtype=np.int64) % 1000, np.zeros(RANGE, dtype=np.int64)
@@ -74,11 +74,11 @@ def opendp_seconds(n: int) -> float:
 
 def time_by_value(stream: Stream, values: tuple[int, ...] = (0, 1, 2, 5, 10, 20, 28)) -> float:
     """Slowest over fastest time of the integer kernel on words that all give one value."""
-    law = DiscreteLaplace(RATE).magnitude
-    table = threshold_table(law)
+    distribution = DiscreteLaplace(RATE).magnitude
+    table = threshold_table(distribution)
     if table is None:
         return float("nan")
-    bounds = [1 << 63, *integer_thresholds(law)]
+    bounds = [1 << 63, *integer_thresholds(distribution)]
     out = np.empty(CHUNK, dtype=np.int64)
     words = next(stream.words(0, CHUNK)).copy()
     runs: dict[str, Callable[[], object]] = {}
@@ -96,7 +96,7 @@ def time_by_value(stream: Stream, values: tuple[int, ...] = (0, 1, 2, 5, 10, 20,
 
 
 def measure(arguments: Namespace) -> Result:
-    """All figures; draws of the rounded laws are a fifth of the integer ones."""
+    """All figures; draws of the rounded distributions are a fifth of the integer ones."""
     stream = ReleaseKey.simulation("benchmark").stream("benchmark", "noise", b"", "speed")
     n = 10 * arguments.rows if arguments.size == "full" else arguments.rows
     fewer = max(n // 5, 1)

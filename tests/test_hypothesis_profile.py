@@ -71,7 +71,7 @@ def test_whoever_draws_inside_a_test_marks_it() -> None:
     [
         "@settings(max_examples=3)\ndef test(): ...",
         "@examples(3, deadline=None)\ndef test(): ...",
-        "laws = settings(derandomize=True)",
+        "distributions = settings(derandomize=True)",
         "x = hypothesis.settings(database=None)",
         "settings.load_profile('ci')",
         "@seed(1)\ndef test(): ...",

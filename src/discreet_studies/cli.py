@@ -48,10 +48,10 @@ def earnings(
     seed: Seed = 7,
 ) -> None:
     """Published percentiles of earnings with their limits, beside the true ones."""
-    from discreet.privacy.exact import exact
+    from discreet.privacy.exact import parse_exact
     from discreet_studies.pseo.percentile_plot import draw_percentiles
 
-    for path in draw_percentiles(out, rows, exact(epsilon, "epsilon"), seed):
+    for path in draw_percentiles(out, rows, parse_exact(epsilon, "epsilon"), seed):
         say(str(path))
 
 

@@ -13,7 +13,7 @@ from typing import cast
 import yaml
 from jinja2 import Environment, StrictUndefined
 
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.report.blocks import Block, Figure, Heading, Paragraph, Table
 from discreet.synth.lists import Entry, entries
 
@@ -49,7 +49,7 @@ def short(value: float | Fraction) -> str:
 
 
 FORMATS: Mapping[str, Callable[..., str]] = {
-    "exact": written,
+    "exact": format_exact,
     "number": number,
     "short": short,
     "digits": lambda value: f"{float(value):.4g}",

@@ -66,8 +66,8 @@ def log_laplace_moment(power: int, scale: float) -> float:
 
 def test_003_lemma_8_2_the_bias_of_log_laplace() -> None:
     """E + γ = (x + γ)/(1 − λ²), λ = 2·ln(1+α)/ε < 1. The sum in the printed proof starts at n = 1, not 0."""
-    law = LogLaplace(TENTH, F(1), "printed", unbiased=False)
-    scale = float(law.exponent)
+    distribution = LogLaplace(TENTH, F(1), "printed", unbiased=False)
+    scale = float(distribution.exponent)
     assert scale == pytest.approx(2 * log(1.1))
     series = sum(scale ** (2 * n) for n in range(60))
     assert series == pytest.approx(1 / (1 - scale**2))
@@ -75,7 +75,7 @@ def test_003_lemma_8_2_the_bias_of_log_laplace() -> None:
     assert series - 1 != pytest.approx(1 / (1 - scale**2), rel=0.5)  # from n = 1
     stream = ReleaseKey.simulation("003").stream("release", "table", b"", "lemma 8.2")
     counts = np.full(400_000, 990, dtype=np.int64)
-    drawn = law.draw(counts, counts, stream, 0)
+    drawn = distribution.draw(counts, counts, stream, 0)
     claimed = 1000 / (1 - scale**2) - 10
     assert drawn.mean() == pytest.approx(claimed, abs=5 * drawn.std() / sqrt(drawn.size))
     assert abs(drawn.mean() - 990) > 20 * drawn.std() / sqrt(drawn.size)  # the bias is seen
@@ -86,14 +86,14 @@ def test_003_lemma_8_2_the_bias_of_log_laplace() -> None:
 def test_003_theorem_8_3_the_squared_relative_error_of_log_laplace() -> None:
     """E((y − ỹ)/y)² = (2λ² + 4λ⁴)/((1 − 4λ²)(1 − λ²)), y = x + γ, λ < ½. Eq. 9 bounds the error relative to x by
     (1 + γ)² times that: it lacks an expectation, and needs x ≥ 1 (then (x + γ)/x ≤ 1 + γ)."""
-    law = LogLaplace(TENTH, TWO, "printed", unbiased=False)
-    scale, shift = float(law.exponent), 10
+    distribution = LogLaplace(TENTH, TWO, "printed", unbiased=False)
+    scale, shift = float(distribution.exponent), 10
     formula = (2 * scale**2 + 4 * scale**4) / ((1 - 4 * scale**2) * (1 - scale**2))
     assert log_laplace_moment(2, scale) - 2 * log_laplace_moment(1, scale) + 1 == pytest.approx(formula)
     stream = ReleaseKey.simulation("003").stream("release", "table", b"", "theorem 8.3")
     for x in (5000, 1, 0):
         counts = np.full(400_000, x, dtype=np.int64)
-        errors = (law.draw(counts, counts, stream, 0) - x).astype(float) ** 2
+        errors = (distribution.draw(counts, counts, stream, 0) - x).astype(float) ** 2
         rounding = 1 / 12 / (x + shift) ** 2
         assert errors.mean() / (x + shift) ** 2 == pytest.approx(formula + rounding, rel=0.03)
         if x:
@@ -171,19 +171,19 @@ def test_003_theorem_7_5_the_strong_half_fails() -> None:
     Before rounding to integers; on integers 5.02 and 8.11.
     """
     for constants, real, integers in (("printed", 5.05, 5.02), ("separate", 8.20, 8.11)):
-        law = SmoothGamma(TENTH, TWO, constants)  # type: ignore[arg-type]
-        found = real_loss(lambda z: np.log1p(z**4), float(law.constant), 1.1, 10, 1)
+        distribution = SmoothGamma(TENTH, TWO, constants)  # type: ignore[arg-type]
+        found = real_loss(lambda z: np.log1p(z**4), float(distribution.constant), 1.1, 10, 1)
         assert found == pytest.approx(real, abs=0.006)
-        assert losses(law, (1, 1), (11, 11)).worst == pytest.approx(integers, abs=0.006)
+        assert losses(distribution, (1, 1), (11, 11)).worst == pytest.approx(integers, abs=0.006)
 
 
 def test_003_theorem_7_2_shape_is_not_promised_under_weak_privacy() -> None:
     """Size 100, an attribute from 90 to 99, its complement from 10 to 1: the complement alone loses 9.86 at ε = 2."""
-    law = LaplacePareto(TENTH, TWO)
-    g = float(law.shape)
+    distribution = LaplacePareto(TENTH, TWO)
+    g = float(distribution.shape)
     found = real_loss(
-        lambda z: np.where(z <= g, z, g + g * np.log(np.maximum(z, g) / g)), float(law.constant), 1.0, 9, 1
+        lambda z: np.where(z <= g, z, g + g * np.log(np.maximum(z, g) / g)), float(distribution.constant), 1.0, 9, 1
     )
     assert found == pytest.approx(9.86, abs=0.006)
-    parts = [losses(law, (90, 90), (99, 99)), losses(law, (10, 10), (1, 1))]
+    parts = [losses(distribution, (90, 90), (99, 99)), losses(distribution, (10, 10), (1, 1))]
     assert together(parts) > found  # both cells are published

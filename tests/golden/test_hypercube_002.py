@@ -100,16 +100,16 @@ def test_002_table_4_unconditional_expectations_in_closed_form() -> None:
 
 def test_002_table_4_simulated_noise_has_these_expectations() -> None:
     """Tables by NumPy's sums over axes, drawn from a public stream; and half the noise would be seen."""
-    law, cells = DiscreteLaplace(Fraction(7), cap=1), prod(printed.SHAPE)
+    distribution, cells = DiscreteLaplace(Fraction(7), cap=1), prod(printed.SHAPE)
     source = public_stream("002, Table 4")
-    noise = law.draw(source, 0, RUNS * cells).reshape(RUNS, *printed.SHAPE).astype(np.float64)
+    noise = distribution.draw(source, 0, RUNS * cells).reshape(RUNS, *printed.SHAPE).astype(np.float64)
     for dimension in (1, 2, 3, 10):
         parts = []
         for axes in combinations(range(10), dimension):
             others = tuple(1 + place for place in range(10) if place not in axes)
             parts.append(noise.sum(axis=others).reshape(RUNS, -1))
         pooled = np.concatenate(parts, axis=1).var(axis=1, ddof=1)
-        closed = reduction(printed.SHAPE, law.variance(), [], dimension).spread_before
+        closed = reduction(printed.SHAPE, distribution.variance(), [], dimension).spread_before
         found = Estimated.of(pooled[:, None])
         assert abs(found.z(np.array([closed]))[0]) < 4
         assert abs(found.z(np.array([closed / 2]))[0]) > 8

@@ -31,8 +31,8 @@ def normal(deviation: Fraction) -> Normal:
 
 
 def second_moment(noise: GridNoise) -> float:
-    """scale²·∫₀¹ G(u)² du, from the law that the sampler inverts."""
-    return float(noise.scale) ** 2 * quad(lambda u: float(noise.law.at(ball(F(u)))) ** 2, 0, 1, limit=200)[0]
+    """scale²·∫₀¹ G(u)² du, from the distribution that the sampler inverts."""
+    return float(noise.scale) ** 2 * quad(lambda u: float(noise.distribution.at(ball(F(u)))) ** 2, 0, 1, limit=200)[0]
 
 
 def test_004_step_4_root_two_gives_both_laws_the_variance_of_the_algorithm() -> None:
@@ -43,12 +43,12 @@ def test_004_step_4_root_two_gives_both_laws_the_variance_of_the_algorithm() -> 
     assert second_moment(normal(SCALE)) == pytest.approx(expected / 2, rel=1e-7)  # without the √2: half
 
 
-@pytest.mark.parametrize("law", ["laplace", "normal"])
-def test_004_step_4_the_drawn_noise_has_that_variance_and_not_half_of_it(law: str) -> None:
-    noise = laplace(SCALE) if law == "laplace" else normal(rounded_up(lambda: ball(2).sqrt() * ball(SCALE)))
-    stream = ReleaseKey.simulation("004").stream("evaluate", law, b"root two", "cells")
+@pytest.mark.parametrize("distribution", ["laplace", "normal"])
+def test_004_step_4_the_drawn_noise_has_that_variance_and_not_half_of_it(distribution: str) -> None:
+    noise = laplace(SCALE) if distribution == "laplace" else normal(rounded_up(lambda: ball(2).sqrt() * ball(SCALE)))
+    stream = ReleaseKey.simulation("004").stream("evaluate", distribution, b"root two", "cells")
     drawn = noise.draw(stream, 0, 200_000) * float(FINE)
-    kurtosis = 6 if law == "laplace" else 3
+    kurtosis = 6 if distribution == "laplace" else 3
     error = 2 * float(SCALE) ** 2 * sqrt((kurtosis - 1) / drawn.size)
     assert abs(np.mean(drawn**2) - 2 * float(SCALE) ** 2) < 5 * error
     assert np.mean(drawn**2) - float(SCALE) ** 2 > 10 * error

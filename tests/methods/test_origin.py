@@ -6,15 +6,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.methods.noise_provenance import UNKNOWN, Origin
+from discreet.methods.noise_provenance import UNKNOWN, NoiseProvenance
 from support.hypothesis_profile import examples
 
 
-def origin(moves: list[list[int]], measured: list[int] | None = None) -> Origin:
+def origin(moves: list[list[int]], measured: list[int] | None = None) -> NoiseProvenance:
     """Of each measured group, where it went."""
     starts = np.cumsum([0, *map(len, moves)])
     targets = np.array([target for targets in moves for target in targets], np.int64)
-    return Origin(starts, targets, None if measured is None else np.array(measured, np.int64))
+    return NoiseProvenance(starts, targets, None if measured is None else np.array(measured, np.int64))
 
 
 def literal(
@@ -30,13 +30,13 @@ def literal(
     return draws, blurred
 
 
-def found(which: Origin, parents: list[int], size: int) -> tuple[list[int], list[bool]]:
+def found(which: NoiseProvenance, parents: list[int], size: int) -> tuple[list[int], list[bool]]:
     draws, blurred = which.draws(np.array(parents, np.int64), size)
     return draws.tolist(), blurred.tolist()
 
 
 def test_without_a_recoding_every_group_is_one_draw() -> None:
-    assert found(Origin(), [0, 0, 1, 3], 4) == ([2, 1, 0, 1], [False] * 4)
+    assert found(NoiseProvenance(), [0, 0, 1, 3], 4) == ([2, 1, 0, 1], [False] * 4)
 
 
 def test_direct_merged_split_and_reunited() -> None:

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pytest
 
 from discreet.domain import Domain
-from discreet.engine.spans import Bound, Fingerprint, Span, Spans
+from discreet.engine.spans import Fingerprint, FingerprintedTable, Span, Spans
 from discreet.errors import EngineError, GuaranteeError
 from discreet.methods.counts.method import CountsMethod
 from discreet.methods.counts.spec import Counts
 from discreet.methods.writing import WriteKernel, _seal, write_parts
 from discreet.noise.key import ReleaseKey, Secret
 from discreet.noise.stream import Stream
-from discreet.privacy.confidential import License, Reservation
+from discreet.privacy.confidential import Reservation, WorkerGrant
 from discreet.privacy.guarantee import Record
 from discreet.privacy.ledger.events import Reserve
 from discreet.publish.storage import LocalFolder, sha256
@@ -81,7 +81,7 @@ def written_by(folder: LocalFolder, spans: Spans, simulated: bool = False) -> Wr
     """The kernel as a run makes it: sealed for the rows above."""
     kernel = method()
     seals = tuple(_seal(stream(), span.number, _mark(span)) for span in spans)
-    return WriteKernel(kernel, "t", folder, spans, License(kernel.guarantee(), simulated), seals)
+    return WriteKernel(kernel, "t", folder, spans, WorkerGrant(kernel.guarantee(), simulated), seals)
 
 
 @pytest.mark.parametrize("size", [CELLS, 4])
@@ -175,6 +175,6 @@ def test_a_part_that_no_worker_wrote_is_missed(folder: LocalFolder) -> None:
     )
     with pytest.raises(EngineError, match="not every part was written"):
         write_parts(
-            Forgetful(), Bound(None, spans, marks), kernel, Reservation(reserve, key, binding),  # type: ignore[arg-type]
+            Forgetful(), FingerprintedTable(None, spans, marks), kernel, Reservation(reserve, key, binding),  # type: ignore[arg-type]
             name="t", purpose="p", guarantee=kernel.guarantee(), place=folder,
         )  # fmt: skip

@@ -21,7 +21,7 @@ from support.noise_fakes import fixed_stream, scripted
 
 RATES = st.fractions(Fraction(1, 50), 20, max_denominator=1000)
 CAPS = st.one_of(st.none(), st.integers(1, 40))
-LAWS = [
+DISTRIBUTIONS = [
     Magnitude(Fraction(3, 2), None),
     Magnitude(Fraction(2), 7),
     Magnitude(Fraction(1, 64), None),
@@ -40,10 +40,10 @@ def _precision() -> Iterator[None]:
         yield
 
 
-def masses(law: DiscreteLaplace) -> list[arb]:
+def masses(distribution: DiscreteLaplace) -> list[arb]:
     """P(K = 0), P(K = ±1), … by summing the definition until nothing is left."""
-    top = law.cap if law.cap is not None else int(120 / law.rate) + 2
-    a = (-arb(law.rate.numerator) / law.rate.denominator).exp()
+    top = distribution.cap if distribution.cap is not None else int(120 / distribution.rate) + 2
+    a = (-arb(distribution.rate.numerator) / distribution.rate.denominator).exp()
     raw = [a**k for k in range(top + 1)]
     total = raw[0] + 2 * sum(raw[1:], arb(0))
     return [2 * r / total if k else r / total for k, r in enumerate(raw)]
@@ -52,14 +52,16 @@ def masses(law: DiscreteLaplace) -> list[arb]:
 @examples(40)
 @given(RATES, CAPS)
 def test_tail_mean_variance_and_margin_are_the_sums(rate: Fraction, cap: int | None) -> None:
-    law = DiscreteLaplace(rate, cap)
-    mass = masses(law)
+    distribution = DiscreteLaplace(rate, cap)
+    mass = masses(distribution)
     for m in (0, 1, 2, 5, len(mass) - 1, len(mass)):
-        assert abs(law.tail(m) - sum(mass[m:], arb(0))) < 1e-40
-    assert law.mean_abs() == pytest.approx(float(sum((k * p for k, p in enumerate(mass)), arb(0))), rel=1e-14)
-    assert law.variance() == pytest.approx(float(sum((k * k * p for k, p in enumerate(mass)), arb(0))), rel=1e-13)
+        assert abs(distribution.tail(m) - sum(mass[m:], arb(0))) < 1e-40
+    assert distribution.mean_abs() == pytest.approx(float(sum((k * p for k, p in enumerate(mass)), arb(0))), rel=1e-14)
+    assert distribution.variance() == pytest.approx(
+        float(sum((k * k * p for k, p in enumerate(mass)), arb(0))), rel=1e-13
+    )
     for level in (Fraction(1, 2), Fraction(9, 10), Fraction(999, 1000)):
-        m = law.margin(level)
+        m = distribution.margin(level)
         assert sum(mass[: m + 1], arb(0)) >= float(level) - 1e-12
         assert m == 0 or sum(mass[:m], arb(0)) < float(level) + 1e-12
 
@@ -67,13 +69,13 @@ def test_tail_mean_variance_and_margin_are_the_sums(rate: Fraction, cap: int | N
 @examples(30)
 @given(RATES, st.integers(1, 12), st.integers(1, 30))
 def test_delta_is_the_hockey_stick_divergence(rate: Fraction, cap: int, shift: int) -> None:
-    law = DiscreteLaplace(rate, cap)
-    mass = masses(law)
+    distribution = DiscreteLaplace(rate, cap)
+    mass = masses(distribution)
     p = {k: mass[abs(k)] / (2 if k else 1) for k in range(-cap, cap + 1)}
     gain = (arb(shift * rate.numerator) / rate.denominator).exp()
     excess = [p[k] - gain * p.get(k - shift, arb(0)) for k in p]
     stick = sum((e for e in excess if e > 0), arb(0))  # balls around equal masses are not above 0
-    assert abs(law.delta(shift) - stick) < 1e-40
+    assert abs(distribution.delta(shift) - stick) < 1e-40
 
 
 def test_published_figures_of_the_hypercube() -> None:
@@ -84,15 +86,15 @@ def test_published_figures_of_the_hypercube() -> None:
     assert DiscreteLaplace(Fraction(1)).delta() == 0
 
 
-def reference(law: Magnitude, word: int, more: Iterator[int]) -> int:
-    k = resolve(law.at, Uniform(word, more), LARGEST_LIMIT)
+def reference(distribution: Magnitude, word: int, more: Iterator[int]) -> int:
+    k = resolve(distribution.at, Uniform(word, more), LARGEST_LIMIT)
     return -k if word >> 63 else k
 
 
-def telling_words(law: Magnitude) -> NDArray[np.uint64]:
+def telling_words(distribution: Magnitude) -> NDArray[np.uint64]:
     """Random words, and every word near a threshold, a bucket's border, or the ends."""
     (random,) = fixed_stream("telling").words(0, 1500)
-    marks = {0, PREFIX} | {t for t in integer_thresholds(law)[:200] if t <= PREFIX}
+    marks = {0, PREFIX} | {t for t in integer_thresholds(distribution)[:200] if t <= PREFIX}
     marks |= {1 << e for e in range(63)} | {(64 + m) << 40 for m in range(64)} | {((64 + m) << 56) for m in range(64)}
     near = {min(max(t + d, 0), PREFIX) for t in marks for d in (-2, -1, 0, 1, 2)}
     words = np.array(sorted(near), dtype=np.uint64)
@@ -100,18 +102,18 @@ def telling_words(law: Magnitude) -> NDArray[np.uint64]:
     return np.stack([column, np.arange(column.size, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)], axis=1)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_thresholds_logarithm_and_balls_agree_draw_by_draw(law: Magnitude) -> None:
-    words = telling_words(law)
-    table = threshold_table(law)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
+def test_thresholds_logarithm_and_balls_agree_draw_by_draw(distribution: Magnitude) -> None:
+    words = telling_words(distribution)
+    table = threshold_table(distribution)
     assert table is not None
     by_threshold, by_logarithm = np.empty(len(words), dtype=np.int64), np.empty(len(words), dtype=np.int64)
     kernels.integers(words, table.thresholds, table.bases, by_threshold, False)
-    Rounding((law,), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=True).draw(words, ONE, by_logarithm)
-    ties = set(integer_thresholds(law))
+    Rounding((distribution,), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=True).draw(words, ONE, by_logarithm)
+    ties = set(integer_thresholds(distribution))
     compared = 0
     for i, word in enumerate(words[:, 0].tolist()):
-        exact = reference(law, word, fixed_stream().extension("cells", i, 0))
+        exact = reference(distribution, word, fixed_stream().extension("cells", i, 0))
         if word & PREFIX not in ties:
             assert by_threshold[i] == exact
         if by_logarithm[i] != NOT_DRAWN:
@@ -120,9 +122,9 @@ def test_thresholds_logarithm_and_balls_agree_draw_by_draw(law: Magnitude) -> No
     assert compared > 1500  # random words are decided
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
-def test_no_bucket_holds_two_thresholds(law: Magnitude) -> None:
-    distinct = {t for t in integer_thresholds(law) if t <= PREFIX}
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
+def test_no_bucket_holds_two_thresholds(distribution: Magnitude) -> None:
+    distinct = {t for t in integer_thresholds(distribution) if t <= PREFIX}
     assert len({bucket_of(t) for t in distinct}) == len(distinct)
 
 
@@ -133,41 +135,41 @@ def test_buckets_are_ordered(u: int, step: int) -> None:
 
 def test_small_rates_use_the_logarithm_and_agree_with_balls() -> None:
     for rate in (Fraction(1, 65), Fraction(1, 1000), Fraction(1, 2**40)):
-        law = DiscreteLaplace(rate)
-        assert threshold_table(law.magnitude) is None
-        drawn = law.draw(fixed_stream(), 100, 300)
+        distribution = DiscreteLaplace(rate)
+        assert threshold_table(distribution.magnitude) is None
+        drawn = distribution.draw(fixed_stream(), 100, 300)
         for i in range(300):
             word, second = fixed_stream().block(100 + i)
-            assert drawn[i] == reference(law.magnitude, word, iter([second, 1, 2, 3]))
+            assert drawn[i] == reference(distribution.magnitude, word, iter([second, 1, 2, 3]))
 
 
 @pytest.mark.parametrize("cap", [None, 3])
 @pytest.mark.parametrize("rate", [Fraction(3, 2), Fraction(1, 10), Fraction(40), Fraction(50)])
 def test_a_tie_is_decided_by_the_next_bits(rate: Fraction, cap: int | None) -> None:
-    law = DiscreteLaplace(rate, cap)
-    thresholds = integer_thresholds(law.magnitude)
+    distribution = DiscreteLaplace(rate, cap)
+    thresholds = integer_thresholds(distribution.magnitude)
     for m, t in list(enumerate(thresholds, 1))[:30]:
         if thresholds.count(t) > 1 or t == 0:
             continue
         with ctx.workprec(512):
-            second = int((law.magnitude.tail(m) * 2**127).floor().unique_fmpz()) & (2**64 - 1)
+            second = int((distribution.magnitude.tail(m) * 2**127).floor().unique_fmpz()) & (2**64 - 1)
         for word1, expected in ((0, m), (second - 1, m), (second + 1, m - 1), (2**64 - 1, m - 1)):
             if not 0 <= word1 < 2**64 or (word1 == 0 and second == 0):
                 continue
             for sign in (0, 1):
                 stream = scripted(lambda i, w=(t | sign << 63, word1): (w[0], w[1] ^ 0) if i == 5 else (i, i))
-                drawn = law.draw(stream, 5, 1)
+                drawn = distribution.draw(stream, 5, 1)
                 assert drawn[0] == (-expected if sign else expected)
                 counts = np.array([1000], dtype=np.int64)
-                law.add_to(counts, stream, 5)
+                distribution.add_to(counts, stream, 5)
                 assert counts[0] == 1000 + drawn[0]
 
 
 def test_a_tie_of_127_bits_reads_the_extension_until_it_is_exhausted() -> None:
-    law = DiscreteLaplace(Fraction(3, 2))
+    distribution = DiscreteLaplace(Fraction(3, 2))
     digits = 127 + 128 * 64
     with ctx.workprec(digits + 64):
-        exact = int((law.magnitude.tail(1) * arb(2) ** digits).floor().unique_fmpz())
+        exact = int((distribution.magnitude.tail(1) * arb(2) ** digits).floor().unique_fmpz())
     blocks = [exact >> (128 * (63 - i)) & (2**128 - 1) for i in range(64)]
     first = exact >> (128 * 64)
 
@@ -183,35 +185,35 @@ def test_a_tie_of_127_bits_reads_the_extension_until_it_is_exhausted() -> None:
 
         return block
 
-    assert law.draw(scripted(cells, extension(3, -1)), 9, 1)[0] == 1
-    assert law.draw(scripted(cells, extension(3, 1)), 9, 1)[0] == 0
+    assert distribution.draw(scripted(cells, extension(3, -1)), 9, 1)[0] == 1
+    assert distribution.draw(scripted(cells, extension(3, 1)), 9, 1)[0] == 0
     with pytest.raises(StreamError, match="undecided"):
-        law.draw(scripted(cells, extension(64, 0)), 9, 1)
+        distribution.draw(scripted(cells, extension(64, 0)), 9, 1)
 
 
 def test_huge_rates_draw_zero_but_for_the_exact_tail() -> None:
-    law = DiscreteLaplace(Fraction(60))
-    assert not law.draw(fixed_stream(), 0, 1000).any()
-    assert integer_thresholds(law.magnitude) == [0]
-    assert law.draw(scripted(lambda i: (0, 0)), 0, 1)[0] >= 1
-    assert law.draw(scripted(lambda i: (0, 2**63)), 0, 1)[0] == 0
+    distribution = DiscreteLaplace(Fraction(60))
+    assert not distribution.draw(fixed_stream(), 0, 1000).any()
+    assert integer_thresholds(distribution.magnitude) == [0]
+    assert distribution.draw(scripted(lambda i: (0, 0)), 0, 1)[0] >= 1
+    assert distribution.draw(scripted(lambda i: (0, 2**63)), 0, 1)[0] == 0
     assert not DiscreteLaplace(Fraction(2**40)).draw(fixed_stream(), 0, 100).any()
 
 
 @pytest.mark.parametrize(
-    "law",
+    "distribution",
     [DiscreteLaplace(Fraction(3, 2)), DiscreteLaplace(Fraction(1, 300)), DiscreteLaplace(Fraction(1), 2)],
     ids=str,
 )
 @examples(25)
 @given(st.integers(0, 2**62), st.lists(st.integers(0, 40_000), min_size=1, max_size=5))
-def test_noise_does_not_depend_on_the_split(law: DiscreteLaplace, first: int, sizes: list[int]) -> None:
-    whole = law.draw(fixed_stream(), first, sum(sizes))
+def test_noise_does_not_depend_on_the_split(distribution: DiscreteLaplace, first: int, sizes: list[int]) -> None:
+    whole = distribution.draw(fixed_stream(), first, sum(sizes))
     ends = np.cumsum([0, *sizes])
-    parts = [law.draw(fixed_stream(), first + int(a), int(b - a)) for a, b in pairwise(ends)]
+    parts = [distribution.draw(fixed_stream(), first + int(a), int(b - a)) for a, b in pairwise(ends)]
     assert (np.concatenate(parts) == whole).all()
     counts = np.arange(whole.size, dtype=np.int64)
-    law.add_to(counts, fixed_stream(), first)
+    distribution.add_to(counts, fixed_stream(), first)
     assert (counts == np.arange(whole.size) + whole).all()
 
 
@@ -230,7 +232,7 @@ def test_odd_caps_are_refused(cap: object) -> None:
 
 
 def test_counts_that_could_overflow_are_refused_unchanged() -> None:
-    law = DiscreteLaplace(Fraction(1))
+    distribution = DiscreteLaplace(Fraction(1))
     for counts in (
         np.array([2**62]),
         np.array([-(2**62) - 1]),
@@ -240,10 +242,10 @@ def test_counts_that_could_overflow_are_refused_unchanged() -> None:
     ):
         before = counts.copy()
         with pytest.raises(ParameterError):
-            law.add_to(counts, fixed_stream(), 0)
+            distribution.add_to(counts, fixed_stream(), 0)
         assert (counts == before).all()
     for level in (Fraction(0), Fraction(1), 0.9):
         with pytest.raises(ParameterError):
-            law.margin(level)  # type: ignore[arg-type]
+            distribution.margin(level)  # type: ignore[arg-type]
     with pytest.raises(ParameterError):
-        law.delta(0)
+        distribution.delta(0)

@@ -15,10 +15,10 @@ PROOFS = sorted(FOLDER.glob("*.md"))
 
 
 def draws(name: str) -> bool:
-    """Whether a module defines a law that can be drawn from."""
+    """Whether a module defines a distribution that can be drawn from."""
     module = importlib.import_module(f"{samplers.__name__}.{name}")
-    laws = [c for c in vars(module).values() if inspect.isclass(c) and c.__module__ == module.__name__]
-    return name == "sparse" or any(hasattr(c, "draw") and not inspect.isabstract(c) for c in laws)
+    distributions = [c for c in vars(module).values() if inspect.isclass(c) and c.__module__ == module.__name__]
+    return name == "sparse" or any(hasattr(c, "draw") and not inspect.isabstract(c) for c in distributions)
 
 
 SAMPLERS = [name for name in MODULES if draws(name)]

@@ -1,4 +1,4 @@
-"""Exactly rounded laws: every row's bound against balls, every draw against the pure-ball reference."""
+"""Exactly rounded distributions: every row's bound against balls, every draw against the pure-ball reference."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -75,9 +75,9 @@ def prefixes() -> list[int]:
     return [u for u in scattered + edges if 2**31 <= u <= PREFIX]
 
 
-@pytest.mark.parametrize("law", QUANTILES, ids=str)
-def test_every_bound_holds_at_both_ends_of_the_prefix(law: QuantileFunction) -> None:
-    rows = rows_of((law,))
+@pytest.mark.parametrize("distribution", QUANTILES, ids=str)
+def test_every_bound_holds_at_both_ends_of_the_prefix(distribution: QuantileFunction) -> None:
+    rows = rows_of((distribution,))
     assert np.isinf(rows[[0, -1], 7]).all()
     assert np.isfinite(rows[1:-1, 7]).all()
     for u in prefixes():
@@ -86,14 +86,14 @@ def test_every_bound_holds_at_both_ends_of_the_prefix(law: QuantileFunction) -> 
             continue
         with ctx.workprec(200):
             for end in (u, u + 1):
-                error = abs(law.at(arb((end, -63))) - arb(horner(rows[row], t)))
+                error = abs(distribution.at(arb((end, -63))) - arb(horner(rows[row], t)))
                 assert error <= rows[row, 7], (u, row, t)
 
 
-@pytest.mark.parametrize("law", QUANTILES, ids=str)
-def test_bounds_are_tight_enough_to_be_fast(law: QuantileFunction) -> None:
+@pytest.mark.parametrize("distribution", QUANTILES, ids=str)
+def test_bounds_are_tight_enough_to_be_fast(distribution: QuantileFunction) -> None:
     """The chance of going to ball arithmetic, a thousand grid units to the scale: below one draw in 10⁵."""
-    rows = rows_of((law,))
+    rows = rows_of((distribution,))
     width = np.array([float(b - a) for a, b in (bucket_ends(r) for r in range(1, ROUNDED_BUCKETS - 1))])
     size = np.median(np.abs(rows[1:-1, 0]))
     assert (width * np.minimum(rows[1:-1, 7] / size * 1000, 1)).sum() < 1e-5
@@ -112,13 +112,13 @@ def test_draws_are_the_ball_reference(noise: GridNoise) -> None:
 
 
 def test_log_laplace_draws_are_the_ball_reference() -> None:
-    law, factor = LogLaplace(F(1, 21), F(10, 3), F(1, 100), F(10**9)), F(440, 441)
+    distribution, factor = LogLaplace(F(1, 21), F(10, 3), F(1, 100), F(10**9)), F(440, 441)
     counts = np.arange(300, dtype=np.int64) ** 3
-    drawn = law.draw(counts, fixed_stream(), 5)
-    multiplied = replace(law, factor=factor).draw(counts, fixed_stream(), 5)
+    drawn = distribution.draw(counts, fixed_stream(), 5)
+    multiplied = replace(distribution, factor=factor).draw(counts, fixed_stream(), 5)
     for i, n in enumerate(counts.tolist()):
         word, second = fixed_stream().block(5 + i)
-        assert drawn[i] == law.rounding.resolve(word, iter([second]), 3 * n + 10)
+        assert drawn[i] == distribution.rounding.resolve(word, iter([second]), 3 * n + 10)
         with ctx.workprec(300):  # the definition, independent of multiples and tables
             u = arb((word & PREFIX, -63))
             noisy = ball(n + F(10, 3)) * (u.log() * ball(F(-1 if word >> 63 == 0 else 1, 21))).exp()
@@ -159,15 +159,15 @@ def test_a_tie_is_decided_by_the_next_bits(noise: GridNoise) -> None:
 
 def test_rounding_of_large_products_is_in_the_bound() -> None:
     """Values near 2⁴⁵ have a last place of 2⁻⁷: most draws are decided, none wrongly."""
-    law = LogLaplace(F(1, 1000), F(1, 3), F(1, 7), F(2**49))
+    distribution = LogLaplace(F(1, 1000), F(1, 3), F(1, 7), F(2**49))
     counts = np.int64(2**42) + np.arange(3000, dtype=np.int64) * 12345678901 % 2**42
     words = next(fixed_stream("large").words(0, counts.size)).copy()
     out = np.empty(counts.size, dtype=np.int64)
-    law.rounding.draw(words, counts * 3 + 1, out)
+    distribution.rounding.draw(words, counts * 3 + 1, out)
     decided = np.flatnonzero(out != NOT_DRAWN)
     assert decided.size > 2000
     for i in decided.tolist():
-        assert out[i] == law.rounding.resolve(int(words[i, 0]), iter([0] * 9), 3 * int(counts[i]) + 1)
+        assert out[i] == distribution.rounding.resolve(int(words[i, 0]), iter([0] * 9), 3 * int(counts[i]) + 1)
 
 
 def _prefix_at(value, target: int) -> int:  # type: ignore[no-untyped-def]
@@ -228,7 +228,7 @@ def test_margins_cover_and_are_smallest(noise: GridNoise) -> None:
 
 
 def test_densities_are_as_documented() -> None:
-    """The quantiles invert the tails: power law's normaliser, Laplace–Pareto's N, and E|Z| = .7071 for γ = 4."""
+    """The quantiles invert the tails: power distribution's normaliser, Laplace–Pareto's N, and E|Z| = .7071 for γ = 4."""
     gamma = PowerQuantile(F(4))
     assert float(gamma.norm()) == pytest.approx(integrate.quad(lambda z: 1 / (1 + z**4), 0, np.inf)[0])
     mean = integrate.quad(lambda z: z / (1 + z**4), 0, np.inf)[0] / float(gamma.norm())
@@ -239,14 +239,14 @@ def test_densities_are_as_documented() -> None:
 
 
 def test_log_laplace_bias_is_as_documented() -> None:
-    law = LogLaplace(F(1, 4), F(10), F(1, 10**4), F(10**9))
-    drawn = law.draw(np.full(400_000, 90, dtype=np.int64), fixed_stream(), 0) / 10**4
+    distribution = LogLaplace(F(1, 4), F(10), F(1, 10**4), F(10**9))
+    drawn = distribution.draw(np.full(400_000, 90, dtype=np.int64), fixed_stream(), 0) / 10**4
     assert drawn.mean() == pytest.approx(100 / (1 - 1 / 16) - 10, abs=0.2)
     assert (15 / 16 * (drawn + 10) - 10).mean() == pytest.approx(90, abs=0.2)
-    low, high = law.margin_factors(F(9, 10))
+    low, high = distribution.margin_factors(F(9, 10))
     inside = (drawn + 10 >= 100 * float(low)) & (drawn + 10 <= 100 * float(high))
     assert inside.mean() == pytest.approx(0.9, abs=0.005)
-    unbiased = replace(law, factor=F(15, 16))
+    unbiased = replace(distribution, factor=F(15, 16))
     assert [float(a) for a in unbiased.margin_factors(F(9, 10))] == pytest.approx(
         [float(low * 15 / 16), float(high * 15 / 16)]
     )

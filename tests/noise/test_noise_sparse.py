@@ -20,37 +20,39 @@ from support.noise_fakes import Scripted, fixed_stream
 F = Fraction
 
 
-def literal(law: DiscreteLaplace, stream: Stream, block: int) -> list[tuple[int, int]]:
+def literal(distribution: DiscreteLaplace, stream: Stream, block: int) -> list[tuple[int, int]]:
     """One block of cells, draw by draw, in ball arithmetic."""
-    bits = block_bits(law.magnitude)
+    bits = block_bits(distribution.magnitude)
     found, at, j = [], -1, 0
     while True:
         word0, word1 = stream.sparse_words(np.array([[block, j]], dtype=np.uint64))[0].tolist()
         at += 1 + resolve(
-            Gap(law.magnitude).at, Uniform(word0, stream.extension("sparse", block, 2 * j)), LARGEST_LIMIT
+            Gap(distribution.magnitude).at, Uniform(word0, stream.extension("sparse", block, 2 * j)), LARGEST_LIMIT
         )
         if at >= 1 << bits:
             return found
-        given = Magnitude(law.rate, law.cap, nonzero=True)
+        given = Magnitude(distribution.rate, distribution.cap, nonzero=True)
         k = resolve(given.at, Uniform(word1, stream.extension("sparse", block, 2 * j + 1)), LARGEST_LIMIT)
         found.append(((block << bits) + at, -k if word1 >> 63 else k))
         j += 1
 
 
-@pytest.mark.parametrize("law", [DiscreteLaplace(F(14)), DiscreteLaplace(F(5), 1), DiscreteLaplace(F(60))], ids=str)
-def test_blocks_are_the_literal_walk(law: DiscreteLaplace) -> None:
-    bits = block_bits(law.magnitude)
+@pytest.mark.parametrize(
+    "distribution", [DiscreteLaplace(F(14)), DiscreteLaplace(F(5), 1), DiscreteLaplace(F(60))], ids=str
+)
+def test_blocks_are_the_literal_walk(distribution: DiscreteLaplace) -> None:
+    bits = block_bits(distribution.magnitude)
     stream = fixed_stream("sparse")
-    expected = [pair for block in range(7, 10) for pair in literal(law, stream, block)]
-    cells, noise = law.sparse(stream, 7 << bits, 3 << bits)
+    expected = [pair for block in range(7, 10) for pair in literal(distribution, stream, block)]
+    cells, noise = distribution.sparse(stream, 7 << bits, 3 << bits)
     assert list(zip(cells.tolist(), noise.tolist(), strict=True)) == expected
 
 
 def test_small_rates_are_the_literal_walk_too() -> None:
-    law = DiscreteLaplace(F(1, 100))
+    distribution = DiscreteLaplace(F(1, 100))
     stream = fixed_stream("sparse")
-    expected = literal(law, stream, 1)
-    cells, noise = law.sparse(stream, 1 << 12, 1 << 12)
+    expected = literal(distribution, stream, 1)
+    cells, noise = distribution.sparse(stream, 1 << 12, 1 << 12)
     assert list(zip(cells.tolist(), noise.tolist(), strict=True)) == expected
 
 
@@ -60,35 +62,37 @@ def test_small_rates_are_the_literal_walk_too() -> None:
     st.integers(0, 2**40),
     st.lists(st.integers(0, 10**6), min_size=1, max_size=5),
 )
-def test_noise_does_not_depend_on_the_split(law: DiscreteLaplace, first: int, sizes: list[int]) -> None:
-    cells, noise = law.sparse(fixed_stream(), first, sum(sizes))
+def test_noise_does_not_depend_on_the_split(distribution: DiscreteLaplace, first: int, sizes: list[int]) -> None:
+    cells, noise = distribution.sparse(fixed_stream(), first, sum(sizes))
     assert (np.diff(cells) > 0).all()
     assert noise.all()
     assert ((cells >= first) & (cells < first + sum(sizes))).all()
-    parts = [law.sparse(fixed_stream(), first + int(a), int(b - a)) for a, b in pairwise(np.cumsum([0, *sizes]))]
+    parts = [
+        distribution.sparse(fixed_stream(), first + int(a), int(b - a)) for a, b in pairwise(np.cumsum([0, *sizes]))
+    ]
     assert (np.concatenate([c for c, _ in parts]) == cells).all()
     assert (np.concatenate([v for _, v in parts]) == noise).all()
 
 
-def test_block_size_is_fixed_by_the_law() -> None:
+def test_block_size_is_fixed_by_the_distribution() -> None:
     assert block_bits(Magnitude(F(14), None)) == 24
     assert block_bits(Magnitude(F(1), None)) == 12
     assert block_bits(Magnitude(F(1000), None)) == 44
     with ctx.workprec(128):
         for rate in range(7, 25):
-            law = Magnitude(F(rate), None)
-            assert 16 <= law.tail(1) * arb(2) ** block_bits(law) < 32
+            distribution = Magnitude(F(rate), None)
+            assert 16 <= distribution.tail(1) * arb(2) ** block_bits(distribution) < 32
 
 
 def test_the_end_of_the_numbering_and_empty_ranges() -> None:
-    law = DiscreteLaplace(F(20))
-    cells, _ = law.sparse(fixed_stream(), 2**63 - 2**36, 2**36)
+    distribution = DiscreteLaplace(F(20))
+    cells, _ = distribution.sparse(fixed_stream(), 2**63 - 2**36, 2**36)
     assert cells.size > 0
     assert cells.min() >= 2**63 - 2**36
-    assert law.sparse(fixed_stream(), 5, 0)[0].size == 0
+    assert distribution.sparse(fixed_stream(), 5, 0)[0].size == 0
     for first, n in ((2**63, 1), (-1, 5)):
         with pytest.raises(ParameterError):
-            law.sparse(fixed_stream(), first, n)
+            distribution.sparse(fixed_stream(), first, n)
     with pytest.raises(ParameterError, match=r"2\^31"):
         DiscreteLaplace(F(1)).sparse(fixed_stream(), 0, 2**40)
 
@@ -103,8 +107,8 @@ def test_a_stuck_sparse_stream_is_noticed() -> None:
 
 def test_an_undecided_gap_reads_its_own_extension() -> None:
     """A prefix that straddles the border between two gaps is decided by extension words, not by word 1."""
-    law = DiscreteLaplace(F(14))
-    gap = Gap(law.magnitude)
+    distribution = DiscreteLaplace(F(14))
+    gap = Gap(distribution.magnitude)
     with ctx.workprec(400):
         border = (-1000 * gap._rate()).exp()  # gap ≥ 1000 iff U ≤ border
         digits = int((border * arb(2) ** 127).floor().unique_fmpz())
@@ -117,13 +121,13 @@ def test_an_undecided_gap_reads_its_own_extension() -> None:
             # block 0, draw 0, part 0 (its gap), index 0 is counter 0; any other would decide otherwise
             return Scripted(lambda i: (rest + change if i == 0 else rest - change, 0))
 
-        cells, _ = law.sparse(Stream(source), 0, 1 << 24)
+        cells, _ = distribution.sparse(Stream(source), 0, 1 << 24)
         assert cells[0] == expected
 
 
 def test_an_undecided_value_reads_its_own_extension() -> None:
-    law = DiscreteLaplace(F(14))
-    given = Magnitude(law.rate, None, nonzero=True)
+    distribution = DiscreteLaplace(F(14))
+    given = Magnitude(distribution.rate, None, nonzero=True)
     with ctx.workprec(400):
         digits = int((given.tail(2) * arb(2) ** 127).floor().unique_fmpz())
     prefix, rest = digits >> 64, digits & (2**64 - 1)
@@ -134,5 +138,5 @@ def test_an_undecided_value_reads_its_own_extension() -> None:
                 return Scripted(lambda i: (2**62 + i if i == 0 else 1, prefix + i))
             return Scripted(lambda i: (rest + change if i == 1 << 32 else rest - change, 0))
 
-        _, noise = law.sparse(Stream(source), 0, 1 << 24)
+        _, noise = distribution.sparse(Stream(source), 0, 1 << 24)
         assert noise[0] == expected

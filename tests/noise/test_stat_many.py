@@ -1,4 +1,4 @@
-"""A hundred million draws a law: a deviation of a third of a per cent would show. Only in `make test-full`."""
+"""A hundred million draws a distribution: a deviation of a third of a per cent would show. Only in `make test-full`."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def p_value(observed: np.ndarray[tuple[int], np.dtype[np.int64]], rate: float, c
 
 @pytest.mark.parametrize(("rate", "cap"), [("1/10", None), ("1/100", 40), ("3/2", None), ("2", 7), ("6", None)])
 def test_a_hundred_million_draws(rate: str, cap: int | None) -> None:
-    law = DiscreteLaplace(Fraction(rate), cap)
+    distribution = DiscreteLaplace(Fraction(rate), cap)
     stream = ReleaseKey.simulation("many draws").stream("release", "table", b"", rate)
     observed = np.zeros(2 * TOP + 1, np.int64)
     for first in range(0, DRAWS, RANGE):
-        noise = law.draw(stream, first, min(RANGE, DRAWS - first))
+        noise = distribution.draw(stream, first, min(RANGE, DRAWS - first))
         observed += np.bincount(np.clip(noise, -TOP, TOP) + TOP, minlength=2 * TOP + 1)
-    assert p_value(observed, float(law.rate), cap) > 1e-6
+    assert p_value(observed, float(distribution.rate), cap) > 1e-6
     if cap is None:
-        assert p_value(observed, float(law.rate) * 1.003, cap) < 1e-20
-        assert p_value(np.roll(observed, 1), float(law.rate), cap) < 1e-20
+        assert p_value(observed, float(distribution.rate) * 1.003, cap) < 1e-20
+        assert p_value(np.roll(observed, 1), float(distribution.rate), cap) < 1e-20

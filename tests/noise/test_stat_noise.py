@@ -1,4 +1,4 @@
-"""Each sampler is accepted as its law and as nothing near it; the tester is tested with bad samplers."""
+"""Each sampler is accepted as its distribution and as nothing near it; the tester is tested with bad samplers."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def discrete_tail(rate: float, cap: float = np.inf) -> Callable[[Real], Real]:
 
 
 def grid_tail(tail: Callable[[Real], Real], sigma: float) -> Callable[[Real], Real]:
-    """P(k ≥ m) of a symmetric law rounded to the grid: for m > 0 half of P(|Z| > (m − ½)/σ)."""
+    """P(k ≥ m) of a symmetric distribution rounded to the grid: for m > 0 half of P(|Z| > (m − ½)/σ)."""
 
     def positive(m: Real) -> Real:
         return tail((m - 0.5) / sigma) / 2
@@ -68,7 +68,9 @@ def log_laplace_tail(exponent: float, centre: float, shift: float) -> Callable[[
 class Case:
     name: str
     sample: Callable[[], Sample]
-    law: Callable[[float], Callable[[Real], Real]]  # the claimed tail when the scale is a multiple of the right one
+    distribution: Callable[
+        [float], Callable[[Real], Real]
+    ]  # the claimed tail when the scale is a multiple of the right one
 
 
 def grid_case(name: str, noise: Laplace, tail: Callable[[Real], Real]) -> Case:
@@ -83,8 +85,8 @@ def sparse_to_dense() -> Sample:
 
 
 def log_laplace_sample() -> Sample:
-    law = LogLaplace(F(1, 5), F(10), F(1), F(10**6))
-    return law.draw(np.full(N, 500, dtype=np.int64), STREAM, 0)
+    distribution = LogLaplace(F(1, 5), F(10), F(1), F(10**6))
+    return distribution.draw(np.full(N, 500, dtype=np.int64), STREAM, 0)
 
 
 UNIT = (F(SIGMA, 10), F(1, 10), F(10**9))
@@ -105,21 +107,21 @@ CASES = [
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_accepts_the_law_and_rejects_its_neighbours(case: Case) -> None:
     sample = case.sample()
-    assert shape(sample, case.law(1.0)) > ACCEPT
-    assert shape(sample, case.law(0.7)) < REJECT
-    assert shape(sample, case.law(1.3)) < REJECT
+    assert shape(sample, case.distribution(1.0)) > ACCEPT
+    assert shape(sample, case.distribution(0.7)) < REJECT
+    assert shape(sample, case.distribution(1.3)) < REJECT
     shift = max(1, round(float(np.median(np.abs(sample - np.median(sample))) / 4)))
-    assert shape(sample + shift, case.law(1.0)) < REJECT
+    assert shape(sample + shift, case.distribution(1.0)) < REJECT
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.name)
 def test_the_tester_rejects_an_off_by_one_sampler(case: Case) -> None:
-    """Magnitudes one too large wherever they are not zero: scaled up to be seen on wide laws."""
+    """Magnitudes one too large wherever they are not zero: scaled up to be seen on wide distributions."""
     sample = case.sample()
     centre = np.int64(np.median(sample))
     one = max(1, round(float(np.median(np.abs(sample - centre))) / 6))
     wrong = sample + one * np.sign(sample - centre)
-    assert shape(wrong, case.law(1.0)) < REJECT
+    assert shape(wrong, case.distribution(1.0)) < REJECT
 
 
 def uniforms(n: int) -> Real:
@@ -165,14 +167,14 @@ def test_the_tester_accepts_what_numpy_draws() -> None:
 
 
 def test_signs_neighbours_and_streams_are_uncorrelated() -> None:
-    law = DiscreteLaplace(F(1, 2))
-    here, there = law.draw(STREAM, 0, N), law.draw(STREAM, 10**12, N)
+    distribution = DiscreteLaplace(F(1, 2))
+    here, there = distribution.draw(STREAM, 0, N), distribution.draw(STREAM, 10**12, N)
     bound = 5 / np.sqrt(N)
     assert abs(np.corrcoef(here[1:], here[:-1])[0, 1]) < bound
     assert abs(np.corrcoef(here, there)[0, 1]) < bound
     assert abs(np.mean(np.sign(here))) < bound
-    assert np.var(here) == pytest.approx(law.variance(), rel=0.03)
-    assert np.mean(np.abs(here)) == pytest.approx(law.mean_abs(), rel=0.02)
+    assert np.var(here) == pytest.approx(distribution.variance(), rel=0.03)
+    assert np.mean(np.abs(here)) == pytest.approx(distribution.mean_abs(), rel=0.02)
 
 
 def test_coverage_of_margins_is_nominal() -> None:

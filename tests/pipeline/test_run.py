@@ -280,7 +280,7 @@ def test_the_choice_of_records_depends_on_the_release_key(tmp_path: Path) -> Non
 
 
 def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monkeypatch: pytest.MonkeyPatch) -> None:
-    from discreet.engine.spans import Bound, Spans
+    from discreet.engine.spans import FingerprintedTable, Spans
     from discreet.methods.registry import methods
     from discreet.noise.key import ReleaseKey
     from discreet.pipeline import run as module
@@ -293,7 +293,7 @@ def test_the_binding_covers_parameters_code_and_every_cell(agency: Agency, monke
     def bind(release: discreet.OpenRelease, *contents: bytes, promise: Any = (cost, "out", "", "ann")) -> bytes:
         """The fingerprints of each table's spans, here of one byte each."""
         marks = [tuple(bytes([mark]) for mark in content) for content in contents]
-        cells = [[Confidential(Bound(None, Spans(1, 1), mark))] for mark in marks]
+        cells = [[Confidential(FingerprintedTable(None, Spans(1, 1), mark))] for mark in marks]
         found = [Tabulated(*pair) for pair in zip(methods(release.spec), cells, strict=True)]
         return module._bind(release.spec, ReleaseKey.simulation("k"), found, promise)
 

@@ -1,4 +1,4 @@
-"""Limits of percentiles: their laws, the search against fractions, and coverage: proven place by place, then drawn."""
+"""Limits of percentiles: their distributions, the search against fractions, and coverage: proven place by place, then drawn."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from discreet.post.percentiles import percentiles
 from support.hypothesis_profile import examples
 
 F = Fraction
-laws = examples(80)
+distributions = examples(80)
 QUARTILES = (F(1, 4), F(1, 2), F(3, 4))
 NINE_TENTHS = F(9, 10)
 Floats = NDArray[np.float64]
 
 
-# ---------------------------------------------------------------------------------------------------- laws of sums
+# ---------------------------------------------------------------------------------------------------- distributions of sums
 
 
 def pmf(rate: float, summands: int, reach: int = 400) -> Floats:
@@ -73,13 +73,13 @@ def test_the_margin_of_one_draw_is_the_samplers(rate: str, level: Fraction) -> N
 
 @pytest.mark.parametrize(("rate", "summands"), [("1/2", 4), ("1", 21), ("3", 9), ("6", 5)])
 def test_a_margin_is_the_smallest(rate: str, summands: int) -> None:
-    law = pmf(float(F(rate)), summands, 100)
-    within = [law[law.size // 2 - m : law.size // 2 + m + 1].sum() for m in range(200)]
+    distribution = pmf(float(F(rate)), summands, 100)
+    within = [distribution[distribution.size // 2 - m : distribution.size // 2 + m + 1].sum() for m in range(200)]
     assert count_margin(F(rate), summands) == next(m for m, p in enumerate(within) if p >= 0.9)
 
 
 def test_margins_where_the_support_is_too_wide(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The expansion and the stretched law agree with the transform, and are never far below it."""
+    """The expansion and the stretched distribution agree with the transform, and are never far below it."""
     for rate, summands in (("1/4", 300), ("1", 2100), ("3", 21_000), ("1/2000", 1), ("1/2000", 21)):
         exact = count_margin(F(rate), summands)
         with monkeypatch.context() as patch:
@@ -91,7 +91,7 @@ def test_margins_where_the_support_is_too_wide(monkeypatch: pytest.MonkeyPatch) 
     assert count_margin(F(1), 0) == 0
 
 
-def test_what_is_no_law() -> None:
+def test_what_is_no_distribution() -> None:
     with pytest.raises(ParameterError, match="rate"):
         count_margin(F(0), 1)
     for level in (F(0), F(1), F(3, 2)):
@@ -103,7 +103,7 @@ def test_what_is_no_law() -> None:
 
 
 def within(rate: float, summands: int, bins: int, y: Fraction, j: int, f: Fraction, t: float) -> float:
-    """P(|W| ≤ t) at one place, from the law of W itself on the lattice of its three coefficients."""
+    """P(|W| ≤ t) at one place, from the distribution of W itself on the lattice of its three coefficients."""
     lattice = lcm(y.denominator, f.denominator)
     below, own, above = (int(c * lattice) for c in (1 - y, f - y, -y))
     size = 1 << (2 * lattice * radius(rate, bins * summands)).bit_length()
@@ -111,9 +111,9 @@ def within(rate: float, summands: int, bins: int, y: Fraction, j: int, f: Fracti
     log = np.zeros_like(angles)
     for coefficient, number in ((below, j), (own, 1), (above, bins - 1 - j)):
         log -= summands * number * np.log1p(2 * variance(rate) * np.sin(coefficient * angles / 2) ** 2)
-    law = np.fft.irfft(np.exp(log), size)
+    distribution = np.fft.irfft(np.exp(log), size)
     reach = int(t * lattice + 1e-9)
-    return float(law[0] + 2 * law[1 : reach + 1].sum())
+    return float(distribution[0] + 2 * distribution[1 : reach + 1].sum())
 
 
 def places(rate: float, summands: int, bins: int, y: Fraction, bounds: Floats) -> list[float]:
@@ -154,7 +154,7 @@ def test_a_bound_is_the_smallest_by_brute_force() -> None:
 
 @pytest.mark.parametrize("y", [F(1, 2), F(1, 4)])
 @pytest.mark.parametrize(("rate", "summands"), [(0.25, 8), (0.5, 30), (1.0, 40), (1.5, 100), (3.0, 500)])
-def test_the_expansion_agrees_with_the_law(rate: float, summands: int, y: Fraction) -> None:
+def test_the_expansion_agrees_with_the_distribution(rate: float, summands: int, y: Fraction) -> None:
     sums = np.array([summands])
     bounds, which = intervals._bounds(rate, sums, 21, y, NINE_TENTHS)
     assert which.tolist() == [0]  # the expansion is used here
@@ -201,7 +201,7 @@ def bins_of(counts: list[int]) -> Bins:
     return Bins(tuple(100 * j + j * j for j in range(len(counts) + 1)))
 
 
-@laws
+@distributions
 @given(histograms, rates, points, st.sampled_from([1, 3]))
 def test_the_limits_are_the_hull(counts: list[int], rate: Fraction, y: Fraction, summands: int) -> None:
     bins, array = bins_of(counts), np.array([counts], np.int64)
@@ -214,7 +214,7 @@ def test_the_limits_are_the_hull(counts: list[int], rate: Fraction, y: Fraction,
     assert bins.borders[0] <= low[0, 0] <= estimate <= high[0, 0] <= bins.borders[-1]
 
 
-@laws
+@distributions
 @given(histograms, rates, points)
 def test_levels_nest_and_money_does_not_matter(counts: list[int], rate: Fraction, y: Fraction) -> None:
     bins, array = bins_of(counts), np.array([counts], np.int64)
@@ -226,7 +226,7 @@ def test_levels_nest_and_money_does_not_matter(counts: list[int], rate: Fraction
     np.testing.assert_allclose(dearer, (3 * low + 5, 3 * high + 5))
 
 
-@laws
+@distributions
 @given(histograms, rates, points)
 def test_seen_from_above(counts: list[int], rate: Fraction, y: Fraction) -> None:
     """Mirrored, the set is the same: it contains the estimate of both sides, every root of G̃."""
@@ -297,16 +297,18 @@ def test_the_proof_runs() -> None:
 EARNINGS = [(11.0, 0.75), (10.4, 0.6), (10.0, 0.4), (12.2, 0.6), (11.0, 0.15), (10.7, 0.08), (9.5, 0.3), (12.6, 0.15)]
 
 
-def true_histogram(size: int, law: tuple[float, float]) -> NDArray[np.int64]:
+def true_histogram(size: int, distribution: tuple[float, float]) -> NDArray[np.int64]:
     """`size` records at random, from a fixed seed: the estimand is the percentile of whatever they are."""
-    draw = np.random.default_rng([size, round(1000 * law[0]), round(1000 * law[1])])
-    return np.bincount(PSEO.number(np.exp(draw.normal(*law, size))), minlength=PSEO.count).astype(np.int64)
+    draw = np.random.default_rng([size, round(1000 * distribution[0]), round(1000 * distribution[1])])
+    return np.bincount(PSEO.number(np.exp(draw.normal(*distribution, size))), minlength=PSEO.count).astype(np.int64)
 
 
-def coverage(size: int, law: tuple[float, float], rate: Fraction, summands: int, draws: int) -> tuple[Floats, Floats]:
+def coverage(
+    size: int, distribution: tuple[float, float], rate: Fraction, summands: int, draws: int
+) -> tuple[Floats, Floats]:
     """Covered or not, (draws, 3), where the protected total is positive; and where it is at least 30."""
-    truth = true_histogram(size, law)
-    stream = ReleaseKey.simulation("coverage").stream(str(size), str(law), b"", f"{rate} {summands}")
+    truth = true_histogram(size, distribution)
+    stream = ReleaseKey.simulation("coverage").stream(str(size), str(distribution), b"", f"{rate} {summands}")
     noise = DiscreteLaplace(rate).draw(stream, 0, draws * summands * PSEO.count)
     counts = truth + noise.reshape(draws, summands, PSEO.count).sum(axis=1)
     low, high = limits(counts, PSEO, QUARTILES, rate, summands)
@@ -319,8 +321,8 @@ def coverage(size: int, law: tuple[float, float], rate: Fraction, summands: int,
 def verdict(grid: list[tuple[int, tuple[float, float], Fraction, int]], draws: int) -> tuple[float, float, float]:
     """The smallest binomial p-value of "at least 90%" over all points, and the mean coverages: all, published."""
     worst, means, published = 1.0, [], []
-    for size, law, rate, summands in grid:
-        covered, shown = coverage(size, law, rate, summands, draws)
+    for size, distribution, rate, summands in grid:
+        covered, shown = coverage(size, distribution, rate, summands, draws)
         hits = covered.sum(axis=0)
         worst = min(worst, float(stats.binom.cdf(hits, len(covered), 0.9).min()))
         means.append(covered.mean())

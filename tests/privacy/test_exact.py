@@ -13,22 +13,22 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from discreet.errors import ParameterError
-from discreet.privacy.exact import Exact, Positive, exact, exp_above, written
+from discreet.privacy.exact import Exact, Positive, exp_above, parse_exact, written
 from support.hypothesis_profile import examples
 
-laws = examples(60)
+distributions = examples(60)
 
 
 fractions = st.fractions(-(10**9), 10**9, max_denominator=10**9)
 
 
-@laws
+@distributions
 @given(fractions)
 def test_written_and_exact_are_inverse(number: Fraction) -> None:
-    assert exact(written(number)) == number
+    assert parse_exact(written(number)) == number
 
 
-@laws
+@distributions
 @given(st.decimals(-(10**6), 10**6, places=12))
 def test_a_decimal_stays_a_decimal(number: decimal.Decimal) -> None:
     text = written(Fraction(number))
@@ -37,13 +37,13 @@ def test_a_decimal_stays_a_decimal(number: decimal.Decimal) -> None:
     assert Fraction(text) == Fraction(number)
 
 
-@laws
+@distributions
 @given(fractions)
 def test_written_is_a_decimal_exactly_when_a_short_one_exists(number: Fraction) -> None:
     assert ("/" not in written(number)) == (10**12 % number.denominator == 0)
 
 
-@laws
+@distributions
 @given(st.integers(-(10**40), 10**40), st.integers(1, 10**40))
 @example(10**30 + 1, 1)
 @example(10**37 + 1, 10**12)
@@ -61,7 +61,7 @@ def test_written_does_not_depend_on_the_callers_decimal_context() -> None:
 
 @pytest.mark.parametrize("value", [0, 3, "3", "1.5", "3/2", "1e-3", ".5", " 2 ", "-1/3", Fraction(2, 7)])
 def test_exact_numbers_are_taken_as_written(value: Any) -> None:
-    assert exact(value) == Fraction(value)
+    assert parse_exact(value) == Fraction(value)
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_exact_numbers_are_taken_as_written(value: Any) -> None:
 )
 def test_inexact_and_foreign_types_are_refused(value: Any) -> None:
     with pytest.raises(ParameterError, match="exact number") as caught:
-        exact(value, "tables[0].epsilon")
+        parse_exact(value, "tables[0].epsilon")
     assert caught.value.where == "tables[0].epsilon"
     assert '"3/2"' in caught.value.do
 
 
 def test_a_float_is_called_a_float() -> None:
     with pytest.raises(ParameterError, match="a float"):
-        exact(0.1)
+        parse_exact(0.1)
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_float_is_called_a_float() -> None:
 )
 def test_text_that_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(ParameterError, match="exact number"):
-        exact(text)
+        parse_exact(text)
 
 
 class Parameters(BaseModel):
@@ -93,7 +93,7 @@ class Parameters(BaseModel):
     above: Positive
 
 
-@laws
+@distributions
 @given(fractions, fractions.filter(lambda x: x > 0))
 def test_models_carry_exact_numbers_through_json(one: Fraction, two: Fraction) -> None:
     model = Parameters(any=one, above=two)
@@ -116,7 +116,7 @@ def test_models_refuse_inexact_json(json: str, says: str) -> None:
         Parameters.model_validate_json(json)
 
 
-@laws
+@distributions
 @given(st.fractions(0, 1000, max_denominator=10**12))
 def test_exp_above_is_above_and_tight(number: Fraction) -> None:
     before, ctx.prec = ctx.prec, 2000
@@ -130,7 +130,7 @@ def test_exp_above_is_above_and_tight(number: Fraction) -> None:
         ctx.prec = before
 
 
-@laws
+@distributions
 @given(st.fractions(0, 50), st.fractions(0, 50))
 def test_exp_above_is_nowhere_far_from_monotone(one: Fraction, two: Fraction) -> None:
     low, high = sorted((one, two))
@@ -147,10 +147,10 @@ def test_exp_above_does_not_depend_on_the_callers_decimal_context() -> None:
 
 def test_a_giant_exponent_is_refused_at_once() -> None:
     code = """if True:
-        from discreet.privacy.exact import exact
+        from discreet.privacy.exact import parse_exact
         for text in ("1e999999999", "1e-999999999", "-1E+999999999"):
             try:
-                exact(text)
+                parse_exact(text)
             except Exception as error:
                 print(type(error).__name__)
     """
@@ -160,7 +160,7 @@ def test_a_giant_exponent_is_refused_at_once() -> None:
 
 def test_a_number_too_long_to_write_is_refused_when_read() -> None:
     with pytest.raises(ParameterError):
-        exact("1e-5000")
+        parse_exact("1e-5000")
 
 
 @examples(30)
@@ -169,7 +169,7 @@ def test_any_text_is_a_number_or_a_refusal(text: str) -> None:
     if "e" in text.lower():
         return  # exponents have a test of their own
     try:
-        number = exact(text)
+        number = parse_exact(text)
     except ParameterError:
         return
     assert Fraction(text) == number

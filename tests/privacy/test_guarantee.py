@@ -1,4 +1,4 @@
-"""Guarantees: the laws of composition."""
+"""Guarantees: the distributions of composition."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -24,7 +24,7 @@ from discreet.privacy.guarantee import (
 )
 from support.hypothesis_profile import examples
 
-laws = examples(40)
+distributions = examples(40)
 
 epsilons = st.fractions(0, 20, max_denominator=100)
 deltas = st.just(Fraction(0)) | st.fractions(0, 1, max_denominator=10**6)
@@ -51,56 +51,60 @@ def plain(guarantee: Guarantee) -> tuple[Any, ...]:
     return guarantee.unit, guarantee.epsilon, guarantee.delta, guarantee.neighbours, set(guarantee.caveats)
 
 
-@laws
+@distributions
 @given(st.one_of(st.tuples(any_of_person, any_of_person), st.tuples(of_establishment, of_establishment)))
 def test_sequential_composition_commutes(pair: tuple[Guarantee, Guarantee]) -> None:
     a, b = pair
-    assert plain(a.then(b)) == plain(b.then(a))
+    assert plain(a.compose_sequential(b)) == plain(b.compose_sequential(a))
 
 
-@laws
+@distributions
 @given(st.one_of(st.tuples(*[of_person] * 3), st.tuples(*[of_establishment] * 3)))
 def test_sequential_composition_is_associative(three: tuple[Guarantee, Guarantee, Guarantee]) -> None:
     a, b, c = three
-    assert a.then(b).then(c) == a.then(b.then(c)) == compose(three)
+    assert (
+        a.compose_sequential(b).compose_sequential(c) == a.compose_sequential(b.compose_sequential(c)) == compose(three)
+    )
 
 
-@laws
+@distributions
 @given(any_of_person, any_of_person, any_of_person)
 def test_epsilon_is_associative_even_across_neighbours(a: Guarantee, b: Guarantee, c: Guarantee) -> None:
-    assert a.then(b).then(c).epsilon == a.then(b.then(c)).epsilon
+    assert (
+        a.compose_sequential(b).compose_sequential(c).epsilon == a.compose_sequential(b.compose_sequential(c)).epsilon
+    )
 
 
-@laws
+@distributions
 @given(of_person, of_person)
 def test_epsilon_and_delta_add(a: Guarantee, b: Guarantee) -> None:
-    both = a.then(b)
+    both = a.compose_sequential(b)
     assert both.epsilon == a.epsilon + b.epsilon
     assert both.delta == min(1, a.delta + b.delta)
     assert both.unit == meet(a.unit, b.unit)
 
 
-@laws
+@distributions
 @given(any_of_person, any_of_person)
 def test_composition_never_costs_less_than_a_part(a: Guarantee, b: Guarantee) -> None:
-    both = a.then(b)
+    both = a.compose_sequential(b)
     assert both.epsilon >= max(a.epsilon, b.epsilon)
     assert both.delta >= max(a.delta, b.delta)
 
 
-@laws
+@distributions
 @given(any_of_person, any_of_person)
 def test_caveats_are_united_without_doubles_in_order(a: Guarantee, b: Guarantee) -> None:
-    united = a.then(b).caveats
+    united = a.compose_sequential(b).caveats
     assert set(united) == set(a.caveats) | set(b.caveats)
     assert len(united) == len(set(united))
     assert united[: len(a.caveats)] == a.caveats
 
 
-@laws
+@distributions
 @given(of_establishment, of_establishment)
 def test_establishments_compose_at_the_smallest_alpha_for_the_weaker_adversary(a: Guarantee, b: Guarantee) -> None:
-    both = a.then(b)
+    both = a.compose_sequential(b)
     assert both.alpha == min(a.unit.alpha, b.unit.alpha)  # type: ignore[union-attr]
     weak = "weak" in {a.unit.adversary, b.unit.adversary}  # type: ignore[union-attr]
     assert both.unit.adversary == ("weak" if weak else "strong")  # type: ignore[union-attr]
@@ -138,11 +142,11 @@ def brute_force(parts: list[Guarantee], k: int, what: str) -> Fraction:
     return max(sum((getattr(p, what) for p in some), Fraction(0)) for some in combinations(parts, size))
 
 
-@laws
+@distributions
 @given(st.lists(of_person, min_size=1, max_size=5))
 def test_parallel_composition_is_the_k_largest(parts: list[Guarantee]) -> None:
     first, *others = parts
-    both = first.beside(*others)
+    both = first.compose_parallel(*others)
     k = max(p.unit.records for p in parts)
     assert both.unit.records == k
     assert both.epsilon == brute_force(parts, k, "epsilon")
@@ -150,58 +154,58 @@ def test_parallel_composition_is_the_k_largest(parts: list[Guarantee]) -> None:
     assert set(both.caveats) == {c for p in parts for c in p.caveats}
 
 
-@laws
+@distributions
 @given(st.lists(guarantees(st.builds(Record)) | of_establishment, min_size=1, max_size=4), st.randoms())
 def test_a_record_or_establishment_lies_in_one_part(parts: list[Guarantee], random: Any) -> None:
     parts = [p for p in parts if type(p.unit) is type(parts[0].unit)]
-    both = parts[0].beside(*parts[1:])
+    both = parts[0].compose_parallel(*parts[1:])
     assert both.epsilon == max(p.epsilon for p in parts)
     assert both.delta == max(p.delta for p in parts)
     random.shuffle(parts)
-    assert plain(parts[0].beside(*parts[1:])) == plain(both)
+    assert plain(parts[0].compose_parallel(*parts[1:])) == plain(both)
 
 
-@laws
+@distributions
 @given(st.lists(of_person, min_size=2, max_size=4))
 def test_parallel_never_costs_more_than_sequential(parts: list[Guarantee]) -> None:
-    beside, then = parts[0].beside(*parts[1:]), compose(parts)
+    beside, then = parts[0].compose_parallel(*parts[1:]), compose(parts)
     assert beside.epsilon <= then.epsilon
     assert beside.delta <= then.delta
 
 
-@laws
+@distributions
 @given(any_of_person, any_of_person)
 def test_parallel_composition_under_substitution_is_refused(a: Guarantee, b: Guarantee) -> None:
     if "substitution" in (a.neighbours, b.neighbours):
         with pytest.raises(GuaranteeError, match="parallel"):
-            a.beside(b)
+            a.compose_parallel(b)
     else:
-        assert a.beside(b).neighbours == "add-remove"
+        assert a.compose_parallel(b).neighbours == "add-remove"
 
 
 def test_pseo_example_per_person_up_to_max_records() -> None:
     """DECISIONS, PSEO: parallel over disjoint cells per record, per person only up to max_records."""
     record = [Guarantee(unit=Record(), epsilon="1.5") for _ in range(4)]
-    assert record[0].beside(*record[1:]).epsilon == Fraction(3, 2)
+    assert record[0].compose_parallel(*record[1:]).epsilon == Fraction(3, 2)
     two = [Guarantee(unit=Person(column="p", max_records=2), epsilon="1.5") for _ in range(4)]
-    assert two[0].beside(*two[1:]).epsilon == 3
-    assert two[0].beside(*two[1:]).as_substitution().epsilon == 6
+    assert two[0].compose_parallel(*two[1:]).epsilon == 3
+    assert two[0].compose_parallel(*two[1:]).as_substitution().epsilon == 6
 
 
 def test_unstated_max_records_allows_no_parallel_composition() -> None:
     stated = Guarantee(unit=Person(column="p", max_records=2), epsilon=1)
     unstated = Guarantee(unit=Person(column="p"), epsilon=1)
     with pytest.raises(DiscreetError):
-        unstated.beside(unstated)
+        unstated.compose_parallel(unstated)
     for order in ((stated, unstated, stated), (unstated, stated, stated)):
         try:
-            cost = order[0].beside(*order[1:]).epsilon
+            cost = order[0].compose_parallel(*order[1:]).epsilon
         except DiscreetError:
             continue
         assert cost == 3  # an unbounded entity may lie in every part
 
 
-@laws
+@distributions
 @given(any_of_person)
 def test_substitution_doubles_and_carries_delta(a: Guarantee) -> None:
     out = a.as_substitution()
@@ -227,7 +231,7 @@ def test_substitution_with_a_huge_epsilon_is_delta_one() -> None:
     assert huge.as_substitution().delta == 1
 
 
-@laws
+@distributions
 @given(any_of_person, st.integers(1, 4) | st.none(), neighbour_kinds)
 def test_a_cost_is_charged_in_the_budgets_currency(a: Guarantee, k: int | None, neighbours: Any) -> None:
     unit = Person(column="p", max_records=k)
@@ -254,7 +258,7 @@ def test_a_weaker_promise_is_not_charged_to_a_stronger_budget() -> None:
         cost.for_budget(Record(), "add-remove")
 
 
-@laws
+@distributions
 @given(any_of_person)
 def test_guarantees_survive_json(a: Guarantee) -> None:
     assert Guarantee.model_validate_json(a.model_dump_json()) == a

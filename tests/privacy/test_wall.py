@@ -75,7 +75,7 @@ def test_equality_tells_nothing() -> None:
 def test_a_function_of_confidential_data_is_confidential() -> None:
     mapped = Confidential(20).map(lambda n: n + 1)
     assert isinstance(mapped, Confidential)
-    assert mapped.open_inside() == 21
+    assert mapped.open_confidential() == 21
 
 
 def test_protected_values_keep_their_guarantee_and_mark() -> None:
@@ -91,7 +91,7 @@ def test_a_licence_protects_as_its_reservation_does_and_goes_to_workers() -> Non
     for key in (ReleaseKey.simulation("wall"), ReleaseKey.generate()):
         binding = key.mac([b"data"])
         reservation = Reservation(reserve(binding=binding.hex()), key, binding)
-        sent = pickle.dumps(reservation.license(cost()))
+        sent = pickle.dumps(reservation.worker_grant(cost()))
         assert key.expose() not in sent
         made = pickle.loads(sent).protect(20)
         assert made == reservation.protect(20, cost()) == Protected(20, cost(), simulated=key.simulated)
@@ -129,7 +129,7 @@ MAKERS = {"privacy/protected.py", "privacy/confidential.py"}
 
 def makes_protected(tree: ast.AST) -> bool:
     """Whether some call, of any spelling, constructs `Protected`, or the licence to do so, or rewrites one."""
-    aliases = set(makers := ("Protected", "License"))
+    aliases = set(makers := ("Protected", "WorkerGrant"))
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom | ast.Import):
             aliases |= {a.asname for a in node.names if a.name.split(".")[-1] in makers and a.asname}
@@ -152,8 +152,8 @@ def makes_protected(tree: ast.AST) -> bool:
         "import discreet.privacy.protected as p\np.Protected(1, g, False)",
         "from discreet.privacy.protected import Protected\nx = Protected[int](1, g, False)",
         "import dataclasses\ndataclasses.replace(made, value=truth)",
-        "from discreet.privacy.confidential import License\nLicense(g, False).protect(truth)",
-        "from discreet.privacy.confidential import License as L\nL(g, False)",
+        "from discreet.privacy.confidential import WorkerGrant\nLicense(g, False).protect(truth)",
+        "from discreet.privacy.confidential import WorkerGrant as L\nL(g, False)",
         "import discreet.privacy.confidential as r\nr.License(g, False)",
     ],
 )

@@ -27,7 +27,7 @@ def unwrapped(storage: Storage, schema: pa.Schema, rows: Iterator[pa.RecordBatch
     write_table(storage, "t", schema, rows, simulated=False)  # refused
 
 def opened(cells: Confidential[ibis.Table]) -> pa.Table:
-    return cells.open_inside()  # refused
+    return cells.open_confidential()  # refused
 
 def renamed(cells: Confidential[ibis.Table]) -> Protected[ibis.Table]:
     return cells  # refused

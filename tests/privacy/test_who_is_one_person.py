@@ -26,7 +26,7 @@ from support.neighbouring_experiments import FARM, SHOP, huge, jobs
 from support.neighbouring_releases import Office, Outcome
 
 SECTORS = ["farm", "shop", "farm"]
-Made = Callable[[Path, list[Any]], dict[str, Any]]  # a folder and persons → where the records are
+MethodOutput = Callable[[Path, list[Any]], dict[str, Any]]  # a folder and persons → where the records are
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def arrow(persons: list[Any], kind: pa.DataType) -> pa.Table:
     return pa.table({"person_id": pa.array(persons, kind), "sector": SECTORS[: len(persons)]})
 
 
-def parquet(kind: pa.DataType) -> Made:
+def parquet(kind: pa.DataType) -> MethodOutput:
     def made(folder: Path, persons: list[Any]) -> dict[str, Any]:
         pq.write_table(arrow(persons, kind), folder / "x.parquet")
         return {"source": str(folder / "x.parquet")}
@@ -56,11 +56,11 @@ def parquet(kind: pa.DataType) -> Made:
     return made
 
 
-def frame(make: Callable[[list[Any]], Any]) -> Made:
+def frame(make: Callable[[list[Any]], Any]) -> MethodOutput:
     return lambda folder, persons: {"frame": make(persons)}
 
 
-def pandas(dtype: Any) -> Made:
+def pandas(dtype: Any) -> MethodOutput:
     return frame(
         lambda persons: pd.DataFrame(
             {"person_id": pd.array(persons, dtype=dtype), "sector": SECTORS[: len(persons)]},
@@ -68,7 +68,7 @@ def pandas(dtype: Any) -> Made:
     )
 
 
-def stata(kind: str) -> Made:
+def stata(kind: str) -> MethodOutput:
     def made(folder: Path, persons: list[Any]) -> dict[str, Any]:
         found = pd.DataFrame({"person_id": np.array(persons, kind), "sector": SECTORS[: len(persons)]})
         pyreadstat.write_dta(found, str(folder / "x.dta"))
@@ -84,7 +84,7 @@ def sas(folder: Path, persons: list[Any]) -> dict[str, Any]:
     return {"source": str(folder / "x.sas7bdat")}
 
 
-def database(kind: str) -> Made:
+def database(kind: str) -> MethodOutput:
     def made(folder: Path, persons: list[Any]) -> dict[str, Any]:
         (folder / "x.duckdb").unlink(missing_ok=True)
         with duckdb.connect(str(folder / "x.duckdb")) as connection:
@@ -105,7 +105,7 @@ def relation(persons: list[Any]) -> Any:
 
 
 REAL = [1.0, 2.0, 3.0]
-INEXACT: dict[str, tuple[Made, list[Any]]] = {
+INEXACT: dict[str, tuple[MethodOutput, list[Any]]] = {
     "Parquet double": (parquet(pa.float64()), REAL),
     "Parquet float": (parquet(pa.float32()), REAL),
     "Parquet half": (parquet(pa.float16()), [np.float16(x) for x in REAL]),
@@ -150,7 +150,7 @@ def test_persons_are_no_inexact_numbers(office: Office, kind: str) -> None:
         assert found[2] == found[0]
 
 
-EXACT: dict[str, tuple[Made, list[Any]]] = {
+EXACT: dict[str, tuple[MethodOutput, list[Any]]] = {
     "long whole numbers": (parquet(pa.int64()), [2**53, 2**53 + 1, 2**53 + 2]),
     "unsigned whole numbers": (parquet(pa.uint64()), [2**64 - 1, 2**64 - 2, 2**64 - 3]),
     "text": (parquet(pa.string()), [str(10**30 + i) for i in range(3)]),

@@ -13,7 +13,7 @@ from discreet.spec import Release, unknown
 from discreet.spec.loader import build
 from support.hypothesis_profile import examples
 
-laws = examples(40)
+distributions = examples(40)
 
 
 def spec(**changes: Any) -> dict[str, Any]:
@@ -327,7 +327,7 @@ def specs(draw: st.DrawFn) -> dict[str, Any]:
     return spec(release=draw(names), unit=draw(units), domains=declared, tables=tables, strict=draw(st.booleans()))
 
 
-@laws
+@distributions
 @given(specs())
 def test_a_release_survives_being_written_down(data: dict[str, Any]) -> None:
     first = build(data, Path("/base"))

@@ -227,18 +227,18 @@ class _SampleRun:
     @classmethod
     def of(cls, queries: _Queries, drawn: _Drawn, design: CoverageDesign, epsilon: Fraction, number: int) -> _SampleRun:
         replicates = drawn.clamped.shape[1]
-        law = DiscreteLaplace(epsilon / design.largest_weight)
-        cube = drawn.estimate + _noise(law, len(drawn.estimate), "cube", number)
-        x, noise = queries.adds @ cube, queries.cells * law.variance()
-        fourth = queries.cells * fourth_cumulant(usable(law.rate))
+        distribution = DiscreteLaplace(epsilon / design.largest_weight)
+        cube = drawn.estimate + _noise(distribution, len(drawn.estimate), "cube", number)
+        x, noise = queries.adds @ cube, queries.cells * distribution.variance()
+        fourth = queries.cells * fourth_cumulant(usable(distribution.rate))
         exact = queries.adds @ drawn.estimate
         raw = replicate_variance(queries.adds @ drawn.deviations, factor=design.factor, noise=0.0)
 
         own = DiscreteLaplace(epsilon / (replicates * design.bound))
         protected = drawn.clamped + _noise(own, drawn.clamped.size, "replicates", number).reshape(-1, replicates)
         cubes = replicate_variance(queries.adds @ protected, factor=design.factor, noise=queries.cells * own.variance())
-        fit = _on_replicates(drawn, cube, law, design, epsilon, number)
-        other = _on_squares(drawn, cube, law, design, epsilon, number)
+        fit = _on_replicates(drawn, cube, distribution, design, epsilon, number)
+        other = _on_squares(drawn, cube, distribution, design, epsilon, number)
 
         paper = raw + (x - exact) ** 2  # 002, §3.4: with x it gives what the noise hides, and must not be published
         variances: dict[Way, Floats] = {
@@ -259,7 +259,7 @@ class _SampleRun:
 
 
 def _on_replicates(
-    drawn: _Drawn, cube: Floats, law: DiscreteLaplace, design: CoverageDesign, epsilon: Fraction, number: int
+    drawn: _Drawn, cube: Floats, distribution: DiscreteLaplace, design: CoverageDesign, epsilon: Fraction, number: int
 ) -> Gvf:
     """The variance function of protected deviations of the declared tables, which share ε."""
     replicates, tables = drawn.clamped.shape[1], len(design.fitted_on)
@@ -272,11 +272,11 @@ def _on_replicates(
         return replicate_variance(deviations, factor=design.factor, noise=s2)
 
     spread = partial(replicate_noise, replicates=replicates, factor=design.factor, noise=s2, fourth=fourth)
-    return _fit(protected, spread, cube, law, design)
+    return _fit(protected, spread, cube, distribution, design)
 
 
 def _on_squares(
-    drawn: _Drawn, cube: Floats, law: DiscreteLaplace, design: CoverageDesign, epsilon: Fraction, number: int
+    drawn: _Drawn, cube: Floats, distribution: DiscreteLaplace, design: CoverageDesign, epsilon: Fraction, number: int
 ) -> Gvf:
     """The variance function of protected Σw², one number a cell instead of R: the variance of a sample without clusters
     whose size is free. A fixed total is put into the function afterwards."""
@@ -285,14 +285,14 @@ def _on_squares(
     def protected(adds: Floats, name: str) -> Floats:
         return adds @ drawn.squares + _noise(own, len(adds), f"squares of {name}", number)
 
-    return replace(_fit(protected, own.variance(), cube, law, replace(design, total=inf)), total=design.total)
+    return replace(_fit(protected, own.variance(), cube, distribution, replace(design, total=inf)), total=design.total)
 
 
 def _fit(
     protected: Callable[[Floats, str], Floats],
     spread: float | Spread,
     cube: Floats,
-    law: DiscreteLaplace,
+    distribution: DiscreteLaplace,
     design: CoverageDesign,
 ) -> Gvf:
     adds = [incidence(margin) for margin in design.fitted_on]
@@ -300,8 +300,8 @@ def _fit(
     return fit_gvf(
         every @ cube,
         np.concatenate([protected(add, f"table {place}") for place, add in enumerate(adds)]),
-        noise_of_estimates=every.sum(axis=1) * law.variance(),
-        fourth_of_estimates=every.sum(axis=1) * fourth_cumulant(usable(law.rate)),
+        noise_of_estimates=every.sum(axis=1) * distribution.variance(),
+        fourth_of_estimates=every.sum(axis=1) * fourth_cumulant(usable(distribution.rate)),
         spread_of_variances=spread,
         total=design.total,
     )
@@ -315,9 +315,9 @@ def incidence(margin: Margin) -> Floats:
     return found
 
 
-def _noise(law: DiscreteLaplace, n: int, purpose: str, number: int) -> NDArray[np.int64]:
+def _noise(distribution: DiscreteLaplace, n: int, purpose: str, number: int) -> NDArray[np.int64]:
     stream = ReleaseKey.simulation("cube coverage").stream("evaluate", f"sample {number}", b"", purpose)
-    return law.draw(stream, 0, n)
+    return distribution.draw(stream, 0, n)
 
 
 def _coverage(

@@ -1,4 +1,4 @@
-"""Goodness of fit of integer noise to a claimed law, by two looks at it: its shape, and its lowest bits."""
+"""Goodness of fit of integer noise to a claimed distribution, by two looks at it: its shape, and its lowest bits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ACCEPT, REJECT = 1e-6, 1e-20
 
 
 def shape(sample: NDArray[np.int64], upper: Tail, bins: int = 60) -> float:
-    """p-value of χ² over bins cut at the sample's own range of quantiles under the law, both signs apart."""
+    """p-value of χ² over bins cut at the sample's own range of quantiles under the distribution, both signs apart."""
     low, high = -1, 1
     while upper(np.array([float(high)]))[0] > 1e-4:
         high *= 2

@@ -1,4 +1,4 @@
-"""The laws again, in vectorised floats and by other means than `upper`; neighbours to try them on."""
+"""The distributions again, in vectorised floats and by other means than `upper`; neighbours to try them on."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def geometric(count: int, rate: float) -> LogMass:
     return log_mass
 
 
-def law(mechanism: Mechanism, cell: Cell, c: float | None = None, s: float | None = None) -> LogMass:
-    """A mechanism's law; or a broken one's, with another constant c or another sensitivity s."""
+def distribution(mechanism: Mechanism, cell: Cell, c: float | None = None, s: float | None = None) -> LogMass:
+    """A mechanism's distribution; or a broken one's, with another constant c or another sensitivity s."""
     count, largest = cell
     if isinstance(mechanism, Smooth):
         unit = float(mechanism.constant) if c is None else c
@@ -118,7 +118,7 @@ def law(mechanism: Mechanism, cell: Cell, c: float | None = None, s: float | Non
         case LogLaplace():
             return log_laplace(count, float(mechanism.exponent), float(1 / mechanism.alpha), float(mechanism.factor))
         case Geometric() | Truncated():
-            return geometric(count, float(mechanism.law.rate))
+            return geometric(count, float(mechanism.distribution.rate))
     raise AssertionError(mechanism)
 
 
@@ -133,7 +133,7 @@ def between(one: LogMass, other: LogMass, *counts: int) -> Losses:
 
 def float_losses(mechanism: Mechanism, one: Cell, other: Cell) -> Losses:
     marks = (*landmarks(mechanism, one), *landmarks(mechanism, other)) if mechanism.name == "log-laplace" else ()
-    return between(law(mechanism, one), law(mechanism, other), one[0], other[0], *marks)
+    return between(distribution(mechanism, one), distribution(mechanism, other), one[0], other[0], *marks)
 
 
 SIZES = (0, 1, 2, 5, 9, 10, 11, 19, 20, 99, 100, 1000, 10_000)

@@ -1,6 +1,6 @@
-"""The law of the way in, as a test: *removing a record changes the reading of no other record*.
+"""The distribution of the way in, as a test: *removing a record changes the reading of no other record*.
 
-A reading is a multiset: everything that is derived of each record, with its tag, look by look. The law is then a sum,
+A reading is a multiset: everything that is derived of each record, with its tag, look by look. The distribution is then a sum,
 
     reading(D) = reading(D − r) + reading(r),
 
@@ -282,7 +282,7 @@ def _shown(value: Any, as_id: bool) -> Any:
     return value.hex() if isinstance(value, float) else value
 
 
-# --- the law --------------------------------------------------------------------------------------------------------
+# --- the distribution --------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -326,7 +326,7 @@ class Reader:
 
 
 def every_record(case: Case, engine: AnyEngine | None = None) -> Report:
-    """The law for every record in turn."""
+    """The distribution for every record in turn."""
     reader, report = Reader(case, engine or Bare()), Report()
     whole = reader(case.records)
     _identity(case, whole, report)
@@ -341,7 +341,7 @@ def every_record(case: Case, engine: AnyEngine | None = None) -> Report:
 
 
 def split(case: Case, engine: AnyEngine, alone: Case | None = None, most: int = 2) -> Report:
-    """The law for all records, and for halves by the first bits of a record's place and by the last. Records alone are
+    """The distribution for all records, and for halves by the first bits of a record's place and by the last. Records alone are
     read without an engine, perhaps from another source."""
     reader, report = Reader(case, engine), Report()
     whole = reader(case.records)

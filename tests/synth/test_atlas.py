@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.utility.tradeoff import GRID, LAWS
+from discreet.methods.sensitivity.utility.tradeoff import DISTRIBUTIONS, GRID
 from discreet.methods.sensitivity.utility.weighted import Fit, fitted
 from discreet.noise.key import ReleaseKey
 from discreet.synth.arrow import CODE
@@ -210,7 +210,7 @@ def released(made: Atlas, rows: NDArray[np.bool_], outcome: NDArray[Any], purpos
     np.maximum.at(chi, state, n * local)
     noise_variance = 2 * (chi[state] / (8 * n)) ** 2
     stream = ReleaseKey.simulation("a test").stream("test", "atlas", b"", purpose)
-    omega = LAWS["normal"].draw(stream, 0, len(n)) * float(GRID)
+    omega = DISTRIBUTIONS["normal"].draw(stream, 0, len(n)) * float(GRID)
     noisy = theta + np.sqrt(noise_variance) * omega
     return Cells(found, n, noisy, error, noise_variance, sums((x < 0.5).astype(np.float64)))
 

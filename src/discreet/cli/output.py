@@ -11,7 +11,7 @@ import pyarrow.csv as pcsv
 from discreet.errors import GuaranteeError, LedgerError, ParameterError, PublishError
 from discreet.formatting import cut, guarded_table, visible
 from discreet.pipeline.plan import balance_in_words
-from discreet.privacy.exact import exact, written
+from discreet.privacy.exact import parse_exact, written
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import Budget, Derived, Entry, Recorded, Reserve, Restored
 from discreet.privacy.ledger.ledger import Ledger
@@ -116,8 +116,8 @@ def record_outside(ledger: Ledger, release: str, asset: str, epsilon: str, delta
     budget = ledger.chain().balance(asset, time.date()).budget
     guarantee = Guarantee(
         unit=budget.unit,
-        epsilon=exact(epsilon, "--epsilon"),
-        delta=exact(delta, "--delta"),
+        epsilon=parse_exact(epsilon, "--epsilon"),
+        delta=parse_exact(delta, "--delta"),
         neighbours=budget.neighbours,
     )
     return ledger.record(

@@ -64,8 +64,8 @@ def lognormal(mean: Fraction, deviation: Fraction, floor: int) -> Bins:
         raise ParameterError("the standard deviation is not positive", where="bins.lognormal", do="give a positive one")
     shares = [*(i / 20 for i in range(1, 20)), 0.975, 0.999]
     try:
-        law = NormalDist(float(mean), float(deviation))
-        borders = (floor, *(round(exp(law.inv_cdf(share))) for share in shares))
+        distribution = NormalDist(float(mean), float(deviation))
+        borders = (floor, *(round(exp(distribution.inv_cdf(share))) for share in shares))
     except (OverflowError, StatisticsError):
         raise ParameterError(
             "parameters beyond any earnings", where="bins.lognormal", do="give mean and deviation of the logarithm"

@@ -149,7 +149,7 @@ class FingerprintKernel:
 
 
 @dataclass(frozen=True)
-class Bound:
+class FingerprintedTable:
     """A table whose key is bound to these fingerprints, one a span."""
 
     table: ibis.Table
@@ -157,9 +157,9 @@ class Bound:
     fingerprints: tuple[bytes, ...]
 
 
-def bound(engine: Engine, table: ibis.Table, spans: Spans) -> Bound:
+def bound(engine: Engine, table: ibis.Table, spans: Spans) -> FingerprintedTable:
     """Look at every row before a key is bound to them."""
-    return Bound(table, spans, tuple(fingerprints(engine, table, spans)))
+    return FingerprintedTable(table, spans, tuple(fingerprints(engine, table, spans)))
 
 
 def fingerprints(engine: Engine, table: ibis.Table, spans: Spans) -> list[bytes]:

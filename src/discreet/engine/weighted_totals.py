@@ -16,7 +16,7 @@ from discreet.engine.intake.normalise import WHOLE
 from discreet.engine.observations import Observations
 from discreet.engine.spans import CELL
 from discreet.engine.tabulate import cell_number
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Weighed(Observed):
     def in_words(self) -> str:
         fate = f"counts as {self.high:g}" if self.outside == "clamp" else "means that the record is dropped"
         return (
-            f"{self.column}: a weight above 0, rounded to multiples of {written(self.grid)}; above {self.high:g} it "
+            f"{self.column}: a weight above 0, rounded to multiples of {format_exact(self.grid)}; above {self.high:g} it "
             f"{fate}; records without one are dropped"
         )
 

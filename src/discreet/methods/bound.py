@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engine import Engine
-from discreet.engine.spans import CELL, Bound, Fingerprint, Int64s
+from discreet.engine.spans import CELL, Fingerprint, FingerprintedTable, Int64s
 from discreet.errors import EngineError
 
 
-def read_bound(engine: Engine, bound: Bound, names: Sequence[str], where: str) -> list[Int64s]:
+def read_bound(engine: Engine, bound: FingerprintedTable, names: Sequence[str], where: str) -> list[Int64s]:
     """These columns of a table, one number a cell, zeros where it has no row; refused if it has changed."""
     batches = list(engine.batches(bound.table.order_by(CELL)))
     size = 1 + len(names)

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from discreet.domain import Attribute, Domain, Key, Numbers
 from discreet.engine.spans import Span, Spans, dense, ranges
 from discreet.errors import GuaranteeError, PublishError
-from discreet.methods.writing import Parts
 from discreet.noise.jit import compiled
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 from discreet.privacy.protected import Protected
 from discreet.publish.parquet import table_of
 from discreet.publish.storage import Storage
+from discreet.publish.tables import WrittenTable
 
 Histograms = NDArray[np.int64]  # (cells, bins)
 RANGE = 1 << 18  # bins in memory at a time
@@ -51,14 +51,14 @@ class HistogramKernel:
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         if stream is None:
             raise GuaranteeError("histograms are never given without noise", where=f"table {self.table}")
-        law = DiscreteLaplace(self.rate)
+        distribution = DiscreteLaplace(self.rate)
         for first, n, occupied, (counts,) in ranges(span, rows, RANGE):
             values = dense(first, n, occupied, counts)
-            law.add_to(values, stream, first)
+            distribution.add_to(values, stream, first)
             yield pa.RecordBatch.from_arrays([pa.array(values)], schema=self.schema)
 
 
-def measured(place: Storage, parts: Protected[Parts], bins: int) -> Iterator[tuple[int, Histograms]]:
+def measured(place: Storage, parts: Protected[WrittenTable], bins: int) -> Iterator[tuple[int, Histograms]]:
     """The protected histograms that workers wrote, in order: the first group of a piece, and its bins, one row each."""
     first = 0
     for name in sorted(parts.value.files):
@@ -67,7 +67,7 @@ def measured(place: Storage, parts: Protected[Parts], bins: int) -> Iterator[tup
         first += len(counts)
 
 
-def measured_part(place: Storage, parts: Protected[Parts], name: str, bins: int) -> Histograms:
+def measured_part(place: Storage, parts: Protected[WrittenTable], name: str, bins: int) -> Histograms:
     """One of the files that workers wrote: a row a group."""
     content = place.read(name)
     if sha256(content).hexdigest() != parts.value.files[name]:  # others may write to an object store

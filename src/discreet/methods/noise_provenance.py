@@ -19,7 +19,7 @@ UNKNOWN = -1  # draws of a group that was divided at random
 
 
 @dataclass(frozen=True)
-class Origin:
+class NoiseProvenance:
     """Measured group m went to the groups targets[starts[m]:starts[m + 1]]; none given: each is its own. What was
     measured may itself have been recoded: then it has several draws, or none, or UNKNOWN if it was divided."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from discreet.errors import DomainError, GuaranteeError, ParameterError
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Establishment, Unit
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from discreet.engine.audit import EstimateAudit
     from discreet.engine.derived_values import Binned, Observed
     from discreet.engine.lookups import Records
-    from discreet.engine.spans import Bound, Progress, Spans
+    from discreet.engine.spans import FingerprintedTable, Progress, Spans
     from discreet.engine.tabulate import Reading
-    from discreet.methods.writing import Made, Places
+    from discreet.methods.writing import MethodOutput, OutputLocations
     from discreet.privacy.confidential import Confidential, Reservation
     from discreet.privacy.guarantee import Guarantee
     from discreet.publish.description import Measurement, PublishedTable
@@ -120,11 +120,11 @@ class Method(ABC):
     def protect(
         self,
         engine: Engine,
-        cells: list[Confidential[Bound]],
+        cells: list[Confidential[FingerprintedTable]],
         reservation: Reservation,
-        places: Places,
+        places: OutputLocations,
         progress: Progress,
-    ) -> Made:
+    ) -> MethodOutput:
         """Draw the noise where the numbers are, and write everything that is published of them."""
 
 
@@ -149,7 +149,9 @@ def refuse_unless_records(unit: Unit, where: str) -> None:
         )
 
 
-def law_of(rate: Fraction, where: str, what: str = "epsilon / max_records", cap: int | None = None) -> DiscreteLaplace:
+def distribution_of(
+    rate: Fraction, where: str, what: str = "epsilon / max_records", cap: int | None = None
+) -> DiscreteLaplace:
     """Geometric noise; a refusal names what its rate is made of."""
     try:
         return DiscreteLaplace(rate, cap)
@@ -159,7 +161,7 @@ def law_of(rate: Fraction, where: str, what: str = "epsilon / max_records", cap:
 
 def in_parallel(epsilon: Fraction, records: int, parts: str = "cells", whole: str = "table") -> str:
     """How the cost of numbers comes about that a unit's records move by at most one each, in words."""
-    eps = written(epsilon)
+    eps = format_exact(epsilon)
     if records == 1:
         return f"{parts} are disjoint: parallel, ε = {eps} for the whole {whole}"
-    return f"{parts} are disjoint, {records} records a unit: {records} × {written(epsilon / records)} = {eps}"
+    return f"{parts} are disjoint, {records} records a unit: {records} × {format_exact(epsilon / records)} = {eps}"

@@ -15,26 +15,23 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from discreet.engine.spans import Bound, Fingerprint, Kernel, Progress, Span, Spans, quiet
+from discreet.engine.spans import Fingerprint, FingerprintedTable, Kernel, Progress, Span, Spans, quiet
 from discreet.errors import EngineError
 from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
-from discreet.privacy.confidential import License, Reservation
+from discreet.privacy.confidential import Reservation, WorkerGrant
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
 from discreet.publish.description import KINDS, Kinds, file_names
 from discreet.publish.storage import Storage
-from discreet.publish.tables import Written, write_table
+from discreet.publish.tables import WrittenTable, write_table
 
 if TYPE_CHECKING:
     from discreet.engine import Engine
 
 
-Parts = Written  # of one table
-
-
 @dataclass(frozen=True)
-class Places:
+class OutputLocations:
     """Where published files are written, and where measurements are: inside, or in the same place for a while."""
 
     published: Storage
@@ -42,11 +39,11 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Made:
+class MethodOutput:
     """What a method has written: published files with their digests, and the measurements they were made of."""
 
     files: dict[str, str]
-    measured: Mapping[str, Protected[Parts]]
+    measured: Mapping[str, Protected[WrittenTable]]
     draws: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of each group, after a recoding
 
 
@@ -63,7 +60,7 @@ class WriteKernel:
     table: str
     place: Storage
     spans: Spans
-    license: License
+    grant: WorkerGrant
     seals: tuple[bytes, ...]
     kinds: Kinds = KINDS
     packed: bool = False
@@ -73,9 +70,9 @@ class WriteKernel:
         if stream is None:
             raise EngineError("nothing is written without noise", where=f"table {self.table}")
         part = span.number if len(self.spans) > 1 else None
-        batches = (self.license.protect(batch) for batch in self._checked(span, rows, stream))
+        batches = (self.grant.protect(batch) for batch in self._checked(span, rows, stream))
         written = write_table(
-            *(self.place, self.table, self.kernel.schema, batches, self.license.simulated, part, self.kinds),
+            *(self.place, self.table, self.kernel.schema, batches, self.grant.simulated, part, self.kinds),
             packed=self.packed,
         )
         lines = [(span.number, name, digest, written.rows) for name, digest in written.files.items()]
@@ -99,7 +96,7 @@ def _seal(stream: Stream, number: int, fingerprint: bytes) -> bytes:
 
 def write_parts(
     engine: Engine,
-    bound: Bound,
+    bound: FingerprintedTable,
     kernel: Kernel,
     reservation: Reservation,
     *,
@@ -110,14 +107,14 @@ def write_parts(
     progress: Progress = quiet,
     kinds: Kinds = KINDS,
     aside: bool = False,
-) -> Protected[Parts]:
+) -> Protected[WrittenTable]:
     """Run a kernel over every span of a table and write its rows; `aside` those that more is made of."""
     if aside:
         name, kinds = measured_name(name), ("parquet",)
     secret = reservation.secret(name, purpose)
     stream = Stream.from_secret(secret.expose())
     seals = tuple(_seal(stream, number, mark) for number, mark in enumerate(bound.fingerprints))
-    writer = WriteKernel(kernel, name, place, bound.spans, reservation.license(guarantee), seals, kinds, aside)
+    writer = WriteKernel(kernel, name, place, bound.spans, reservation.worker_grant(guarantee), seals, kinds, aside)
     gathered = engine.gather(bound.table, bound.spans, writer, secret, progress)
     receipts = [row for batch in gathered for row in batch.to_pylist()]
     receipts.sort(key=lambda row: (row["span"], row["file"]))
@@ -125,7 +122,7 @@ def write_parts(
     if sorted(row["file"] for row in receipts) != sorted(expected):
         raise EngineError("not every part was written", where=f"table {name}")
     rows = sum({row["span"]: row["rows"] for row in receipts}.values())
-    return reservation.protect(Parts({row["file"]: row["sha256"] for row in receipts}, rows), guarantee)
+    return reservation.protect(WrittenTable({row["file"]: row["sha256"] for row in receipts}, rows), guarantee)
 
 
 def rehearse(kernel: Kernel, cells: int, method: str) -> None:

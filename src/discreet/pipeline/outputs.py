@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from discreet.engine import workspace
 from discreet.errors import PublishError
-from discreet.methods.writing import Made, Places
+from discreet.methods.writing import MethodOutput, OutputLocations
 from discreet.noise.keystore import KeyStore
 from discreet.privacy.confidential import Grant
 from discreet.privacy.ledger.events import Commit, Derived
@@ -65,9 +65,9 @@ class Outputs:
         for output in self.all:
             output.refuse_finished()
 
-    def stage(self) -> Places:
+    def stage(self) -> OutputLocations:
         place = self.published.stage()
-        return Places(place, place if self.kept is None else self.kept.stage())
+        return OutputLocations(place, place if self.kept is None else self.kept.stage())
 
     def seal(self, staged: Staged) -> None:
         owner = self.published.owner
@@ -115,7 +115,7 @@ def keep_at(release: Release, owner: Owner) -> Output | None:
 
 
 def refuse_taken(chain: Chain, keys: KeyStore, release: str, outputs: Outputs) -> None:
-    """Places that another release needs, equal, around or inside: where one is still to be published, and where
+    """OutputLocations that another release needs, equal, around or inside: where one is still to be published, and where
     measurements stay."""
     held = set(keys.names())
     needed = list[tuple[str, Output]]()
@@ -172,7 +172,9 @@ class Staged:
     kept: dict[str, str]
 
 
-def complete(places: Places, description: ReleaseDescription, made: Sequence[Made], grant: Grant, keep: bool) -> Staged:
+def complete(
+    places: OutputLocations, description: ReleaseDescription, made: Sequence[MethodOutput], grant: Grant, keep: bool
+) -> Staged:
     """Write what is left when every method has written its tables: all but the manifest. Measurements stay only if they
     are to be kept."""
     tables = {name: digest for output in made for name, digest in output.files.items()}
@@ -185,7 +187,7 @@ def complete(places: Places, description: ReleaseDescription, made: Sequence[Mad
     return Staged(tables | _written(places.published, texts | codebooks(description)), kept)
 
 
-def _kept(place: Storage, description: ReleaseDescription, made: Sequence[Made], keep: bool) -> dict[str, str]:
+def _kept(place: Storage, description: ReleaseDescription, made: Sequence[MethodOutput], keep: bool) -> dict[str, str]:
     """The files of measurements with their digests; removed, unless they stay."""
     files = {n: d for output in made for parts in output.measured.values() for n, d in parts.value.files.items()}
     if not keep:
@@ -216,7 +218,7 @@ def _written(place: Storage, texts: Mapping[str, str]) -> dict[str, str]:
     return files
 
 
-def _measured(measurement: Measurement, made: Made) -> MeasuredTable:
+def _measured(measurement: Measurement, made: MethodOutput) -> MeasuredTable:
     from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
 
     return MeasuredTable(

@@ -8,7 +8,7 @@ from discreet.errors import GuaranteeError, LedgerError, SpecError
 from discreet.formatting import cut, plural, visible
 from discreet.methods.protocol import Method
 from discreet.methods.registry import described
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Balance
@@ -121,8 +121,8 @@ def balance_in_words(balance: Balance) -> str:
         f" from {budget.start or 'the beginning'} to {budget.end or 'open end'}" if budget.start or budget.end else ""
     )
     return (
-        f"epsilon {written(budget.epsilon)} for {budget.unit.in_words()}{how}{period}; "
-        f"spent {written(balance.epsilon)}, {balance.left()}"
+        f"epsilon {format_exact(budget.epsilon)} for {budget.unit.in_words()}{how}{period}; "
+        f"spent {format_exact(balance.epsilon)}, {balance.left()}"
     )
 
 

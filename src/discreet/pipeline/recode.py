@@ -20,7 +20,7 @@ from discreet.methods.noise_provenance import UNKNOWN
 from discreet.methods.protocol import Method
 from discreet.methods.recode.recoding import Counts, Recoding
 from discreet.methods.registry import described
-from discreet.methods.writing import Made, Parts, Places, measured_name
+from discreet.methods.writing import MethodOutput, OutputLocations, measured_name
 from discreet.pipeline.outputs import Outputs, complete, keep_at, refuse_other_words, refuse_private, refuse_taken
 from discreet.pipeline.stored_measurements import Source, open_source, plan_recoding, recoded_in_words, refuse_asset
 from discreet.privacy.confidential import Derivation, Grant
@@ -32,7 +32,7 @@ from discreet.publish.description import Measurement, ReleaseDescription
 from discreet.publish.folder import Owner, output_at, refuse_nested
 from discreet.publish.manifest import LedgerEntry, Manifest, Said, said
 from discreet.publish.storage import Storage
-from discreet.publish.tables import write_table
+from discreet.publish.tables import WrittenTable, write_table
 from discreet.spec import Release
 from discreet.spec.recode import Recode
 from discreet.version import code_version
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from discreet.engine.spans import Progress
-    from discreet.methods.noise_provenance import Origin
+    from discreet.methods.noise_provenance import NoiseProvenance
     from discreet.pipeline.run import ReleaseJob
 
 
@@ -53,11 +53,11 @@ class Recodable(Protocol):
     def measurements(self) -> list[Measurement]: ...
     def make(
         self,
-        measured: Mapping[str, Protected[Parts]],
+        measured: Mapping[str, Protected[WrittenTable]],
         grant: Grant,
-        places: Places,
+        places: OutputLocations,
         progress: Progress,
-        origins: Mapping[str, Origin],
+        origins: Mapping[str, NoiseProvenance],
     ) -> dict[str, str]: ...
 
 
@@ -152,20 +152,20 @@ def _protect(
     recodings: Mapping[str, Recoding],
     source: Source,
     grant: Derivation,
-    places: Places,
+    places: OutputLocations,
     progress: Progress,
-) -> Made:
+) -> MethodOutput:
     """The measurements of a table in the new classification, and everything that is made of them."""
-    parts: dict[str, Protected[Parts]] = {}
+    parts: dict[str, Protected[WrittenTable]] = {}
     for measurement in table.measurements():
         recoding = recodings[measurement.name]
         files = recoding.old.files
-        stored = grant.read_back(files, Parts(files, 0), recoding.old.guarantee)
+        stored = grant.read_back(files, WrittenTable(files, 0), recoding.old.guarantee)
         counts = recoding.recoded(measured(source.place, stored, recoding.old.width), grant.release)
         parts[measurement.name] = _written(measurement, grant.protect(counts, stored.guarantee), places.measured)
     origins = {name: recodings[name].origin for name in parts}
     made = table.make(parts, grant, places, progress, origins)
-    return Made(made, parts, {name: _draws(recodings[name]) for name in parts})
+    return MethodOutput(made, parts, {name: _draws(recodings[name]) for name in parts})
 
 
 def _draws(recoding: Recoding) -> tuple[int, ...]:
@@ -174,7 +174,7 @@ def _draws(recoding: Recoding) -> tuple[int, ...]:
     return tuple(np.where(blurred, UNKNOWN, draws).tolist())
 
 
-def _written(measurement: Measurement, counts: Protected[Counts], place: Storage) -> Protected[Parts]:
+def _written(measurement: Measurement, counts: Protected[Counts], place: Storage) -> Protected[WrittenTable]:
     """Recoded measurements as files like those that workers write."""
     name, schema = measured_name(measurement.name), pa.schema([("count", pa.int64())])
     spans = histogram_spans(measurement.groups.cells, measurement.width)
@@ -184,7 +184,7 @@ def _written(measurement: Measurement, counts: Protected[Counts], place: Storage
         part = span.number if len(spans) > 1 else None
         rows = iter([counts.map(lambda _, piece=piece: piece)])  # type: ignore[misc]
         files |= write_table(place, name, schema, rows, counts.simulated, part, ("parquet",), packed=True).files
-    return counts.map(lambda _: Parts(files, flat.size))
+    return counts.map(lambda _: WrittenTable(files, flat.size))
 
 
 def _publish(

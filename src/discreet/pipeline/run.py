@@ -44,7 +44,7 @@ from discreet.pipeline.outputs import (
 )
 from discreet.pipeline.tabulation import Tabulated, tabulated
 from discreet.privacy.confidential import Reservation
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import Commit, Entry, LedgerKind, Reserve
 from discreet.privacy.ledger.ledger import Ledger
@@ -240,7 +240,7 @@ def _bind(
         for table in tables:
             yield table.method.name.encode()
             for cells in table.cells:
-                yield hashlib.sha256(b"".join(cells.open_inside().fingerprints)).digest()
+                yield hashlib.sha256(b"".join(cells.open_confidential().fingerprints)).digest()
 
     return key.mac(parts())
 
@@ -299,7 +299,7 @@ def _completable(job: ReleaseJob, outputs: Outputs, reservation: Reservation, en
         stopped, first = f"stopped ({reason})", "make room and "
     raise PublishError(
         f"{stopped} after the reservation (ledger entry {entry.number}): "
-        f"epsilon {written(reservation.reserve.guarantee.epsilon)} is spent",
+        f"epsilon {format_exact(reservation.reserve.guarantee.epsilon)} is spent",
         where=f"release {job.release.release}",
         do=f"{first}complete it with `discreet resume`: it costs nothing more",
     )

@@ -104,7 +104,7 @@ def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> Recod
     changed = {name: recoding for name, recoding in recodings.items() if recoding.place is not None}
     files = next(iter(changed.values())).files
     about = (
-        f"Made of the measurements of release {source.about.release}, recoded: no record was read, nothing was spent. "
+        f"MethodOutput of the measurements of release {source.about.release}, recoded: no record was read, nothing was spent. "
         f"{files.in_words()} Cells into which a code was divided at random have a further error that is not known, and "
         "no margins or limits; there, counts and bins are estimates by these shares, not unbiased."
     )

@@ -13,7 +13,7 @@ from discreet.engine import Engine, open_engine
 from discreet.engine.derived_values import Binned, Observed, with_bins
 from discreet.engine.intake.derived import Cell
 from discreet.engine.lookups import Records, take_in
-from discreet.engine.spans import Bound, Progress, bound, quiet
+from discreet.engine.spans import FingerprintedTable, Progress, bound, quiet
 from discreet.engine.tabulate import Reading, derived_columns
 from discreet.errors import SourceError
 from discreet.methods.protocol import Method
@@ -105,7 +105,7 @@ class Tabulated:
     bound to."""
 
     method: Method
-    cells: list[Confidential[Bound]]
+    cells: list[Confidential[FingerprintedTable]]
 
 
 @contextmanager
@@ -118,7 +118,10 @@ def tabulated(job: ReleaseJob, methods: list[Method], key: ReleaseKey) -> Iterat
         found = [
             Tabulated(
                 method,
-                [Confidential(bound(engine, c.open_inside(), s)) for c, s in zip(cells, method.spans, strict=True)],
+                [
+                    Confidential(bound(engine, c.open_confidential(), s))
+                    for c, s in zip(cells, method.spans, strict=True)
+                ],
             )
             for method, cells in exact
         ]

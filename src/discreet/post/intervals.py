@@ -2,7 +2,7 @@
 
 Let x be the true histogram, x̃ = x + K the protected one, each K_i the sum of s discrete Laplace draws. For a value v
 at fraction f of bin J put c_i = 1 − y (i < J), f − y (i = J), −y (i > J), and G(v) = Σ c_i·x_i. The percentile v* by
-Eq. 4 has G(v*) = 0, so G̃(v*) = Σ c_i·K_i = W: a law that depends on (J, f), not on the data. The limits are the first
+Eq. 4 has G(v*) = 0, so G̃(v*) = Σ c_i·K_i = W: a distribution that depends on (J, f), not on the data. The limits are the first
 and the last v with |G̃(v)| ≤ t(v), where P(|W| ≤ t) ≥ level for every f of the PARTS-th of the bin that v lies in.
 """
 
@@ -110,7 +110,7 @@ def exact_bounds(rate: float, summands: int, bins: int, y: Fraction, level: Frac
     """The smallest t (bins · PARTS) with P(|W| ≤ t at both ends of the part) ≥ level, in multiples of 1/(lattice).
 
     W = U + (f − y)·B, where B is the bin's own noise and U = (1 − y)·(noise below) − y·(noise above) lies on the
-    multiples of 1/denominator: its law is one Fourier transform. |W| is convex in f, so the ends decide the part.
+    multiples of 1/denominator: its distribution is one Fourier transform. |W| is convex in f, so the ends decide the part.
     """
     if rate < FINEST:
         stretch = sqrt(variance(rate) / variance(FINEST))
@@ -159,7 +159,7 @@ def _mass(cumulated: Floats, own: Floats, unit: int, first: int, last: int, tau:
     """P(|U + c·B| ≤ τ for c = first and c = last), all in multiples of 1/lattice, U itself in multiples of `unit`."""
     reach = cumulated.shape[0] // 2
     total = 0.0
-    for b in range(own.shape[0]):  # |b|, with the weight of both signs: the law of U is symmetric
+    for b in range(own.shape[0]):  # |b|, with the weight of both signs: the distribution of U is symmetric
         top = min((tau - max(first * b, last * b)) // unit, reach)
         bottom = max(-((tau + min(first * b, last * b)) // unit), -reach)
         if top >= bottom:

@@ -1,4 +1,4 @@
-"""The law of a sum of N independent discrete Laplace draws of one rate: its probabilities and its margins.
+"""The distribution of a sum of N independent discrete Laplace draws of one rate: its probabilities and its margins.
 
 With a = e^−rate the characteristic function of one draw is (1 − a)²/(1 − 2a·cos θ + a²) = 1/(1 + 2V·sin²(θ/2)), where
 V = 2a/(1 − a)² is its variance; the fourth cumulant is V(1 + 3V). The sum's probabilities are the Fourier transform of
@@ -20,7 +20,7 @@ from discreet.errors import ParameterError
 OUTSIDE = 40.0  # −ln of the mass that the transform may fold back
 WIDEST = 2**19  # of a support that is transformed
 MANY = 256  # summands from which the expansion serves where the transform would be too wide
-COARSE = Fraction(1, 1024)  # the rate whose law, stretched, stands for all smaller ones
+COARSE = Fraction(1, 1024)  # the rate whose distribution, stretched, stands for all smaller ones
 SILENT = 64.0  # the rate that stands for all larger ones: no sum of 10^12 such draws differs from 0 at any level
 
 
@@ -58,7 +58,7 @@ def radius(rate: float, summands: int) -> int:
 
 
 def transformed(log: Floats, size: int) -> Floats:
-    """Probabilities of 0 … size/2 − 1 of a symmetric law, from its log characteristic function at 2πk/size."""
+    """Probabilities of 0 … size/2 − 1 of a symmetric distribution, from its log characteristic function at 2πk/size."""
     half: Floats = np.maximum(np.fft.irfft(np.exp(log), size)[: size // 2], 0.0)
     return half
 
@@ -70,7 +70,7 @@ def circle(reach: int) -> tuple[int, Floats]:
 
 
 def half_pmf(rate: float, summands: int) -> Floats:
-    """P(sum = k) for k = 0 … m, P(|sum| > m) ≤ 2·e^−40; the law is symmetric.
+    """P(sum = k) for k = 0 … m, P(|sum| > m) ≤ 2·e^−40; the distribution is symmetric.
 
     >>> (half_pmf(1.0, 1)[:2] * (1 + exp(-1)) / (1 - exp(-1))).round(12).tolist()  # 1 and 1/e
     [1.0, 0.367879441171]
@@ -81,7 +81,7 @@ def half_pmf(rate: float, summands: int) -> Floats:
 
 
 def expansion(level: Fraction) -> tuple[float, float]:
-    """z and e such that σz + e·κ₄/σ³ is the margin at `level` of a symmetric law (Cornish and Fisher 1938)."""
+    """z and e such that σz + e·κ₄/σ³ is the margin at `level` of a symmetric distribution (Cornish and Fisher 1938)."""
     z = NormalDist().inv_cdf(float((1 + level) / 2))
     return z, (z**3 - 3 * z) / 24
 
@@ -120,7 +120,7 @@ def count_margin(rate: Fraction, summands: int, level: Fraction = Fraction(9, 10
 
 @lru_cache(maxsize=4096)
 def reaches(rate: Fraction, summands: int, least: int) -> float:
-    """P(sum ≥ least), least > 0; by the normal law where the support is too wide to transform.
+    """P(sum ≥ least), least > 0; by the normal distribution where the support is too wide to transform.
 
     >>> round(reaches(Fraction(1), 1, 1), 6)  # a/(1 + a), a = 1/e
     0.268941

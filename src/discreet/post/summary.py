@@ -23,7 +23,7 @@ LEVEL = Fraction(9, 10)
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of every cell, and the law of the noise in its bins."""
+    """What is asked of every cell, and the distribution of the noise in its bins."""
 
     bins: Bins
     points: tuple[Fraction, ...]

@@ -32,7 +32,7 @@ class Confidential(Generic[T]):
         """A function of confidential data is confidential."""
         return Confidential(function(self._value))
 
-    def open_inside(self) -> T:
+    def open_confidential(self) -> T:
         """For mechanisms and confidential-side commands; `post`, `publish` and `serve` cannot import this class."""
         return self._value
 
@@ -68,7 +68,7 @@ class Grant(Protocol):
 
 
 @dataclass(frozen=True)
-class License:
+class WorkerGrant:
     """A reservation's word, for workers that draw its noise: what they make is protected, and how it is marked."""
 
     guarantee: Guarantee
@@ -107,13 +107,13 @@ class Reservation:
         """The secret of the keyed stream that belongs to one table and purpose of this release."""
         return self._key.stream_secret(self.reserve.release, table, bytes.fromhex(self.reserve.spec), purpose)
 
-    def license(self, guarantee: Guarantee) -> License:
+    def worker_grant(self, guarantee: Guarantee) -> WorkerGrant:
         """What a worker needs to protect under this reservation."""
-        return License(guarantee, self.simulated)
+        return WorkerGrant(guarantee, self.simulated)
 
     def protect(self, value: T, guarantee: Guarantee) -> Protected[T]:
         """Carry a mechanism's output over the wall."""
-        return self.license(guarantee).protect(value)
+        return self.worker_grant(guarantee).protect(value)
 
 
 @dataclass(frozen=True)

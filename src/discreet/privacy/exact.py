@@ -1,4 +1,4 @@
-"""Exact privacy parameters: `Fraction`s, written as decimal strings, ratios or integers; a float is refused.
+"""Exact privacy parameters: `Fraction`s, format_exact as decimal strings, ratios or integers; a float is refused.
 
 A float ε is not the number the user typed: 0.1 is 3602879701896397/36028797018963968, and a bound proved for 1/10
 does not hold for it.
@@ -21,8 +21,8 @@ MAX_LENGTH = 4000  # Python converts integers of up to 4,300 digits
 _GIANT = re.compile(r"[eE][+-]?0*[0-9_]{4}")  # Fraction("1e999999999") would compute it
 
 
-def exact(value: object, where: str = "") -> Fraction:
-    """The number that was written: "1.5", "3/2", 2 or a Fraction."""
+def parse_exact(value: object, where: str = "") -> Fraction:
+    """The number that was format_exact: "1.5", "3/2", 2 or a Fraction."""
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool) or not isinstance(value, int | str):
@@ -44,10 +44,10 @@ def exact(value: object, where: str = "") -> Fraction:
         ) from None
 
 
-def written(number: Fraction) -> str:
+def format_exact(number: Fraction) -> str:
     """The shortest exact way to write it: a decimal where one exists, a ratio otherwise.
 
-    >>> written(Fraction(3, 2)), written(Fraction(1, 3)), written(Fraction(4))
+    >>> format_exact(Fraction(3, 2)), format_exact(Fraction(1, 3)), format_exact(Fraction(4))
     ('1.5', '1/3', '4')
     """
     denominator, twos, fives = number.denominator, 0, 0
@@ -75,7 +75,7 @@ def exp_above(number: Fraction) -> Fraction:
 
 def _parse(value: Any) -> Fraction:
     try:
-        return exact(value)
+        return parse_exact(value)
     except ParameterError as error:  # pydantic collects ValueErrors, with the place where they stand
         raise ValueError(f"{error.what}; {error.do}") from None
 
@@ -83,12 +83,12 @@ def _parse(value: Any) -> Fraction:
 def _parse_positive(value: Any) -> Fraction:
     number = _parse(value)
     if number <= 0:
-        raise ValueError(f"must be above 0, found {written(number)}")
+        raise ValueError(f"must be above 0, found {format_exact(number)}")
     return number
 
 
-Exact = Annotated[Fraction, BeforeValidator(_parse), PlainSerializer(written, return_type=str)]
-Positive = Annotated[Fraction, BeforeValidator(_parse_positive), PlainSerializer(written, return_type=str)]
+Exact = Annotated[Fraction, BeforeValidator(_parse), PlainSerializer(format_exact, return_type=str)]
+Positive = Annotated[Fraction, BeforeValidator(_parse_positive), PlainSerializer(format_exact, return_type=str)]
 
 
 @contextmanager

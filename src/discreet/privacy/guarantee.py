@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from discreet.errors import GuaranteeError, ParameterError
-from discreet.privacy.exact import Exact, Positive, exp_above, written
+from discreet.privacy.exact import Exact, Positive, exp_above, format_exact
 
 MaxRecords = Annotated[int, Field(ge=1, le=1_000_000, strict=True)]
 
@@ -119,7 +119,7 @@ class Establishment(_Unit):
 
     def in_words(self) -> str:
         return (
-            f"the size of one establishment (column {self.column}) within a factor 1+{written(self.alpha)}, "
+            f"the size of one establishment (column {self.column}) within a factor 1+{format_exact(self.alpha)}, "
             f"against a {self.adversary} adversary"
         )
 
@@ -128,7 +128,7 @@ class Establishment(_Unit):
         kinds = "" if self.adversary == "strong" else " and of each kind of worker in it"
         one = "one worker" if self.adversary == "strong" else "one worker of a kind"
         return (
-            f"one establishment (column {self.column}) {step} workers within a factor 1+{written(self.alpha)} of its "
+            f"one establishment (column {self.column}) {step} workers within a factor 1+{format_exact(self.alpha)} of its "
             f"size{kinds}, or {one} ({self.adversary} adversary)"
         )
 
@@ -177,7 +177,7 @@ class Guarantee(BaseModel):
     def alpha(self) -> Fraction | None:
         return self.unit.alpha if isinstance(self.unit, Establishment) else None
 
-    def then(self, other: Guarantee) -> Guarantee:
+    def compose_sequential(self, other: Guarantee) -> Guarantee:
         """Sequential composition: both releases on the same data, ε and δ add.
 
         Establishments compose at the smallest α and for the weaker adversary (their neighbours nest); other units
@@ -190,7 +190,7 @@ class Guarantee(BaseModel):
                 do="state both for the same unit",
             )
         if self.neighbours != other.neighbours:
-            return self.as_substitution().then(other.as_substitution())
+            return self.as_substitution().compose_sequential(other.as_substitution())
         return Guarantee(
             unit=unit,
             epsilon=self.epsilon + other.epsilon,
@@ -199,7 +199,7 @@ class Guarantee(BaseModel):
             caveats=_united(self, other),
         )
 
-    def beside(self, *others: Guarantee) -> Guarantee:
+    def compose_parallel(self, *others: Guarantee) -> Guarantee:
         """Parallel composition: releases on parts of the data that share no record.
 
         A record, or an establishment whose parts are whole establishments, lies in one part: the largest ε holds. An
@@ -213,7 +213,7 @@ class Guarantee(BaseModel):
                 "parallel composition holds for adding or removing a unit, not for replacing one",
                 do="compose the add-remove guarantees and convert the result",
             )
-        united = reduce(Guarantee.then, parts)
+        united = reduce(Guarantee.compose_sequential, parts)
         k = 1 if isinstance(united.unit, Record | Establishment) else united.unit.records
         return united.model_copy(
             update={
@@ -251,12 +251,12 @@ class Guarantee(BaseModel):
     def in_words(self) -> str:
         """What is promised, in one sentence."""
         verb = "added to or removed from" if self.neighbours == "add-remove" else "replaced in"
-        extra = f", plus a probability of at most {written(self.delta)}" if self.delta else ""
+        extra = f", plus a probability of at most {format_exact(self.delta)}" if self.delta else ""
         informal = any(caveat.startswith(INFORMAL) for caveat in self.caveats)
         changes = "were it not for what the caveats name, would change" if informal else "changes"
         return (
             f"Whatever is published{', ' if informal else ' '}{changes} its probability by a factor of at most "
-            f"e^{written(self.epsilon)} when {self.unit.change(verb)}{extra}."
+            f"e^{format_exact(self.epsilon)} when {self.unit.change(verb)}{extra}."
         )
 
 
@@ -268,7 +268,7 @@ def _same_unit(one: Unit, two: Unit) -> str:
 
 def compose(guarantees: Iterable[Guarantee]) -> Guarantee:
     """Sequential composition of at least one guarantee."""
-    return reduce(Guarantee.then, guarantees)
+    return reduce(Guarantee.compose_sequential, guarantees)
 
 
 def _united(one: Guarantee, two: Guarantee) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 
 if TYPE_CHECKING:
     from discreet.domain import Attribute, Domain
@@ -70,7 +70,7 @@ class ExpectedError:
 
 @dataclass(frozen=True)
 class AdditiveColumn:
-    """A column with independent noise of one law in every cell: sums of it have a known error."""
+    """A column with independent noise of one distribution in every cell: sums of it have a known error."""
 
     column: str
     variance: float
@@ -123,7 +123,7 @@ class PublishedTable:
         if self.unpaid:
             return self.unpaid
         part = f", part of {self.part_of}'s" if self.part_of else ""
-        return f"epsilon {written(self.guarantee.epsilon)}{part}"
+        return f"epsilon {format_exact(self.guarantee.epsilon)}{part}"
 
     @property
     def contents(self) -> str:
@@ -190,12 +190,12 @@ class ReleaseDescription:
     @property
     def composition(self) -> str:
         """How the total comes about, in words."""
-        epsilon = f"epsilon {written(self.guarantee.epsilon)}"
+        epsilon = f"epsilon {format_exact(self.guarantee.epsilon)}"
         if self.recoded is not None:
             return f"nothing is spent: made of the measurements of {self.recoded.of}, which cost {epsilon}"
         paid = sum(table.paid for table in self.tables)
         how = "one table" if paid == 1 else f"{paid} tables on the same records: sequential, their costs add"
-        delta = f", delta {written(self.guarantee.delta)}" if self.guarantee.delta else ""
+        delta = f", delta {format_exact(self.guarantee.delta)}" if self.guarantee.delta else ""
         return f"{epsilon}{delta} ({how})"
 
     @property

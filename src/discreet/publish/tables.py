@@ -29,7 +29,7 @@ def schema_of(columns: Iterable[Column]) -> pa.Schema:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenTable:
     """One table, or one part of it, as files: their names and SHA-256."""
 
     files: dict[str, str]
@@ -47,7 +47,7 @@ def write_table(
     *,
     bare: bool = False,
     packed: bool = False,
-) -> Written:
+) -> WrittenTable:
     """Stream one table, or one part of it, to its place, as Parquet and CSV: a batch is written while the next is made.
     `bare` codes are of a form that needs neither quotes nor guards; `packed` are small whole numbers, which Parquet can
     store in a few bits."""
@@ -70,7 +70,7 @@ def write_table(
             rows += batch.num_rows
         for last in writing:
             last.result()
-    return Written({name: file.sha256() for name, file in zip(names, files, strict=True)}, rows)
+    return WrittenTable({name: file.sha256() for name, file in zip(names, files, strict=True)}, rows)
 
 
 class _Parquet:

@@ -19,7 +19,7 @@ LEVEL = Fraction(9, 10)
 
 @dataclass(frozen=True, eq=False)
 class AdditiveTable:
-    """A published cube, or counts with noise of one law in every cell: both add up."""
+    """A published cube, or counts with noise of one distribution in every cell: both add up."""
 
     about: About
     cube: Cube

@@ -4,15 +4,17 @@ all methods have in common: which methods there are, the registry knows."""
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
+import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SerializeAsAny, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.ledger.events import Name
 
 if TYPE_CHECKING:
@@ -24,19 +26,21 @@ ColumnName = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class Strict(BaseModel):
-    """Unknown keys are refused, with the nearest known one; values are what they look like. `needs` says what a missing
-    key is for."""
+    """Unknown keys are refused, with the nearest known one, and keys of earlier versions with the line as it should be
+    now (`renamed`); values are what they look like. `needs` says what a missing key is for."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
     needs: ClassVar[Mapping[str, str]] = {}
+    renamed: ClassVar[Mapping[str, str]] = {}  # earlier name → present name
 
     @model_validator(mode="before")
     @classmethod
     def _known_keys(cls, data: Any) -> Any:
         if isinstance(data, dict):
-            for key in data:
+            for key, value in data.items():
                 if key not in cls.model_fields:
-                    text = unknown(str(key), [name for name in cls.model_fields if name != "base"])
+                    known = [name for name in cls.model_fields if name != "base"]
+                    text = renamed(key, cls.renamed[key], value) if key in cls.renamed else unknown(str(key), known)
                     raise PydanticCustomError("unknown_key", "{text}", {"text": text, "key": str(key)})
             for key, why in cls.needs.items():
                 if key not in data:
@@ -50,12 +54,18 @@ def unknown(word: str, known: list[str], what: str = "key") -> str:
     return f"unknown {what} {word!r}; " + (f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}")
 
 
+def renamed(old: str, new: str, value: Any) -> str:
+    """«key 'minimum' is now called 'suppress_below': write `suppress_below: 30`»"""
+    line = yaml.safe_dump({new: value}, default_flow_style=True, allow_unicode=True, width=math.inf)
+    return f"key {old!r} is now called {new!r}: write `{line.strip()[1:-1]}`"
+
+
 def within(least: Fraction | int, most: Fraction | int) -> Callable[[Fraction], Fraction]:
     """A validator: the number lies between these."""
 
     def check(number: Fraction) -> Fraction:
         if not least <= number <= most:
-            raise ValueError(f"lies outside {written(Fraction(least))} … {written(Fraction(most))}")
+            raise ValueError(f"lies outside {format_exact(Fraction(least))} … {format_exact(Fraction(most))}")
         return number
 
     return check

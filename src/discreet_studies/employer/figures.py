@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import altair as alt
 
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.report.plots import chart, titled
 from discreet_studies.charts import Point, panel
 from discreet_studies.employer.infusion_parameters import bounds
@@ -65,7 +65,7 @@ def summary_figure(study: EmployerStudy) -> Any:
 
 
 def _groups(study: EmployerStudy, points: list[Point], rows: list[str], *, ratio: bool) -> Any:
-    alphas, thetas = [written(alpha) for alpha in study.grid.alphas], [str(theta) for theta in study.grid.thetas]
+    alphas, thetas = [format_exact(alpha) for alpha in study.grid.alphas], [str(theta) for theta in study.grid.thetas]
     labels = [contender.label for contender in CONTENDERS]
     labels += [LABELS[STRONG]] if any(point["mechanism"] == LABELS[STRONG] for point in points) else []
     groups = (
@@ -86,8 +86,8 @@ def _points(study: EmployerStudy, name: str) -> Iterator[Point]:
             yield {
                 "mechanism": LABELS.get(row.mechanism, row.mechanism),
                 "people": PEOPLE[row.stratum],
-                "epsilon": written(row.epsilon),
-                "of": str(row.theta) if row.theta else "" if row.alpha is None else written(row.alpha),
+                "epsilon": format_exact(row.epsilon),
+                "of": str(row.theta) if row.theta else "" if row.alpha is None else format_exact(row.alpha),
                 "value": value,
             }
 
@@ -109,7 +109,7 @@ def _panels(
     limits = [min(0.7, *values) / 1.2, max(1.4, *values) * 1.2] if ratio else [min(0.0, *values), 1.0]
     scale = alt.Scale(type="log", domain=limits, nice=False) if ratio else alt.Scale(domain=limits, nice=False)
     ticks = alt.Axis(values=DECADES if ratio else [0, 0.5, 1], format="~g")
-    order = [written(epsilon) for epsilon in study.grid.epsilons]
+    order = [format_exact(epsilon) for epsilon in study.grid.epsilons]
     colours = alt.Scale(domain=list(group.colours), range=list(group.colours.values()))
     legend = alt.Legend(title=group.legend) if group.legend else None
     lines = alt.Chart().mark_line(point=alt.OverlayMarkDef(size=20), strokeWidth=1.7)
@@ -135,7 +135,7 @@ def _finished(picture: Any, study: EmployerStudy, title: str) -> Any:
     infusion = study.infusion
     subtitle = [
         f"Simulation: {study.data.jobs:,} invented jobs, seed {study.data.seed}. Cells with an establishment.",
-        f"Noise infusion with s = {written(infusion.s)}, t = {written(infusion.t)}, {infusion.shape}: ours, as an "
+        f"Noise infusion with s = {format_exact(infusion.s)}, t = {format_exact(infusion.t)}, {infusion.shape}: ours, as an "
         "agency's are secret. δ = .05 for both smooth Laplace. Where no line is drawn, the pair is inadmissible.",
     ]
     made = titled(picture, title, subtitle, fontSize=15).configure_axis(titleFontSize=10)
@@ -145,13 +145,15 @@ def _finished(picture: Any, study: EmployerStudy, title: str) -> Any:
 def sweep_figure(study: EmployerStudy) -> Any:
     """Workload 1: what each ratio would be beside noise infusion with other s and t; dashed: the paper's bounds."""
     moved = {bound: bound.moved(study) for bound in bounds(study)}
-    kinds = sorted({written(row.s) for rows in moved.values() for row, _ in rows})
+    kinds = sorted({format_exact(row.s) for rows in moved.values() for row, _ in rows})
     x = alt.X("t:Q", title="t", scale=alt.Scale(domain=[0.08, 0.42], nice=False), axis=alt.Axis(tickCount=5))
     y = alt.Y("ratio:Q", title=None, scale=alt.Scale(type="log", nice=False), axis=FEW_TICKS)
     colour = alt.Color("s:N", scale=alt.Scale(domain=kinds, range=list(SHADES[1:])), title="s")
     panels = []
     for bound, rows in moved.items():
-        points = [{"what": bound.what, "s": written(row.s), "t": float(row.t), "ratio": ratio} for row, ratio in rows]
+        points = [
+            {"what": bound.what, "s": format_exact(row.s), "t": float(row.t), "ratio": ratio} for row, ratio in rows
+        ]
         lines = chart(points).mark_line(point=alt.OverlayMarkDef(size=22), strokeWidth=1.8)
         limit = chart([] if bound.limit is None else [{"what": bound.what, "bound": bound.limit}])
         rule = limit.mark_rule(strokeDash=[4, 3]).encode(y="bound:Q")

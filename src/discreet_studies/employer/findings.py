@@ -9,7 +9,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Literal
 
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.synth.workplaces.places import STRATA
 from discreet_studies.claims import Claim
 from discreet_studies.employer.mechanism_grid import ALPHA, EPSILON, LABELS, PRINTED, STRONG, TRUNCATED
@@ -117,7 +117,7 @@ def _third(study: EmployerStudy) -> Finding:
     everything = [study.ratio(3, name, *pair) for name in PRINTED for pair in study.grid.pairs]
     low = [alpha for alpha in study.grid.alphas if alpha <= Fraction(1, 20)]
     served = [study.ratio(3, SMOOTH, alpha, FOUR) for alpha in study.grid.alphas]
-    refused = [written(alpha) for alpha, ratio in zip(study.grid.alphas, served, strict=True) if ratio is None]
+    refused = [format_exact(alpha) for alpha, ratio in zip(study.grid.alphas, served, strict=True) if ratio is None]
     # c = 2d/ε for every α: the errors are d times those of single queries.
     ignored = [study.ratio(2, SMOOTH, alpha, FOUR) for alpha in study.grid.alphas]
     forced = [WORKER_CELLS * ratio for ratio in ignored if ratio is not None]
@@ -285,4 +285,4 @@ def _by_stratum(study: EmployerStudy, workload: int, name: str, alpha: Fraction,
 def _also(study: EmployerStudy, workload: int, alpha: Fraction, epsilon: Fraction) -> str:
     found = [(LABELS[name], study.ratio(workload, name, alpha, epsilon)) for name in OURS]
     said = ", ".join(f"{label} {ratio:.3g}" for label, ratio in found if ratio is not None)
-    return f"Ours at α = {written(alpha)}, ε = {written(epsilon)}: {said}." if said else ""
+    return f"Ours at α = {format_exact(alpha)}, ε = {format_exact(epsilon)}: {said}." if said else ""

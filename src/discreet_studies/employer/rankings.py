@@ -153,7 +153,7 @@ def settings(grid: MechanismGrid) -> list[MechanismSetting]:
 
 
 def correlations(world: TabulatedFrame, grid: MechanismGrid, observe: Observer) -> Iterator[Correlation]:
-    """Of both rankings. A mechanism is used for all at once: the tables of its law are large, and few are kept."""
+    """Of both rankings. A mechanism is used for all at once: the tables of its distribution are large, and few are kept."""
     wanted = [Ranking.of(world, number, cells) for number in RANKED for cells in TRIALS]
     chosen = settings(grid)
     for done, setting in enumerate(chosen, 1):

@@ -87,13 +87,13 @@ def ratios(world: TabulatedFrame, workload: int, grid: MechanismGrid) -> Iterato
     for theta in grid.thetas:
         gone = world.removed(theta, workload)
         for epsilon in grid.epsilons:
-            error = truncated_error(Truncated(epsilon, theta, "printed").law, gone)
+            error = truncated_error(Truncated(epsilon, theta, "printed").distribution, gone)
             yield from by_stratum(world, workload, error, TRUNCATED, None, epsilon, theta)
         # No ε: what is left out, without any noise.
         yield from by_stratum(world, workload, gone.astype(np.float64), TRUNCATED, None, None, theta)
 
 
-def truncated_error(law: DiscreteLaplace, gone: Int64s) -> Floats:
+def truncated_error(distribution: DiscreteLaplace, gone: Int64s) -> Floats:
     """E|K − b| = b + 2q^(b+1)/(1 − q²), q = e^−rate: b jobs are left out, K is the noise."""
-    rate = float(law.rate)
+    rate = float(distribution.rate)
     return np.asarray(gone + 2 * np.exp(-rate * (gone + 1)) / -np.expm1(-2 * rate))

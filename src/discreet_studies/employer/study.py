@@ -16,7 +16,7 @@ import pyarrow as pa
 from discreet.formatting import Observer
 from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
 from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.gaussian import as_epsilon
 from discreet.synth.industries import OWNERSHIP
 from discreet.synth.sectors import SECTORS
@@ -199,7 +199,7 @@ def facts(study: EmployerStudy) -> Mapping[str, object]:
         "low": low,
         "high": high,
         "error": infusion_error(study),
-        "pairs": [f"({written(row.s)}, {written(row.t)})" for row in agreeing(study)],
+        "pairs": [f"({format_exact(row.s)}, {format_exact(row.t)})" for row in agreeing(study)],
         "uniform": next(row.infusion for row in study.swept if row.workload == 1 and row.shape == "uniform"),
     }
 

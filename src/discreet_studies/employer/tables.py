@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.report.blocks import as_csv
 from discreet_studies.attacks.runs import REQUIREMENTS
 from discreet_studies.employer.comparators.infusion import Infusion
@@ -135,7 +135,7 @@ def _attacked(study: EmployerStudy) -> list[Row]:
             rows.append(guess | {"rates": guesses, "errors": dict.fromkeys(times, "–")})
         rates = dict(zip(ATTACKS, (attack.rate.share for attack in found.attacks), strict=True))
         errors = [f"{100 * each.relative_error:.3g}%" for each in found.averaged]
-        cost = "none" if found.cost is None else written(found.cost)
+        cost = "none" if found.cost is None else format_exact(found.cost)
         errors_by_time = dict(zip(times, errors, strict=True))
         rows.append({"method": found.method, "cost": cost, "rates": rates, "errors": errors_by_time})
     return rows
@@ -170,7 +170,7 @@ def _left_out(pairs: Iterable[Inadmissible]) -> list[Row]:
         grouped[pair.mechanism, pair.workload, pair.alpha].append(pair)
     return [
         {"mechanism": NAMES[name], "workload": workload, "alpha": alpha, "smallest": mine[-1].smallest}
-        | {"left_out": ", ".join(written(pair.epsilon) for pair in mine)}
+        | {"left_out": ", ".join(format_exact(pair.epsilon) for pair in mine)}
         for (name, workload, alpha), mine in grouped.items()
     ]
 
@@ -185,7 +185,7 @@ def every_number(study: EmployerStudy) -> dict[str, str]:
 
 def _plain(value: object) -> object:
     if isinstance(value, Fraction):
-        return written(value)
+        return format_exact(value)
     return f"{value:.6g}" if isinstance(value, float) else "" if value is None else value
 
 

@@ -48,7 +48,7 @@ class Cases:
 
 
 def others(seed: int) -> list[tuple[str, int, tuple[Requirement, ...]]]:
-    """Other sets: the same law again, flatter and steeper ones, and variables that know nothing of each other."""
+    """Other sets: the same distribution again, flatter and steeper ones, and variables that know nothing of each other."""
     more = [(label, seed, requirements_like(factor, independent)) for label, factor, independent in SPREADS]
     return [(MAIN, seed + 1, PAPER), *more]
 

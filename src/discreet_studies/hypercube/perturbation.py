@@ -20,11 +20,11 @@ SHIFTS = (1, 2, 3)
 DIGITS = 40  # of a ball, before it is rounded: the printed digits are far from a tie
 
 
-def probability(law: DiscreteLaplace, k: int) -> arb:
+def probability(distribution: DiscreteLaplace, k: int) -> arb:
     """P(K = k), one sign alone."""
     with ctx.workprec(BITS):
-        beyond = law.tail(abs(k) + 1) if law.cap is None or abs(k) < law.cap else arb(0)
-        return 1 - law.tail(1) if k == 0 else (law.tail(abs(k)) - beyond) / 2
+        beyond = distribution.tail(abs(k) + 1) if distribution.cap is None or abs(k) < distribution.cap else arb(0)
+        return 1 - distribution.tail(1) if k == 0 else (distribution.tail(abs(k)) - beyond) / 2
 
 
 def rounded(value: arb, like: str) -> str:
@@ -72,40 +72,44 @@ class ExactLoss:
         return bool(self.found.overlaps(self.stated)) and max(self.found.rad(), self.stated.rad()) < arb("1e-50")
 
 
-def losses(law: DiscreteLaplace = TABLE_2) -> tuple[ExactLoss, ...]:
+def losses(distribution: DiscreteLaplace = TABLE_2) -> tuple[ExactLoss, ...]:
     """A count that changes by 1, 2, 3 at ε, 2ε, 3ε; and a record that changes its cell, at 2ε."""
     rows = [
         ExactLoss(
             f"one count changes by {shift}",
-            shift * law.rate,
-            hockey_stick(law, (shift,), shift),
+            shift * distribution.rate,
+            hockey_stick(distribution, (shift,), shift),
             "P(K > cap − shift)",
-            law.delta(shift),
+            distribution.delta(shift),
         )
         for shift in SHIFTS
     ]
-    end = law.delta()
+    end = distribution.delta()
     with ctx.workprec(BITS):
         moved = ExactLoss(
-            "a record moves to another cell", 2 * law.rate, hockey_stick(law, (1, -1), 2), "2p − p²", 2 * end - end**2
+            "a record moves to another cell",
+            2 * distribution.rate,
+            hockey_stick(distribution, (1, -1), 2),
+            "2p − p²",
+            2 * end - end**2,
         )
     return (*rows, moved)
 
 
-def hockey_stick(law: DiscreteLaplace, shifts: tuple[int, ...], times: int) -> arb:
+def hockey_stick(distribution: DiscreteLaplace, shifts: tuple[int, ...], times: int) -> arb:
     """Σ (P(o) − e^(times·rate)·Q(o))⁺ over all outputs o of cells whose counts Q has moved by these shifts.
 
     P(o) = a^p/Z with a whole p, so signs are decided in whole numbers, and no rounding comes near them.
     """
     with ctx.workprec(BITS):
-        a = (-ball(law.rate)).exp()
-        norm = sum((a ** abs(k) for k in range(-_cap(law), _cap(law) + 1)), arb(0)) ** len(shifts)
-        return sum((a**p - (0 if q is None else a**q) for p, q in _pairs(law, shifts, times)), arb(0)) / norm
+        a = (-ball(distribution.rate)).exp()
+        norm = sum((a ** abs(k) for k in range(-_cap(distribution), _cap(distribution) + 1)), arb(0)) ** len(shifts)
+        return sum((a**p - (0 if q is None else a**q) for p, q in _pairs(distribution, shifts, times)), arb(0)) / norm
 
 
-def _pairs(law: DiscreteLaplace, shifts: tuple[int, ...], times: int) -> Iterator[tuple[int, int | None]]:
+def _pairs(distribution: DiscreteLaplace, shifts: tuple[int, ...], times: int) -> Iterator[tuple[int, int | None]]:
     """Exponents of P and of e^(times·rate)·Q, None if it is 0, where P is the larger: a is below 1."""
-    cap = _cap(law)
+    cap = _cap(distribution)
     for output in product(range(-cap, cap + 1), repeat=len(shifts)):
         p = sum(map(abs, output))
         others = [abs(k - shift) for k, shift in zip(output, shifts, strict=True)]
@@ -114,8 +118,8 @@ def _pairs(law: DiscreteLaplace, shifts: tuple[int, ...], times: int) -> Iterato
             yield p, q
 
 
-def _cap(law: DiscreteLaplace) -> int:
-    return law.cap or 0
+def _cap(distribution: DiscreteLaplace) -> int:
+    return distribution.cap or 0
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.formatting import Observer
 from discreet.post.cubes.variance import Reduction
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet_studies.harness import Paper, Size
 from discreet_studies.hypercube import perturbation, printed, simulation
 from discreet_studies.hypercube.cases import MAIN, Cases, counts, others, raked_cases
@@ -77,7 +77,7 @@ def facts(study: HypercubeStudy) -> Mapping[str, object]:
         "row": row,
         "occupied": int(np.count_nonzero(made.cube)),
         "query": query(),
-        "average": written(average()),
+        "average": format_exact(average()),
         "end": float(study.losses[0].found),
         "share": simulation.SHARE,
         "z": z,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet_studies.hypercube import printed
 from discreet_studies.hypercube.cases import Cases
 from discreet_studies.hypercube.records import average
@@ -18,7 +18,7 @@ Row = dict[str, object]
 
 def tables(study: HypercubeStudy) -> Mapping[str, Iterable[object]]:
     """By the name of the table."""
-    mod, chance = f"mod w̄, w̄ = {written(average())}", study.chance
+    mod, chance = f"mod w̄, w̄ = {format_exact(average())}", study.chance
     residues = [
         {f"total {mod}": one.residue(average()), f"W {mod}": one.record.total % average()} for one in study.records
     ]

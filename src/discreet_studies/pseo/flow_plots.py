@@ -9,7 +9,7 @@ from typing import Any
 
 import altair as alt
 
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.report.blocks import as_csv as csv_text
 from discreet.report.plots import chart, titled
 from discreet_studies.charts import Point, dashed
@@ -43,7 +43,7 @@ def as_csv(study: FlowStudy) -> str:
     names = [field.name for field in fields(FlowScore)]
     rows = ([getattr(score, name) for name in names[1:]] for score in study.scores)
     shown = ([f"{value:.6f}" if isinstance(value, float) else value for value in row] for row in rows)
-    return csv_text(names, [[written(s.epsilon), *row] for s, row in zip(study.scores, shown, strict=True)])
+    return csv_text(names, [[format_exact(s.epsilon), *row] for s, row in zip(study.scores, shown, strict=True)])
 
 
 def as_markdown(study: FlowStudy) -> str:
@@ -53,7 +53,7 @@ def as_markdown(study: FlowStudy) -> str:
         "bold: the least of the corrected.",
     ]
     for e, epsilon in enumerate(study.epsilons):
-        lines += ["", f"## ε = {written(epsilon)}", "", _zeroed(study, e)]
+        lines += ["", f"## ε = {format_exact(epsilon)}", "", _zeroed(study, e)]
         for controls in CONTROLS:
             mine = [s for s in study.scores if s.epsilon == epsilon and s.controls == controls]
             cells = {size: [s for s in mine if s.kind == "cell" and s.size == size] for size in (*SIZES, "all")}
@@ -107,7 +107,7 @@ def flow_plot(study: FlowStudy, title: str) -> Any:
     colours = alt.Scale(domain=names, range=[COLOURS[rule] if rule in COLOURS else next(spare) for rule in names])
 
     def panel(epsilon: Fraction, measure: str) -> Any:
-        mine = base.transform_filter(alt.datum.epsilon == written(epsilon))
+        mine = base.transform_filter(alt.datum.epsilon == format_exact(epsilon))
         if measure == "ratio":
             mine = mine.transform_filter(alt.datum.rule != RAW)
         last = measure == PANELS[-1]
@@ -118,7 +118,7 @@ def flow_plot(study: FlowStudy, title: str) -> Any:
             color=alt.Color("rule:N", scale=colours, sort=None, title=None),
             strokeDash=dashed("rule", names, DASHES, sort=None, title=None),
         )
-        heading = f"ε = {written(epsilon)}" if measure == PANELS[0] else ""
+        heading = f"ε = {format_exact(epsilon)}" if measure == PANELS[0] else ""
         return lines.properties(width=240, height=150, title=heading)
 
     rows = [alt.hconcat(*(panel(epsilon, measure) for epsilon in study.epsilons), spacing=6) for measure in PANELS]
@@ -135,7 +135,7 @@ def flow_plot(study: FlowStudy, title: str) -> Any:
 def _point(score: FlowScore) -> Point:
     base = score.mean_abs + score.mean_abs_gain  # that of published
     shown = {name: getattr(score, name) for name in ("rule", "size", "bias", "rmse")}
-    return {"epsilon": written(score.epsilon), **shown, "ratio": score.mean_abs / base if base > 0 else None}
+    return {"epsilon": format_exact(score.epsilon), **shown, "ratio": score.mean_abs / base if base > 0 else None}
 
 
 def _axis(measure: str, *, labelled: bool) -> alt.Y:

@@ -12,7 +12,7 @@ import numpy as np
 
 from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.report.plots import COLOURS, chart, titled
 from discreet_studies.charts import Point
 from discreet_studies.pseo.earnings import GraduateCells, Trial, synthetic_cells, trial
@@ -31,7 +31,7 @@ def draw_percentiles(out: Path, rows: int, epsilon: Fraction, seed: int) -> list
         cells, families = synthetic_cells(Path(folder), rows, seed)
     made = trial(cells, families, POINTS, MINIMUM, epsilon, ReleaseKey.simulation("evaluate"))
     picture = percentile_plot(
-        cells, made, POINTS, f"Simulation: invented graduates, epsilon {written(epsilon)} a record"
+        cells, made, POINTS, f"Simulation: invented graduates, epsilon {format_exact(epsilon)} a record"
     )
     out.mkdir(parents=True, exist_ok=True)
     paths = {out / "earnings.svg": 1.0, out / "earnings.png": 1.5}
@@ -87,7 +87,7 @@ def _points(shown: list[int], cells: GraduateCells, made: Trial, points: tuple[F
             "rule": NAMES[rule],
             "cell": place,
             "graduates": int(cells.sizes[cell]),
-            "percentile": f"p{written(100 * point)}",
+            "percentile": f"p{format_exact(100 * point)}",
             "estimate": int(summary.percentiles[cell, p]),
             "low": int(summary.low[cell, p]),
             "high": int(summary.high[cell, p]),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet.methods.sensitivity.statistics import EXACT, Floats, Int64s, Search, Statistic, Variable
 from discreet.methods.sensitivity.statistics.line import Line
 from discreet.methods.sensitivity.statistics.winsorised import WinsorisedLine
-from discreet.methods.sensitivity.utility.tradeoff import GRID, LAWS, TO_UNIT, Law
+from discreet.methods.sensitivity.utility.tradeoff import DISTRIBUTIONS, GRID, TO_UNIT, Distribution
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
 from discreet.synth.atlas import BLOCK, GENDERS, GROUPS, Atlas, block, invented_tracts
@@ -41,9 +41,11 @@ def stream(purpose: str) -> Stream:
     return ReleaseKey.simulation("reproduce sensitivity").stream("reproduce", "sensitivity", b"", purpose)
 
 
-def omega(cells: int, purpose: str, law: Law = "normal") -> Floats:
+def omega(cells: int, purpose: str, distribution: Distribution = "normal") -> Floats:
     """ω of mean 0 and variance 1 (004, Step 4)."""
-    return LAWS[law].draw(stream(purpose), 0, cells).astype(np.float64) * (float(GRID) * TO_UNIT[law])
+    return DISTRIBUTIONS[distribution].draw(stream(purpose), 0, cells).astype(np.float64) * (
+        float(GRID) * TO_UNIT[distribution]
+    )
 
 
 @dataclass(frozen=True)

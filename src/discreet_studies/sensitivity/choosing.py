@@ -47,7 +47,7 @@ def chosen(made: Atlas) -> list[Chosen]:
         cells = measured(found, made, statistic)
         areas = county[cells.tract]
         try:
-            points = tradeoff(cells.theta, cells.n, cells.chi, EPSILONS, law="normal", areas=areas, runs=RUNS)
+            points = tradeoff(cells.theta, cells.n, cells.chi, EPSILONS, distribution="normal", areas=areas, runs=RUNS)
         except ParameterError:  # no county has ten such tracts
             continue
         needed = tuple(_needed(cells, areas, target) for target in TARGETS)
@@ -59,7 +59,7 @@ def _needed(cells: AtlasCells, areas: NDArray[np.str_], target: Fraction) -> Fra
     try:
         return epsilon_for(
             cells.theta, cells.n, cells.chi,
-            target_misclassification=float(target), law="normal", areas=areas, runs=RUNS, step=STEP,
+            target_misclassification=float(target), distribution="normal", areas=areas, runs=RUNS, step=STEP,
         )  # fmt: skip
     except ParameterError:  # none reaches it
         return None

@@ -21,7 +21,7 @@ from discreet.methods.sensitivity.utility.envelope_plots import (
 )
 from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
 from discreet.methods.sensitivity.utility.weighted import Fit, fitted
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.report.plots import COLOURS, chart, titled
 from discreet_studies.charts import coloured, dashed, in_order, log_y, panel
 from discreet_studies.harness import Drawing
@@ -141,7 +141,7 @@ def _costs(study: SensitivityStudy) -> Drawing:
     )  # fmt: skip
     rows = [
         (
-            c.size, c.cells, written(c.epsilon), c.row.method, c.row.formal,
+            c.size, c.cells, format_exact(c.epsilon), c.row.method, c.row.formal,
             c.row.against_ols.rmse, c.row.against_ols.median, c.row.fallbacks,
         )
         for c in study.costs

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.formatting import Observer
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.synth.atlas import BLACK, GIRLS, atlas
 from discreet_studies.harness import Paper, Size
 from discreet_studies.sensitivity import omissions, subgroups
@@ -126,7 +126,7 @@ def _ahead(study: SensitivityStudy, size: int) -> str:
         best, mos = best_formal(study.costs, size, epsilon), least_observed(study.costs, size, epsilon)
         if not (best and mos and best.row.against_ols.rmse < mos):
             break
-        found = written(epsilon)
+        found = format_exact(epsilon)
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet_studies.sensitivity.births import HIDDEN, INFUSED
 from discreet_studies.sensitivity.choosing import TARGETS
 from discreet_studies.sensitivity.formal import EPSILONS, OLS, SIZES, rmse
@@ -41,7 +41,7 @@ def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:
             {
                 "one": one,
                 "needed": {
-                    f"ε for at most {written(100 * target)}%": "none" if e is None else written(e)
+                    f"ε for at most {format_exact(100 * target)}%": "none" if e is None else format_exact(e)
                     for target, e in zip(TARGETS, one.epsilons, strict=True)
                 },
             }
@@ -109,7 +109,7 @@ def _costs(study: SensitivityStudy) -> list[Row]:
     rows = {}
     for c in study.costs:
         if c.row.method != OLS:
-            errors = {f"ε = {written(e)}": rmse(study.costs, c.row.method, c.size, e) for e in EPSILONS}
+            errors = {f"ε = {format_exact(e)}": rmse(study.costs, c.row.method, c.size, e) for e in EPSILONS}
             known = {"size": c.size, "cells": c.cells, "method": c.row.method, "formal": c.row.formal}
             rows[SIZES.index(c.size), c.row.method] = known | {"errors": errors}
     return list(rows.values())

@@ -39,7 +39,7 @@ from support.hypothesis_profile import examples
 
 SMALL = Bins((-5, 0, 10, 1000))
 INFINITE = pa.array([math.inf, -math.inf, math.nan, 0.0], from_pandas=False)
-laws = examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+distributions = examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
 
 
@@ -71,19 +71,19 @@ def bin_of(value: Any, bins: Bins) -> int | None:
 # --- bins -----------------------------------------------------------------------------------------------------------
 
 
-@laws
+@distributions
 @given(st.lists(st.one_of(st.none(), st.integers(-20, 1010), st.integers(-(2**63), 2**63 - 1)), max_size=20))
 def test_whole_numbers(values: list[int | None]) -> None:
     assert found(values, INT, SMALL) == [bin_of(v, SMALL) for v in values]
 
 
-@laws
+@distributions
 @given(st.lists(st.one_of(st.none(), st.floats(), st.sampled_from([0.0, -0.0, 10.0, 1000.0, -5.0])), max_size=20))
 def test_real_numbers(values: list[float | None]) -> None:
     assert found(values, FLOAT, SMALL) == [bin_of(v, SMALL) for v in values]
 
 
-@laws
+@distributions
 @given(st.lists(st.one_of(st.none(), st.decimals(-1100, 1100, places=2, allow_nan=False)), max_size=20))
 def test_decimals(values: list[Decimal | None]) -> None:
     assert found(values, pa.decimal128(12, 2), SMALL) == [bin_of(v, SMALL) for v in values]
@@ -115,7 +115,7 @@ GARBAGE = [
 ]
 
 
-@laws
+@distributions
 @given(
     st.lists(
         st.one_of(
@@ -181,7 +181,7 @@ def rule(**said: Any) -> Holds:
     return SampleRule(**{"column": "v", **said}).holds
 
 
-@laws
+@distributions
 @given(
     st.lists(st.one_of(st.none(), st.floats(-20, 20), st.just(math.nan), st.just(math.inf)), max_size=15),
     st.integers(-10, 10),
@@ -346,7 +346,7 @@ def looked(values: list[float | None], *rules: Holds) -> Audit:
         return audit(engine, read, [domain], Record(), [made])
 
 
-@laws
+@distributions
 @given(st.lists(st.one_of(st.none(), st.floats()), max_size=20), st.integers(-10, 10))
 def test_the_audit_counts_who_is_left_out_and_who_lies_below(values: list[float | None], least: int) -> None:
     numbers = [as_number(v) for v in values]

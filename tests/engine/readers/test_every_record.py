@@ -558,5 +558,5 @@ DEFECTS: list[tuple[str, Callable[..., Any], Case, Any]] = [
 def test_defects_are_found(
     target: str, defect: Callable[..., Any], case: Case, engine: Bare, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(target, defect)  # without it the law holds, as is tested above
+    monkeypatch.setattr(target, defect)  # without it the distribution holds, as is tested above
     assert split(case, engine).found, defect.__doc__

@@ -1,4 +1,4 @@
-"""Protected counts as a whole: the published noise has the stated law, and neighbours differ by what is stated."""
+"""Protected counts as a whole: the published noise has the stated distribution, and neighbours differ by what is stated."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def simulate(
 
 
 def p_value(noise: np.ndarray[Any, Any], rate: float) -> float:
-    """χ² of integer noise against the two-sided geometric law, tails pooled."""
+    """χ² of integer noise against the two-sided geometric distribution, tails pooled."""
     a, top = np.exp(-rate), int(8 / rate)
     k = np.arange(-top, top + 1)
     probability = (1 - a) / (1 + a) * a ** np.abs(k)
@@ -70,8 +70,8 @@ PERSON = ({"person": "who", "max_records": 3}, {"kind": "person", "column": "who
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
-def test_an_empty_file_is_published_as_pure_noise_of_the_stated_law(tmp_path: Path, form: str) -> None:
-    noise = simulate(tmp_path / "a", "record", "record", EMPTY, "law", form=form)
+def test_an_empty_file_is_published_as_pure_noise_of_the_stated_distribution(tmp_path: Path, form: str) -> None:
+    noise = simulate(tmp_path / "a", "record", "record", EMPTY, "distribution", form=form)
     assert p_value(noise, 1.5) > 1e-6
     for wrong in (0.7 * 1.5, 1.3 * 1.5):
         assert p_value(noise, wrong) < 1e-20
@@ -79,7 +79,7 @@ def test_an_empty_file_is_published_as_pure_noise_of_the_stated_law(tmp_path: Pa
 
 
 def test_epsilon_is_the_cost_of_a_person_so_the_noise_grows_with_max_records(tmp_path: Path) -> None:
-    noise = simulate(tmp_path / "a", *PERSON, EMPTY, "law")
+    noise = simulate(tmp_path / "a", *PERSON, EMPTY, "distribution")
     assert p_value(noise, 1.5 / 3) > 1e-6
     assert p_value(noise, 1.5) < 1e-20
 
@@ -102,7 +102,7 @@ def test_neighbours_under_the_same_key_differ_by_the_person_alone(tmp_path: Path
 def test_the_law_keeps_the_promise_for_every_shift() -> None:
     """P(k)/P(k − s) ≤ e^(ε·s/max_records) for every k and 1 ≤ s ≤ max_records, on the exact tails."""
     method = CountsMethod(Counts(name="t", by=[], epsilon="1.5"), Domain(()), Person(column="who", max_records=3))
-    tail = [1.0, *(float(method.law.tail(m)) for m in range(1, 40))]
+    tail = [1.0, *(float(method.distribution.tail(m)) for m in range(1, 40))]
     mass = np.array([tail[0] - tail[1], *((tail[m] - tail[m + 1]) / 2 for m in range(1, 38))])
     for shift in (1, 2, 3):
         for k in range(-20, 21):
@@ -116,7 +116,7 @@ def test_units_that_geometric_noise_cannot_protect_are_refused() -> None:
     with pytest.raises(GuaranteeError, match="not the size of an establishment"):
         CountsMethod(spec, Domain(()), Establishment(column="e", alpha="0.1", adversary="weak"))
     whole = CountsMethod(spec, Domain(()), WholeEstablishment(column="e", max_records=50))
-    assert whole.law.rate == Fraction(1, 50)
+    assert whole.distribution.rate == Fraction(1, 50)
     with pytest.raises(ParameterError):
         CountsMethod(Counts(name="t", by=[], epsilon="1e-20"), Domain(()), Record())
 

@@ -1,4 +1,4 @@
-"""Earnings as a whole: what is published obeys its own rules, the noise has the stated law, and sums are sums."""
+"""Earnings as a whole: what is published obeys its own rules, the noise has the stated distribution, and sums are sums."""
 
 from __future__ import annotations
 
@@ -459,7 +459,7 @@ def test_sums_over_many_files_and_pieces_are_the_same(tmp_path: Path, monkeypatc
 
 
 def p_value(noise: np.ndarray[Any, Any], rate: float) -> float:
-    """χ² of integer noise against the two-sided geometric law, tails pooled."""
+    """χ² of integer noise against the two-sided geometric distribution, tails pooled."""
     a, top = np.exp(-rate), int(6 / rate)
     k = np.arange(-top, top + 1)
     probability = (1 - a) / (1 + a) * a ** np.abs(k)

@@ -46,12 +46,12 @@ def test_the_table_itself_is_measured_and_comes_first(places: dict[str, Attribut
     assert [one.name for one in found] == ["blocks", "tracts", "years"]
     assert [type(one) for one in found] == [MeasuredLevel, DerivedLevel, MeasuredLevel]
     assert found[0].summands.tolist() == [1] * 12
-    assert found[2].law.rate == 2
+    assert found[2].distribution.rate == 2
 
 
 def test_the_rate_is_epsilon_over_max_records(places: dict[str, Attribute]) -> None:
     found = resolved(places, level("years", "year", epsilon="2"), level("tracts", "tract"), records=5)
-    assert [one.law for one in found] == [DiscreteLaplace(Fraction(n, 5)) for n in (1, 2, 1)]
+    assert [one.distribution for one in found] == [DiscreteLaplace(Fraction(n, 5)) for n in (1, 2, 1)]
 
 
 def test_summands_are_the_cells_that_are_added(places: dict[str, Attribute]) -> None:
@@ -80,9 +80,9 @@ def test_the_source_with_the_least_noise_is_taken(places: dict[str, Attribute], 
         assert isinstance(taken, DerivedLevel)
         assert taken.source.name == source
         sums = {name: best_sum(taken.shape, [one]) for name, one in found.items() if isinstance(one, MeasuredLevel)}
-        noise = {name: float(np.mean(one.summands)) * one.law.variance() for name, one in sums.items() if one}
+        noise = {name: float(np.mean(one.summands)) * one.distribution.variance() for name, one in sums.items() if one}
         assert noise[source] == min(noise.values())
-        assert taken.law == found[source].law
+        assert taken.distribution == found[source].distribution
 
 
 def test_sum_of_is_obeyed(places: dict[str, Attribute]) -> None:

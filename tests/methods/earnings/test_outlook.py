@@ -57,8 +57,11 @@ def amounts(line: str) -> list[float]:
 def test_measured_and_added_up_are_both_shown(planned: Planned) -> None:
     plan = planned(table(levels=[FAMILIES, SCHOOLS, STATES], bins="pseo"))
     own = notes(plan, "earnings")
-    law = "lognormal(11.003, 0.753)"
-    assert own[0] == f"percentiles by the published rule, if earnings are {law} with 100 graduates in a typical cell:"
+    distribution = "lognormal(11.003, 0.753)"
+    assert (
+        own[0]
+        == f"percentiles by the published rule, if earnings are {distribution} with 100 graduates in a typical cell:"
+    )
     assert own[1].startswith("  measured with epsilon 3: mean |error| of p25 ")
     assert len(own) == 3  # nothing is finer than the table, so it is no sum
     assert own[2].startswith("  interpolation alone: p25 ")
@@ -121,8 +124,8 @@ def test_an_epsilon_that_is_thrown_away_is_told(planned: Planned) -> None:
 
 def test_the_reference_is_told(planned: Planned) -> None:
     said = notes(planned(table(reference={"mean": "10.5", "deviation": "2/3", "graduates": 1234})), "earnings")
-    law = "lognormal(10.5, 2/3)"
-    assert said[0].endswith(f"if earnings are {law} with 1,234 graduates in a typical cell:")
+    distribution = "lognormal(10.5, 2/3)"
+    assert said[0].endswith(f"if earnings are {distribution} with 1,234 graduates in a typical cell:")
 
 
 def test_a_plan_is_the_same_each_time(planned: Planned) -> None:

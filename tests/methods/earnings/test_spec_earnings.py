@@ -270,7 +270,7 @@ def test_geometric_noise_does_not_hide_the_size_of_an_establishment(declare: Dec
     assert found.where == "table earnings"
     assert "whole: true" in found.do
     whole = declare(unit={"establishment": "e", "whole": True, "max_records": 50})
-    assert whole.levels[0].law.rate == Fraction(3, 50)
+    assert whole.levels[0].distribution.rate == Fraction(3, 50)
 
 
 @pytest.mark.parametrize(

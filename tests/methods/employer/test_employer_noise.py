@@ -75,7 +75,7 @@ def test_declared_parameters_reach_the_mechanism(register: Register, unit: Any, 
 
 
 def test_twenty_jobs_at_most_are_left_and_noise_hides_as_many(register: Register) -> None:
-    assert method_of(register, WHOLE, mechanism="truncated").mechanism.law.rate == F(2, 20)  # type: ignore[attr-defined]
+    assert method_of(register, WHOLE, mechanism="truncated").mechanism.distribution.rate == F(2, 20)  # type: ignore[attr-defined]
 
 
 def drawn(register: Register, unit: Any, **table: Any) -> tuple[pa.Table, EmployerMethod, Any]:

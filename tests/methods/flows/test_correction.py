@@ -1,4 +1,4 @@
-"""The clocks of the published correction: the law of the literal procedure, the words they read, what they keep."""
+"""The clocks of the published correction: the distribution of the literal procedure, the words they read, what they keep."""
 
 from __future__ import annotations
 
@@ -80,13 +80,13 @@ def exact(noisy: Outcome, slowness: list[float]) -> dict[Outcome, Fraction]:
     return chances
 
 
-def fit(sample: Int64s, law: dict[Outcome, Fraction]) -> float:
+def fit(sample: Int64s, distribution: dict[Outcome, Fraction]) -> float:
     """p-value of χ²; 0 where an outcome is impossible. Outcomes expected fewer than ten times are one class."""
     rows, counts = np.unique(sample, axis=0, return_counts=True)
     seen = {tuple(row): int(n) for row, n in zip(rows.tolist(), counts, strict=True)}
-    if not seen.keys() <= law.keys():
+    if not seen.keys() <= distribution.keys():
         return 0.0
-    pairs = [(seen.get(outcome, 0), float(chance * len(sample))) for outcome, chance in law.items()]
+    pairs = [(seen.get(outcome, 0), float(chance * len(sample))) for outcome, chance in distribution.items()]
     often = [pair for pair in pairs if pair[1] >= 10]
     rare = [sum(side) for side in zip(*(pair for pair in pairs if pair[1] < 10), strict=True)]
     if rare and rare[1] >= 10:
@@ -246,7 +246,7 @@ def test_what_the_proof_computes_is_so() -> None:
 
 
 # What every rule keeps.
-laws = examples(150)
+distributions = examples(150)
 tables = st.integers(1, 6).flatmap(lambda n: arrays(np.int64, (n, 13), elements=st.integers(-9, 12)))
 rules = pytest.mark.parametrize("rule", RULES)
 
@@ -260,7 +260,7 @@ def medium(groups: int, seed: int, rate: Fraction = Fraction(3, 2)) -> Groups:
 
 
 @rules
-@laws
+@distributions
 @given(tables, st.integers(0, 99), st.sampled_from(["1/1000000000", "1/50", "1/2", "3/2", "7", "1000"]))
 def test_totals_are_kept_and_nothing_is_negative(rule: str, flows: Int64s, seed: int, rate: str) -> None:
     groups, starts = medium(len(flows), seed, Fraction(rate)), starts_of(RULES[rule].needed(flows))
@@ -277,7 +277,7 @@ def test_totals_are_kept_and_nothing_is_negative(rule: str, flows: Int64s, seed:
 
 
 @rules
-@laws
+@distributions
 @given(tables, st.integers(0, 99))
 def test_groups_do_not_know_their_batch(rule: str, flows: Int64s, seed: int) -> None:
     """Alone, in reverse, or with words of others between: the same."""

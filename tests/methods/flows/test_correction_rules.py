@@ -75,8 +75,8 @@ def posterior(y: int, mean: float, wide: float, a: float, longest: int = 4000) -
     t = np.arange(longest)
 
     def geometric(m: float) -> Floats:
-        law: Floats = (1 / (1 + m)) * (m / (1 + m)) ** t
-        return law
+        distribution: Floats = (1 / (1 + m)) * (m / (1 + m)) ** t
+        return distribution
 
     joint = ((1 - DOUBT) * geometric(mean) + DOUBT * geometric(wide)) * a ** np.abs(y - t).astype(float)
     found: Floats = joint / joint.sum()
@@ -111,8 +111,8 @@ def test_quantiles_have_the_least_expected_error_of_all_tables(seed: int) -> Non
     every = tables(int(flow.sum()), 5)
     cost = np.zeros(len(every))
     for i in range(5):
-        law = posterior(int(flow[i]), expected[i], max(WIDE, 2 * a / (1 - a), expected[i]), a, 400)
-        errors = np.abs(np.arange(flow.sum() + 1)[:, None] - np.arange(400)) @ law
+        distribution = posterior(int(flow[i]), expected[i], max(WIDE, 2 * a / (1 - a), expected[i]), a, 400)
+        errors = np.abs(np.arange(flow.sum() + 1)[:, None] - np.arange(400)) @ distribution
         cost += errors[every[:, i]]
     found = corrected("quantiles", flow[None], groups)[0]
     assert cost[(every == found).all(axis=1)][0] <= cost.min() + 1e-9

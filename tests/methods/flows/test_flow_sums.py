@@ -8,7 +8,7 @@ import numpy as np
 
 from discreet.domain import Attribute, Coarsening, Domain
 from discreet.methods.flows.sums import FlowSums, SumShape
-from discreet.methods.noise_provenance import Origin
+from discreet.methods.noise_provenance import NoiseProvenance
 from discreet.post.summary import margins
 
 STATES, INDUSTRIES = 2, 3
@@ -19,7 +19,7 @@ def attribute(name: str, *codes: str) -> Attribute:
     return Attribute(name, (name,), (name,), keys, {key: i for i, key in enumerate(keys)})
 
 
-def rows(origin: Origin) -> dict[str, list[object]]:
+def rows(origin: NoiseProvenance) -> dict[str, list[object]]:
     """Of two groups with different homes, added up to one number."""
     groups, home = Domain((attribute("group", "a", "b"),)), Domain((attribute("home", "06", "44"),))
     everybody = Domain(())
@@ -40,7 +40,7 @@ def margin(draws: int) -> int:
 
 
 def test_two_measured_groups() -> None:
-    found = rows(Origin())
+    found = rows(NoiseProvenance())
     assert found["employed_moe90"] == [margin(2 * STATES * INDUSTRIES)]
     assert found["in_state_moe90"] == [margin(2 * INDUSTRIES)]
     assert found["marginal_moe90"] == [margin(2)]
@@ -50,7 +50,7 @@ def test_two_measured_groups() -> None:
 
 def test_one_measured_group_that_was_divided_between_two_homes() -> None:
     """All employment is known again where the parts meet; what lies in the state depends on the division."""
-    found = rows(Origin(np.array([0, 2]), np.array([0, 1])))
+    found = rows(NoiseProvenance(np.array([0, 2]), np.array([0, 1])))
     assert found["employed_moe90"] == [margin(STATES * INDUSTRIES)]
     assert found["in_state_moe90"] == [None]
     assert found["in_state"] != [None]

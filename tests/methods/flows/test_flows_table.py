@@ -220,7 +220,7 @@ def test_at_most_so_many_records_of_a_person(tmp_path: Path) -> None:
     assert set(np.flatnonzero(moved.any(axis=0))) == {0}
 
 
-def test_the_noise_has_the_stated_law(tmp_path: Path) -> None:
+def test_the_noise_has_the_stated_distribution(tmp_path: Path) -> None:
     """Ten thousand groups without a record; the right rate is accepted, others are not."""
     groups = {"group": {"values": [str(i) for i in range(2500)]}, "industry": {"values": list(SECTORS)}}
     domains = {**groups, "geography": DOMAINS["geography"]}
@@ -239,7 +239,7 @@ def test_the_noise_has_the_stated_law(tmp_path: Path) -> None:
 
 
 def p_value(noise: Counts, rate: float) -> float:
-    """χ² of integer noise against the two-sided geometric law, tails pooled."""
+    """χ² of integer noise against the two-sided geometric distribution, tails pooled."""
     a, top = np.exp(-rate), int(6 / rate)
     k = np.arange(-top, top + 1)
     probability = (1 - a) / (1 + a) * a ** np.abs(k)

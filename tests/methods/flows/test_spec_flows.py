@@ -357,7 +357,7 @@ def test_geometric_noise_does_not_hide_the_size_of_an_establishment(office: Care
     whole = {"establishment": "person_id", "whole": True, "max_records": 50}
     (found,) = methods(opened(office, spec(unit=whole)))
     assert isinstance(found, FlowsMethod)
-    assert found.law.rate == Fraction(3, 50)
+    assert found.distribution.rate == Fraction(3, 50)
 
 
 def opened(office: Careers, said: Mapping[str, Any]) -> Any:

@@ -80,11 +80,13 @@ def test_totals_without_counts(survey: Survey) -> None:
 def test_controls_have_noise_of_their_own(survey: Survey, weighted: bool) -> None:
     more: dict[str, Any] = {"weights": WEIGHTS} if weighted else {}
     found = survey.simulate(controls=CONTROLS, **more)
-    law, numbers, grid = (
+    distribution, numbers, grid = (
         (DiscreteLaplace(Fraction(1, 2000)), TRUE.w, 10) if weighted else (DiscreteLaplace(Fraction(1)), TRUE.n, 1)
     )
     for name, axes, cells in (("occupations", (1, 2), 5), ("all", (0, 1, 2), 1)):
-        noise = law.draw(found.stream(f"cube_{name}~measured", "hypercube/control"), cells if weighted else 0, cells)
+        noise = distribution.draw(
+            found.stream(f"cube_{name}~measured", "hypercube/control"), cells if weighted else 0, cells
+        )
         expected = numbers.reshape(SHAPE).sum(axis=axes).reshape(-1) + noise
         assert np.array_equal(found.steps("total", f"cube_{name}", grid), expected)
     cube = found.stream("cube~measured", "hypercube/dense")
@@ -96,13 +98,13 @@ def test_controls_have_noise_of_their_own(survey: Survey, weighted: bool) -> Non
 def test_deviations_of_the_cube_have_noise_each(survey: Survey) -> None:
     """One record moves R deviations by at most `bound`."""
     found = survey.simulate(weights=WEIGHTS, replicates=DEVIATIONS)
-    law = DiscreteLaplace(Fraction(20, REPLICATES * 800))
-    noise = law.draw(found.stream("cube~deviations0~measured", "hypercube/deviations"), 0, CELLS * REPLICATES)
+    distribution = DiscreteLaplace(Fraction(20, REPLICATES * 800))
+    noise = distribution.draw(found.stream("cube~deviations0~measured", "hypercube/deviations"), 0, CELLS * REPLICATES)
     shown = np.column_stack([found.steps(f"d{r}", "cube_replicates") for r in range(1, REPLICATES + 1)])
     assert np.array_equal(shown, TRUE.d + noise.reshape(CELLS, REPLICATES))
     model = found.cube.model.sampling
     assert model is not None
-    assert model.noise == pytest.approx(law.variance() / 100)
+    assert model.noise == pytest.approx(distribution.variance() / 100)
     assert (model.kind, model.replicates, model.factor) == ("replicates", REPLICATES, 4)
 
 
@@ -118,13 +120,13 @@ def test_deviations_of_small_tables_are_drawn_apart_and_only_fitted(
 
     monkeypatch.setattr("discreet.methods.hypercube.model.fit_gvf", fit)
     found = survey.simulate(weights=WEIGHTS, replicates=TABLES)
-    law = DiscreteLaplace(Fraction(20, 2 * REPLICATES * 800))
+    distribution = DiscreteLaplace(Fraction(20, 2 * REPLICATES * 800))
     x, v, moved = [], [], []
     for i, mine in enumerate((MAJOR, np.arange(CELLS) // 2 % 3)):
         sums = np.array([TRUE.d[mine == g].sum(axis=0) for g in range(int(mine.max()) + 1)])
         stream = found.stream(f"cube~deviations{i}~measured", "hypercube/deviations")
-        sums = (sums + law.draw(stream, 0, sums.size).reshape(sums.shape)) / 10
-        v += list(4 / REPLICATES * (sums**2).sum(axis=1) - 4 * law.variance() / 100)
+        sums = (sums + distribution.draw(stream, 0, sums.size).reshape(sums.shape)) / 10
+        v += list(4 / REPLICATES * (sums**2).sum(axis=1) - 4 * distribution.variance() / 100)
         x += list(np.bincount(mine, weights=found.column("total")))
         moved += list(np.bincount(mine) * TOTAL.variance() / 100)
     assert len(seen) == 1
@@ -172,7 +174,7 @@ def sparse_numbers(found: Any, column: str) -> np.ndarray:
     return values
 
 
-def test_the_sparse_form_is_the_noise_of_the_same_law(tmp_path: Path) -> None:
+def test_the_sparse_form_is_the_noise_of_the_same_distribution(tmp_path: Path) -> None:
     table = quotes().slice(0, 25)
     true = exact(table)
     found = Survey(tmp_path / "few", table).simulate(form="sparse", epsilon="1/2")

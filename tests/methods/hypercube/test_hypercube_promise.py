@@ -59,16 +59,16 @@ def method_of(survey: Survey, **changes: Any) -> HypercubeMethod:
 def test_every_number_has_the_rate_that_its_influence_asks_for(tmp_path: Path, unit: Any, k: int) -> None:
     survey = Survey(tmp_path / "survey", unit=unit)
     design = method_of(survey, weights=WEIGHTS, controls=CONTROLS, replicates=TABLES).design
-    assert design.count_law == DiscreteLaplace(Fraction(2, k))
-    assert design.total_law == DiscreteLaplace(Fraction(4, 2000 * k))
-    assert [control.law for control in design.controls] == [DiscreteLaplace(Fraction(1, 2000 * k))] * 2
-    assert design.deviation_law == DiscreteLaplace(Fraction(20, 2 * REPLICATES * 800 * k))
+    assert design.count_distribution == DiscreteLaplace(Fraction(2, k))
+    assert design.total_distribution == DiscreteLaplace(Fraction(4, 2000 * k))
+    assert [control.distribution for control in design.controls] == [DiscreteLaplace(Fraction(1, 2000 * k))] * 2
+    assert design.deviation_distribution == DiscreteLaplace(Fraction(20, 2 * REPLICATES * 800 * k))
     design = method_of(survey, weights=WEIGHTS, replicates=DEVIATIONS).design
-    assert design.deviation_law == DiscreteLaplace(Fraction(20, REPLICATES * 800 * k))
+    assert design.deviation_distribution == DiscreteLaplace(Fraction(20, REPLICATES * 800 * k))
     (control,) = method_of(survey, controls=[{"name": "c", "by": [], "epsilon": "3", "cap": 50}]).design.controls
-    assert control.law == DiscreteLaplace(Fraction(3, k), 50)
+    assert control.distribution == DiscreteLaplace(Fraction(3, k), 50)
     design = method_of(survey, weights=WEIGHTS, squares={"epsilon": "3", "tables": [["major"]], "effect": "1"}).design
-    assert design.deviation_law == DiscreteLaplace(Fraction(3, 2000 * k))  # a squared weight over the largest
+    assert design.deviation_distribution == DiscreteLaplace(Fraction(3, 2000 * k))  # a squared weight over the largest
 
 
 def test_costs_add_up(survey: Survey) -> None:
@@ -87,7 +87,7 @@ def test_costs_add_up(survey: Survey) -> None:
 
 
 def brute_delta(rate: Fraction, cap: int, shift: int) -> Decimal:
-    """sup over events: Σ max(P(k) − e^(rate·shift)·P(k − shift), 0), of the law itself, to 60 digits."""
+    """sup over events: Σ max(P(k) − e^(rate·shift)·P(k − shift), 0), of the distribution itself, to 60 digits."""
     with localcontext() as context:
         context.prec = 60
         a = (-Decimal(rate.numerator) / Decimal(rate.denominator)).exp()
@@ -214,10 +214,10 @@ def test_no_record_stops_a_release_and_each_counts_as_is_stated(tmp_path: Path) 
     true = exact(table)
     assert true.n.sum() == 4 * len(ODD) - 7  # zero, negative, missing, not a number, infinite
     assert np.array_equal(found.column("count") - DiscreteLaplace(Fraction(2)).draw(stream, 0, CELLS), true.n)
-    law = DiscreteLaplace(Fraction(4, 2000))
-    assert np.array_equal(found.steps() - law.draw(stream, CELLS, CELLS), true.w)
-    law = DiscreteLaplace(Fraction(20, REPLICATES * 800))
-    noise = law.draw(found.stream("cube~deviations0~measured", "hypercube/deviations"), 0, CELLS * REPLICATES)
+    distribution = DiscreteLaplace(Fraction(4, 2000))
+    assert np.array_equal(found.steps() - distribution.draw(stream, CELLS, CELLS), true.w)
+    distribution = DiscreteLaplace(Fraction(20, REPLICATES * 800))
+    noise = distribution.draw(found.stream("cube~deviations0~measured", "hypercube/deviations"), 0, CELLS * REPLICATES)
     shown = np.column_stack([found.steps(f"d{r}", "cube_replicates") for r in range(1, REPLICATES + 1)])
     assert np.array_equal(shown - noise.reshape(CELLS, REPLICATES), true.d)
 
@@ -322,7 +322,7 @@ def test_a_capped_control_of_establishments_has_their_rate_and_delta(tmp_path: P
     alone, both = (survey.open(cap=4, **more).plan().total.delta for more in ({}, {"controls": controls}))
     assert float(both - alone) == pytest.approx(float(brute_delta(Fraction(1, 2), 5, 2)), rel=0.02)
     (control,) = method_of(survey, weights=AVERAGE, cap=4, controls=controls).design.controls
-    assert control.law == DiscreteLaplace(Fraction(1, 2), 5)
+    assert control.distribution == DiscreteLaplace(Fraction(1, 2), 5)
 
 
 def test_an_observed_average_is_named_with_every_table_and_a_public_one_nowhere(survey: Survey) -> None:
@@ -350,9 +350,9 @@ def test_errors_by_strata_are_those_of_the_largest_average(survey: Survey) -> No
     model = survey.simulate(weights=weights, cap=4).cube.model
     true = exact(quotes())
     means = [round(int(true.w[i : i + 6].sum()) / int(true.n[i : i + 6].sum())) for i in range(0, 24, 6)]
-    law = DiscreteLaplace(Fraction(2), 4)
-    assert model.variance == pytest.approx(law.variance() * (max(means) / 10) ** 2)
-    assert model.fourth == pytest.approx(law.fourth_cumulant() * (max(means) / 10) ** 4)
+    distribution = DiscreteLaplace(Fraction(2), 4)
+    assert model.variance == pytest.approx(distribution.variance() * (max(means) / 10) ** 2)
+    assert model.fourth == pytest.approx(distribution.fourth_cumulant() * (max(means) / 10) ** 4)
     assert model.unit == pytest.approx(max(means) / 10)
 
 

@@ -1,4 +1,4 @@
-"""Splitting signed counts: to the unit, with exact means, by the claimed law; and wrong laws are seen to be wrong."""
+"""Splitting signed counts: to the unit, with exact means, by the claimed distribution; and wrong distributions are seen to be wrong."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from discreet.methods.recode.split import LARGEST_COUNT, UNIT_BY_UNIT, Rule, Sha
 from support.hypothesis_profile import examples
 
 F = Fraction
-laws = examples(100)
+distributions = examples(100)
 SPAN = 2**64
 RULES: tuple[Rule, ...] = ("multinomial", "balanced")
 ACCEPT, REJECT = 1e-6, 1e-20
@@ -74,7 +74,7 @@ def reference(size: int, parts: tuple[Fraction, ...], words: list[int], rule: st
     return out
 
 
-@laws
+@distributions
 @given(counts_of, shares_of, st.sampled_from(RULES), seeds)
 def test_every_unit_and_every_sign_is_kept(counts: list[int], shares: Shares, rule: Rule, seed: int) -> None:
     table = np.array(counts, np.int64)
@@ -85,7 +85,7 @@ def test_every_unit_and_every_sign_is_kept(counts: list[int], shares: Shares, ru
     assert (parts * np.sign(table)[:, None] >= 0).all()
 
 
-@laws
+@distributions
 @given(st.lists(st.integers(-30, 30), max_size=6), shares_of, st.sampled_from(RULES), seeds, st.integers(0, 40))
 def test_it_is_the_rule_in_plain_fractions(
     counts: list[int], shares: Shares, rule: Rule, seed: int, by_unit: int
@@ -104,7 +104,7 @@ def test_it_is_the_rule_in_plain_fractions(
         start += take
 
 
-@laws
+@distributions
 @given(counts_of, shares_of, st.sampled_from(RULES), seeds, st.integers(0, 8))
 def test_batches_change_nothing(counts: list[int], shares: Shares, rule: Rule, seed: int, cut: int) -> None:
     table = np.array(counts, np.int64)
@@ -115,7 +115,7 @@ def test_batches_change_nothing(counts: list[int], shares: Shares, rule: Rule, s
     np.testing.assert_array_equal(np.concatenate(apart), split(table, shares, words, rule))
 
 
-@laws
+@distributions
 @given(counts_of, shares_of, seeds)
 def test_a_negative_count_is_a_positive_one_mirrored(counts: list[int], shares: Shares, seed: int) -> None:
     table = np.array(counts, np.int64)
@@ -201,7 +201,7 @@ def close(found: list[Fraction], size: int, shares: Shares) -> None:
         assert abs(mean - size * part) <= (0 if exact else F(max(min(size, 4), 1), SPAN))
 
 
-@laws
+@distributions
 @given(st.integers(-(10**6), 10**6), shares_of, seeds)
 def test_balanced_parts_are_rounded_shares(count: int, shares: Shares, seed: int) -> None:
     table = np.array([count], np.int64)
@@ -210,14 +210,14 @@ def test_balanced_parts_are_rounded_shares(count: int, shares: Shares, seed: int
         assert abs(part) in (floor(abs(count) * share), ceil(abs(count) * share))
 
 
-# ------------------------------------------------------------------------------------------------------------- the law
+# ------------------------------------------------------------------------------------------------------------- the distribution
 
 SIZE, CELLS = 12, 60_000
 PARTS = (F(1, 2), F(3, 10), F(1, 5))
 
 
 def p_value(parts: Int64s, chances: tuple[float, ...] = tuple(map(float, PARTS))) -> float:
-    """χ² of the joint law of the parts against the multinomial."""
+    """χ² of the joint distribution of the parts against the multinomial."""
     seen = Counter(map(tuple, parts.tolist()))
     cells = [(i, j, SIZE - i - j) for i in range(SIZE + 1) for j in range(SIZE + 1 - i)]
     expected = stats.multinomial.pmf(cells, SIZE, chances) * len(parts)

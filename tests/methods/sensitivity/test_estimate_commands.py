@@ -190,7 +190,7 @@ def test_tradeoff_on_a_public_file(tmp_path: Path) -> None:
         (["--synthetic", "--public", "x.csv"], "needs one input"),
         (["--release", "nowhere"], "no manifest"),
         (["--public", "nowhere.csv", "--provenance", "p", "--chi", "1"], "not readable"),
-        (["--synthetic", "--law", "cauchy"], "--law"),
+        (["--synthetic", "--distribution", "cauchy"], "--distribution"),
         (["--synthetic", "--epsilons", "1,x"], "expected an exact number"),
     ],
 )

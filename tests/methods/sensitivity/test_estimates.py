@@ -1,4 +1,4 @@
-"""Intervals around protected estimates: their laws against integrals; coverage by simulation, accepted and rejected."""
+"""Intervals around protected estimates: their distributions against integrals; coverage by simulation, accepted and rejected."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from scipy.integrate import quad
 
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity import estimates
-from discreet.methods.sensitivity.estimates import ENOUGH, Intervals, Law, intervals, noise_deviation
+from discreet.methods.sensitivity.estimates import ENOUGH, Distribution, Intervals, intervals, noise_deviation
 
 F = Fraction
 Floats = NDArray[np.float64]
-LAWS: tuple[Law, ...] = ("laplace", "normal")
+DISTRIBUTIONS: tuple[Distribution, ...] = ("laplace", "normal")
 ACCEPT, REJECT = 1e-6, 1e-20
 LEVEL = F(19, 20)
 
 
-def half_width(s: float, b: float, c: float, df: int, law: Law, level: Fraction = LEVEL) -> float:
+def half_width(s: float, b: float, c: float, df: int, distribution: Distribution, level: Fraction = LEVEL) -> float:
     one = np.ones(1)
-    return float(intervals(0 * one, s * one, b * one, c * one, np.array([df]), law, level).high[0])
+    return float(intervals(0 * one, s * one, b * one, c * one, np.array([df]), distribution, level).high[0])
 
 
-def inside(h: float, s: float, b: float, df: int, law: Law) -> float:
+def inside(h: float, s: float, b: float, df: int, distribution: Distribution) -> float:
     """P(|s·T + L| ≤ h), by integration over T."""
-    noise = stats.laplace(scale=b) if law == "laplace" else stats.norm(scale=b)
+    noise = stats.laplace(scale=b) if distribution == "laplace" else stats.norm(scale=b)
 
     def term(t: float) -> float:
         return float(stats.t.pdf(t, df) * (noise.cdf(h - s * t) - noise.cdf(-h - s * t)))
@@ -42,13 +42,13 @@ def inside(h: float, s: float, b: float, df: int, law: Law) -> float:
     return float(2 * quad(term, 0, 400, points=[h / s, 1, 10], limit=400)[0])
 
 
-# ------------------------------------------------------------------------------------------------------------ laws
+# ------------------------------------------------------------------------------------------------------------ distributions
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize(("df", "close"), [(1, 2e-3), (2, 2e-3), (3, 1e-4), (18, 1e-4), (500, 1e-4), (10**9, 1e-4)])
-def test_without_noise_the_interval_is_students(law: Law, df: int, close: float) -> None:
-    assert half_width(1.0, 1e-9, 0.0, df, law) == pytest.approx(stats.t.ppf(0.975, df), rel=close)
+def test_without_noise_the_interval_is_students(distribution: Distribution, df: int, close: float) -> None:
+    assert half_width(1.0, 1e-9, 0.0, df, distribution) == pytest.approx(stats.t.ppf(0.975, df), rel=close)
 
 
 def test_without_a_standard_error_the_interval_is_the_noise_s() -> None:
@@ -57,23 +57,23 @@ def test_without_a_standard_error_the_interval_is_the_noise_s() -> None:
         assert half_width(s, 2.0, 0.1, 18, "normal") == pytest.approx(2 * stats.norm.ppf(0.975), rel=1e-4)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("level", [F(1, 2), F(9, 10), LEVEL, F(99, 100)])
 @pytest.mark.parametrize(("s", "b", "df"), [(1.0, 1.0, 18), (0.2, 1.0, 5), (3.0, 0.1, 40), (1.0, 0.5, 3)])
-def test_the_level_is_that_of_the_sum(law: Law, level: Fraction, s: float, b: float, df: int) -> None:
-    h = half_width(s, b, 0.0, df, law, level)
-    assert inside(h, s, b, df, law) == pytest.approx(float(level), abs=3e-5)
+def test_the_level_is_that_of_the_sum(distribution: Distribution, level: Fraction, s: float, b: float, df: int) -> None:
+    h = half_width(s, b, 0.0, df, distribution, level)
+    assert inside(h, s, b, df, distribution) == pytest.approx(float(level), abs=3e-5)
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("s", [-2.0, 0.0, 0.7, 4.0])
-def test_beside_narrow_noise_the_level_is_that_of_the_average(law: Law, s: float) -> None:
+def test_beside_narrow_noise_the_level_is_that_of_the_average(distribution: Distribution, s: float) -> None:
     b, c, df = 0.8, 0.5, 18
-    h = half_width(s, b, c, df, law)
+    h = half_width(s, b, c, df, distribution)
     x = np.linspace(0, max(s, 0) + 12 * c, 201)
     away = np.abs(x - s) / c
-    weight = np.exp(-away if law == "laplace" else -(away**2) / 2)
-    noise = stats.laplace(scale=b) if law == "laplace" else stats.norm(scale=b)
+    weight = np.exp(-away if distribution == "laplace" else -(away**2) / 2)
+    noise = stats.laplace(scale=b) if distribution == "laplace" else stats.norm(scale=b)
     t = stats.t.ppf((np.arange(2000) + 0.5) / 2000, df)
     values = (noise.cdf(h - np.outer(x, t)) - noise.cdf(-h - np.outer(x, t))).mean(axis=1)
     assert np.trapezoid(weight * values, x) / np.trapezoid(weight, x) == pytest.approx(0.95, abs=5e-4)
@@ -128,24 +128,24 @@ def target(shape: str) -> float:
     return float(regressions(shape, 2_000_000, 1, 99)[0][0])
 
 
-Interval = Callable[[Floats, Floats, Floats, Floats, NDArray[np.int64], Law], Intervals]
+Interval = Callable[[Floats, Floats, Floats, Floats, NDArray[np.int64], Distribution], Intervals]
 
 
-def hits(made: Interval, shape: str, n: int, epsilon: int, law: Law, cells: int) -> int:
+def hits(made: Interval, shape: str, n: int, epsilon: int, distribution: Distribution, cells: int) -> int:
     """How many of the intervals hold the population's value: noise of 004's scales on estimate, error and count."""
     _, chi, chi_error = SHAPES[shape]
     theta, s = regressions(shape, n, cells, 1000 * n + epsilon)
-    generator = np.random.default_rng([n, epsilon, len(law)])
+    generator = np.random.default_rng([n, epsilon, len(distribution)])
 
     def noise() -> Floats:
-        drawn: Floats = generator.laplace(size=cells) if law == "laplace" else generator.normal(size=cells)
+        drawn: Floats = generator.laplace(size=cells) if distribution == "laplace" else generator.normal(size=cells)
         return drawn
 
     b, c, one = (
-        np.full(cells, k * (1 if law == "laplace" else sqrt(2)) / epsilon) for k in (chi / n, chi_error / n, 1)
+        np.full(cells, k * (1 if distribution == "laplace" else sqrt(2)) / epsilon) for k in (chi / n, chi_error / n, 1)
     )
     count = np.maximum(np.rint(n + one * noise()), 3).astype(np.int64)
-    found = made(theta + b * noise(), s + c * noise(), b, c, count - 2, law)
+    found = made(theta + b * noise(), s + c * noise(), b, c, count - 2, distribution)
     truth = target(shape)
     return int(((found.low <= truth) & (truth <= found.high)).sum())
 
@@ -158,67 +158,69 @@ def p_values(count: int, cells: int) -> tuple[float, float]:
 QUICK = [("high", 20, 1), ("high", 20, 8), ("high", 50, 4), ("low", 20, 2), ("low", 30, 4), ("uniform", 100, 2)]
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize(("shape", "n", "epsilon"), QUICK)
-def test_nineteen_in_twenty_are_covered(shape: str, n: int, epsilon: int, law: Law) -> None:
-    count = hits(intervals, shape, n, epsilon, law, 40_000)
+def test_nineteen_in_twenty_are_covered(shape: str, n: int, epsilon: int, distribution: Distribution) -> None:
+    count = hits(intervals, shape, n, epsilon, distribution, 40_000)
     assert min(p_values(count, 40_000)) > ACCEPT
     assert 0.94 <= count / 40_000 <= 0.96
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("shape", SHAPES)
-def test_nineteen_in_twenty_are_covered_on_the_whole_grid(shape: str, law: Law) -> None:
+def test_nineteen_in_twenty_are_covered_on_the_whole_grid(shape: str, distribution: Distribution) -> None:
     for n, epsilon in product((20, 30, 50, 100, 300), (1, 2, 4, 8)):
-        assert 0.94 <= hits(intervals, shape, n, epsilon, law, 40_000) / 40_000 <= 0.96
+        assert 0.94 <= hits(intervals, shape, n, epsilon, distribution, 40_000) / 40_000 <= 0.96
 
 
 def plain(factor: float, noise: bool) -> Interval:
     """θ̃ ± factor·√(max(s̃, 0)² + Var L), or without Var L."""
 
-    def made(theta: Floats, s: Floats, b: Floats, c: Floats, df: NDArray[np.int64], law: Law) -> Intervals:
-        total = np.hypot(np.maximum(s, 0), noise_deviation(b, law) * noise)
+    def made(
+        theta: Floats, s: Floats, b: Floats, c: Floats, df: NDArray[np.int64], distribution: Distribution
+    ) -> Intervals:
+        total = np.hypot(np.maximum(s, 0), noise_deviation(b, distribution) * noise)
         return Intervals(theta - factor * total, theta + factor * total, total)
 
     return made
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_noise_left_out_would_be_noticed(law: Law) -> None:
-    assert p_values(hits(plain(2.1, False), "high", 20, 8, law, 40_000), 40_000)[0] < REJECT
-    assert p_values(hits(plain(2.1, False), "high", 100, 2, law, 40_000), 40_000)[0] < REJECT
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_noise_left_out_would_be_noticed(distribution: Distribution) -> None:
+    assert p_values(hits(plain(2.1, False), "high", 20, 8, distribution, 40_000), 40_000)[0] < REJECT
+    assert p_values(hits(plain(2.1, False), "high", 100, 2, distribution, 40_000), 40_000)[0] < REJECT
 
 
 def test_the_normal_quantile_for_twenty_observations_would_be_noticed() -> None:
     assert p_values(hits(plain(1.96, True), "low", 20, 8, "normal", 400_000), 400_000)[0] < REJECT
 
 
-def abstract(law: Law, ratio: float, tau: float, heard: bool, cells: int) -> float:
+def abstract(distribution: Distribution, ratio: float, tau: float, heard: bool, cells: int) -> float:
     """Coverage where s̃ has noise of scale 1, θ̃ of `ratio`, and the estimate a standard error of tau, df = 18."""
     generator = np.random.default_rng(11)
-    draw = generator.laplace if law == "laplace" else generator.normal
+    draw = generator.laplace if distribution == "laplace" else generator.normal
     s = tau * np.sqrt(generator.chisquare(18, cells) / 18)
     theta = tau * generator.normal(size=cells) + ratio * draw(size=cells)
     one = np.ones(cells)
-    made = intervals(theta, s + draw(size=cells), ratio * one, one * heard, np.full(cells, 18), law)
+    made = intervals(theta, s + draw(size=cells), ratio * one, one * heard, np.full(cells, 18), distribution)
     return float(((made.low <= 0) & (made.high >= 0)).mean())
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
 @pytest.mark.parametrize("tau", [0.1, 0.7, 2.0, 6.0, 20.0])
-def test_from_enough_noise_on_s_at_its_word_covers(law: Law, tau: float) -> None:
+def test_from_enough_noise_on_s_at_its_word_covers(distribution: Distribution, tau: float) -> None:
     """Whatever s is: only the ratio of the scales and s in units of one of them can matter."""
-    assert 0.94 <= abstract(law, ENOUGH, tau, True, 100_000) <= 0.96
+    assert 0.94 <= abstract(distribution, ENOUGH, tau, True, 100_000) <= 0.96
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_with_less_noise_s_at_its_word_would_cover_too_little(law: Law) -> None:
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_with_less_noise_s_at_its_word_would_cover_too_little(distribution: Distribution) -> None:
     """The average does not, but gives away up to four points and a half."""
     cells = 100_000
-    assert p_values(round(cells * abstract(law, 1.0, 2.5, False, cells)), cells)[0] < REJECT
+    assert p_values(round(cells * abstract(distribution, 1.0, 2.5, False, cells)), cells)[0] < REJECT
     for tau in (0.1, 2.5, 6.0):
-        assert 0.94 <= abstract(law, 1.0, tau, True, 10_000) <= 0.995
+        assert 0.94 <= abstract(distribution, 1.0, tau, True, 10_000) <= 0.995
 
 
 # -------------------------------------------------------------------------------------------------------- refusals
@@ -227,7 +229,7 @@ def test_with_less_noise_s_at_its_word_would_cover_too_little(law: Law) -> None:
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
-        ({"law": "cauchy"}, "laplace or normal"),
+        ({"distribution": "cauchy"}, "laplace or normal"),
         ({"level": F(1)}, "level"),
         ({"level": F(999, 1000)}, "level"),
         ({"df": np.array([0])}, "degrees"),
@@ -242,7 +244,7 @@ def test_refusals(changed: dict[str, object], what: str) -> None:
     one = np.ones(1)
     given: dict[str, object] = {"estimate": one, "error": one, "scale": one, "error_scale": one, "df": np.array([3])}
     with pytest.raises(ParameterError, match=what):
-        intervals(**{**given, "law": "normal", **changed})  # type: ignore[arg-type]
+        intervals(**{**given, "distribution": "normal", **changed})  # type: ignore[arg-type]
 
 
 def test_no_cells_are_no_intervals() -> None:

@@ -35,8 +35,8 @@ def atlas(tmp_path: Path) -> Atlas:
     return Atlas(tmp_path / "atlas")
 
 
-def noise(law: Any = "laplace", epsilon: Fraction = Fraction(2), **more: Any) -> EstimateNoise:
-    return EstimateNoise(law, epsilon, **{"decay": Fraction(1), "size": "bound", "failure": DELTA, **more})
+def noise(distribution: Any = "laplace", epsilon: Fraction = Fraction(2), **more: Any) -> EstimateNoise:
+    return EstimateNoise(distribution, epsilon, **{"decay": Fraction(1), "size": "bound", "failure": DELTA, **more})
 
 
 def table_of(atlas: Atlas, **changes: Any) -> SensitivityMethod:
@@ -53,15 +53,15 @@ def test_the_scale_is_rounded_up_and_has_one_step_for_rounding() -> None:
     assert noise(decay=Fraction(1, 2)).multiples(np.array([99]), np.array([25])).tolist() == [21]
 
 
-@pytest.mark.parametrize("law", ["laplace", "normal"])
+@pytest.mark.parametrize("distribution", ["laplace", "normal"])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(2), Fraction(8)])
-def test_the_margin_is_passed_with_the_probability_that_was_stated(law: str, epsilon: Fraction) -> None:
-    """P(noise > m) ≤ δ < P(noise > m − 1), from the laws themselves."""
-    made = noise(law, epsilon)
+def test_the_margin_is_passed_with_the_probability_that_was_stated(distribution: str, epsilon: Fraction) -> None:
+    """P(noise > m) ≤ δ < P(noise > m − 1), from the distributions themselves."""
+    made = noise(distribution, epsilon)
     rate = float(epsilon)
 
     def above(m: int) -> float:
-        if law == "laplace":
+        if distribution == "laplace":
             return float(np.exp(-rate * (m + 1)) / (1 + np.exp(-rate)))
         from scipy.stats import norm
 

@@ -91,13 +91,15 @@ def drawn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def test_noise_has_the_stated_deviation(drawn: tuple[str, pa.Table, float]) -> None:
-    law, table, centre = drawn
+    distribution, table, centre = drawn
     noise = (table["estimate"].to_numpy() - centre) / table["noise_sd"].to_numpy()
-    fourth = {"laplace": 6.0, "normal": 3.0}[law]
+    fourth = {"laplace": 6.0, "normal": 3.0}[distribution]
     assert np.mean(noise**2) == pytest.approx(1, abs=6 * np.sqrt((fourth - 1) / noise.size))
     assert abs(np.mean(noise)) < 6 / np.sqrt(noise.size)
-    other = {"laplace": 3.0, "normal": 6.0}[law]
-    assert abs(np.mean(noise**4) - fourth) < abs(np.mean(noise**4) - other)  # and is of that law, not the other
+    other = {"laplace": 3.0, "normal": 6.0}[distribution]
+    assert abs(np.mean(noise**4) - fourth) < abs(
+        np.mean(noise**4) - other
+    )  # and is of that distribution, not the other
 
 
 def test_each_number_has_noise_of_its_own(drawn: tuple[str, pa.Table, float]) -> None:
@@ -114,10 +116,10 @@ def test_each_number_has_noise_of_its_own(drawn: tuple[str, pa.Table, float]) ->
 
 
 def test_the_size_is_a_lower_bound_made_of_the_released_count(drawn: tuple[str, pa.Table, float]) -> None:
-    law, table, _ = drawn
+    distribution, table, _ = drawn
     count, size = table["count"].to_numpy(), table["size"].to_numpy()
-    failure = Fraction("0.000001") / (2 if law == "normal" else 1)
-    margin = EstimateNoise(law, Fraction(2), Fraction(1), "bound", failure).margin  # type: ignore[arg-type]
+    failure = Fraction("0.000001") / (2 if distribution == "normal" else 1)
+    margin = EstimateNoise(distribution, Fraction(2), Fraction(1), "bound", failure).margin  # type: ignore[arg-type]
     assert np.array_equal(size, np.maximum(count - margin, 1))
     assert (size <= 12).all()
 

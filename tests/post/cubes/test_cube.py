@@ -38,7 +38,7 @@ from support.survey import (
     Survey,
 )
 
-laws = examples(60)
+distributions = examples(60)
 VARIABLES = ["occupation", "strength", "outdoors"]
 CODES: dict[str, list[str]] = {
     "occupation": list(OCCUPATIONS),
@@ -99,7 +99,7 @@ filters = st.fixed_dictionaries({}, optional={k: st.lists(st.sampled_from(v), un
 
 
 @pytest.mark.parametrize("form", FORMS)
-@laws
+@distributions
 @given(query=queries, where=filters)
 def test_every_table_is_the_sum_of_the_published_rows(
     published: dict[str, tuple[Simulated, Cube]], form: str, query: Any, where: dict[str, list[str]]
@@ -231,8 +231,8 @@ def test_sampling_errors_by_a_curve_or_by_deviations() -> None:
 
 
 def test_tails_of_few_cells_widen_intervals() -> None:
-    law = DiscreteLaplace(Fraction(1, 20))
-    cube = Cube(model(variance=law.variance(), fourth=law.fourth_cumulant()), VALUES)
+    distribution = DiscreteLaplace(Fraction(1, 20))
+    cube = Cube(model(variance=distribution.variance(), fourth=distribution.fourth_cumulant()), VALUES)
     one, all_ = cube.table(VARIABLES, level=Fraction(19, 20)), cube.table(level=Fraction(19, 20))
     assert ((one.high - one.estimate) / one.se)[0] > 1.98
     assert ((all_.high - all_.estimate) / all_.se)[0] < 1.98
@@ -240,17 +240,21 @@ def test_tails_of_few_cells_widen_intervals() -> None:
 
 
 def test_fourth_cumulants_of_capped_and_other_noise() -> None:
-    for law in (DiscreteLaplace(Fraction(1, 2)), DiscreteLaplace(Fraction(1, 2), 3), DiscreteLaplace(Fraction(7), 1)):
-        k = np.arange(-(law.cap or 400), (law.cap or 400) + 1)
-        p = np.exp(-float(law.rate) * np.abs(k))
+    for distribution in (
+        DiscreteLaplace(Fraction(1, 2)),
+        DiscreteLaplace(Fraction(1, 2), 3),
+        DiscreteLaplace(Fraction(7), 1),
+    ):
+        k = np.arange(-(distribution.cap or 400), (distribution.cap or 400) + 1)
+        p = np.exp(-float(distribution.rate) * np.abs(k))
         p /= p.sum()
-        assert law.fourth_cumulant() == pytest.approx((p @ k**4) - 3 * (p @ k**2) ** 2, rel=1e-9)
+        assert distribution.fourth_cumulant() == pytest.approx((p @ k**4) - 3 * (p @ k**2) ** 2, rel=1e-9)
 
 
 @pytest.mark.parametrize(("ratio", "excess"), [(2, -0.39), (5, 1.35), (10, 2.86)])
 def test_fourth_cumulants_of_a_cap_of_many_millions(ratio: int, excess: float) -> None:
-    law = DiscreteLaplace(Fraction(ratio, 10**7), 10**7)
-    assert law.fourth_cumulant() / law.variance() ** 2 == pytest.approx(excess, abs=0.01)
+    distribution = DiscreteLaplace(Fraction(ratio, 10**7), 10**7)
+    assert distribution.fourth_cumulant() / distribution.variance() ** 2 == pytest.approx(excess, abs=0.01)
 
 
 def test_arrow() -> None:

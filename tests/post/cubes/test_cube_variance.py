@@ -21,7 +21,7 @@ from discreet.post.cubes.variance import KnownMargin, Perturbation, reduction
 from support.hypothesis_profile import examples
 
 Floats = NDArray[np.float64]
-laws = examples(60)
+distributions = examples(60)
 PAPER = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2)
 ONE_WAY = tuple(KnownMargin((axis,), 0.0) for axis in range(10))
 
@@ -78,7 +78,7 @@ def every_size(shape: tuple[int, ...]) -> NDArray[np.int64]:
     return np.array(list(product(*(range(n + 1) for n in shape))), np.int64)
 
 
-@laws
+@distributions
 @given(perturbations())
 def test_equals_brute_force_for_every_size_of_query(stated):
     if not stated.controls:
@@ -91,7 +91,7 @@ def test_equals_brute_force_for_every_size_of_query(stated):
     np.testing.assert_allclose(stated.of(sizes), expected, rtol=1e-9, atol=1e-11 * stated.variance * queries.shape[1])
 
 
-@laws
+@distributions
 @given(perturbations())
 def test_equals_the_subtracting_form(stated):
     """σ² [Π k − Σ (1 − r_E) Π_E (k − k²/n) Π k²/n], with r_E from the definition."""
@@ -110,7 +110,7 @@ def test_equals_the_subtracting_form(stated):
     np.testing.assert_allclose(stated.of(sizes), stated.variance * left, atol=1e-10 * stated.variance * cells)
 
 
-@laws
+@distributions
 @given(perturbations(), st.sampled_from([0.0, 0.5]), st.integers(0, 3))
 def test_a_control_more_never_adds_variance(stated, variance, place):
     more = KnownMargin((place % len(stated.shape),), variance)
@@ -145,12 +145,12 @@ def test_is_what_fit_does_to_unit_errors():
 
 def test_is_the_variance_of_drawn_noise_and_not_that_of_a_wrong_control():
     """Capped noise in cube and controls, calibrated 1,000 times; 40 sizes of query."""
-    shape, law, finer = (4, 3, 3, 2), DiscreteLaplace(Fraction(1), 7), DiscreteLaplace(Fraction(2), 7)
+    shape, distribution, finer = (4, 3, 3, 2), DiscreteLaplace(Fraction(1), 7), DiscreteLaplace(Fraction(2), 7)
     known = (KnownMargin((0, 1), finer.variance()), KnownMargin((2,), finer.variance()), KnownMargin((3,), 0.0))
     margins = [Margin.over(shape, control.places) for control in known]
     runs, size, totals = 1000, prod(shape), [margin.cells for margin in margins]
     stream = public_stream("calibrated cubes")
-    cube = law.draw(stream, 0, runs * size).reshape(runs, size).astype(float)
+    cube = distribution.draw(stream, 0, runs * size).reshape(runs, size).astype(float)
     drawn = finer.draw(stream, runs * size, runs * sum(totals)).reshape(runs, -1).astype(float)
     sizes = np.random.default_rng(2).integers(1, np.array(shape) + 1, (40, 4))
     queries = np.array([indicator(shape, tuple(row), seed) for seed, row in enumerate(sizes)])
@@ -159,12 +159,12 @@ def test_is_the_variance_of_drawn_noise_and_not_that_of_a_wrong_control():
         targets = np.split(drawn[run], np.cumsum(totals)[:-1])
         targets[2] = np.zeros(2)
         variances = [control.variance for control in known]
-        answers[run] = queries @ fit(cube[run], margins, targets, variances, variance=law.variance()).values
-    ratio = (answers**2).mean(axis=0) / np.maximum(Perturbation(shape, law.variance(), known).of(sizes), 1e-12)
+        answers[run] = queries @ fit(cube[run], margins, targets, variances, variance=distribution.variance()).values
+    ratio = (answers**2).mean(axis=0) / np.maximum(Perturbation(shape, distribution.variance(), known).of(sizes), 1e-12)
     assert np.abs(ratio[ratio > 0.01] - 1).max() < 0.15
     assert abs(ratio[ratio > 0.01].mean() - 1) < 0.03
     wrong = tuple(KnownMargin(control.places, 4 * control.variance) for control in known)
-    off = (answers**2).mean(axis=0) / np.maximum(Perturbation(shape, law.variance(), wrong).of(sizes), 1e-12)
+    off = (answers**2).mean(axis=0) / np.maximum(Perturbation(shape, distribution.variance(), wrong).of(sizes), 1e-12)
     assert abs(off[ratio > 0.01].mean() - 1) > 0.1
 
 
@@ -217,7 +217,7 @@ def test_table_4_without_calibration_and_with_least_squares():
     assert found[9].before == pytest.approx(variance)
 
 
-@laws
+@distributions
 @given(perturbations())
 def test_reduction_is_the_expectation_over_all_cells_of_all_tables(stated):
     margins = margins_of(stated)

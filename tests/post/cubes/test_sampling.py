@@ -34,14 +34,14 @@ from discreet.post.laplace_sum import fourth_cumulant
 from support.hypothesis_profile import examples
 
 LEVEL = Fraction(19, 20)
-laws = examples(150)
+distributions = examples(150)
 reals = st.floats(-1e9, 1e9)
 curves = st.builds(Gvf, st.floats(0, 0.2), st.floats(0, 1e3), st.one_of(st.just(inf), st.floats(1e4, 1e9)))
 
 
-def noise(law: DiscreteLaplace, n: int, name: str) -> Floats:
+def noise(distribution: DiscreteLaplace, n: int, name: str) -> Floats:
     stream = ReleaseKey.simulation("sampling").stream("tests", "sampling", b"", name)
-    return law.draw(stream, 0, n).astype(np.float64)
+    return distribution.draw(stream, 0, n).astype(np.float64)
 
 
 # Replicates.
@@ -60,10 +60,10 @@ def test_negative_where_the_noise_happened_to_be_small() -> None:
 @pytest.mark.parametrize("k", [1, 5])
 def test_unbiased_with_the_variance_that_is_stated(k: int) -> None:
     """50,000 queries of k cells: the mean of v̂ is v, its variance Var(v̂ | d); a wrong k or κ₄ would be seen."""
-    law, factor, runs = DiscreteLaplace(Fraction(1, 6)), 4.0, 50_000
+    distribution, factor, runs = DiscreteLaplace(Fraction(1, 6)), 4.0, 50_000
     d = np.array([9.0, -4.0, 0.0, 12.0, -15.0, 2.0, 3.0, -7.0])
-    drawn = noise(law, runs * len(d) * k, f"k = {k}").reshape(runs, len(d), k).sum(axis=-1)
-    s2, fourth = k * law.variance(), k * fourth_cumulant(float(law.rate))
+    drawn = noise(distribution, runs * len(d) * k, f"k = {k}").reshape(runs, len(d), k).sum(axis=-1)
+    s2, fourth = k * distribution.variance(), k * fourth_cumulant(float(distribution.rate))
     found = replicate_variance(d + drawn, factor=factor, noise=s2)
     true = float(factor * np.mean(d**2))
     spread = float(replicate_noise(true, replicates=len(d), factor=factor, noise=s2, fourth=fourth))
@@ -108,17 +108,19 @@ def test_exact_pairs_give_exact_coefficients(a: float, b: float, total: float) -
 
 def test_noisy_pairs_give_the_coefficients_within_their_errors() -> None:
     """Noise in both: 2,000 cells around 30 … 3,000 with noise of 120 in x̃; v̂ from eight noisy replicates."""
-    law, own, r = DiscreteLaplace(Fraction(1, 85)), DiscreteLaplace(Fraction(1, 60)), 8
+    distribution, own, r = DiscreteLaplace(Fraction(1, 85)), DiscreteLaplace(Fraction(1, 60)), 8
     x = np.exp(np.linspace(np.log(30), np.log(3_000), 2_000))
     a, b = 0.01, 30.0
     rng = np.random.default_rng(1)
     d = rng.normal(size=(2_000, r)) * np.sqrt((a * x**2 + b * x) / 4)[:, None]
-    seen = x + noise(law, 2_000, "x")
+    seen = x + noise(distribution, 2_000, "x")
     found = replicate_variance(d + noise(own, d.size, "d").reshape(d.shape), factor=4, noise=own.variance())
     fourth = fourth_cumulant(float(own.rate))
     spread = partial(replicate_noise, replicates=r, factor=4, noise=own.variance(), fourth=fourth)
-    tails = fourth_cumulant(float(law.rate))
-    fit = fit_gvf(seen, found, noise_of_estimates=law.variance(), spread_of_variances=spread, fourth_of_estimates=tails)
+    tails = fourth_cumulant(float(distribution.rate))
+    fit = fit_gvf(
+        seen, found, noise_of_estimates=distribution.variance(), spread_of_variances=spread, fourth_of_estimates=tails
+    )
     assert fit.basis == "both"
     assert abs(fit.a - a) < 3 * fit.a_error
     assert abs(fit.b - b) < 3 * fit.b_error
@@ -128,13 +130,15 @@ def test_noisy_pairs_give_the_coefficients_within_their_errors() -> None:
 
 def test_noise_in_the_estimates_does_not_bend_the_curve() -> None:
     """Weights nearly the same for all, so that only the moments count: without their correction a almost vanishes."""
-    law = DiscreteLaplace(Fraction(1, 300))
+    distribution = DiscreteLaplace(Fraction(1, 300))
     x = np.tile(np.linspace(200, 2_000, 500), 40)
     v = 0.05 * x**2 + 20 * x
-    seen = x + noise(law, len(x), "bend")
+    seen = x + noise(distribution, len(x), "bend")
     spread = 1e11  # above everything else in a weight
-    fourth = fourth_cumulant(float(law.rate))
-    right = fit_gvf(seen, v, noise_of_estimates=law.variance(), spread_of_variances=spread, fourth_of_estimates=fourth)
+    fourth = fourth_cumulant(float(distribution.rate))
+    right = fit_gvf(
+        seen, v, noise_of_estimates=distribution.variance(), spread_of_variances=spread, fourth_of_estimates=fourth
+    )
     naive = fit_gvf(seen, v, noise_of_estimates=0, spread_of_variances=spread)
     assert abs(right.a - 0.05) < 3 * right.a_error < 0.02
     assert abs(right.b - 20) < 3 * right.b_error
@@ -199,7 +203,7 @@ def test_the_bound_is_laid_on_no_less_than_the_noise_of_the_estimates() -> None:
     assert (fit.basis, fit.b) == ("bound", pytest.approx(8 / 6))
 
 
-@laws
+@distributions
 @given(
     arrays(np.float64, (4, 7), elements=st.one_of(reals, st.just(0.0), st.floats(-1e-9, 1e-9))),
     st.one_of(st.just(inf), st.floats(1e-3, 1e9)),
@@ -253,7 +257,7 @@ def test_one_record_more_than_was_seen() -> None:
     assert standard_error([0.0], fit, 700.0).tolist() == [40.0]
 
 
-@laws
+@distributions
 @given(curves, arrays(np.float64, 9, elements=reals), st.floats(0, 1e9))
 def test_published_variances_never_fall_below_the_curve_and_rise_with_the_noise(
     fit: Gvf, x: Floats, noise: float
@@ -264,7 +268,7 @@ def test_published_variances_never_fall_below_the_curve_and_rise_with_the_noise(
         assert (np.diff(fit.variance(np.sort(x))) >= 0).all()
 
 
-@laws
+@distributions
 @given(curves, st.floats(0, 1e6), st.floats(0, 1e6), st.sampled_from([Fraction(9, 10), LEVEL, Fraction(99, 100)]))
 def test_the_ends_are_where_the_value_sought_is_just_believed(fit: Gvf, x: float, s2: float, level: Fraction) -> None:
     z = {Fraction(9, 10): 1.6448536, LEVEL: 1.9599640, Fraction(99, 100): 2.5758293}[level]
@@ -279,7 +283,7 @@ def test_the_ends_are_where_the_value_sought_is_just_believed(fit: Gvf, x: float
             assert (x - end) ** 2 == pytest.approx(width, rel=1e-5, abs=1e-4 * (1 + x) ** 2 * 1e-4)
 
 
-@laws
+@distributions
 @given(curves, arrays(np.float64, 9, elements=st.floats(-1e6, 1e6)), st.floats(0, 1e6))
 def test_intervals_move_up_with_the_estimate_and_widen_with_the_level(fit: Gvf, x: Floats, s2: float) -> None:
     x = np.sort(x)
@@ -319,9 +323,9 @@ def test_plain_intervals() -> None:
 @pytest.mark.parametrize(("k", "low", "high"), [(1, 0.947, 0.957), (3, 0.947, 0.957), (20, 0.947, 0.957)])
 def test_tails_of_the_noise_are_allowed_for(k: int, low: float, high: float) -> None:
     """200,000 sums of k draws: with κ₄ the interval of the noise holds 19 in 20; without, too few of single draws."""
-    law, n = DiscreteLaplace(Fraction(1, 40)), 200_000
-    sums = noise(law, n * k, f"tails {k}").reshape(n, k).sum(axis=1)
-    error, fourth = sqrt(k * law.variance()), k * fourth_cumulant(float(law.rate))
+    distribution, n = DiscreteLaplace(Fraction(1, 40)), 200_000
+    sums = noise(distribution, n * k, f"tails {k}").reshape(n, k).sum(axis=1)
+    error, fourth = sqrt(k * distribution.variance()), k * fourth_cumulant(float(distribution.rate))
     ends = interval(0.0, error, LEVEL, fourth)
     assert low < np.mean((ends[0] <= sums) & (sums <= ends[1])) < high
     if k == 1:
@@ -342,16 +346,18 @@ def test_marks_follow_the_coefficient_of_variation() -> None:
 @pytest.mark.parametrize("rate", ["1/10", "1/2", "1", "3/2", "2", "3", "5", "7", "10"])
 @pytest.mark.parametrize("cap", [None, 1, 5])
 def test_intervals_of_counts_cover_at_every_level(level: Fraction, rate: str, cap: int | None) -> None:
-    """By the exact law of the sum of n draws, n from 1 to 3,000. Not rounded outwards, they would not."""
-    law = DiscreteLaplace(Fraction(rate), cap)
+    """By the exact distribution of the sum of n draws, n from 1 to 3,000. Not rounded outwards, they would not."""
+    distribution = DiscreteLaplace(Fraction(rate), cap)
     short = 0
     for n in (1, 2, 3, 5, 10, 20, 50, 100, 300, 1000, 3000):
-        variance = np.array([n * law.variance()])
-        low, high = interval(0.0, np.sqrt(variance), level, tail(variance, np.array([n * law.fourth_cumulant()])))
+        variance = np.array([n * distribution.variance()])
+        low, high = interval(
+            0.0, np.sqrt(variance), level, tail(variance, np.array([n * distribution.fourth_cumulant()]))
+        )
         half = outward(0.0, low, high, 1.0)[1][0]
-        size = 1 << max(int(12 * variance[0] ** 0.5 + 80 / float(law.rate)).bit_length() + 1, 8)
+        size = 1 << max(int(12 * variance[0] ** 0.5 + 80 / float(distribution.rate)).bit_length() + 1, 8)
         k = np.arange(-size // 2, size // 2)
-        p = np.exp(-float(law.rate) * np.abs(k)) * (np.abs(k) <= (cap or size))
+        p = np.exp(-float(distribution.rate) * np.abs(k)) * (np.abs(k) <= (cap or size))
         sums = np.fft.fftshift(np.fft.ifft(np.fft.fft(np.fft.ifftshift(p / p.sum())) ** n).real)
         assert sums[np.abs(k) <= half].sum() >= float(level) - 1e-6
         short += sums[np.abs(k) <= high[0]].sum() < float(level) - 0.01

@@ -37,16 +37,16 @@ def mean_distortion(method: Infusion) -> Fraction:
 
 
 @pytest.mark.parametrize("method", [RAMP, UNIFORM])
-def test_factors_lie_in_the_union_and_have_their_law(method: Infusion) -> None:
+def test_factors_lie_in_the_union_and_have_their_distribution(method: Infusion) -> None:
     factors = method.factors(KEY, 0, 100_000)
     away = np.abs(factors - 1)
     assert away.min() >= float(S) - 1e-15
     assert away.max() <= float(T) + 1e-15
     assert stats.binomtest(int((factors > 1).sum()), len(factors)).pvalue > ACCEPT
     place = (away - float(S)) / float(T - S)
-    laws = {"ramp": lambda v: 1 - (1 - v) ** 2, "uniform": lambda v: v}
-    for shape, law in laws.items():
-        p = stats.kstest(place, law).pvalue
+    distributions = {"ramp": lambda v: 1 - (1 - v) ** 2, "uniform": lambda v: v}
+    for shape, distribution in distributions.items():
+        p = stats.kstest(place, distribution).pvalue
         assert (p > ACCEPT) if shape == method.shape else (p < REJECT)
     assert abs(away.mean() - float(mean_distortion(method))) < 0.001
 
@@ -78,7 +78,7 @@ def test_cells_are_sums_zeros_stay_and_small_counts_are_replaced() -> None:
     assert np.all(made.rounded()[made.truth > 0] > 0)
 
 
-def test_small_counts_are_drawn_from_the_predictive_law() -> None:
+def test_small_counts_are_drawn_from_the_predictive_distribution() -> None:
     truth = np.repeat(np.array([0, 1, 2, 9]), (5_000, 30_000, 9_998, 7)).astype(np.int64)[:, None]
     made = RAMP.publish(truth, np.arange(len(truth), dtype=np.int64), len(truth), KEY, "small")
     ones = int((made.values[made.small] == 1).sum())

@@ -108,13 +108,13 @@ def test_a_third_workload_divides_epsilon(made: EmployerStudy) -> None:
 
 @pytest.mark.parametrize("rate", [F(1, 500), F(1, 3), F(2)])
 def test_error_of_truncation(rate: Fraction) -> None:
-    law = Truncated(rate * 10, 10, "printed").law
+    distribution = Truncated(rate * 10, 10, "printed").distribution
     q = float(np.exp(-float(rate)))
     k = np.arange(-20_000, 20_001)
     chance = (1 - q) / (1 + q) * np.exp(-float(rate) * np.abs(k))
     gone = np.array([0, 1, 7, 300])
     expected = [(np.abs(k - b) * chance).sum() for b in gone]
-    assert truncated_error(law, gone) == pytest.approx(expected, rel=1e-9)
+    assert truncated_error(distribution, gone) == pytest.approx(expected, rel=1e-9)
 
 
 def test_spearman_is_scipys_in_every_stratum() -> None:

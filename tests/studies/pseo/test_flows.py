@@ -144,13 +144,13 @@ def test_a_worse_rule_loses_and_the_same_rule_draws(made: FlowStudy) -> None:
 
 def test_the_measurements_have_the_error_of_their_noise(made: FlowStudy) -> None:
     for epsilon in EPSILONS:
-        law = DiscreteLaplace(epsilon)
+        distribution = DiscreteLaplace(epsilon)
         for controls in CONTROLS:
             raw = score(made, epsilon=epsilon, controls=controls, rule=RAW, kind="cell", size="all")
             assert raw.number == INSTITUTIONS * GROUPS * len(SECTORS) * len(STATES)
-            assert abs(raw.bias) < 0.02 * law.mean_abs()
-            assert raw.mean_abs == pytest.approx(law.mean_abs(), rel=0.01)
-            assert raw.rmse == pytest.approx(law.variance() ** 0.5, rel=0.01)
+            assert abs(raw.bias) < 0.02 * distribution.mean_abs()
+            assert raw.mean_abs == pytest.approx(distribution.mean_abs(), rel=0.01)
+            assert raw.rmse == pytest.approx(distribution.variance() ** 0.5, rel=0.01)
 
 
 def test_standard_errors_are_those_of_a_mean(made: FlowStudy) -> None:

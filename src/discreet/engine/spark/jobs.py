@@ -78,7 +78,7 @@ class Jobs:
             self._context.setJobGroup(group, "discreet", interruptOnCancel=True)
             return action()
 
-        # Made here: it takes along what this thread has set for its jobs.
+        # MethodOutput here: it takes along what this thread has set for its jobs.
         inherited: Callable[[], T] = inheritable_thread_target(self._session)(grouped)
 
         def one() -> T:

@@ -18,18 +18,18 @@ import pyarrow as pa
 
 from discreet.domain import Domain
 from discreet.engine import Engine
-from discreet.engine.spans import Bound, Int64s, Progress, Span, Spans, dense, merge, ranges
+from discreet.engine.spans import FingerprintedTable, Int64s, Progress, Span, Spans, dense, merge, ranges
 from discreet.engine.tabulate import Reading, count_cells
 from discreet.errors import GuaranteeError
 from discreet.formatting import plural
 from discreet.methods.counts.spec import Counts
-from discreet.methods.protocol import Method, in_parallel, law_of, refuse_taken_columns, refuse_unless_records
-from discreet.methods.writing import Made, Places, write_parts
+from discreet.methods.protocol import Method, distribution_of, in_parallel, refuse_taken_columns, refuse_unless_records
+from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 from discreet.post.rounding import nonnegative, to_multiple
 from discreet.privacy.confidential import Confidential, Reservation
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.publish.description import AdditiveColumn, Column, ExpectedError, PublishedTable, code_columns
 from discreet.publish.tables import schema_of
@@ -64,7 +64,7 @@ class CountsMethod(Method):
                 where=self.spec.place,
                 do="write `form: sparse`: the same distribution, only non-zero rows are written",
             )
-        _ = self.law
+        _ = self.distribution
         refuse_taken_columns((c.name for c in self.columns if c.type != "code"), self.domain, self.spec.place)
 
     @property
@@ -88,29 +88,31 @@ class CountsMethod(Method):
                 columns=self.columns,
                 form=self.spec.form,
                 parts=len(self.spans[0]),
-                additive=AdditiveColumn("count", self.law.variance(), self.law.fourth_cumulant()),
+                additive=AdditiveColumn("count", self.distribution.variance(), self.distribution.fourth_cumulant()),
             )
         ]
 
     @cached_property
-    def law(self) -> DiscreteLaplace:
-        return law_of(self.spec.epsilon / self.unit.records, self.spec.place)
+    def distribution(self) -> DiscreteLaplace:
+        return distribution_of(self.spec.epsilon / self.unit.records, self.spec.place)
 
     def guarantee(self) -> Guarantee:
         return Guarantee(unit=self.unit, epsilon=self.spec.epsilon)
 
     @cached_property
     def error(self) -> ExpectedError:
-        return ExpectedError(self.law.margin(LEVEL), self.law.variance() ** 0.5, self.law.mean_abs())
+        return ExpectedError(
+            self.distribution.margin(LEVEL), self.distribution.variance() ** 0.5, self.distribution.mean_abs()
+        )
 
     def noise(self) -> str:
-        rows = round(self.domain.cells * float(self.law.tail(1)))
+        rows = round(self.domain.cells * float(self.distribution.tail(1)))
         form = (
             ""
             if self.spec.form == "dense"
             else (f"; exact sparse form: a cell without a row has count 0, about {plural(rows, 'row')} are noise alone")
         )
-        return f"two-sided geometric, P(k) ∝ exp(−{written(self.law.rate)}·|k|){form}"
+        return f"two-sided geometric, P(k) ∝ exp(−{format_exact(self.distribution.rate)}·|k|){form}"
 
     @property
     def spans(self) -> tuple[Spans, ...]:
@@ -118,7 +120,7 @@ class CountsMethod(Method):
 
     def _cells_for(self, rows: int) -> int:
         """As many cells as give about this many rows: in the sparse form most give none."""
-        share = float(self.law.tail(1)) if self.spec.form == "sparse" else 1.0
+        share = float(self.distribution.tail(1)) if self.spec.form == "sparse" else 1.0
         return self.domain.cells or 1 if share * self.domain.cells <= rows else int(rows / share)
 
     def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
@@ -127,14 +129,14 @@ class CountsMethod(Method):
     def protect(
         self,
         engine: Engine,
-        cells: list[Confidential[Bound]],
+        cells: list[Confidential[FingerprintedTable]],
         reservation: Reservation,
-        places: Places,
+        places: OutputLocations,
         progress: Progress,
-    ) -> Made:
+    ) -> MethodOutput:
         written = write_parts(
             engine,
-            cells[0].open_inside(),
+            cells[0].open_confidential(),
             self,
             reservation,
             name=self.name,
@@ -143,7 +145,7 @@ class CountsMethod(Method):
             place=places.published,
             progress=progress,
         )
-        return Made(written.value.files, {})
+        return MethodOutput(written.value.files, {})
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         """The kernel: noise for every cell of a span, or in the sparse form the cells where it is not zero."""
@@ -153,9 +155,9 @@ class CountsMethod(Method):
             if self.spec.form == "dense":
                 numbers = np.arange(first, first + n, dtype=np.int64)
                 values = dense(first, n, occupied, counts)
-                self.law.add_to(values, stream, first)
+                self.distribution.add_to(values, stream, first)
             else:
-                numbers, values = merge(occupied, counts, *self.law.sparse(stream, first, n))
+                numbers, values = merge(occupied, counts, *self.distribution.sparse(stream, first, n))
             yield self._rows(numbers, values)
 
     def __getstate__(self) -> dict[str, object]:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from discreet.domain.bins import Bins
 from discreet.methods.earnings.levels import Shape
 from discreet.methods.earnings.spec import Earnings
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Unit
 from discreet.publish.description import Column, code_columns
 
@@ -15,7 +15,7 @@ from discreet.publish.description import Column, code_columns
 def earnings_columns(spec: Earnings, unit: Unit, bins: Bins, shape: Shape) -> list[Column]:
     """Codes, status, count, percentiles with their limits, bins."""
     codes = code_columns(shape.domain)
-    percentiles = [column for percentile in spec.percentiles for column in _percentile(spec, written(percentile))]
+    percentiles = [column for percentile in spec.percentiles for column in _percentile(spec, format_exact(percentile))]
     return [*codes, *_counts(unit, shape), *percentiles, *_bins(bins)]
 
 

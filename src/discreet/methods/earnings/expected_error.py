@@ -27,7 +27,7 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.laplace_sum import count_margin, reaches
 from discreet.post.percentiles import percentiles
 from discreet.post.portable import inner
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 
 if TYPE_CHECKING:
     from discreet.methods.earnings.method import EarningsMethod
@@ -59,8 +59,8 @@ class Setting:
 
     def interpolation(self) -> Floats:
         """The percentile of the histogram of very many, without noise, minus that of the distribution."""
-        law = NormalDist(float(self.reference.mean), float(self.reference.deviation))
-        exact = np.array([exp(law.inv_cdf(float(point))) for point in self.points])
+        distribution = NormalDist(float(self.reference.mean), float(self.reference.deviation))
+        exact = np.array([exp(distribution.inv_cdf(float(point))) for point in self.points])
         found: Floats = percentiles(self.histogram(MANY)[None], self.bins, self.points)[0] - exact
         return found
 
@@ -90,12 +90,12 @@ def _nobody(level: AnyLevel, bins: int) -> str:
     """How often noise alone is published: the rule of 30 looks at a noisy count."""
     measured = isinstance(level, MeasuredLevel)
     sums, cells = (np.ones((2, 1), np.int64)) if measured else np.unique(level.summands, return_counts=True)
-    chances = [reaches(level.law.rate, int(s) * bins, level.shape.minimum) for s in sums]
+    chances = [reaches(level.distribution.rate, int(s) * bins, level.shape.minimum) for s in sums]
     share = inner(np.array(chances), cells.astype(np.float64)) / max(int(cells.sum()), 1)
     said = f"a cell with nobody in it is published with probability {_small(share)}"
     if share <= NOISE:
         return said
-    enough = count_margin(level.law.rate, int(sums[-1]) * bins, 1 - 2 * Fraction(1, 1000)) + 1
+    enough = count_margin(level.distribution.rate, int(sums[-1]) * bins, 1 - 2 * Fraction(1, 1000)) + 1
     return f"{said} <-- noise alone: `minimum: {enough}` would make it less than 0.1%"
 
 
@@ -105,28 +105,32 @@ def _small(share: float) -> str:
 
 def _lines(method: EarningsMethod, level: AnyLevel) -> list[str]:
     asked = Setting(method.spec.reference, method.bins, method.points, level.shape.minimum)
-    names = [f"p{written(percentile)}" for percentile in method.spec.percentiles]
+    names = [f"p{format_exact(percentile)}" for percentile in method.spec.percentiles]
     base = method.levels[0]
     cells = None if level is base else coarsening(base.domain, level.domain)
     graduates = asked.reference.graduates * (1 if cells is None else _typical(cells.children()))
-    law = f"lognormal({written(asked.reference.mean)}, {written(asked.reference.deviation)})"
+    distribution = f"lognormal({format_exact(asked.reference.mean)}, {format_exact(asked.reference.deviation)})"
     rule = (
         "by the published rule (`shrunk` errs less)" if method.spec.estimator == "shrunk" else "by the published rule"
     )
-    lines = [f"percentiles {rule}, if earnings are {law} with {graduates:,} graduates in a typical cell:"]
+    lines = [f"percentiles {rule}, if earnings are {distribution} with {graduates:,} graduates in a typical cell:"]
     derived = level if isinstance(level, DerivedLevel) else method.as_derived(level)
     ways: list[tuple[str, Fraction, int]] = []
     if isinstance(level, MeasuredLevel):
-        ways.append((f"measured with epsilon {written(level.epsilon)}", level.law.rate, 1))
+        ways.append((f"measured with epsilon {format_exact(level.epsilon)}", level.distribution.rate, 1))
     if derived is not None:
         summands = _typical(derived.summands)
-        ways.append((f"sum of {plural(summands, 'cell')} of {derived.source.name}", derived.law.rate, summands))
+        ways.append(
+            (f"sum of {plural(summands, 'cell')} of {derived.source.name}", derived.distribution.rate, summands)
+        )
     if isinstance(level, DerivedLevel):
-        ways.append((f"if measured with epsilon {written(level.source.epsilon)}", level.source.law.rate, 1))
+        ways.append(
+            (f"if measured with epsilon {format_exact(level.source.epsilon)}", level.source.distribution.rate, 1)
+        )
     for what, rate, summands in ways:
         errors, share = asked.error(graduates, rate, summands)
         lines.append(f"  {what}: {_amounts(names, errors, share)}")
-    if derived is not None and derived.law.variance() > 0:
+    if derived is not None and derived.distribution.variance() > 0:
         lines.append(_choice(level, derived, method.unit.records))
     bias = asked.interpolation()
     lines.append("  interpolation alone: " + ", ".join(f"{n} {b:+,.0f}" for n, b in zip(names, bias, strict=True)))
@@ -135,7 +139,7 @@ def _lines(method: EarningsMethod, level: AnyLevel) -> list[str]:
 
 def _choice(level: AnyLevel, derived: DerivedLevel, records: int) -> str:
     """From which epsilon on measuring pays; said aloud where an epsilon is thrown away."""
-    even = _break_even(derived.law.variance() * _typical(derived.summands)) * records
+    even = _break_even(derived.distribution.variance() * _typical(derived.summands)) * records
     worse = isinstance(level, MeasuredLevel) and float(level.epsilon) < even
     hint = " <-- adding up is free and better: leave out `epsilon`" if worse else ""
     return f"  measuring is better than adding up from epsilon {even:.3g}{hint}"

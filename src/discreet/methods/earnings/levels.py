@@ -16,7 +16,7 @@ import numpy as np
 from discreet.domain import Coarsening, Domain, Numbers, coarsening
 from discreet.errors import DomainError
 from discreet.methods.earnings.spec import Codes, Earnings, Level
-from discreet.methods.protocol import law_of
+from discreet.methods.protocol import distribution_of
 from discreet.noise.samplers.discrete import DiscreteLaplace
 
 
@@ -49,7 +49,7 @@ class MeasuredLevel(_Level):
     """A level with an epsilon of its own."""
 
     epsilon: Fraction
-    law: DiscreteLaplace  # of the noise in each bin
+    distribution: DiscreteLaplace  # of the noise in each bin
 
     @property
     def summands(self) -> Numbers:
@@ -65,8 +65,8 @@ class DerivedLevel(_Level):
     cells: Coarsening
 
     @property
-    def law(self) -> DiscreteLaplace:
-        return self.source.law
+    def distribution(self) -> DiscreteLaplace:
+        return self.source.distribution
 
     @cached_property
     def summands(self) -> Numbers:
@@ -87,7 +87,7 @@ def resolve(spec: Earnings, domains: Mapping[str, Domain], records: int) -> list
         for level in declared
     }
     measured = {
-        one.name: MeasuredLevel(shapes[one.name], one.epsilon, law_of(one.epsilon / records, spec.place))
+        one.name: MeasuredLevel(shapes[one.name], one.epsilon, distribution_of(one.epsilon / records, spec.place))
         for one in declared
         if one.epsilon is not None
     }
@@ -111,4 +111,4 @@ def best_sum(shape: Shape, sources: Sequence[MeasuredLevel]) -> DerivedLevel | N
     found = [(source, coarsening(source.domain, shape.domain)) for source in sources]
     made = [DerivedLevel(shape, source, cells) for source, cells in found if cells is not None]
     possible = [sum_ for sum_ in made if sum_.summands.min(initial=1) > 0]  # no cell that nothing adds up to
-    return min(possible, key=lambda sum_: float(sum_.summands.mean()) * sum_.law.variance(), default=None)
+    return min(possible, key=lambda sum_: float(sum_.summands.mean()) * sum_.distribution.variance(), default=None)

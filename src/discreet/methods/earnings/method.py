@@ -21,7 +21,7 @@ from discreet.domain import Domain, coarsening
 from discreet.domain.bins import Bins
 from discreet.engine import Engine
 from discreet.engine.derived_values import Binned
-from discreet.engine.spans import Bound, Progress, Spans
+from discreet.engine.spans import FingerprintedTable, Progress, Spans
 from discreet.engine.tabulate import Reading, count_cells
 from discreet.errors import DomainError, SpecError
 from discreet.methods.earnings.columns import earnings_about, earnings_columns
@@ -29,12 +29,12 @@ from discreet.methods.earnings.levels import AnyLevel, DerivedLevel, MeasuredLev
 from discreet.methods.earnings.spec import Earnings
 from discreet.methods.earnings.tables import EarningsTables
 from discreet.methods.histograms import HistogramKernel, histogram_domain, histogram_spans
-from discreet.methods.noise_provenance import Origin
+from discreet.methods.noise_provenance import NoiseProvenance
 from discreet.methods.protocol import Method, in_parallel, refuse_taken_columns, refuse_unless_records
-from discreet.methods.writing import Made, Parts, Places, write_parts
+from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Confidential, Grant, Reservation
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee, Unit, compose
 from discreet.privacy.protected import Protected
 from discreet.publish.description import Column, ExpectedError, Measurement, PublishedTable
@@ -42,6 +42,7 @@ from discreet.publish.lehd.layout import check_levels
 from discreet.publish.lehd.pseoe import QUARTILES, Pseoe, lehd_level
 from discreet.publish.lehd.schema import SMALLEST
 from discreet.publish.lehd.sidecars import Sidecars
+from discreet.publish.tables import WrittenTable
 from discreet.spec import Release
 
 if TYPE_CHECKING:
@@ -196,14 +197,14 @@ class EarningsMethod(Method):
         return in_parallel(level.epsilon, self.unit.records, "cells and bins", "level")
 
     def _noise(self, level: AnyLevel) -> str:
-        law = f"two-sided geometric in each of {self.bins.count} bins, P(k) ∝ exp(−{written(level.law.rate)}·|k|)"
-        return f"{law}, added up over cells" if isinstance(level, DerivedLevel) else law
+        distribution = f"two-sided geometric in each of {self.bins.count} bins, P(k) ∝ exp(−{format_exact(level.distribution.rate)}·|k|)"
+        return f"{distribution}, added up over cells" if isinstance(level, DerivedLevel) else distribution
 
     def _error(self, level: AnyLevel) -> ExpectedError:
         """Of a count: the largest among the level's cells."""
         draws = int(level.summands.max(initial=1)) * self.bins.count
-        deviation = (draws * level.law.variance()) ** 0.5
-        margin = int(margins(level.law.rate, np.array([draws]))[0])
+        deviation = (draws * level.distribution.variance()) ** 0.5
+        margin = int(margins(level.distribution.rate, np.array([draws]))[0])
         return ExpectedError(margin, deviation, deviation * (2 / np.pi) ** 0.5)
 
     def notes(self) -> dict[str, tuple[str, ...]]:
@@ -223,20 +224,20 @@ class EarningsMethod(Method):
             "sample": [rule.model_dump(mode="json") for rule in self.spec.sample],
         }
         return [
-            Measurement(level.name, level.domain, self.bins.count, about, level.law.rate, self.promise(level))
+            Measurement(level.name, level.domain, self.bins.count, about, level.distribution.rate, self.promise(level))
             for level in self.measured
         ]
 
     def protect(
         self,
         engine: Engine,
-        cells: list[Confidential[Bound]],
+        cells: list[Confidential[FingerprintedTable]],
         reservation: Reservation,
-        places: Places,
+        places: OutputLocations,
         progress: Progress,
-    ) -> Made:
+    ) -> MethodOutput:
         steps = [*(len(spans) for spans in self.spans), self._made]
-        measured: dict[str, Protected[Parts]] = {}
+        measured: dict[str, Protected[WrittenTable]] = {}
         for number, (level, bound) in enumerate(zip(self.measured, cells, strict=True)):
 
             def advance(done: int, total: int, before: int = sum(steps[:number])) -> None:
@@ -244,8 +245,8 @@ class EarningsMethod(Method):
 
             measured[level.name] = write_parts(
                 engine,
-                bound.open_inside(),
-                HistogramKernel(level.name, level.law.rate),
+                bound.open_confidential(),
+                HistogramKernel(level.name, level.distribution.rate),
                 reservation,
                 name=level.name,
                 purpose="earnings/histogram",
@@ -258,7 +259,7 @@ class EarningsMethod(Method):
         def making(done: int, _: int) -> None:
             progress(sum(steps[:-1]) + done, sum(steps))
 
-        return Made(self.make(measured, reservation, places, making, {}), measured)
+        return MethodOutput(self.make(measured, reservation, places, making, {}), measured)
 
     @property
     def _made(self) -> int:
@@ -266,11 +267,11 @@ class EarningsMethod(Method):
 
     def make(
         self,
-        measured: Mapping[str, Protected[Parts]],
+        measured: Mapping[str, Protected[WrittenTable]],
         grant: Grant,
-        places: Places,
+        places: OutputLocations,
         progress: Progress,
-        origins: Mapping[str, Origin],
+        origins: Mapping[str, NoiseProvenance],
     ) -> dict[str, str]:
         """Everything that is published, from the measurements alone."""
         files: dict[str, str] = {}

@@ -71,7 +71,9 @@ def _checked(counts: Int64s, rate: float, draws: Int64s) -> tuple[Floats, Floats
     if counts.ndim != 2 or counts.dtype != np.int64 or counts.shape[1] < 2:
         raise ParameterError("no int64 table of cells by bins", where="counts", do="give one row a cell")
     if not 0 < rate < math.inf or draws.min(initial=1) < 1:
-        raise ParameterError("no noise law", where="rate", do="give epsilon over sensitivity, and how many were added")
+        raise ParameterError(
+            "no noise distribution", where="rate", do="give epsilon over sensitivity, and how many were added"
+        )
     each = 0.5 / math.sinh(min(rate, 700.0) / 2) ** 2  # 2a/(1 − a)², a = e^−rate
     return counts.astype(np.float64), draws.astype(np.float64) * each
 
@@ -216,7 +218,7 @@ def _fit(x: Floats, share: Floats, basis: Floats, family: Int64s, variance: Floa
 @compiled
 def _posterior(x: Floats, mean: Floats, rough: Floats, rates: Floats, variance: Floats) -> Floats:
     """E(count | protected count) under a negative binomial prior; the protected count where that is nearly sure. A
-    rate of 0 stands for a sum of several draws, whose law is too long: the best linear prediction then."""
+    rate of 0 stands for a sum of several draws, whose distribution is too long: the best linear prediction then."""
     out = np.empty(x.shape)
     for i in range(x.shape[0]):
         rate = rates[i]

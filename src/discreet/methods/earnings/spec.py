@@ -11,7 +11,7 @@ from discreet.domain import Domain
 from discreet.domain.bins import PSEO, Bins, lognormal
 from discreet.engine.intake.derived import Holds
 from discreet.errors import ParameterError
-from discreet.privacy.exact import Exact, Positive, written
+from discreet.privacy.exact import Exact, Positive, format_exact
 from discreet.privacy.ledger.events import Name
 from discreet.publish.lehd.spec import Lehd
 from discreet.spec.base import ColumnName, Strict, TableSpec, short, within
@@ -19,7 +19,7 @@ from discreet.spec.base import ColumnName, Strict, TableSpec, short, within
 if TYPE_CHECKING:
     from discreet.spec.release import Release
 
-MOST_STEPS = 50_000  # bins times parts of a percentile: what the laws of its limits are computed on
+MOST_STEPS = 50_000  # bins times parts of a percentile: what the distributions of its limits are computed on
 Whole = Annotated[int, Field(ge=-(2**40), le=2**40)]
 Minimum = Annotated[int, Field(ge=1, le=10**9)]
 Codes = dict[ColumnName, Annotated[list[str], Field(min_length=1)]]
@@ -61,7 +61,7 @@ class BinsSpec(Strict):
             made = PSEO
         if self.index is None:
             return made
-        return made.indexed(self.index, f"{made.provenance}, times {written(self.index)}")
+        return made.indexed(self.index, f"{made.provenance}, times {format_exact(self.index)}")
 
 
 class SampleRule(Strict):

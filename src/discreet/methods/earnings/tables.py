@@ -14,15 +14,15 @@ from discreet.domain import Numbers, coarsening
 from discreet.methods.earnings.levels import AnyLevel, DerivedLevel
 from discreet.methods.earnings.shrinkage import estimate
 from discreet.methods.histograms import Histograms, add_rows, measured
-from discreet.methods.noise_provenance import Flags, Origin
-from discreet.methods.writing import Parts, Places
+from discreet.methods.noise_provenance import Flags, NoiseProvenance
+from discreet.methods.writing import OutputLocations
 from discreet.post.percentiles import Floats
 from discreet.post.summary import Question, Summary, summarise
 from discreet.privacy.confidential import Grant
 from discreet.privacy.protected import Protected
 from discreet.publish.lehd.pseoe import QUARTILES
 from discreet.publish.storage import Storage
-from discreet.publish.tables import schema_of, write_table
+from discreet.publish.tables import WrittenTable, schema_of, write_table
 
 if TYPE_CHECKING:
     from discreet.methods.earnings.method import EarningsMethod
@@ -35,9 +35,11 @@ class EarningsTables:
     """What becomes of the measured histograms."""
 
     method: EarningsMethod
-    origins: Mapping[str, Origin]  # of the measured levels, where they were recoded
+    origins: Mapping[str, NoiseProvenance]  # of the measured levels, where they were recoded
 
-    def make(self, places: Places, drawn: Mapping[str, Protected[Parts]], grant: Grant) -> Iterator[dict[str, str]]:
+    def make(
+        self, places: OutputLocations, drawn: Mapping[str, Protected[WrittenTable]], grant: Grant
+    ) -> Iterator[dict[str, str]]:
         """Every published file, level by level, then those of a layout."""
         method, place = self.method, places.published
         sums = self._sums(places.measured, drawn)
@@ -57,7 +59,7 @@ class EarningsTables:
             quartiles = [method.spec.percentiles.index(Fraction(q)) for q in QUARTILES]
             yield method.pseoe.write(place, summaries, (quartiles[0], quartiles[1], quartiles[2]))
 
-    def _sums(self, place: Storage, drawn: Mapping[str, Protected[Parts]]) -> dict[str, Histograms]:
+    def _sums(self, place: Storage, drawn: Mapping[str, Protected[WrittenTable]]) -> dict[str, Histograms]:
         """The histograms of the derived levels, in one pass over each measured one."""
         derived = [level for level in self.method.levels if isinstance(level, DerivedLevel)]
         sums = {level.name: np.zeros((level.domain.cells, self.method.bins.count), np.int64) for level in derived}
@@ -73,7 +75,7 @@ class EarningsTables:
         self, level: AnyLevel, pieces: Iterator[tuple[int, Histograms]], found: list[Summary]
     ) -> Iterator[list[pa.Array]]:
         """The published rows of a level; their summaries are kept if a layout needs them."""
-        asked = Question(self.method.bins, self.method.points, level.shape.minimum, level.law.rate)
+        asked = Question(self.method.bins, self.method.points, level.shape.minimum, level.distribution.rate)
         draws, blurred = self._draws(level)
         estimates = None
         if self.method.spec.estimator == "shrunk":  # it looks at all cells together
@@ -106,7 +108,7 @@ class EarningsTables:
             if (found := coarsening(domain, family)) is not None:
                 cells, domain = found.parents(cells), family
                 families.insert(0, cells)
-        rate = float(level.law.rate)
+        rate = float(level.distribution.rate)
         return estimate(histograms, families, rate, self.method.bins, self.method.points, draws)
 
     def _withheld(self, level: AnyLevel, codes: list[pa.DictionaryArray]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

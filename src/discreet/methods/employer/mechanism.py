@@ -20,7 +20,7 @@ from discreet.methods.employer.spec import (
     SmoothLaplaceSpec,
     TruncatedSpec,
 )
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Establishment, Unit, WholeEstablishment
 
 MOST_TERM = 10**6  # of α's numerator and denominator
@@ -38,7 +38,7 @@ def made(spec: Employer, unit: Unit, cells: int, by_worker: bool) -> Mechanism:
     _refuse_unit(spec, unit, where)
     if isinstance(unit, Establishment) and max(unit.alpha.numerator, unit.alpha.denominator) > MOST_TERM:
         # α times a count must fit into 62 bits, whatever the count: it would fail after the reservation.
-        raise ParameterError(f"alpha {written(unit.alpha)} has too many digits", where="unit", do="six will do")
+        raise ParameterError(f"alpha {format_exact(unit.alpha)} has too many digits", where="unit", do="six will do")
     share = own_share(unit, cells)
     try:
         return _made(spec, unit, share, cells if share == 1 else 1, by_worker, where)
@@ -48,10 +48,10 @@ def made(spec: Employer, unit: Unit, cells: int, by_worker: bool) -> Mechanism:
         least = error.smallest / share
         each = f" for {cells} worker cells" if share < 1 else ""
         raise ParameterError(
-            f"epsilon {written(spec.epsilon)}{each} is too small for {spec.mechanism.name} at alpha "
-            f"{written(unit.alpha)}",
+            f"epsilon {format_exact(spec.epsilon)}{each} is too small for {spec.mechanism.name} at alpha "
+            f"{format_exact(unit.alpha)}",
             where=where,
-            do=f"the smallest epsilon here is {written(least)}, at which errors are very large; or lower alpha",
+            do=f"the smallest epsilon here is {format_exact(least)}, at which errors are very large; or lower alpha",
         ) from None
 
 
@@ -89,7 +89,7 @@ def _made(spec: Employer, unit: Unit, share: Fraction, cells: int, by_worker: bo
             if by_worker and share == 1 and isinstance(unit, Establishment) and unit.adversary == "strong":
                 raise GuaranteeError(
                     "log-laplace cannot hide workers' attributes from a strong adversary: an establishment may gain a "
-                    f"share {written(alpha)} of all its workers in a cell where it had none",
+                    f"share {format_exact(alpha)} of all its workers in a cell where it had none",
                     where=where,
                     do="use laplace-pareto, or state the unit with `adversary: weak`",
                 )

@@ -20,7 +20,7 @@ from discreet.engine.establishments import (
     counted_without_large,
 )
 from discreet.engine.lookups import Records
-from discreet.engine.spans import Bound, Progress, Spans
+from discreet.engine.spans import FingerprintedTable, Progress, Spans
 from discreet.engine.tabulate import Reading
 from discreet.errors import GuaranteeError, ParameterError, SourceError, SpecError
 from discreet.methods.employer import wording
@@ -31,9 +31,9 @@ from discreet.methods.employer.mechanisms.discrete import Truncated
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.methods.employer.spec import Employer
 from discreet.methods.protocol import Method, refuse_taken_columns
-from discreet.methods.writing import Made, Places, rehearse, write_parts
+from discreet.methods.writing import MethodOutput, OutputLocations, rehearse, write_parts
 from discreet.privacy.confidential import Confidential, Reservation
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Establishment, Guarantee, Unit, WholeEstablishment
 from discreet.publish.description import Column, ExpectedError, PublishedTable, code_columns
 from discreet.spec import Release
@@ -151,7 +151,7 @@ class EmployerMethod(Method):
         return Guarantee(unit=promised, epsilon=paid, delta=delta, caveats=tuple(caveats))
 
     def composes(self) -> str:
-        epsilon, parts = written(self.spec.epsilon), "cells share no establishment: parallel"
+        epsilon, parts = format_exact(self.spec.epsilon), "cells share no establishment: parallel"
         if self.cells == 1:
             text = f"{parts}, ε = {epsilon} for the whole table"
         elif isinstance(self.unit, WholeEstablishment):
@@ -164,10 +164,10 @@ class EmployerMethod(Method):
         else:
             text = (
                 f"workplace {parts}; its {self.cells} worker cells are sequential: {self.cells} × "
-                f"{written(self.spec.epsilon / self.cells)} = {epsilon}"
+                f"{format_exact(self.spec.epsilon / self.cells)} = {epsilon}"
             )
         if self.spec.largest is not None:
-            text += f"; bounds of largest establishments: ε = {written(self.spec.largest.epsilon)} more"
+            text += f"; bounds of largest establishments: ε = {format_exact(self.spec.largest.epsilon)} more"
         return text
 
     def published(self) -> list[PublishedTable]:
@@ -194,8 +194,8 @@ class EmployerMethod(Method):
         """Known only where no confidential size decides it."""
         if not isinstance(self.mechanism, Truncated):
             return None
-        law = self.mechanism.law
-        return ExpectedError(law.margin(LEVEL), law.variance() ** 0.5, law.mean_abs())
+        distribution = self.mechanism.distribution
+        return ExpectedError(distribution.margin(LEVEL), distribution.variance() ** 0.5, distribution.mean_abs())
 
     def _about(self) -> str:
         chosen = ", ".join(f"{name} {value}" for name, value in self.spec.only.items())
@@ -259,14 +259,14 @@ class EmployerMethod(Method):
     def protect(
         self,
         engine: Engine,
-        cells: list[Confidential[Bound]],
+        cells: list[Confidential[FingerprintedTable]],
         reservation: Reservation,
-        places: Places,
+        places: OutputLocations,
         progress: Progress,
-    ) -> Made:
+    ) -> MethodOutput:
         written_parts = write_parts(
             engine,
-            cells[0].open_inside(),
+            cells[0].open_confidential(),
             self.kernel,
             reservation,
             name=self.name,
@@ -275,7 +275,7 @@ class EmployerMethod(Method):
             place=places.published,
             progress=progress,
         )
-        return Made(written_parts.value.files, {})
+        return MethodOutput(written_parts.value.files, {})
 
     def columns(self) -> list[Column]:
         return [*code_columns(self.domain), *(Column(name, "integer", self._meaning(name)) for name in self._numbers)]

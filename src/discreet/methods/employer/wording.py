@@ -8,7 +8,7 @@ from fractions import Fraction
 from discreet.methods.employer.mechanisms import Mechanism
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.methods.employer.mechanisms.smooth import Smooth
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Establishment
 
 SIZES = (10, 100, 1_000)  # of largest establishments, for which a plan tells the error
@@ -43,19 +43,19 @@ def promises(unit: Establishment, epsilon: Fraction, delta: Fraction, weak: bool
     """What a reader of the table can learn. A job is in one of the worker cells, which under weak privacy pay for
     themselves."""
     own = epsilon / cells if weak else epsilon
-    slack = f", but for a probability of {written(delta)} (for two steps, 1+e^ε times that)" if delta else ""
+    slack = f", but for a probability of {format_exact(delta)} (for two steps, 1+e^ε times that)" if delta else ""
     kinds = ", to somebody for whom all workers are alike" if weak else ""
-    alpha = written(unit.alpha)
+    alpha = format_exact(unit.alpha)
     shape = (
         "What a workforce is made of: not promised."
         if weak
-        else f"What a workforce is made of, up to a share {alpha} of it: e^{written(2 * epsilon)}."
+        else f"What a workforce is made of, up to a share {alpha} of it: e^{format_exact(2 * epsilon)}."
     )
     return (
-        f"What anybody can conclude changes by at most so much{slack}. Whether one job exists: e^{written(own)}. A "
-        f"worker's change of employer or attributes: e^{written(2 * own)}, with m jobs m times as much.",
-        f"Whether an establishment has x workers or up to (1+{alpha})·x, or x+1: e^{written(epsilon)}{kinds}; x or "
-        f"(1+{alpha})^k·x: e^{'k' if epsilon == 1 else f'({written(epsilon)}·k)'}. {shape}",
+        f"What anybody can conclude changes by at most so much{slack}. Whether one job exists: e^{format_exact(own)}. A "
+        f"worker's change of employer or attributes: e^{format_exact(2 * own)}, with m jobs m times as much.",
+        f"Whether an establishment has x workers or up to (1+{alpha})·x, or x+1: e^{format_exact(epsilon)}{kinds}; x or "
+        f"(1+{alpha})^k·x: e^{'k' if epsilon == 1 else f'({format_exact(epsilon)}·k)'}. {shape}",
     )
 
 
@@ -63,7 +63,7 @@ def whole_promises(epsilon: Fraction) -> tuple[str, ...]:
     """The same for establishments that are hidden entirely."""
     return (
         f"What anybody can conclude about an establishment, even whether it exists, or about any of its jobs, changes "
-        f"by at most e^{written(epsilon)}.",
+        f"by at most e^{format_exact(epsilon)}.",
     )
 
 
@@ -73,7 +73,9 @@ def noise(mechanism: Mechanism, alpha: Fraction | None, counted: str) -> str:
     if isinstance(mechanism, Smooth) and alpha is not None:
         errors = [mechanism.per_unit * max(float(alpha) * x, 1.0) for x in SIZES]
         examples = ", ".join(f"{error:.3g} for x = {x:,}" for error, x in zip(errors, SIZES, strict=True))
-        text += f"; α = {written(alpha)}, x {counted}; mean |error| before rounding {examples}"
+        text += f"; α = {format_exact(alpha)}, x {counted}; mean |error| before rounding {examples}"
     elif isinstance(mechanism, LogLaplace) and alpha is not None:
-        text += f"; α = {written(alpha)}; mean |error| {mechanism.per_unit:.3g}·(count + {written(1 / alpha)})"
+        text += (
+            f"; α = {format_exact(alpha)}; mean |error| {mechanism.per_unit:.3g}·(count + {format_exact(1 / alpha)})"
+        )
     return text

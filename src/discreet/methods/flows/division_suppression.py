@@ -23,7 +23,7 @@ from discreet.errors import DomainError, SpecError
 from discreet.methods.flows.destinations import Destinations
 from discreet.methods.flows.spec import Suppress
 from discreet.methods.flows.sums import Flows, SumShape
-from discreet.methods.noise_provenance import Flags, Origin
+from discreet.methods.noise_provenance import Flags, NoiseProvenance
 from discreet.post.summary import PUBLISHED, SUPPRESSED, margins
 from discreet.publish.description import Column, code_columns
 
@@ -74,7 +74,7 @@ class Coverage:
         into = measured[used, :-1].reshape(-1, self.industries, len(self.divisions)).sum(axis=1)
         np.add.at(sums, self.by.parents(groups[used]), into)
 
-    def shares(self, sums: Flows, origin: Origin, rate: Fraction) -> ObservedShares:
+    def shares(self, sums: Flows, origin: NoiseProvenance, rate: Fraction) -> ObservedShares:
         """What each division misses in each period."""
         inside = np.zeros((len(self.divisions), self.division.size), np.int64)
         inside[np.arange(len(self.divisions)), self.divisions] = 1
@@ -88,7 +88,7 @@ class Coverage:
         over = np.where(known[:, None, :], self._above(lost, total), (states > 0)[None] & (self.spec.threshold < 1))
         return ObservedShares(self, complete, margin, lost, states, known, over)
 
-    def _margins(self, origin: Origin, rate: Fraction, inside: Flows) -> Flows:
+    def _margins(self, origin: NoiseProvenance, rate: Fraction, inside: Flows) -> Flows:
         """Of the flows into each division, by estimating group; below 0 where a recoding made it unknown."""
         groups = np.arange(self.by.fine.cells)
         used = self.complete[self.periods.parents(groups)]

@@ -18,7 +18,7 @@ import numpy as np
 
 from discreet.domain import Coarsening, Domain, coarsening
 from discreet.engine import Engine
-from discreet.engine.spans import Bound, Progress, Spans
+from discreet.engine.spans import FingerprintedTable, Progress, Spans
 from discreet.engine.tabulate import Reading, count_cells
 from discreet.errors import DomainError, ParameterError, SpecError
 from discreet.methods.flows.columns import REPORT, REPORT_COLUMNS, flow_columns, flows_about
@@ -30,18 +30,19 @@ from discreet.methods.flows.sums import SumShape
 from discreet.methods.flows.tables import FlowTables
 from discreet.methods.flows.weights import FlowWeights
 from discreet.methods.histograms import HistogramKernel, histogram_spans
-from discreet.methods.noise_provenance import Origin
-from discreet.methods.protocol import Method, in_parallel, law_of, refuse_taken_columns, refuse_unless_records
-from discreet.methods.writing import Made, Parts, Places, write_parts
+from discreet.methods.noise_provenance import NoiseProvenance
+from discreet.methods.protocol import Method, distribution_of, in_parallel, refuse_taken_columns, refuse_unless_records
+from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.summary import LEVEL, margins
 from discreet.privacy.confidential import Confidential, Grant, Reservation
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.protected import Protected
 from discreet.publish.description import KINDS, Column, ExpectedError, Kinds, Measurement, PublishedTable
 from discreet.publish.lehd.pseof import Pseof, lehd_flows
 from discreet.publish.lehd.sidecars import Sidecars
+from discreet.publish.tables import WrittenTable
 from discreet.spec import Release
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class FlowsMethod(Method):
     def __post_init__(self) -> None:
         where = self.spec.place
         refuse_unless_records(self.unit, where)
-        _ = self.law
+        _ = self.distribution
         if shared := {c for a in self.groups.attributes for c in a.source} & set(self.destinations.attribute.source):
             raise SpecError(
                 f"column {sorted(shared)[0]!r} tells both the group and the destination",
@@ -94,7 +95,7 @@ class FlowsMethod(Method):
             )
         if self.moved > MOST_MOVED:
             raise ParameterError(
-                f"noise of rate {written(self.law.rate)} gives some {self.moved:,.0f} units in each group to correct",
+                f"noise of rate {format_exact(self.distribution.rate)} gives some {self.moved:,.0f} units in each group to correct",
                 where=where,
                 do="spend more, keep fewer records of a unit, or declare fewer destinations",
             )
@@ -142,8 +143,8 @@ class FlowsMethod(Method):
         return (histogram_spans(self.groups.cells, self.destinations.cells),)
 
     @cached_property
-    def law(self) -> DiscreteLaplace:
-        return law_of(self.spec.epsilon / self.unit.records, self.spec.place)
+    def distribution(self) -> DiscreteLaplace:
+        return distribution_of(self.spec.epsilon / self.unit.records, self.spec.place)
 
     @property
     def held(self) -> int:
@@ -155,7 +156,7 @@ class FlowsMethod(Method):
     @property
     def moved(self) -> float:
         """How many units of noise are negative in a group, on average, and taken from its other cells."""
-        return self.destinations.cells * self.law.mean_abs() / 2
+        return self.destinations.cells * self.distribution.mean_abs() / 2
 
     def guarantee(self) -> Guarantee:
         return Guarantee(unit=self.unit, epsilon=self.spec.epsilon)
@@ -253,18 +254,22 @@ class FlowsMethod(Method):
         )
 
     def _noise(self, source: str) -> str:
-        law = f"two-sided geometric in every cell, P(k) ∝ exp(−{written(self.law.rate)}·|k|)"
-        return f"{law}, added up" if source else law
+        distribution = f"two-sided geometric in every cell, P(k) ∝ exp(−{format_exact(self.distribution.rate)}·|k|)"
+        return f"{distribution}, added up" if source else distribution
 
     def _error(self, name: str, shape: SumShape | None) -> ExpectedError | None:
         """Of a flow; of sums the largest among employment's."""
         if name in (self.name, self.measured_name):
-            return ExpectedError(self.law.margin(LEVEL), self.law.variance() ** 0.5, self.law.mean_abs())
+            return ExpectedError(
+                self.distribution.margin(LEVEL), self.distribution.variance() ** 0.5, self.distribution.mean_abs()
+            )
         if shape is None:
             return None
         draws = int(shape.cells.children().max() * np.bincount(shape.categories).max())
-        deviation = (draws * self.law.variance()) ** 0.5
-        return ExpectedError(int(margins(self.law.rate, np.array([draws]))[0]), deviation, deviation * (2 / pi) ** 0.5)
+        deviation = (draws * self.distribution.variance()) ** 0.5
+        return ExpectedError(
+            int(margins(self.distribution.rate, np.array([draws]))[0]), deviation, deviation * (2 / pi) ** 0.5
+        )
 
     def table_columns(self, name: str) -> list[Column]:
         """The published columns of a table, in words."""
@@ -287,8 +292,10 @@ class FlowsMethod(Method):
                 zeros = int((component <= 0).sum())
                 lines.append(f"{name}: {zeros:,} of {component.size:,} values are 0 and count as 1 in the weights")
         cells = self.destinations.cells
-        margin = int(margins(self.law.rate, np.array([cells]))[0])
-        excess = (cells * self.law.variance() / (2 * pi)) ** 0.5  # half a group's noise in total, if it is normal
+        margin = int(margins(self.distribution.rate, np.array([cells]))[0])
+        excess = (
+            cells * self.distribution.variance() / (2 * pi)
+        ) ** 0.5  # half a group's noise in total, if it is normal
         lines += [
             f"of a group of {cells:,} cells some {self.moved:,.0f} units of noise are moved by the correction; its "
             f"total is within ±{margin:,} with 90%",
@@ -311,22 +318,22 @@ class FlowsMethod(Method):
             "marginal": [marginal.industry, marginal.state],
         }
         width = self.destinations.cells
-        return [Measurement(self.name, self.groups, width, about, self.law.rate, self.guarantee())]
+        return [Measurement(self.name, self.groups, width, about, self.distribution.rate, self.guarantee())]
 
     def protect(
         self,
         engine: Engine,
-        cells: list[Confidential[Bound]],
+        cells: list[Confidential[FingerprintedTable]],
         reservation: Reservation,
-        places: Places,
+        places: OutputLocations,
         progress: Progress,
-    ) -> Made:
+    ) -> MethodOutput:
         steps = len(self.spans[0])
         measured = {
             self.name: write_parts(
                 engine,
-                cells[0].open_inside(),
-                HistogramKernel(self.name, self.law.rate),
+                cells[0].open_confidential(),
+                HistogramKernel(self.name, self.distribution.rate),
                 reservation,
                 name=self.name,
                 purpose="flows/cells",
@@ -337,18 +344,18 @@ class FlowsMethod(Method):
             )
         }
         files = self.make(measured, reservation, places, lambda done, _: progress(steps + done, 3 * steps), {})
-        return Made(files, measured)
+        return MethodOutput(files, measured)
 
     def make(
         self,
-        measured: Mapping[str, Protected[Parts]],
+        measured: Mapping[str, Protected[WrittenTable]],
         grant: Grant,
-        places: Places,
+        places: OutputLocations,
         progress: Progress,
-        origins: Mapping[str, Origin],
+        origins: Mapping[str, NoiseProvenance],
     ) -> dict[str, str]:
         """Everything that is published, from the measurements alone."""
-        origin = origins.get(self.name, Origin())
+        origin = origins.get(self.name, NoiseProvenance())
         tables = FlowTables(self, origin, places.measured, measured[self.name], grant)
         files: dict[str, str] = {}
         for made in tables.make(places.published, progress):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discreet.domain import Coarsening, Domain, Numbers
 from discreet.formatting import plural
-from discreet.methods.noise_provenance import Flags, Origin
+from discreet.methods.noise_provenance import Flags, NoiseProvenance
 from discreet.noise.jit import compiled
 from discreet.post.summary import PUBLISHED, SUPPRESSED, margins
 from discreet.publish.description import Column, code_columns
@@ -101,7 +101,7 @@ class FlowSums:
     states: Numbers  # of the jobs
     home: Coarsening | None
     home_states: Numbers  # of the homes: which state each is, or -1
-    origin: Origin
+    origin: NoiseProvenance
     corrected: _Adding = field(init=False)
     measured: _Adding = field(init=False)
 

@@ -26,8 +26,7 @@ from discreet.methods.flows.correction import RULES
 from discreet.methods.flows.correction_controls import Controls, Groups
 from discreet.methods.flows.sums import Flows, FlowSums
 from discreet.methods.histograms import measured_part
-from discreet.methods.noise_provenance import Origin
-from discreet.methods.writing import Parts
+from discreet.methods.noise_provenance import NoiseProvenance
 from discreet.noise.jit import compiled
 from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
@@ -37,7 +36,7 @@ from discreet.privacy.protected import Protected
 from discreet.publish.description import Kinds
 from discreet.publish.lehd.pseof import FlowNumbers
 from discreet.publish.storage import Storage
-from discreet.publish.tables import schema_of, write_table
+from discreet.publish.tables import WrittenTable, schema_of, write_table
 
 if TYPE_CHECKING:
     from discreet.methods.flows.method import FlowsMethod
@@ -61,9 +60,9 @@ class FlowTables:
     """What becomes of the measured flows."""
 
     method: FlowsMethod
-    origin: Origin
+    origin: NoiseProvenance
     stored: Storage
-    parts: Protected[Parts]
+    parts: Protected[WrittenTable]
     grant: Grant
 
     def make(self, place: Storage, progress: Progress) -> Iterator[dict[str, str]]:
@@ -93,11 +92,11 @@ class FlowTables:
                 progress(len(names) + number, 2 * len(names))
         shares = None
         if method.coverage is not None and states is not None:
-            shares = method.coverage.shares(states, self.origin, method.law.rate)
+            shares = method.coverage.shares(states, self.origin, method.distribution.rate)
         numbers: dict[str, Protected[FlowNumbers]] = {}
         for level in sums:
             hidden = None if shares is None else shares.of_level(level.shape)
-            yield self._table(place, level.shape.name, level.rows(method.law.rate, hidden))
+            yield self._table(place, level.shape.name, level.rows(method.distribution.rate, hidden))
             if method.pseof is not None and level.shape.name in method.pseof.names:
                 numbers[level.shape.name] = self.grant.protect(level.numbers(hidden), self.parts.guarantee)
         if shares is not None:
@@ -151,7 +150,7 @@ class FlowTables:
             numbers = np.arange(first + start, first + end)
             words, starts = group_words(stream, numbers, wanted[start:end])
             homes, families = self.method.weights.homes(numbers), self.method.weights.families(numbers)
-            groups = Groups(controls, homes, families, self.method.law.rate)
+            groups = Groups(controls, homes, families, self.method.distribution.rate)
             pieces.append(rule.correct(flows[start:end], groups, words, starts))
             start = end
         corrected = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
@@ -202,9 +201,11 @@ class FlowTables:
     def _margins(self, groups: Numbers) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
         """The margin of every cell of these groups, and whether a recoding blurred it."""
         if self.origin.starts is None:
-            return margins(self.method.law.rate, np.ones(len(groups), np.int64)), np.zeros(len(groups), np.bool_)
+            return margins(self.method.distribution.rate, np.ones(len(groups), np.int64)), np.zeros(
+                len(groups), np.bool_
+            )
         draws, blurred = self._draws
-        return margins(self.method.law.rate, draws[groups]), blurred[groups]
+        return margins(self.method.distribution.rate, draws[groups]), blurred[groups]
 
     @cached_property
     def _draws(self) -> tuple[Numbers, np.ndarray[tuple[int], np.dtype[np.bool_]]]:

@@ -107,9 +107,9 @@ def _sampling(model: SamplingModel) -> str:
 
 def _share(level: str) -> Fraction:
     """0.95, where 95 is not."""
-    from discreet.privacy.exact import exact, written
+    from discreet.privacy.exact import parse_exact, written
 
-    found = exact(level, "--level")
+    found = parse_exact(level, "--level")
     if 0 < found < 1:
         return found
     do = f"write {written(found / 100)}" if 1 < found < 100 else "write 0.9"
@@ -131,10 +131,10 @@ def assess(
     from discreet.methods.hypercube.assessment.assess import AssessmentOptions
     from discreet.methods.hypercube.assessment.assess import assess as compare
     from discreet.methods.hypercube.assessment.measures import PublicationRule
-    from discreet.privacy.exact import exact
+    from discreet.privacy.exact import parse_exact
 
-    rule = PublicationRule(records, float(exact(cv, "--cv")))
-    asked = AssessmentOptions(table, float(exact(limit, "--limit")), rule)
+    rule = PublicationRule(records, float(parse_exact(cv, "--cv")))
+    asked = AssessmentOptions(table, float(parse_exact(limit, "--limit")), rule)
     with progress() as observe:
         found = compare(api.release(spec).spec, published, out, asked, observe=observe)
     for line in found.lines:

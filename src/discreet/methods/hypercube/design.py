@@ -18,12 +18,12 @@ from discreet.errors import DomainError, GuaranteeError, SpecError
 from discreet.formatting import plural
 from discreet.methods.hypercube import limits, wording
 from discreet.methods.hypercube.spec import Average, Control, Hypercube
-from discreet.methods.protocol import law_of, refuse_unless_records
+from discreet.methods.protocol import distribution_of, refuse_unless_records
 from discreet.methods.public_cells import listed
 from discreet.noise.interval_arithmetic import few_digits_above
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.margins import Margin
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.publish.description import Kinds
 from discreet.spec import Release
@@ -38,7 +38,7 @@ class PreparedControl:
     spec: Control
     name: str  # of its table
     cells: Coarsening
-    law: DiscreteLaplace | None  # none: exact or public
+    distribution: DiscreteLaplace | None  # none: exact or public
     public: Floats | None = None
 
     @cached_property
@@ -47,7 +47,7 @@ class PreparedControl:
 
     @property
     def kind(self) -> Literal["measured", "public", "exact"]:
-        return "public" if self.public is not None else "exact" if self.law is None else "measured"
+        return "public" if self.public is not None else "exact" if self.distribution is None else "measured"
 
 
 @dataclass(frozen=True)
@@ -124,40 +124,40 @@ class CubeDesign:
     # --- noise ------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def count_law(self) -> DiscreteLaplace | None:
+    def count_distribution(self) -> DiscreteLaplace | None:
         if self.spec.epsilon is None:
             return None
-        return self._law("epsilon / max_records", self.spec.epsilon / self.unit.records, self.spec.cap)
+        return self._distribution("epsilon / max_records", self.spec.epsilon / self.unit.records, self.spec.cap)
 
     @cached_property
-    def total_law(self) -> DiscreteLaplace | None:
+    def total_distribution(self) -> DiscreteLaplace | None:
         """Of weighted totals, in steps of the grid, where they have noise of their own."""
         weights = self.spec.weights
         if weights is None or weights.epsilon is None:
             return None
         cap = None if weights.cap is None else int(weights.cap // weights.grid)
-        return self._law("weights.epsilon", weights.epsilon / self.influence, cap)
+        return self._distribution("weights.epsilon", weights.epsilon / self.influence, cap)
 
     @property
     def influence(self) -> int:
         """How far one unit moves weighted totals in all, in steps of the grid; counts where there are none."""
         return self.unit.records * (1 if self.spec.weights is None else self.spec.weights.largest)
 
-    def _law(self, what: str, rate: Fraction, cap: int | None) -> DiscreteLaplace:
-        return law_of(rate, self.where, what, cap)
+    def _distribution(self, what: str, rate: Fraction, cap: int | None) -> DiscreteLaplace:
+        return distribution_of(rate, self.where, what, cap)
 
     @property
-    def law(self) -> DiscreteLaplace:
+    def distribution(self) -> DiscreteLaplace:
         """Of the noise in the measure, before it is multiplied by a weight."""
-        law = self.total_law or self.count_law
-        if law is None:
+        distribution = self.total_distribution or self.count_distribution
+        if distribution is None:
             raise GuaranteeError("a cube without noise", where=self.where, do="declare epsilon")
-        return law
+        return distribution
 
     @cached_property
     def noisy_rows(self) -> int:
         """How many cells have noise, about."""
-        return round(self.domain.cells * float(self.law.tail(1)))
+        return round(self.domain.cells * float(self.distribution.tail(1)))
 
     # --- controls ---------------------------------------------------------------------------------------------------
 
@@ -168,12 +168,12 @@ class CubeDesign:
     def _control(self, control: Control) -> PreparedControl:
         name = f"{self.name}_{control.name}"
         cells = self._coarser(self.controlled[name], f"tables.{self.name}.controls.{control.name}.by")
-        law = None
+        distribution = None
         if control.epsilon is not None:
             scale = self.unit.records if self.average is not None else self.influence
-            law = self._law(f"controls.{control.name}.epsilon", control.epsilon / scale, control.cap)
+            distribution = self._distribution(f"controls.{control.name}.epsilon", control.epsilon / scale, control.cap)
         public = None if control.file is None else self._public(control, cells.coarse)
-        return PreparedControl(control, name, cells, law, public)
+        return PreparedControl(control, name, cells, distribution, public)
 
     def _coarser(self, coarse: Domain, where: str) -> Coarsening:
         found = coarsening(self.domain, coarse)
@@ -236,12 +236,12 @@ class CubeDesign:
         return 0 if self.spec.weights is None else self.spec.weights.largest
 
     @cached_property
-    def deviation_law(self) -> DiscreteLaplace | None:
+    def deviation_distribution(self) -> DiscreteLaplace | None:
         """One unit moves R deviations in each of the tables, by at most `bound` a record."""
         if self.spec.varied is None:
             return None
         moved = len(self.deviated) * self.replicates * self.bound * self.unit.records
-        return self._law("epsilon of sampling variances", self.spec.varied.epsilon / moved, None)
+        return self._distribution("epsilon of sampling variances", self.spec.varied.epsilon / moved, None)
 
     # --- strata -----------------------------------------------------------------------------------------------------
 
@@ -269,27 +269,29 @@ class CubeDesign:
 
     # --- promises ---------------------------------------------------------------------------------------------------
 
-    def promise(self, epsilon: Fraction, law: DiscreteLaplace, shift: int, caveats: tuple[str, ...] = ()) -> Guarantee:
+    def promise(
+        self, epsilon: Fraction, distribution: DiscreteLaplace, shift: int, caveats: tuple[str, ...] = ()
+    ) -> Guarantee:
         """Of numbers that one unit moves by `shift` in all (002, §3.2: δ is the mass beyond the cap)."""
         delta = Fraction(0)
-        if law.cap is not None:
-            if shift > 2 * law.cap:
+        if distribution.cap is not None:
+            if shift > 2 * distribution.cap:
                 raise GuaranteeError(
-                    f"the cap {law.cap:,} is so small that one unit, which moves cells by {shift:,}, always shows",
+                    f"the cap {distribution.cap:,} is so small that one unit, which moves cells by {shift:,}, always shows",
                     where=self.where,
                     do="raise the cap, or keep fewer records of a unit",
                 )
-            delta = min(few_digits_above(lambda: law.delta(shift)), Fraction(1))
+            delta = min(few_digits_above(lambda: distribution.delta(shift)), Fraction(1))
         weighted = () if self.spec.weights is None else (wording.WEIGHTS,)
         return Guarantee(unit=self.unit, epsilon=epsilon, delta=delta, caveats=(*caveats, *weighted))
 
     def of_control(self, control: PreparedControl) -> Guarantee:
         """What the totals of a control cost."""
-        if control.law is None or control.spec.epsilon is None:
+        if control.distribution is None or control.spec.epsilon is None:
             exact = (wording.exact(control.spec.by),) if control.public is None else ()
             return Guarantee(unit=self.unit, epsilon=Fraction(0), caveats=exact)
         shift = self.unit.records if self.average is not None else self.influence
-        return self.promise(control.spec.epsilon, control.law, shift, self._averaged)
+        return self.promise(control.spec.epsilon, control.distribution, shift, self._averaged)
 
     def shown_with(self, control: PreparedControl) -> Guarantee:
         """What the published table of a control costs: its steps are made of everything."""
@@ -306,36 +308,36 @@ class CubeDesign:
     def of_cube(self) -> Guarantee:
         """What the perturbed cube costs, before it is calibrated."""
         found = []
-        if self.count_law is not None and self.spec.epsilon is not None:
-            found.append(self.promise(self.spec.epsilon, self.count_law, self.unit.records, self._averaged))
+        if self.count_distribution is not None and self.spec.epsilon is not None:
+            found.append(self.promise(self.spec.epsilon, self.count_distribution, self.unit.records, self._averaged))
         weights = self.spec.weights
-        if self.total_law is not None and weights is not None and weights.epsilon is not None:
-            found.append(self.promise(weights.epsilon, self.total_law, self.influence))
-        return reduce(Guarantee.then, found)
+        if self.total_distribution is not None and weights is not None and weights.epsilon is not None:
+            found.append(self.promise(weights.epsilon, self.total_distribution, self.influence))
+        return reduce(Guarantee.compose_sequential, found)
 
     @property
     def of_deviations(self) -> Guarantee | None:
-        if self.deviation_law is None or self.spec.varied is None:
+        if self.deviation_distribution is None or self.spec.varied is None:
             return None
-        return self.promise(self.spec.varied.epsilon, self.deviation_law, 1)
+        return self.promise(self.spec.varied.epsilon, self.deviation_distribution, 1)
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """Of everything together."""
         parts = [self.of_cube, *(self.of_control(control) for control in self.controls), self.of_deviations]
-        return reduce(Guarantee.then, (part for part in parts if part is not None))
+        return reduce(Guarantee.compose_sequential, (part for part in parts if part is not None))
 
     def composes(self) -> str:
         """How the cost comes about, in words."""
         parts = []
         if self.spec.epsilon is not None:
-            parts.append(f"counts {written(self.spec.epsilon)}")
+            parts.append(f"counts {format_exact(self.spec.epsilon)}")
         if self.spec.weights is not None and self.spec.weights.epsilon is not None:
-            parts.append(f"weighted totals {written(self.spec.weights.epsilon)}")
-        parts += [f"control {c.spec.name} {written(c.spec.epsilon)}" for c in self.controls if c.spec.epsilon]
+            parts.append(f"weighted totals {format_exact(self.spec.weights.epsilon)}")
+        parts += [f"control {c.spec.name} {format_exact(c.spec.epsilon)}" for c in self.controls if c.spec.epsilon]
         if self.spec.varied is not None:
-            parts.append(f"sampling variances {written(self.spec.varied.epsilon)}")
-        total = f"ε = {written(self.guarantee.epsilon)}"
+            parts.append(f"sampling variances {format_exact(self.spec.varied.epsilon)}")
+        total = f"ε = {format_exact(self.guarantee.epsilon)}"
         return (
             f"cells are disjoint: parallel; {' + '.join(parts)} = {total}"
             if len(parts) > 1

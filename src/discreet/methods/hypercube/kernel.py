@@ -153,7 +153,7 @@ class DeviationKernel:
     """Deviations of replicates, R of each cell side by side, each with noise of its own."""
 
     table: str
-    law: DiscreteLaplace
+    distribution: DiscreteLaplace
     replicates: int
     schema = pa.schema([("deviation", pa.int64())])
 
@@ -165,7 +165,7 @@ class DeviationKernel:
             values = np.zeros((n, size), np.int64)
             values[occupied - first] = np.column_stack(exact)
             flat = values.reshape(-1)
-            self.law.add_to(flat, stream, first * size)
+            self.distribution.add_to(flat, stream, first * size)
             yield pa.RecordBatch.from_arrays([pa.array(flat)], schema=self.schema)
 
 

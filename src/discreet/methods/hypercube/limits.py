@@ -64,10 +64,14 @@ def _check_size(design: CubeDesign) -> None:
 
 def _check_noise(design: CubeDesign) -> None:
     """An epsilon so large that the variance of its noise is 0 in double precision: nothing can be weighed by it."""
-    laws = {"the cube": design.law} if design.controls else {}
-    laws |= {f"control {control.spec.name}": control.law for control in design.controls if control.law is not None}
-    for what, law in laws.items():
-        if law.variance() == 0:
+    distributions = {"the cube": design.distribution} if design.controls else {}
+    distributions |= {
+        f"control {control.spec.name}": control.distribution
+        for control in design.controls
+        if control.distribution is not None
+    }
+    for what, distribution in distributions.items():
+        if distribution.variance() == 0:
             raise GuaranteeError(
                 f"the epsilon of {what} leaves no noise at all",
                 where=design.where,
@@ -91,7 +95,7 @@ def _check_whole(design: CubeDesign) -> None:
             where=f"tables.{design.name}.whole",
             do="leave out a control, or `whole`",
         )
-    noise = design.law.variance() ** 0.5 * design.largest_worth * design.domain.cells
+    noise = design.distribution.variance() ** 0.5 * design.largest_worth * design.domain.cells
     if noise > NOISE_LIMIT:
         raise SpecError(
             f"the noise of all cells may add up to {noise:.1e}, and whole numbers take up to {NOISE_LIMIT:.0e}",

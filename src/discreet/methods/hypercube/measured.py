@@ -14,22 +14,22 @@ from discreet.errors import PublishError
 from discreet.methods.hypercube.calibration import Controlled
 from discreet.methods.hypercube.design import CubeDesign, PreparedControl
 from discreet.methods.hypercube.kernel import worth
-from discreet.methods.writing import Parts
 from discreet.post.cubes.margins import Floats
 from discreet.post.cubes.variance import KnownMargin, Perturbation
 from discreet.privacy.protected import Protected
 from discreet.publish.parquet import table_of
 from discreet.publish.storage import Storage
+from discreet.publish.tables import WrittenTable
 
 
 @dataclass
 class Measured:
     """What was drawn, by whom it was written; and what is known besides."""
 
-    cube: Protected[Parts] | None = None
+    cube: Protected[WrittenTable] | None = None
     exact: dict[str, Floats] = field(default_factory=dict)  # controls without noise
-    noisy: dict[str, Protected[Parts]] = field(default_factory=dict)
-    deviations: list[Protected[Parts]] = field(default_factory=list)
+    noisy: dict[str, Protected[WrittenTable]] = field(default_factory=dict)
+    deviations: list[Protected[WrittenTable]] = field(default_factory=list)
     averages: Int64s | None = None  # weights by stratum, in steps of the grid
     overall: Int64s | None = None
 
@@ -65,16 +65,16 @@ class Read:
     @property
     def variance(self) -> float:
         """Of the noise in a cell."""
-        return self.design.law.variance() * self.largest_worth**2
+        return self.design.distribution.variance() * self.largest_worth**2
 
     @property
     def fourth(self) -> float:
         """Its fourth cumulant."""
-        return self.design.law.fourth_cumulant() * self.largest_worth**4
+        return self.design.distribution.fourth_cumulant() * self.largest_worth**4
 
     def variance_of(self, control: PreparedControl) -> float:
         """Of the noise in each total of a control."""
-        return 0.0 if control.law is None else control.law.variance() * self.worth**2
+        return 0.0 if control.distribution is None else control.distribution.variance() * self.worth**2
 
     @property
     def perturbation(self) -> Perturbation:
@@ -96,7 +96,7 @@ class Read:
     def _totals(self, control: PreparedControl) -> Floats:
         if control.public is not None:
             return control.public
-        if control.law is None:
+        if control.distribution is None:
             return self.measured.exact[control.name]
         return worth(self._numbers(self.measured.noisy[control.name])[self.design.spec.measure], self.design.step)
 
@@ -109,10 +109,14 @@ class Read:
     @property
     def deviation_noise(self) -> tuple[float, float]:
         """Variance and fourth cumulant of the noise in one deviation."""
-        law, step = self.design.deviation_law, float(self.design.step)
-        return (0.0, 0.0) if law is None else (law.variance() * step**2, law.fourth_cumulant() * step**4)
+        distribution, step = self.design.deviation_distribution, float(self.design.step)
+        return (
+            (0.0, 0.0)
+            if distribution is None
+            else (distribution.variance() * step**2, distribution.fourth_cumulant() * step**4)
+        )
 
-    def _numbers(self, parts: Protected[Parts]) -> dict[str, Int64s]:
+    def _numbers(self, parts: Protected[WrittenTable]) -> dict[str, Int64s]:
         """What workers wrote, in order. The files are removed: nothing else is made of them."""
         found: dict[str, list[Int64s]] = {}
         for name in sorted(parts.value.files):

@@ -17,7 +17,7 @@ from discreet.domain import Coarsening, Domain
 from discreet.engine import Engine
 from discreet.engine.derived_values import Observed
 from discreet.engine.observations import observations
-from discreet.engine.spans import CELL, Bound, Int64s, Kernel, Progress, Span, Spans
+from discreet.engine.spans import CELL, FingerprintedTable, Int64s, Kernel, Progress, Span, Spans
 from discreet.engine.tabulate import Reading, count_cells
 from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
 from discreet.methods.bound import read_bound
@@ -28,7 +28,7 @@ from discreet.methods.hypercube.measured import Measured, Read
 from discreet.methods.hypercube.spec import Hypercube
 from discreet.methods.hypercube.tables import CubeTables
 from discreet.methods.protocol import Method
-from discreet.methods.writing import Made, Places, write_parts
+from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.noise.key import public_stream
 from discreet.post.cubes.margins import Floats
 from discreet.privacy.confidential import Confidential, Reservation
@@ -96,7 +96,7 @@ class HypercubeMethod(Method):
 
     def _cells_for(self, rows: int) -> int:
         """As many cells as give about this many rows: in the sparse form most give none."""
-        share = float(self.design.law.tail(1)) if self.design.spec.form == "sparse" else 1.0
+        share = float(self.design.distribution.tail(1)) if self.design.spec.form == "sparse" else 1.0
         cells = self.design.domain.cells
         return cells or 1 if share * cells <= rows else int(rows / share)
 
@@ -161,9 +161,11 @@ class HypercubeMethod(Method):
         spent."""
         ones = np.ones(1 if self.design.strata is None else self.design.strata.coarse.cells, np.int64)
         kernels: list[Kernel] = [CubeKernel(self.name, self._noise(ones), self.design.spec.form)]
-        kernels += [self._control_kernel(control, ones[:1]) for control in self._tabulated if control.law is not None]
-        if (law := self.design.deviation_law) is not None:
-            kernels.append(DeviationKernel(self.name, law, self.design.replicates))
+        kernels += [
+            self._control_kernel(control, ones[:1]) for control in self._tabulated if control.distribution is not None
+        ]
+        if (distribution := self.design.deviation_distribution) is not None:
+            kernels.append(DeviationKernel(self.name, distribution, self.design.replicates))
         for kernel in kernels:
             for _ in kernel(Span(0, 0, 1), iter(()), public_stream("hypercube", "rehearsal")):
                 pass
@@ -171,30 +173,30 @@ class HypercubeMethod(Method):
     def _noise(self, averages: Int64s | None) -> Noise:
         design = self.design
         if design.average is None:
-            return Noise(design.domain.cells, design.count_law, design.total_law)
+            return Noise(design.domain.cells, design.count_distribution, design.total_distribution)
         given = np.ones(1, np.int64) if averages is None else averages
-        return Noise(design.domain.cells, design.count_law, None, given, design.strata)
+        return Noise(design.domain.cells, design.count_distribution, None, given, design.strata)
 
     def _control_kernel(self, control: PreparedControl, average: Int64s | None) -> CubeKernel:
         cells = control.cells.coarse.cells
         if self.design.spec.weights is None:
-            return CubeKernel(control.name, Noise(cells, control.law))
+            return CubeKernel(control.name, Noise(cells, control.distribution))
         if self.design.average is None:
-            return CubeKernel(control.name, Noise(cells, None, control.law))
-        return CubeKernel(control.name, Noise(cells, control.law, None, average))
+            return CubeKernel(control.name, Noise(cells, None, control.distribution))
+        return CubeKernel(control.name, Noise(cells, control.distribution, None, average))
 
     # --- the wall ---------------------------------------------------------------------------------------------------
 
     def protect(
         self,
         engine: Engine,
-        cells: list[Confidential[Bound]],
+        cells: list[Confidential[FingerprintedTable]],
         reservation: Reservation,
-        places: Places,
+        places: OutputLocations,
         progress: Progress,
-    ) -> Made:
+    ) -> MethodOutput:
         design = self.design
-        bound = [found.open_inside() for found in cells]
+        bound = [found.open_confidential() for found in cells]
         cube, controls = bound[0], dict(zip((c.name for c in self._tabulated), bound[1:], strict=False))
         deviated = bound[1 + len(controls) : 1 + len(controls) + len(design.deviated)]
         averages, overall = self._averages(engine, bound[-1] if design.strata is not None else None)
@@ -204,14 +206,16 @@ class HypercubeMethod(Method):
         measured = Measured(averages=averages, overall=overall)
         for control in self._tabulated:
             name, found = control.name, controls[control.name]
-            if control.law is None:
+            if control.distribution is None:
                 measured.exact[name] = self._exact_totals(engine, found, control)
             else:
                 shaped, promise = self._control_kernel(control, overall), design.of_control(control)
                 measured.noisy[name] = aside(found, shaped, name=name, purpose="hypercube/control", guarantee=promise)
         for number, table in enumerate(deviated):
-            if (law := design.deviation_law) is not None and (promised := design.of_deviations) is not None:
-                drawn = DeviationKernel(self.name, law, design.replicates)
+            if (distribution := design.deviation_distribution) is not None and (
+                promised := design.of_deviations
+            ) is not None:
+                drawn = DeviationKernel(self.name, distribution, design.replicates)
                 name = f"{self.name}~deviations{number}"  # no table can be called so
                 measured.deviations.append(
                     aside(table, drawn, name=name, purpose="hypercube/deviations", guarantee=promised)
@@ -221,12 +225,12 @@ class HypercubeMethod(Method):
         own: dict[str, Any] = {"name": self.name, "purpose": purpose, "guarantee": design.of_cube, "progress": progress}
         if design.held:
             measured.cube = aside(cube, kernel, **own)
-            return Made(tables.make(len(self.spans[0])), {})
+            return MethodOutput(tables.make(len(self.spans[0])), {})
         published = ShownKernel(kernel, design.domain, design.step)
         shown = write(cube, published, place=places.published, kinds=design.kinds, **own)
-        return Made(shown.value.files | tables.beside(), {})
+        return MethodOutput(shown.value.files | tables.beside(), {})
 
-    def _averages(self, engine: Engine, strata: Bound | None) -> tuple[Int64s | None, Int64s | None]:
+    def _averages(self, engine: Engine, strata: FingerprintedTable | None) -> tuple[Int64s | None, Int64s | None]:
         """The average weights by stratum, and in all, in steps of the grid. A stratum without records takes that of
         all; without any records it is the largest weight."""
         design = self.design
@@ -241,7 +245,7 @@ class HypercubeMethod(Method):
         found = [max(round(int(b) / int(a)), 1) if a else overall for a, b in zip(n, w, strict=True)]
         return np.array(found, np.int64), np.array([overall], np.int64)
 
-    def _exact_totals(self, engine: Engine, bound: Bound, control: PreparedControl) -> Floats:
+    def _exact_totals(self, engine: Engine, bound: FingerprintedTable, control: PreparedControl) -> Floats:
         """A control that is published as it is, which no guarantee covers."""
         names = bound.table.columns[1:]
         found = read_bound(engine, bound, names, f"control {control.spec.name}")

@@ -72,10 +72,10 @@ def _control(read: Read, control: PreparedControl) -> ControlModel:
 
 
 def _counts(design: CubeDesign) -> NoiseModel | None:
-    law = design.count_law
-    if law is None or design.spec.measure == "count":
+    distribution = design.count_distribution
+    if distribution is None or design.spec.measure == "count":
         return None
-    return NoiseModel(variance=law.variance(), fourth=law.fourth_cumulant())
+    return NoiseModel(variance=distribution.variance(), fourth=distribution.fourth_cumulant())
 
 
 def _told(problems: Sequence[Problem]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from discreet.methods.hypercube.design import CubeDesign, PreparedControl
 from discreet.methods.hypercube.spec import Rake
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.variance import KnownMargin, reduction
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.description import Column, ExpectedError, PublishedTable, code_columns
 
@@ -49,9 +49,9 @@ def _control(design: CubeDesign, control: PreparedControl) -> PublishedTable:
         "exact": f"Control totals by {by}: those of the records, without noise. The caveats say what that reveals.",
         "public": f"Control totals by {by} from a public file: {control.spec.provenance}.",
     }[control.kind]
-    law = control.law
+    distribution = control.distribution
     unit = "protected count of records" if design.spec.weights is None else "protected sum of weights"
-    column = Column("total", "number", f"{unit}; {'plus noise' if law is not None else 'without noise'}")
+    column = Column("total", "number", f"{unit}; {'plus noise' if distribution is not None else 'without noise'}")
     about_step = "what calibration adds to every cell of the cube in this total, those without a row included"
     step = (Column("step", "number", about_step),) if "step" in design.control_columns else ()
     return PublishedTable(
@@ -60,7 +60,7 @@ def _control(design: CubeDesign, control: PreparedControl) -> PublishedTable:
         domain=control.cells.coarse,
         guarantee=design.shown_with(control),
         composes="",
-        noise="" if law is None else _law(law, design),
+        noise="" if distribution is None else _distribution(distribution, design),
         error=None,
         columns=(*code_columns(control.cells.coarse), column, *step),
         about=what,
@@ -82,7 +82,7 @@ def _deviations(design: CubeDesign, promise: Guarantee) -> PublishedTable:
         domain=design.domain,
         guarantee=promise,
         composes="",
-        noise="" if design.deviation_law is None else _law(design.deviation_law, design),
+        noise="" if design.deviation_distribution is None else _distribution(design.deviation_distribution, design),
         error=None,
         columns=(*code_columns(design.domain), *own),
         about="Deviations of replicates from the total, of which sampling variances are made; the model says how.",
@@ -91,20 +91,20 @@ def _deviations(design: CubeDesign, promise: Guarantee) -> PublishedTable:
     )
 
 
-def _law(law: DiscreteLaplace, design: CubeDesign, step: Fraction | None = None) -> str:
+def _distribution(distribution: DiscreteLaplace, design: CubeDesign, step: Fraction | None = None) -> str:
     unit = design.step if step is None else step
-    cap = "" if law.cap is None else f", |k| ≤ {law.cap:,}"
-    each = "" if unit == 1 else f", in steps of {written(unit)}"
-    return f"two-sided geometric, P(k) ∝ exp(−{written(law.rate)}·|k|){cap}{each}"
+    cap = "" if distribution.cap is None else f", |k| ≤ {distribution.cap:,}"
+    each = "" if unit == 1 else f", in steps of {format_exact(unit)}"
+    return f"two-sided geometric, P(k) ∝ exp(−{format_exact(distribution.rate)}·|k|){cap}{each}"
 
 
 def noise(design: CubeDesign) -> str:
     """The mechanism, in words and symbols."""
     parts = []
-    if design.count_law is not None:
-        parts.append(f"counts: {_law(design.count_law, design, Fraction(1))}")
-    if design.total_law is not None:
-        parts.append(f"totals: {_law(design.total_law, design)}")
+    if design.count_distribution is not None:
+        parts.append(f"counts: {_distribution(design.count_distribution, design, Fraction(1))}")
+    if design.total_distribution is not None:
+        parts.append(f"totals: {_distribution(design.total_distribution, design)}")
     if design.average is not None:
         parts.append("totals: the noise of the count times an average weight")
     if design.spec.form == "sparse":
@@ -116,21 +116,23 @@ def noise(design: CubeDesign) -> str:
 
 def _error(design: CubeDesign) -> ExpectedError | None:
     """Of a count, as far as noise makes it, before calibration."""
-    if design.count_law is None or design.spec.measure != "count":
+    if design.count_distribution is None or design.spec.measure != "count":
         return None
-    law = design.count_law
-    return ExpectedError(law.margin(LEVEL), law.variance() ** 0.5, law.mean_abs())
+    distribution = design.count_distribution
+    return ExpectedError(distribution.margin(LEVEL), distribution.variance() ** 0.5, distribution.mean_abs())
 
 
 def _about(design: CubeDesign) -> str:
     told = ["Every table is a sum of its cells: the same cells have the same value in all of them."]
     weights = design.spec.weights
     if weights is not None:
-        told.append(wording.rule(weights.column, written(weights.max), written(weights.grid), weights.above) + ".")
+        told.append(
+            wording.rule(weights.column, format_exact(weights.max), format_exact(weights.grid), weights.above) + "."
+        )
     if design.controls:
         names = ", ".join(control.name for control in design.controls)
         rule = design.spec.calibration
-        by = "least squares" if not isinstance(rule, Rake) else f"raking (tolerance {written(rule.tolerance)})"
+        by = "least squares" if not isinstance(rule, Rake) else f"raking (tolerance {format_exact(rule.tolerance)})"
         told.append(f"Calibrated to {names} by {by}." + (f" {wording.FALLBACK}" if isinstance(rule, Rake) else ""))
     return " ".join(told)
 
@@ -138,7 +140,7 @@ def _about(design: CubeDesign) -> str:
 def columns(design: CubeDesign) -> list[Column]:
     """The published columns, and what each promises."""
     cost = design.of_cube
-    within = f"δ = {written(cost.delta)}" if cost.delta else "δ = 0"
+    within = f"δ = {format_exact(cost.delta)}" if cost.delta else "δ = 0"
     meaning = {
         "count": "protected number of records used, plus noise; may be negative",
         "total": "protected sum of the records' weights, plus noise; may be negative"
@@ -153,7 +155,7 @@ def columns(design: CubeDesign) -> list[Column]:
     kinds = {"count": "integer", "whole": "integer"}
     found = code_columns(design.domain)
     for name in design.columns:
-        said = f" (the perturbed cube costs ε = {written(cost.epsilon)}, {within})" if name == "count" else ""
+        said = f" (the perturbed cube costs ε = {format_exact(cost.epsilon)}, {within})" if name == "count" else ""
         found.append(Column(name, kinds.get(name, "number"), meaning[name] + said))
     return found
 
@@ -163,7 +165,7 @@ def notes(design: CubeDesign) -> dict[str, tuple[str, ...]]:
     lines = []
     cost = design.of_cube
     if cost.delta:
-        lines.append(f"the noise is capped: δ = {written(cost.delta)}")
+        lines.append(f"the noise is capped: δ = {format_exact(cost.delta)}")
     if design.average is None:
         lines += _expected(design)
     else:
@@ -175,9 +177,9 @@ def notes(design: CubeDesign) -> dict[str, tuple[str, ...]]:
 
 def _expected(design: CubeDesign) -> list[str]:
     step = float(design.step)
-    shape, variance = design.domain.shape, design.law.variance() * step**2
+    shape, variance = design.domain.shape, design.distribution.variance() * step**2
     known = KnownMargin.among(
-        (control.margin, 0.0 if control.law is None else control.law.variance() * step**2)
+        (control.margin, 0.0 if control.distribution is None else control.distribution.variance() * step**2)
         for control in design.controls
     )
     found = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from discreet.privacy.exact import Positive, written
+from discreet.privacy.exact import Positive, format_exact
 from discreet.privacy.ledger.events import Name
 from discreet.spec.base import ColumnName, Strict, TableSpec, unknown, within
 
@@ -48,7 +48,7 @@ def fine(most: Fraction, steps: int = FINE) -> Fraction:
     """The largest power of ten that is at most max/steps and of which max is a multiple, if there is one: a finer grid
     costs nothing, for noise has the scale of max.
 
-    >>> written(fine(Fraction(200))), written(fine(Fraction(10**4))), written(fine(Fraction("123.456")))
+    >>> format_exact(fine(Fraction(200))), format_exact(fine(Fraction(10**4))), format_exact(fine(Fraction("123.456")))
     ('0.01', '1', '0.001')
     """
     step = Fraction(10**12)
@@ -79,10 +79,10 @@ class Weights(Strict):
     @model_validator(mode="after")
     def _coherent(self) -> Weights:
         if not 1 <= self.max / self.grid <= LARGEST:
-            raise ValueError(f"max {written(self.max)} is not between 1 and 2^31 steps of the grid")
+            raise ValueError(f"max {format_exact(self.max)} is not between 1 and 2^31 steps of the grid")
         if (self.max / self.grid).denominator > 1:
             raise ValueError(
-                f"max {written(self.max)} is no multiple of the grid {written(self.grid)}: "
+                f"max {format_exact(self.max)} is no multiple of the grid {format_exact(self.grid)}: "
                 "declare a `grid` that divides it"
             )
         if isinstance(self.noise, Average):

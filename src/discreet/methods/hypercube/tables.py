@@ -124,17 +124,20 @@ class CubeTables:
 
     def _draws(self) -> Iterator[Drawn]:
         """Noise like that of the release, from streams that anybody can make: it protects nothing."""
-        law, size = self.design.law, self.design.domain.cells
+        distribution, size = self.design.distribution, self.design.domain.cells
         for run in count():
-            noise = law.draw(self._stream(f"cube {run}"), 0, size)
+            noise = distribution.draw(self._stream(f"cube {run}"), 0, size)
             totals = [self._noise_of(control, run) for control in self.design.controls]
             yield noise.astype(np.float64) * self.read.largest_worth, totals
 
     def _noise_of(self, control: PreparedControl, run: int) -> Floats:
         size = control.cells.coarse.cells
-        if control.law is None:
+        if control.distribution is None:
             return np.zeros(size)
-        return control.law.draw(self._stream(f"{control.name} {run}"), 0, size).astype(np.float64) * self.read.worth
+        return (
+            control.distribution.draw(self._stream(f"{control.name} {run}"), 0, size).astype(np.float64)
+            * self.read.worth
+        )
 
     def _stream(self, purpose: str) -> Stream:
         return public_stream("hypercube", self.grant.release, self.design.name, purpose)

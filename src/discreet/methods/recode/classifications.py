@@ -13,7 +13,7 @@ from discreet.methods.recode.crosswalk import Crosswalk, finest, read_crosswalk,
 from discreet.methods.recode.history import History, read_history
 from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk, RollUp, read_parents
 from discreet.methods.recode.transitions import Overrides
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.spec.recode import Recode, RollUpFile
 
 SHARE = "share"  # the column of overrides that need not be there
@@ -86,7 +86,7 @@ class Classifications:
         return (
             f"Public files: {named}. A code with one destination moved as it was; others went where the overrides "
             f"say; the rest was divided at random ({asked.rule}) by shares of completions, in which a possible "
-            f"destination that was not observed weighs {written(asked.smallest)}."
+            f"destination that was not observed weighs {format_exact(asked.smallest)}."
         )
 
     def _completed(self, found: Overrides, columns: tuple[str, ...]) -> Overrides:

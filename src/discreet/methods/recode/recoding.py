@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from discreet.domain import Attribute, Domain, Key, Numbers
 from discreet.errors import DomainError, SpecError
 from discreet.formatting import guarded, plural
-from discreet.methods.noise_provenance import Origin
+from discreet.methods.noise_provenance import NoiseProvenance
 from discreet.methods.recode.classifications import Classifications
 from discreet.methods.recode.split import Shares, needed, split
 from discreet.methods.recode.transitions import Destinations, Group, Transition, Transitions, transitions
@@ -87,11 +87,11 @@ class Recoding:
             raise DomainError(error.what, where=f"table {self.name}, {error.where}", do=error.do) from None
 
     @cached_property
-    def origin(self) -> Origin:
+    def origin(self) -> NoiseProvenance:
         """Where every measured group goes."""
         starts, targets, _ = self._map
         draws = None if self.old.draws is None else np.array(self.old.draws, np.int64)
-        return Origin(starts, targets, draws)
+        return NoiseProvenance(starts, targets, draws)
 
     def in_words(self) -> tuple[str, ...]:
         """How the codes of the groups are treated, for `plan`."""

@@ -73,7 +73,7 @@ def tradeoff(
     chi: Annotated[Text, typer.Option(help="A public guess of what scales the noise, for a public file.")] = None,
     area: Annotated[Text, typer.Option(help="A column of areas to compare cells within.")] = None,
     epsilons: Annotated[str, typer.Option(help="Exact, with commas.")] = "0.5,1,2,4,8,16,32",
-    law: Annotated[str, typer.Option(help="laplace or normal.")] = "laplace",
+    distribution: Annotated[str, typer.Option(help="laplace or normal.")] = "laplace",
     share: Annotated[str, typer.Option(help="Of an area's cells that are its top, and its bottom.")] = "0.1",
     target_mse: Annotated[Optional[float], typer.Option(help="Find the epsilon with this mean squared error.")] = None,  # noqa: UP045
     target_misclassification: Annotated[
@@ -84,10 +84,10 @@ def tradeoff(
 ) -> None:
     """Accuracy against epsilon, on invented, public or earlier protected numbers: never on confidential ones."""
     from discreet.methods.sensitivity.utility.choosing import Wanted, chosen_input, curve
-    from discreet.privacy.exact import exact
+    from discreet.privacy.exact import parse_exact
 
-    asked = tuple(exact(text.strip(), "--epsilons") for text in epsilons.split(","))
-    wanted = Wanted(asked, law, exact(share, "--share"), target_mse, target_misclassification)  # type: ignore[arg-type]
+    asked = tuple(parse_exact(text.strip(), "--epsilons") for text in epsilons.split(","))
+    wanted = Wanted(asked, distribution, parse_exact(share, "--share"), target_mse, target_misclassification)  # type: ignore[arg-type]
     found = curve(chosen_input(synthetic, seed, public, provenance, chi, release, table, area), wanted)
     for line in found.lines():
         say(line)

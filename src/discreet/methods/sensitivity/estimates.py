@@ -1,9 +1,9 @@
 """Intervals around protected estimates, from protected numbers and public scales (004, Step 4). Proof: estimates.md.
 
 θ̃ = θ̂ + L and s̃ = s + M: an estimate and its standard error, each with noise of a public scale. The error of θ̃ is
-s·T + L, T of Student's law. The interval is θ̃ ± h with P(|s·T + L| ≤ h) = level. Where L is wide enough beside M, s is
+s·T + L, T of Student's distribution. The interval is θ̃ ± h with P(|s·T + L| ≤ h) = level. Where L is wide enough beside M, s is
 taken to be max(s̃, 0); elsewhere P is the average over what s̃ leaves of s. T is Z/√V with V ~ χ²/df, so every term is
-that of a normal law plus L.
+that of a normal distribution plus L.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from discreet.noise.jit import compiled
 from discreet.post.laplace_sum import check_level, expansion
 from discreet.post.percentiles import Floats, Int64s
 
-Law = Literal["laplace", "normal"]
+Distribution = Literal["laplace", "normal"]
 
 NINETEEN_IN_TWENTY = Fraction(19, 20)
 ENOUGH = 2.6  # times the noise of s̃ that the noise of θ̃ must be for s̃ to be taken at its word: measured
@@ -29,7 +29,7 @@ LOWEST, HIGHEST = Fraction(1, 2), Fraction(99, 100)  # beyond, what the rules be
 MIXED = 14  # nodes in V
 CUT = 11.0  # −ln of what the rule in V leaves out
 SPREAD = 8  # nodes in s on each side of s̃
-TAIL = 12.0  # −ln of the density, relative to its peak, where the law of s given s̃ is cut
+TAIL = 12.0  # −ln of the density, relative to its peak, where the distribution of s given s̃ is cut
 CLOSE = 2.0**-12  # relative step after which h is wrong by its square
 STEPS = 60  # Newton's steps converge from below, mostly in 4; this is a stop that is not reached
 LARGEST_DF = 10**6  # the nodes of larger ones lie closer to 1 than matters
@@ -44,9 +44,9 @@ class Intervals:
     error: Floats  # √(max(s̃, 0)² + Var L)
 
 
-def noise_deviation(scale: Floats, law: Law) -> Floats:
-    """The standard deviation of noise of a scale: √2·b for Laplace(b), the scale itself for the normal law."""
-    factor: Floats = scale * (sqrt(2) if _is_laplace(law) else 1.0)
+def noise_deviation(scale: Floats, distribution: Distribution) -> Floats:
+    """The standard deviation of noise of a scale: √2·b for Laplace(b), the scale itself for the normal distribution."""
+    factor: Floats = scale * (sqrt(2) if _is_laplace(distribution) else 1.0)
     return factor
 
 
@@ -56,7 +56,7 @@ def intervals(
     scale: Floats,
     error_scale: Floats,
     df: Int64s,
-    law: Law,
+    distribution: Distribution,
     level: Fraction = NINETEEN_IN_TWENTY,
 ) -> Intervals:
     """θ̃ ± h and the total standard error √(max(s̃, 0)² + Var L), cell by cell.
@@ -77,8 +77,8 @@ def intervals(
     heard = np.where(b >= ENOUGH * c, 0.0, c)
     half, (start, _) = np.empty_like(theta), expansion(level)
     rules = roots, weights, nodes, node_weights
-    _half_widths(s, b, heard, row, *rules, _is_laplace(law), float(level), start, half)
-    return Intervals(theta - half, theta + half, np.hypot(np.maximum(s, 0.0), noise_deviation(b, law)))
+    _half_widths(s, b, heard, row, *rules, _is_laplace(distribution), float(level), start, half)
+    return Intervals(theta - half, theta + half, np.hypot(np.maximum(s, 0.0), noise_deviation(b, distribution)))
 
 
 def student_nodes(df: Int64s) -> tuple[Floats, Floats]:
@@ -105,10 +105,12 @@ def _fallen(degrees: Floats, end: float) -> Floats:
     return far
 
 
-def _is_laplace(law: Law) -> bool:
-    if law not in ("laplace", "normal"):
-        raise ParameterError("noise is laplace or normal", where="law", do="name the law that was drawn")
-    return law == "laplace"
+def _is_laplace(distribution: Distribution) -> bool:
+    if distribution not in ("laplace", "normal"):
+        raise ParameterError(
+            "noise is laplace or normal", where="distribution", do="name the distribution that was drawn"
+        )
+    return distribution == "laplace"
 
 
 def _check(theta: Floats, s: Floats, b: Floats, c: Floats, df: NDArray[np.generic]) -> None:

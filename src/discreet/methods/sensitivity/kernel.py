@@ -203,7 +203,7 @@ class EstimateKernel:
             found["se_sampling"] = sampled
             freedom = np.maximum((count if "count" in self.numbers else size) - self.parameters, 1)
             scale, error_scale = (self.noise.scale(found[name]) for name in ("noise_sd", "se_noise_sd"))
-            around = intervals(value, sampled, scale, error_scale, freedom, self.noise.law)
+            around = intervals(value, sampled, scale, error_scale, freedom, self.noise.distribution)
             found |= {"low95": around.low, "high95": around.high, "se": around.error}
         hidden = self._hidden(true, count)
         arrays = {name: pa.array(self._rounded(name, column), mask=hidden) for name, column in found.items()}

@@ -18,7 +18,7 @@ from discreet.domain import Domain
 from discreet.engine import Engine
 from discreet.engine.derived_values import Observed
 from discreet.engine.observations import Observations, observations
-from discreet.engine.spans import CELL, Bound, Int64s, Progress, Spans
+from discreet.engine.spans import CELL, FingerprintedTable, Int64s, Progress, Spans
 from discreet.engine.tabulate import Reading
 from discreet.errors import SourceError
 from discreet.methods.bound import read_bound
@@ -29,7 +29,7 @@ from discreet.methods.sensitivity.kernel import LARGEST, LOCAL, ChiKernel, Local
 from discreet.methods.sensitivity.spec import Sensitivity
 from discreet.methods.sensitivity.statistic import observed, thresholds
 from discreet.methods.sensitivity.statistics.function import Function
-from discreet.methods.writing import Made, Places, rehearse, write_parts
+from discreet.methods.writing import MethodOutput, OutputLocations, rehearse, write_parts
 from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.description import PublishedTable
@@ -152,12 +152,12 @@ class SensitivityMethod(Method):
     def protect(
         self,
         engine: Engine,
-        cells: list[Confidential[Bound]],
+        cells: list[Confidential[FingerprintedTable]],
         reservation: Reservation,
-        places: Places,
+        places: OutputLocations,
         progress: Progress,
-    ) -> Made:
-        estimates, scales = (found.open_inside() for found in cells)
+    ) -> MethodOutput:
+        estimates, scales = (found.open_confidential() for found in cells)
         chi, chi_error = read_bound(engine, scales, ("chi", "chi_error"), "the scales of noise")
         write = partial(write_parts, guarantee=self.guarantee(), place=places.published, kinds=self.design.kinds)
         drawn = write(
@@ -177,4 +177,4 @@ class SensitivityMethod(Method):
             name=f"{self.name}_chi",
             purpose="sensitivity/scale",
         )
-        return Made(drawn.value.files | told.value.files, {})
+        return MethodOutput(drawn.value.files | told.value.files, {})

@@ -34,9 +34,9 @@ MOST = 10**12  # records of a cell, in a public list
 
 @dataclass(frozen=True)
 class EstimateNoise:
-    """The noise of a table of estimates: its law, ε of each number, and what it is divided by."""
+    """The noise of a table of estimates: its distribution, ε of each number, and what it is divided by."""
 
-    law: Literal["laplace", "normal"]
+    distribution: Literal["laplace", "normal"]
     epsilon: Fraction
     decay: Fraction
     size: Literal["bound", "true", "public"]
@@ -45,14 +45,14 @@ class EstimateNoise:
     @cached_property
     def unit(self) -> GridNoise:
         """The noise of sensitivity one: Laplace(1/ε), or Normal with its variance, (√2/ε)²."""
-        if self.law == "laplace":
+        if self.distribution == "laplace":
             return Laplace(1 / self.epsilon, Fraction(1), BOUND)
         return Normal(rounded_up(lambda: ball(2).sqrt() / ball(self.epsilon)), Fraction(1), BOUND)
 
     @cached_property
     def counting(self) -> DiscreteLaplace | GridNoise:
         """Of counts: two-sided geometric, or Normal rounded to whole numbers."""
-        return DiscreteLaplace(self.epsilon) if self.law == "laplace" else self.unit
+        return DiscreteLaplace(self.epsilon) if self.distribution == "laplace" else self.unit
 
     @cached_property
     def margin(self) -> int:
@@ -81,12 +81,12 @@ class EstimateNoise:
         return self.unit.draw(stream, first, multiples.size, multiples)
 
     def deviation(self, multiples: Int64s) -> Floats:
-        """Its standard deviation, in grid steps: √2·sensitivity/ε for both laws."""
+        """Its standard deviation, in grid steps: √2·sensitivity/ε for both distributions."""
         return multiples.astype(np.float64) * (sqrt(2) / float(self.epsilon))
 
     def scale(self, deviation: Floats) -> Floats:
-        """The parameter of the law with this standard deviation: b of Laplace, σ of the Normal."""
-        return deviation / sqrt(2) if self.law == "laplace" else deviation
+        """The parameter of the distribution with this standard deviation: b of Laplace, σ of the Normal."""
+        return deviation / sqrt(2) if self.distribution == "laplace" else deviation
 
 
 def public_sizes(spec: PublicSizes, domain: Domain, base: Path) -> Int64s:

@@ -20,7 +20,7 @@ from discreet.errors import PublishError, SpecError
 from discreet.methods.registry import methods, total_guarantee
 from discreet.noise.keystore import default_keys
 from discreet.pipeline.check import lines
-from discreet.privacy.exact import exact, written
+from discreet.privacy.exact import parse_exact, written
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.parquet import table_of
 from discreet.spec import loader
@@ -169,7 +169,7 @@ def estimate(
     release = _opened(asked)
     cost = total_guarantee(release.spec, methods(release.spec))
     if budget is not None:
-        _set_budget(release, cost, exact(budget, "--budget"))
+        _set_budget(release, cost, parse_exact(budget, "--budget"))
     declared.parent.mkdir(parents=True, exist_ok=True)
     declared.write_text(yaml.safe_dump(asked.declaration(), sort_keys=False, allow_unicode=True), encoding="utf-8")
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from discreet.methods.sensitivity.statistic_spec import Bound, FunctionSpec, PredictionSpec, StatisticSpec
-from discreet.privacy.exact import Positive, written
+from discreet.privacy.exact import Positive, format_exact
 from discreet.privacy.ledger.events import Name
 from discreet.spec.base import ColumnName, Strict, TableSpec, unknown
 
@@ -40,7 +40,7 @@ class VariableSpec(Strict):
                 "thresholds; without bounds one record could move a statistic by any amount"
             )
         elif self.low is not None and self.high is not None and self.low >= self.high:
-            raise ValueError(f"low {written(self.low)} is not below high {written(self.high)}")
+            raise ValueError(f"low {format_exact(self.low)} is not below high {format_exact(self.high)}")
         return self
 
     @property
@@ -132,8 +132,8 @@ class Sensitivity(TableSpec):
             low, high = self.variables[self.statistic.x].bounds
             if not low <= self.statistic.at <= high:
                 raise ValueError(
-                    f"statistic.at, {written(self.statistic.at)}, lies outside the bounds of {self.statistic.x!r}, "
-                    f"{written(low)} … {written(high)}"
+                    f"statistic.at, {format_exact(self.statistic.at)}, lies outside the bounds of {self.statistic.x!r}, "
+                    f"{format_exact(low)} … {format_exact(high)}"
                 )
         self._coherent_size()
         if self.decay not in (Fraction(1, 2), Fraction(1), Fraction(3, 2), Fraction(2)):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, model_validator
 
-from discreet.privacy.exact import Exact, Positive, written
+from discreet.privacy.exact import Exact, Positive, format_exact
 from discreet.privacy.ledger.events import Name
 from discreet.spec.base import Strict, unknown, within
 
@@ -54,7 +54,7 @@ class QuantileSpec(_DeclaredStatistic):
         return self
 
     def in_words(self) -> str:
-        return f"the {written(self.p)} quantile of {self.of}"
+        return f"the {format_exact(self.p)} quantile of {self.of}"
 
 
 class DifferenceSpec(_DeclaredStatistic):
@@ -88,7 +88,7 @@ class _OnALine(_DeclaredStatistic):
     @property
     def _winsorised(self) -> str:
         share = self.winsorise
-        return "" if share is None else f", both winsorised within the cell at {written(100 * share)}% at each end"
+        return "" if share is None else f", both winsorised within the cell at {format_exact(100 * share)}% at each end"
 
 
 class LineSpec(_OnALine):
@@ -107,7 +107,7 @@ class PredictionSpec(_OnALine):
     at: Bound
 
     def in_words(self) -> str:
-        line = f"{self.y} predicted at {self.x} = {written(self.at)}, by the least-squares line of {self.y} on it"
+        line = f"{self.y} predicted at {self.x} = {format_exact(self.at)}, by the least-squares line of {self.y} on it"
         return line + self._winsorised
 
 

@@ -9,7 +9,7 @@ from discreet.methods.sensitivity import wording
 from discreet.methods.sensitivity.design import EstimateDesign
 from discreet.methods.sensitivity.spec import PublicSizes
 from discreet.methods.sensitivity.statistic import observed
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.publish.description import Column, PublishedTable, code_columns
 
 
@@ -67,7 +67,7 @@ def composes(design: EstimateDesign) -> str:
             design.spec.epsilon, len(design.numbers), design.charged, design.part("normal") or Fraction(0)
         )
     return (
-        f"{each} × {written(design.spec.epsilon)} = {written(design.charged)}; cells share no record: parallel. χ is "
+        f"{each} × {format_exact(design.spec.epsilon)} = {format_exact(design.charged)}; cells share no record: parallel. χ is "
         "published besides, and its cost is not bounded"
     )
 
@@ -93,7 +93,7 @@ def notes(design: EstimateDesign) -> dict[str, tuple[str, ...]]:
 def _column(design: EstimateDesign, name: str) -> Column:
     kind = "integer" if name in ("count", "size") else "number"
     seen = "" if design.noise.size != "true" else " as far as `count` tells"
-    power = "N" if design.spec.decay == 1 else f"N^{written(design.spec.decay)}"
+    power = "N" if design.spec.decay == 1 else f"N^{format_exact(design.spec.decay)}"
     meaning = {
         "estimate": f"protected {design.statistic.name}, plus noise; unbiased where that is defined",
         "noise_sd": f"standard deviation of the noise in `estimate`{seen}",

@@ -7,7 +7,7 @@ from fractions import Fraction
 from discreet.formatting import plural
 from discreet.methods.sensitivity.noise import EstimateNoise
 from discreet.methods.sensitivity.statistics import Search, Statistic
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import INFORMAL
 
 CHI = INFORMAL + (
@@ -67,23 +67,23 @@ def searched(search: Search, statistic: Statistic) -> str:
 def normal(epsilon: Fraction, numbers: int, charged: Fraction, delta: Fraction) -> str:
     """What normal noise really costs."""
     return (
-        f"normal noise scaled for ε = {written(epsilon)} as in 004 is weaker than Laplace noise of that ε: "
-        f"{plural(numbers, 'number')} together cost ε = {written(charged)} at δ = {written(delta)}"
+        f"normal noise scaled for ε = {format_exact(epsilon)} as in 004 is weaker than Laplace noise of that ε: "
+        f"{plural(numbers, 'number')} together cost ε = {format_exact(charged)} at δ = {format_exact(delta)}"
     )
 
 
-def noise(law: EstimateNoise, decay: Fraction) -> str:
+def noise(distribution: EstimateNoise, decay: Fraction) -> str:
     """The mechanism, in words and symbols."""
-    epsilon = written(law.epsilon)
-    power = "N" if decay == 1 else f"N^{written(decay)}"
+    epsilon = format_exact(distribution.epsilon)
+    power = "N" if decay == 1 else f"N^{format_exact(decay)}"
     n = {
-        "bound": f"N a lower bound: the released count − {law.margin}, at least 1",
+        "bound": f"N a lower bound: the released count − {distribution.margin}, at least 1",
         "true": "N the true number of records",
         "public": "N a public number of records",
-    }[law.size]
-    kind = "Laplace" if law.law == "laplace" else "Normal"
+    }[distribution.size]
+    kind = "Laplace" if distribution.distribution == "laplace" else "Normal"
     geometric = f"two-sided geometric, P(k) ∝ exp(−{epsilon}·|k|)"
-    counts = geometric if law.law == "laplace" else f"Normal, √2/{epsilon}"
+    counts = geometric if distribution.distribution == "laplace" else f"Normal, √2/{epsilon}"
     return (
         f"{kind} with standard deviation √2·(χ/{power} + 1 grid step)/{epsilon}, {n}; of counts {counts}; each "
         "is drawn independently"

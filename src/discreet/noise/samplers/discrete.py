@@ -98,18 +98,20 @@ def bucket_of(u: int) -> int:
     return int(x.view(np.uint64) >> np.uint64(LOW_BITS)) - INTEGER_ORIGIN
 
 
-def integer_thresholds(law: Magnitude) -> list[int]:
+def integer_thresholds(distribution: Magnitude) -> list[int]:
     """t_m = floor(P(|K| ≥ m)·2⁶³) for m = 1, 2, … down to the first zero."""
-    found = exact_floors(law.scaled_tails)
-    return [PREFIX + 1, *found] if law.nonzero else found  # m = 1 is certain, and no ball decides an integer's floor
+    found = exact_floors(distribution.scaled_tails)
+    return (
+        [PREFIX + 1, *found] if distribution.nonzero else found
+    )  # m = 1 is certain, and no ball decides an integer's floor
 
 
 @lru_cache(maxsize=64)
-def threshold_table(law: Magnitude) -> Thresholds | None:
-    """The table of a law, or nothing if its rate is so small that a bucket would hold two thresholds."""
-    if law.rate < SMALLEST_TABLE_RATE:
+def threshold_table(distribution: Magnitude) -> Thresholds | None:
+    """The table of a distribution, or nothing if its rate is so small that a bucket would hold two thresholds."""
+    if distribution.rate < SMALLEST_TABLE_RATE:
         return None
-    found = integer_thresholds(law)
+    found = integer_thresholds(distribution)
     certain = sum(t > PREFIX for t in found)
     # Without a threshold of its own a bucket compares with 2⁶³, which every u is below: base is one less.
     thresholds = np.full(INTEGER_BUCKETS, PREFIX + 1, dtype=np.uint64)
@@ -134,16 +136,16 @@ class Names(Protocol):
 
 @dataclass(frozen=True)
 class Signed:
-    """A law ready to be drawn: ±|K| from word 0 of each row, then its further columns, then the extension."""
+    """A distribution ready to be drawn: ±|K| from word 0 of each row, then its further columns, then the extension."""
 
-    law: Magnitude
+    distribution: Magnitude
     family: str
     table: Thresholds | None
 
     @classmethod
-    def of(cls, law: Magnitude, family: str) -> Signed:
+    def of(cls, distribution: Magnitude, family: str) -> Signed:
         """By thresholds where they fit, else by the rounded logarithm: the same function of the same bits."""
-        return cls(law, family, threshold_table(law))
+        return cls(distribution, family, threshold_table(distribution))
 
     def run(self, stream: Stream, words: Words, names: Names, out: Int64s, add: bool) -> None:
         """Draw into out, or add to it."""
@@ -162,7 +164,7 @@ class Signed:
             stream.check_fresh(words)
 
     def _by_logarithm(self, words: Words, more: More, out: Int64s, add: bool) -> int:
-        rounding = Rounding((self.law,), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=True)
+        rounding = Rounding((self.distribution,), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=True)
         noise = np.empty_like(out) if add else out
         flags = rounding.draw(words, ONE, noise)
         if flags & kernels.UNDECIDED:
@@ -178,7 +180,7 @@ class Signed:
             used = np.empty(1, dtype=np.int64)
             if kernels.integers(words[i : i + 1], table.thresholds, table.bases, used, False) & kernels.UNDECIDED:
                 word = int(words[i, 0])
-                exact = resolve(self.law.at, Uniform(word, more(i)), LARGEST_LIMIT)
+                exact = resolve(self.distribution.at, Uniform(word, more(i)), LARGEST_LIMIT)
                 out[i] += (-exact if word >> 63 else exact) - int(used[0])
 
 
@@ -205,7 +207,7 @@ class DiscreteLaplace:
 
     @property
     def magnitude(self) -> Magnitude:
-        """The law of |K|."""
+        """The distribution of |K|."""
         return Magnitude(self.rate, self.cap)
 
     def draw(self, stream: Stream, first: int, n: int, out: Int64s | None = None) -> Int64s:
@@ -286,10 +288,10 @@ def _writable(array: Int64s) -> Int64s:
 
 
 @lru_cache(maxsize=256)
-def _moments(law: DiscreteLaplace) -> tuple[arb, arb, arb]:
+def _moments(distribution: DiscreteLaplace) -> tuple[arb, arb, arb]:
     """E|K|, E K² and E K⁴, by Σ m^j·a^m over all m ≥ 1, less those beyond the cap."""
     with ctx.workprec(4 * BITS):
-        a = law.magnitude.power(1)
+        a = distribution.magnitude.power(1)
         b = 1 - a
         s = [
             a / b,
@@ -298,7 +300,11 @@ def _moments(law: DiscreteLaplace) -> tuple[arb, arb, arb]:
             a * (1 + 4 * a + a**2) / b**4,
             a * (1 + 11 * a + 11 * a**2 + a**3) / b**5,
         ]
-        n, top = (0, arb(0)) if law.cap is None else (law.cap, law.magnitude.power(law.cap))
+        n, top = (
+            (0, arb(0))
+            if distribution.cap is None
+            else (distribution.cap, distribution.magnitude.power(distribution.cap))
+        )
         beyond = [top * sum(comb(j, i) * n ** (j - i) * s[i] for i in range(j + 1)) for j in range(5)]
         norm = 1 + 2 * (s[0] - beyond[0])
         return 2 * (s[1] - beyond[1]) / norm, 2 * (s[2] - beyond[2]) / norm, 2 * (s[4] - beyond[4]) / norm

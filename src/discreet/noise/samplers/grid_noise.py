@@ -1,4 +1,4 @@
-"""Symmetric noise rounded to a grid: what the laws share."""
+"""Symmetric noise rounded to a grid: what the distributions share."""
 
 from __future__ import annotations
 
@@ -88,14 +88,14 @@ class GridNoise(ABC):
 
     @property
     @abstractmethod
-    def law(self) -> QuantileFunction:
+    def distribution(self) -> QuantileFunction:
         """G, with P(|Z| > G(u)) = u."""
 
     @property
     def rounding(self) -> Rounding:
         """How words become grid units."""
         limit = grid_limit(self.grid, self.bound)
-        return Rounding((self.law,), self.scale / self.grid, Fraction(1, 2), limit, mirror=True)
+        return Rounding((self.distribution,), self.scale / self.grid, Fraction(1, 2), limit, mirror=True)
 
     def draw(self, stream: Stream, first: int, n: int, multiples: Int64s | None = None) -> Int64s:
         """The noise of cells first … first+n−1 in grid units; cell i has scale multiples[i]·scale."""
@@ -108,6 +108,6 @@ class GridNoise(ABC):
             raise ParameterError("a level lies strictly between 0 and 1", where="level", do='try Fraction("0.9")')
 
         def value() -> arb:
-            return self.law.at(ball(alpha)) * ball(multiple * self.scale / self.grid) + ball(Fraction(1, 2))
+            return self.distribution.at(ball(alpha)) * ball(multiple * self.scale / self.grid) + ball(Fraction(1, 2))
 
         return min(conservative_floor(value), grid_limit(self.grid, self.bound))

@@ -27,4 +27,4 @@ class LaplaceQuantile:
 class Laplace(GridNoise):
     """scale·Z, Z with density e^−|z|/2, rounded to the grid (Dwork et al. 2006)."""
 
-    law = LaplaceQuantile()
+    distribution = LaplaceQuantile()

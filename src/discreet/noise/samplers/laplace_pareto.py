@@ -70,6 +70,6 @@ class LaplacePareto(GridNoise):
             )
 
     @property
-    def law(self) -> LaplaceParetoQuantile:
+    def distribution(self) -> LaplaceParetoQuantile:
         """The tail quantile for this g."""
         return LaplaceParetoQuantile(self.g)

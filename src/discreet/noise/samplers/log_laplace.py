@@ -59,10 +59,10 @@ class LogLaplace:
     @property
     def rounding(self) -> Rounding:
         """The sign bit chooses U^−λ or U^λ; a cell's multiple is (n + shift)·(denominator of shift)."""
-        laws = (PowerOfUniform(-self.exponent), PowerOfUniform(self.exponent))
+        distributions = (PowerOfUniform(-self.exponent), PowerOfUniform(self.exponent))
         scale = self.factor / (self.shift.denominator * self.grid)
         offset = Fraction(1, 2) - self.shift / self.grid
-        return Rounding(laws, scale, offset, grid_limit(self.grid, self.bound), mirror=False)
+        return Rounding(distributions, scale, offset, grid_limit(self.grid, self.bound), mirror=False)
 
     def draw(self, counts: Int64s, stream: Stream, first: int) -> Int64s:
         """The protected values, in grid units, of the counts of cells first, first+1, …"""

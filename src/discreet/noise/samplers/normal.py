@@ -28,4 +28,4 @@ class NormalQuantile:
 class Normal(GridNoise):
     """scale·Z, Z standard normal, rounded to the grid. Much weaker than Laplace at the same ε (004)."""
 
-    law = NormalQuantile()
+    distribution = NormalQuantile()

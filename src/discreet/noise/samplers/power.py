@@ -146,6 +146,6 @@ class Power(GridNoise):
             raise ParameterError("gamma must exceed 1 for a density", where="gamma", do="the paper uses 4")
 
     @property
-    def law(self) -> PowerQuantile:
+    def distribution(self) -> PowerQuantile:
         """The tail quantile for this γ."""
         return PowerQuantile(self.gamma)

@@ -35,18 +35,18 @@ class QuantileFunction(Protocol):
 
 @dataclass(frozen=True)
 class Rounding:
-    """How a draw becomes an integer. The sign bit chooses between two laws, mirrors, or is not used."""
+    """How a draw becomes an integer. The sign bit chooses between two distributions, mirrors, or is not used."""
 
-    laws: tuple[QuantileFunction, ...]
+    distributions: tuple[QuantileFunction, ...]
     scale: Fraction
     offset: Fraction
     limit: int
     mirror: bool
 
     def value(self, word: int, multiple: int) -> Callable[[arb], arb]:
-        """U ↦ multiple·scale·G(U) + offset for the law that the word's sign bit chooses."""
-        law = self.laws[(word >> 63) % len(self.laws)]
-        return lambda u: law.at(u) * ball(self.scale * multiple) + ball(self.offset)
+        """U ↦ multiple·scale·G(U) + offset for the distribution that the word's sign bit chooses."""
+        distribution = self.distributions[(word >> 63) % len(self.distributions)]
+        return lambda u: distribution.at(u) * ball(self.scale * multiple) + ball(self.offset)
 
     def resolve(self, word: int, more: Iterator[int], multiple: int) -> int:
         """One word's draw by ball arithmetic alone: the reference of the compiled path, and its fallback."""
@@ -55,15 +55,15 @@ class Rounding:
 
     def draw(self, words: Words, multiples: Int64s, out: Int64s) -> int:
         """The compiled path over words (n, 1 or 2); its flags. Open draws hold NOT_DRAWN."""
-        table = rows_of(self.laws), kernels.ROUNDED_BUCKETS if len(self.laws) == 2 else 0
+        table = rows_of(self.distributions), kernels.ROUNDED_BUCKETS if len(self.distributions) == 2 else 0
         to = float(self.scale), float(self.offset), float(self.limit)
         return int(kernels.rounded(words, *table, self.mirror, multiples, *to, out))
 
 
 @lru_cache(maxsize=64)
-def rows_of(laws: tuple[QuantileFunction, ...]) -> Floats:
-    """The kernel's rows of one law or of two in sequence, each row one cache line."""
-    rows = np.concatenate([_law_rows(law) for law in laws])
+def rows_of(distributions: tuple[QuantileFunction, ...]) -> Floats:
+    """The kernel's rows of one distribution or of two in sequence, each row one cache line."""
+    rows = np.concatenate([_distribution_rows(distribution) for distribution in distributions])
     space = np.zeros(rows.size + 8)
     start = (-space.ctypes.data // 8) % 8
     aligned = space[start : start + rows.size].reshape(rows.shape)
@@ -71,13 +71,13 @@ def rows_of(laws: tuple[QuantileFunction, ...]) -> Floats:
     return aligned
 
 
-def _law_rows(law: QuantileFunction) -> Floats:
+def _distribution_rows(distribution: QuantileFunction) -> Floats:
     rows = np.zeros((kernels.ROUNDED_BUCKETS, DEGREE + 2))
     rows[:, -1] = np.inf
     with ctx.workprec(BITS):
         for row in range(1, kernels.ROUNDED_BUCKETS - 1):
             low, high = bucket_ends(row)
-            rows[row] = _polynomial(law, low, high)
+            rows[row] = _polynomial(distribution, low, high)
     return rows
 
 
@@ -89,19 +89,19 @@ def bucket_ends(row: int) -> tuple[Fraction, Fraction]:
     return low, low + width
 
 
-def _polynomial(law: QuantileFunction, low: Fraction, high: Fraction) -> list[float]:
+def _polynomial(distribution: QuantileFunction, low: Fraction, high: Fraction) -> list[float]:
     """Coefficients in t (U = centre + half·t) and a bound of the whole error of the kernel's polynomial."""
     half = (high - low) / 2
     # A prefix stands for an interval of U and its conversion rounds: U may be this far off, but not above 1.
     unread = Fraction(1, 2**64) + high / 2**52
     whole = ball(max(low - unread, Fraction(0))).union(ball(min(high + unread, Fraction(1))))
-    inside = law.series(whole, DEGREE + 2)
+    inside = distribution.series(whole, DEGREE + 2)
     step = ball(half)
-    coefficients = [c * step**i for i, c in enumerate(law.series(ball(low + half), DEGREE + 1))]
+    coefficients = [c * step**i for i, c in enumerate(distribution.series(ball(low + half), DEGREE + 1))]
     remainder = upper_float(inside[DEGREE + 1] * step ** (DEGREE + 1))
     slope = upper_float(inside[1])
     if not all(c.is_finite() for c in coefficients) or not remainder < 2.0**-30 * upper_float(coefficients[0]):
-        coefficients, remainder, slope = _chord(law, low, high, whole)
+        coefficients, remainder, slope = _chord(distribution, low, high, whole)
     if not all(c.is_finite() for c in coefficients) or not math.isfinite(slope):
         return [0.0] * (DEGREE + 1) + [math.inf]
     rounded = [float(c.mid()) for c in coefficients]
@@ -110,13 +110,13 @@ def _polynomial(law: QuantileFunction, low: Fraction, high: Fraction) -> list[fl
     return [*rounded, error * (1 + 2.0**-20)]
 
 
-def _chord(law: QuantileFunction, low: Fraction, high: Fraction, whole: arb) -> tuple[list[arb], float, float]:
+def _chord(distribution: QuantileFunction, low: Fraction, high: Fraction, whole: arb) -> tuple[list[arb], float, float]:
     """Where G is convex or concave but not smooth: the chord, off by ≤ width·|G'(high) − G'(low)|/4."""
     half = ball((high - low) / 2)
-    ends = [law.at(ball(u)) for u in (low, high)]
-    slopes = [law.series(ball(u), 2)[1] for u in (low, high)]
+    ends = [distribution.at(ball(u)) for u in (low, high)]
+    slopes = [distribution.series(ball(u), 2)[1] for u in (low, high)]
     line = [(ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2] + [arb(0)] * (DEGREE - 1)
-    slope = max(upper_float(law.series(whole, 2)[1]), *(upper_float(s) for s in slopes))
+    slope = max(upper_float(distribution.series(whole, 2)[1]), *(upper_float(s) for s in slopes))
     return line, upper_float(half * (slopes[1] - slopes[0]) / 2), slope
 
 

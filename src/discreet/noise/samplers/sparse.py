@@ -1,7 +1,7 @@
 """The exact sparse form: only the cells whose discrete Laplace noise is not zero. Proof: sparse.md.
 
 Cells are cut into fixed blocks of 2^b. In block B draw j reads counter (B, j): word 0 is the gap to the
-next cell with noise, word 1 that noise. b depends on the law alone, so a range gives the same noise
+next cell with noise, word 1 that noise. b depends on the distribution alone, so a range gives the same noise
 however it is split.
 """
 
@@ -33,10 +33,10 @@ MOST_NONZERO = 2**31
 class Gap:
     """Cells without noise before the next one with: floor(ln U / ln(1 − p)), p = P(K ≠ 0)."""
 
-    law: Magnitude
+    distribution: Magnitude
 
     def _rate(self) -> arb:
-        return -(-self.law.tail(1)).log1p()
+        return -(-self.distribution.tail(1)).log1p()
 
     def at(self, u: arb) -> arb:
         """ln u / ln(1 − p)."""
@@ -49,9 +49,9 @@ class Gap:
 
 
 @lru_cache(maxsize=64)
-def block_bits(law: Magnitude) -> int:
+def block_bits(distribution: Magnitude) -> int:
     """b, the smallest with 2^b·p ≥ 16, kept within 12 … 44: part of the stream's definition."""
-    exact = exact_floor(lambda: (16 / law.tail(1)).log() / arb(2).log()) + 1
+    exact = exact_floor(lambda: (16 / distribution.tail(1)).log() / arb(2).log()) + 1
     return min(max(exact, SMALLEST_BLOCK), LARGEST_BLOCK)
 
 
@@ -72,15 +72,15 @@ def _walk(gaps: Int64s, values: Int64s, position: Int64s, size: int, cells: Int6
     return count
 
 
-def nonzero_noise(law: Magnitude, stream: Stream, first: int, n: int) -> tuple[Int64s, Int64s]:
+def nonzero_noise(distribution: Magnitude, stream: Stream, first: int, n: int) -> tuple[Int64s, Int64s]:
     """Cells of first … first+n−1 with non-zero noise, ascending, and that noise."""
     check_range(first, n)
-    share = float(law.tail(1))
+    share = float(distribution.tail(1))
     if n * share > MOST_NONZERO:
         raise ParameterError(
             "more than 2^31 cells would carry noise", where="sparse noise", do="use the dense form, or smaller ranges"
         )
-    found = [_empty()] + [_clip(part, first, n) for part in _parts(law, stream, first, n, share)]
+    found = [_empty()] + [_clip(part, first, n) for part in _parts(distribution, stream, first, n, share)]
     cells, noise = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     return cells, noise
 
@@ -96,26 +96,28 @@ def _clip(part: tuple[Int64s, Int64s], first: int, n: int) -> tuple[Int64s, Int6
     return cells[low:high], noise[low:high]
 
 
-def _parts(law: Magnitude, stream: Stream, first: int, n: int, share: float) -> Iterator[tuple[Int64s, Int64s]]:
+def _parts(
+    distribution: Magnitude, stream: Stream, first: int, n: int, share: float
+) -> Iterator[tuple[Int64s, Int64s]]:
     """The noise of all blocks that meet the range, some blocks at a time."""
-    bits = block_bits(law)
+    bits = block_bits(distribution)
     mean = share * 2.0**bits
     draws = min(ceil(mean + 4 * sqrt(mean)) + 4, CHUNK)  # how many at once: a matter of speed only
     last = (first + n - 1) >> bits if n else -1
     group = max(CHUNK // draws, 1)
     for block in range(first >> bits, last + 1, group):
         blocks = np.arange(block, min(block + group, last + 1), dtype=np.int64)
-        yield _blocks(law, stream, blocks, bits, draws)
+        yield _blocks(distribution, stream, blocks, bits, draws)
 
 
-def _blocks(law: Magnitude, stream: Stream, blocks: Int64s, bits: int, draws: int) -> tuple[Int64s, Int64s]:
+def _blocks(distribution: Magnitude, stream: Stream, blocks: Int64s, bits: int, draws: int) -> tuple[Int64s, Int64s]:
     """All noise of the given blocks: rounds of draws for the blocks that are not yet full."""
     position = np.full(blocks.size, -1, dtype=np.int64)
     open_rows = np.arange(blocks.size)
     rounds: list[tuple[Int64s, Int64s]] = []
     done = 0
     while open_rows.size:
-        gaps, values = _draw_round(law, stream, blocks[open_rows], done, draws)
+        gaps, values = _draw_round(distribution, stream, blocks[open_rows], done, draws)
         cells, noise = np.empty(gaps.size, dtype=np.int64), np.empty(gaps.size, dtype=np.int64)
         at = position[open_rows]
         count = _walk(gaps, values, at, 1 << bits, cells, noise)
@@ -131,7 +133,9 @@ def _blocks(law: Magnitude, stream: Stream, blocks: Int64s, bits: int, draws: in
     return cells[order], noise[order]
 
 
-def _draw_round(law: Magnitude, stream: Stream, blocks: Int64s, start: int, draws: int) -> tuple[Int64s, Int64s]:
+def _draw_round(
+    distribution: Magnitude, stream: Stream, blocks: Int64s, start: int, draws: int
+) -> tuple[Int64s, Int64s]:
     """Gaps and non-zero noise (blocks × draws) of draws start, start+1, … in each block."""
     counters = np.empty((blocks.size * draws, 2), dtype=np.uint64)
     counters[:, 0] = np.repeat(blocks, draws)
@@ -142,11 +146,11 @@ def _draw_round(law: Magnitude, stream: Stream, blocks: Int64s, start: int, draw
         return stream.extension("sparse", int(counters[i, 0]), 2 * int(counters[i, 1]))
 
     gaps = np.empty(len(words), dtype=np.int64)
-    rounding = Rounding((Gap(law),), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=False)
+    rounding = Rounding((Gap(distribution),), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=False)
     if rounding.draw(words, ONE, gaps) & kernels.UNDECIDED:
         settle(rounding, words, more, ONE, gaps)
     values = np.empty(len(words), dtype=np.int64)
-    magnitude = Magnitude(law.rate, law.cap, nonzero=True)
+    magnitude = Magnitude(distribution.rate, distribution.cap, nonzero=True)
     signed = Signed.of(magnitude, "sparse")
     column = np.ascontiguousarray(words[:, 1:])
     signed.run(stream, column, lambda i: (int(counters[i, 0]), 2 * int(counters[i, 1]) + 1), values, add=False)

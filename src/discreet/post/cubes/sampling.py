@@ -106,7 +106,7 @@ class Gvf:
 
         With A = a − b/total these are the X between the roots of (1 − z²A)X² − (2x̃ + z²b)X + x̃² − z²s² (Wilson 1927).
         x̃ outside 0 … total counts as the end, which only widens. Where z²A ≥ 1 there is no upper end. The curve's own
-        standard error widens z as Student's law does.
+        standard error widens z as Student's distribution does.
         """
         seen = np.clip(np.asarray(x, np.float64), 0.0, self.total)
         s2 = _variances("perturbation", perturbation)
@@ -187,7 +187,7 @@ def standard_error(x: ArrayLike, sampling: Gvf | ArrayLike, perturbation: ArrayL
 def interval(x: ArrayLike, se: ArrayLike, level: Fraction, fourth: ArrayLike = 0.0) -> tuple[Floats, Floats]:
     """x̃ ± (z + e·κ₄/se⁴)·se, κ₄ the fourth cumulant of the perturbation (Cornish and Fisher 1938).
 
-    One cell's noise has longer tails than the normal law: at 19 in 20 a plain z covers 93.7 % of Laplace noise.
+    One cell's noise has longer tails than the normal distribution: at 19 in 20 a plain z covers 93.7 % of Laplace noise.
     """
     centre, error = np.asarray(x, np.float64), np.asarray(se, np.float64)
     half = _deviations(error**2, level, fourth) * error
@@ -204,7 +204,7 @@ def tail(variance: Floats, fourth: Floats | None) -> Floats:
 def outward(x: ArrayLike, low: Floats, high: Floats, unit: float) -> tuple[Floats, Floats]:
     """An interval about x̃ whose ends are whole units of noise away, cut at 0: no count and no total is negative.
 
-    Noise of few steps is no normal law: of 100 cells at ε = 7 the sum is right with probability 0.84, and ± 0.7 at 9 in
+    Noise of few steps is no normal distribution: of 100 cells at ε = 7 the sum is right with probability 0.84, and ± 0.7 at 9 in
     10 would say no more than ± 0. Rounded outwards every level holds (sampling.md).
     """
     centre = np.asarray(x, np.float64)
@@ -241,7 +241,7 @@ def _deviations(variance: Floats, level: Fraction, fourth: ArrayLike, unsure: Ar
 
     The second term is for the tails of the noise, with the excess of Laplace noise at most; below 11 in 12, where it
     would make the interval narrower, it is left out. The third is the first of
-    Student's law with 2/u degrees of freedom, u the squared relative error of the variance (Satterthwaite 1946).
+    Student's distribution with 2/u degrees of freedom, u the squared relative error of the variance (Satterthwaite 1946).
     """
     check_level(level)
     z, e = expansion(level)

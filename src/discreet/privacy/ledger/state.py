@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from discreet.errors import LedgerError, OverBudget
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.ledger.events import (
     Abandon,
@@ -70,7 +70,7 @@ class Balance:
     def left(self) -> str:
         """What is left, in words; outside releases may have taken more than there was."""
         over = -self.epsilon_left
-        return f"left 0 (overspent by {written(over)})" if over > 0 else f"left {written(self.epsilon_left)}"
+        return f"left 0 (overspent by {format_exact(over)})" if over > 0 else f"left {format_exact(self.epsilon_left)}"
 
     def charge(self, cost: Guarantee) -> Balance:
         """The balance after one more release, or a refusal that says what was asked, spent and left."""
@@ -80,7 +80,7 @@ class Balance:
             if asked.delta or self.budget.delta:
                 parts.append(("delta", asked.delta, self.delta, self.delta_left))
             text = "; ".join(
-                f"{n}: asked {written(a)}, spent {written(s)}, left {written(max(x, Fraction(0)))}"
+                f"{n}: asked {format_exact(a)}, spent {format_exact(s)}, left {format_exact(max(x, Fraction(0)))}"
                 for n, a, s, x in parts
             )
             raise OverBudget(

@@ -1,7 +1,7 @@
 """Input noise infusion, today's protection of such tables (003, §5.1): a comparator, and the target of attacks.
 
 Every establishment has a permanent secret factor f_w, bounded away from 1; h*(w, c) = f_w·h(w, c) is summed. Small
-true counts are replaced by a draw, zeros stay. The shape of the factors' law follows Abowd, Stephens & Vilhuber (2006).
+true counts are replaced by a draw, zeros stay. The shape of the factors' distribution follows Abowd, Stephens & Vilhuber (2006).
 """
 
 from __future__ import annotations
@@ -90,8 +90,8 @@ class Infusion:
         return Infused(values, truth, small)
 
     def _predictive(self, truth: Int64s, small: NDArray[np.bool_], beside: tuple[int, ...], stream: Stream) -> Floats:
-        """Draws with P(k) = (n_k + 1)/(n + L), k = 1 … L: the posterior predictive of a multinomial law of small counts
-        under a uniform prior, n_k the table's true counts of k. So the draws' law is itself made of the data."""
+        """Draws with P(k) = (n_k + 1)/(n + L), k = 1 … L: the posterior predictive of a multinomial distribution of small counts
+        under a uniform prior, n_k the table's true counts of k. So the draws' distribution is itself made of the data."""
         highest = int(self.limit)
         seen = np.bincount(truth[small], minlength=highest + 1)[1 : highest + 1] + 1
         seen[: len(beside)] += np.array(beside[:highest], np.int64)

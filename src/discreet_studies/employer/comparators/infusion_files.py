@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from discreet.errors import PublishError
 from discreet.formats import COMPARATOR
 from discreet.formatting import guarded_table
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.publish.manifest import FILE
 from discreet_studies.employer.comparators.infusion import NO_GUARANTEE, Infused, Infusion
 
@@ -58,9 +58,9 @@ def write_comparator(
         "table": table,
         "method": "input noise infusion (003, section 5.1)",
         "parameters": {
-            "s": written(method.s),
-            "t": written(method.t),
-            "limit": written(method.limit),
+            "s": format_exact(method.s),
+            "t": format_exact(method.t),
+            "limit": format_exact(method.limit),
             "shape": method.shape,
             "small_counts": "drawn with P(k) = (n_k + 1)/(n + L), n_k the table's own true counts of k",
         },

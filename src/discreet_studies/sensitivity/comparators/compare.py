@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet_studies.sensitivity.comparators import Bools, Estimates, Floats, FormalMethod, Int64s
 from discreet_studies.sensitivity.comparators.moments import Moments, add_noise, laplace
@@ -103,10 +103,10 @@ def compare(
 def promise_of(guarantee: Guarantee) -> str:
     """ε, δ and the neighbours; what is added or removed is also promised when it is replaced, at twice the ε or so."""
     verb = "replaced" if guarantee.neighbours == "substitution" else "added or removed"
-    delta = f", delta {written(guarantee.delta)}" if guarantee.delta else ""
-    said = [f"epsilon {written(guarantee.epsilon)}{delta} when one record is {verb}"]
+    delta = f", delta {format_exact(guarantee.delta)}" if guarantee.delta else ""
+    said = [f"epsilon {format_exact(guarantee.epsilon)}{delta} when one record is {verb}"]
     if guarantee.neighbours == "add-remove":
         other = guarantee.as_substitution()
         beside = f", delta {float(other.delta):.2g}" if other.delta else ""
-        said.append(f"at most epsilon {written(other.epsilon)}{beside} when one is replaced")
+        said.append(f"at most epsilon {format_exact(other.epsilon)}{beside} when one is replaced")
     return "; ".join([*said, *guarantee.caveats])

@@ -25,7 +25,7 @@ from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
-from support.mechanism_floats import LogMass, between, float_losses, law, neighbours
+from support.mechanism_floats import LogMass, between, distribution, float_losses, neighbours
 
 F = Fraction
 SLACK = 1e-9
@@ -88,7 +88,7 @@ def test_floats_and_balls_agree(mechanism: Mechanism) -> None:
         assert floats.back == pytest.approx(exact.back, abs=1e-10)
         for k in (one[0], one[0] + 1, one[0] - 3, 200):
             if (p := mass(mechanism, one, k)) > 0:
-                assert float(law(mechanism, one)(np.array([k]))[0]) == pytest.approx(float(p.log()), abs=1e-10)
+                assert float(distribution(mechanism, one)(np.array([k]))[0]) == pytest.approx(float(p.log()), abs=1e-10)
 
 
 @pytest.mark.parametrize("mechanism", SOME[::2] + SOME[17:18], ids=name)
@@ -99,7 +99,7 @@ def test_the_search_misses_nothing(mechanism: Mechanism) -> None:
         if one[0] not in (5, 20, 198, 1000):
             continue
         with np.errstate(invalid="ignore"):
-            ratio = law(mechanism, one)(everything) - law(mechanism, other)(everything)
+            ratio = distribution(mechanism, one)(everything) - distribution(mechanism, other)(everything)
         found = float_losses(mechanism, one, other)
         assert np.nanmax(ratio) <= found.forth + 1e-11
         assert np.nanmax(-ratio) <= found.back + 1e-11
@@ -135,8 +135,8 @@ def test_no_neighbours_lose_more_than_delta(mechanism: SmoothLaplace) -> None:
     worst = 0.0
     for one, other in neighbours(mechanism.alpha):
         reach = min(int(one[0] + other[0] + 60 * mechanism.constant * max(mechanism.alpha * other[1], F(1))), 200_000)
-        laws = law(mechanism, one), law(mechanism, other)
-        worst = max(worst, summed_delta(*laws, float(mechanism.epsilon), reach))
+        distributions = distribution(mechanism, one), distribution(mechanism, other)
+        worst = max(worst, summed_delta(*distributions, float(mechanism.epsilon), reach))
     assert worst <= float(mechanism.delta) * (1 + 1e-9)
     if mechanism.constants == "exact" and mechanism is not SOME_DELTAS[-1]:
         assert worst >= 0.95 * float(mechanism.delta)
@@ -145,9 +145,9 @@ def test_no_neighbours_lose_more_than_delta(mechanism: SmoothLaplace) -> None:
 def test_the_hockey_stick_of_balls_is_the_sum() -> None:
     mechanism = SOME_DELTAS[0]
     for one, other in (((100, 100), (110, 110)), ((5020, 20), (5022, 22))):
-        summed = summed_delta(law(mechanism, one), law(mechanism, other), 2.0, 20_000)
+        summed = summed_delta(distribution(mechanism, one), distribution(mechanism, other), 2.0, 20_000)
         assert hockey_stick(mechanism, one, other, TWO) == pytest.approx(summed, rel=1e-6, abs=1e-15)
-        assert summed_delta(law(mechanism, one), law(mechanism, other), 1.0, 20_000) == pytest.approx(
+        assert summed_delta(distribution(mechanism, one), distribution(mechanism, other), 1.0, 20_000) == pytest.approx(
             hockey_stick(mechanism, one, other, F(1)), rel=1e-6
         )
     assert hockey_stick(LaplacePareto(TENTH, TWO), (100, 100), (110, 110), TWO) == 0
@@ -199,21 +199,21 @@ Broken = Callable[[LaplacePareto, Cell, Cell], tuple[LogMass, LogMass]]
 
 
 def floored(m: LaplacePareto, one: Cell, other: Cell) -> tuple[LogMass, LogMass]:
-    return tuple(law(m, cell, s=max(int(m.alpha * cell[1]), 1)) for cell in (one, other))  # type: ignore[return-value]
+    return tuple(distribution(m, cell, s=max(int(m.alpha * cell[1]), 1)) for cell in (one, other))  # type: ignore[return-value]
 
 
 def halved(m: LaplacePareto, one: Cell, other: Cell) -> tuple[LogMass, LogMass]:
-    return law(m, one, c=float(m.constant) / 2), law(m, other, c=float(m.constant) / 2)
+    return distribution(m, one, c=float(m.constant) / 2), distribution(m, other, c=float(m.constant) / 2)
 
 
 def undilated(m: LaplacePareto, one: Cell, other: Cell) -> tuple[LogMass, LogMass]:
     """c = 1/ε, as if S did not change."""
-    return law(m, one, c=1 / float(m.epsilon)), law(m, other, c=1 / float(m.epsilon))
+    return distribution(m, one, c=1 / float(m.epsilon)), distribution(m, other, c=1 / float(m.epsilon))
 
 
 def of_the_neighbour(m: LaplacePareto, one: Cell, other: Cell) -> tuple[LogMass, LogMass]:
     """S from what else there is in the cell: from the establishment beside the largest, here of one job."""
-    return law(m, one, s=1.0), law(m, other, s=1.0)
+    return distribution(m, one, s=1.0), distribution(m, other, s=1.0)
 
 
 @pytest.mark.parametrize("broken", [floored, halved, undilated, of_the_neighbour])

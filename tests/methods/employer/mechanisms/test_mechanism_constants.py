@@ -31,8 +31,8 @@ def grid_sup(psi, r: float, shift: float) -> float:  # type: ignore[no-untyped-d
 
 @pytest.mark.parametrize(("alpha", "epsilon"), PARAMETERS)
 def test_laplace_pareto_reaches_epsilon_and_no_more(alpha: Fraction, epsilon: Fraction) -> None:
-    law = LaplacePareto(alpha, epsilon)
-    g, c = float(law.shape), float(law.constant)
+    distribution = LaplacePareto(alpha, epsilon)
+    g, c = float(distribution.shape), float(distribution.constant)
 
     def phi(z):  # type: ignore[no-untyped-def]
         return np.where(z <= g, z, g + g * np.log(np.maximum(z, g) / g))
@@ -48,8 +48,8 @@ def test_laplace_pareto_reaches_epsilon_and_no_more(alpha: Fraction, epsilon: Fr
 def test_smooth_gamma_joint_reaches_epsilon_and_no_more(alpha: Fraction, epsilon: Fraction, gamma: Fraction) -> None:
     if SmoothGamma.least_epsilon(alpha, gamma=gamma) > epsilon:
         return
-    law = SmoothGamma(alpha, epsilon, gamma=gamma)
-    c, power = float(law.constant), float(gamma)
+    distribution = SmoothGamma(alpha, epsilon, gamma=gamma)
+    c, power = float(distribution.constant), float(gamma)
 
     def psi(z):  # type: ignore[no-untyped-def]
         return np.log1p(z**power)
@@ -57,7 +57,7 @@ def test_smooth_gamma_joint_reaches_epsilon_and_no_more(alpha: Fraction, epsilon
     found = [grid_sup(psi, r, share / c) for r in np.linspace(1, 1 + float(alpha), 6) for share in (0.0, 0.3, 0.7, 1.0)]
     assert max(found) <= float(epsilon) + 1e-9
     assert max(found) >= float(epsilon) * (1 - 1e-5)
-    assert law.constant <= SmoothGamma(alpha, epsilon, "separate", gamma=gamma).constant
+    assert distribution.constant <= SmoothGamma(alpha, epsilon, "separate", gamma=gamma).constant
 
 
 def test_a_smaller_joint_constant_is_not_certain() -> None:
@@ -93,22 +93,22 @@ def test_the_supremum_of_one_loss() -> None:
 
 
 def test_means_are_as_documented() -> None:
-    for law in (LaplacePareto(TENTH, TWO), LaplacePareto(TENTH, TWO, g=F(5, 2))):
-        g = float(law.shape)
+    for distribution in (LaplacePareto(TENTH, TWO), LaplacePareto(TENTH, TWO, g=F(5, 2))):
+        g = float(distribution.shape)
         norm = 1 + exp(-g) / (g - 1)
         body = integrate.quad(lambda z: z * exp(-z), 0, g)[0]
         tail = integrate.quad(lambda z, g=g: z * exp(-g) * (g / z) ** g, g, np.inf)[0]
-        assert law.per_unit == pytest.approx(float(law.constant) * (body + tail) / norm, rel=1e-6)
+        assert distribution.per_unit == pytest.approx(float(distribution.constant) * (body + tail) / norm, rel=1e-6)
     for gamma in (F(4), F(5, 2), F(16)):
-        law = SmoothGamma(TENTH, TWO, "joint" if gamma < 16 else "separate", gamma=gamma)
+        distribution = SmoothGamma(TENTH, TWO, "joint" if gamma < 16 else "separate", gamma=gamma)
         power = float(gamma)
         above = integrate.quad(lambda z, p=power: z / (1 + z**p), 0, np.inf, limit=500)[0]
         norm = integrate.quad(lambda z, p=power: 1 / (1 + z**p), 0, np.inf, limit=500)[0]
-        assert law.per_unit == pytest.approx(float(law.constant) * above / norm, rel=1e-5)
+        assert distribution.per_unit == pytest.approx(float(distribution.constant) * above / norm, rel=1e-5)
 
 
 def real_delta(r: float, shift: float, epsilon: float) -> float:
-    """∫ max(p − e^ε·q, 0), the larger of both directions, for Laplace laws of scales 1 and r, `shift` apart."""
+    """∫ max(p − e^ε·q, 0), the larger of both directions, for Laplace distributions of scales 1 and r, `shift` apart."""
     # Between the kinks and crossings (found on a fine grid) the integrand is smooth.
     z = np.linspace(-60 * r, 60 * r, 1_200_001)
     narrow, wide = np.exp(-np.abs(z)) / 2, np.exp(-np.abs(z - shift) / r) / (2 * r)
@@ -128,13 +128,13 @@ def real_delta(r: float, shift: float, epsilon: float) -> float:
 def test_the_exact_delta_is_the_worst_over_shifts_and_dilations(
     alpha: Fraction, epsilon: Fraction, delta: Fraction
 ) -> None:
-    law = SmoothLaplace(alpha, epsilon, delta)
-    c, a, e = float(law.constant), float(alpha), float(epsilon)
+    distribution = SmoothLaplace(alpha, epsilon, delta)
+    c, a, e = float(distribution.constant), float(alpha), float(epsilon)
     found = {
         (i, share): real_delta(1 + a * i / 4, share / c, e) for i in range(1, 5) for share in (-1.0, 0.0, 0.5, 1.0)
     }
     formula = a * (1 + a) ** (-1 - 1 / a) * exp(-e / a) * cosh(1 / (a * c))
-    assert float(exact_delta(alpha, epsilon, law.constant)) == pytest.approx(formula, rel=1e-9)
+    assert float(exact_delta(alpha, epsilon, distribution.constant)) == pytest.approx(formula, rel=1e-9)
     assert max(found.values()) == pytest.approx(formula, rel=1e-3)
     assert max(found, key=found.__getitem__) in ((4, 1.0), (4, -1.0))
     assert formula <= float(delta) * (1 + 1e-9)
@@ -150,8 +150,8 @@ def test_the_formula_of_delta_is_refused_where_it_does_not_hold() -> None:
 
 def test_several_cells_pay_for_their_dilations() -> None:
     for d in (2, 8):
-        law = LaplacePareto(TENTH, TWO, cells=d)
-        g, c = float(law.shape), float(law.constant)
+        distribution = LaplacePareto(TENTH, TWO, cells=d)
+        g, c = float(distribution.shape), float(distribution.constant)
         assert max(1 / c, d * (g - 1) * log(1.1) + 1 / (1.1 * c)) == pytest.approx(2, abs=1e-12)
         gamma = SmoothGamma(TENTH, F(3), cells=d)
         slide = 3**0.75

@@ -1,4 +1,4 @@
-"""Draws: the slow reference bit by bit, one function of the cell's number, the claimed law and none near it."""
+"""Draws: the slow reference bit by bit, one function of the cell's number, the claimed distribution and none near it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from support.goodness_of_fit import ACCEPT, REJECT, shape
 from support.hypothesis_profile import examples
-from support.mechanism_floats import geometric, law, log_laplace
+from support.mechanism_floats import distribution, geometric, log_laplace
 from support.noise_fakes import fixed_stream, scripted
 
 F = Fraction
@@ -55,7 +55,7 @@ def reference(mechanism: Mechanism, count: int, largest: int, cell: int) -> int:
         p, q = mechanism.alpha.numerator, mechanism.alpha.denominator
         drawn = mechanism.noise.rounding.resolve(word, more, count * p + q)
     else:
-        drawn = count + int(mechanism.law.draw(fixed_stream(), cell, 1)[0])  # type: ignore[attr-defined]
+        drawn = count + int(mechanism.distribution.draw(fixed_stream(), cell, 1)[0])  # type: ignore[attr-defined]
     return max(-LARGEST, min(LARGEST, drawn))
 
 
@@ -101,13 +101,13 @@ def tails(mechanism: Mechanism, cell: tuple[int, int], factor: float) -> object:
 def stretched(mechanism: Mechanism, cell: tuple[int, int], factor: float):  # type: ignore[no-untyped-def]
     match mechanism:
         case Smooth():
-            return law(mechanism, cell, c=factor * float(mechanism.constant))
+            return distribution(mechanism, cell, c=factor * float(mechanism.constant))
         case LogLaplace():
             return log_laplace(
                 cell[0], factor * float(mechanism.exponent), float(1 / mechanism.alpha), float(mechanism.factor)
             )
         case _:
-            return geometric(cell[0], float(mechanism.law.rate) / factor)  # type: ignore[attr-defined]
+            return geometric(cell[0], float(mechanism.distribution.rate) / factor)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("mechanism", ALL, ids=name)
@@ -148,7 +148,7 @@ def test_margins_and_limits_cover(mechanism: Mechanism, level: Fraction) -> None
     if margin is not None:
         inside = np.abs(published - counts) <= margin
         assert at_least <= inside.mean() <= float(level) + 0.1
-        # The smallest: one less does not cover, by the law itself.
+        # The smallest: one less does not cover, by the distribution itself.
         m, x = int(margin[0]), int(largest[0])
         for less, holds in ((0, True), (1, False)):
             covered = mechanism.upper(1000, x, 1000 - m + less) - mechanism.upper(1000, x, 1000 + m - less + 1)

@@ -20,7 +20,7 @@ from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto, b
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from support.hypothesis_profile import examples
 
 F = Fraction
@@ -149,7 +149,7 @@ def test_the_smallest_epsilon_is_admissible_and_hardly_larger_than_the_bound(
     mechanism.margin(F(9, 10), counts)  # its noise exists
     with pytest.raises(ParameterError) as error:
         make(smallest * F(99, 100))
-    assert f"The smallest epsilon here is {written(smallest)}" in str(error.value)
+    assert f"The smallest epsilon here is {format_exact(smallest)}" in str(error.value)
 
 
 @examples(40)

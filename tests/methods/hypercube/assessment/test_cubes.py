@@ -71,8 +71,8 @@ LAW = DiscreteLaplace(Fraction(2), 5)
 Floats = NDArray[np.float64]
 
 
-def noisy(law: DiscreteLaplace = LAW) -> Floats:
-    return (COUNTS + law.draw(public_stream("a cube"), 0, CELLS)).astype(np.float64)
+def noisy(distribution: DiscreteLaplace = LAW) -> Floats:
+    return (COUNTS + distribution.draw(public_stream("a cube"), 0, CELLS)).astype(np.float64)
 
 
 @cache
@@ -257,7 +257,7 @@ def test_simulated_errors_are_the_formulas() -> None:
     for way in compared().ways:
         for line in lines_of(compared(), way.name):
             cells = line.tables * 48 / line.cells if way.name == BOTTOM_UP else 1
-            assert line.mean_square == pytest.approx(way.law.variance() * cells, rel=0.15)
+            assert line.mean_square == pytest.approx(way.distribution.variance() * cells, rel=0.15)
     assert [line.cells for line in lines_of(compared(), BOTTOM_UP)][::3] == [11, 48]
 
 
@@ -291,7 +291,7 @@ def test_what_each_way_pays() -> None:
     assert ways[BOTTOM_UP].epsilon == 2
     assert ways[BOTTOM_UP].delta == once
     assert ways[SPLIT].epsilon == 2
-    assert ways[SPLIT].law.rate == Fraction(2, 15)
+    assert ways[SPLIT].distribution.rate == Fraction(2, 15)
     assert ways[SPLIT].delta <= once
     assert ways[EACH].epsilon == 30
     assert ways[EACH].delta == pytest.approx(15 * once)

@@ -12,7 +12,15 @@ import pytest
 from scipy import stats
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.utility.tradeoff import LAWS, STEP, _Cells, _first, epsilon_for, exact_mse, tradeoff
+from discreet.methods.sensitivity.utility.tradeoff import (
+    DISTRIBUTIONS,
+    STEP,
+    _Cells,
+    _first,
+    epsilon_for,
+    exact_mse,
+    tradeoff,
+)
 from discreet.methods.sensitivity.utility.tradeoff_plots import BOTTOM, TOP, tradeoff_plot
 from discreet.report.plots import decades
 
@@ -24,20 +32,20 @@ CHI = 5.0
 EPSILONS = [Fraction(1), Fraction(4), Fraction(16)]
 
 
-def test_noise_has_unit_variance_and_the_named_law() -> None:
-    laws = {"laplace": stats.laplace(scale=0.5**0.5), "normal": stats.norm()}
-    for law in LAWS:
-        drawn = _Cells.of(THETA, SIZE, CHI, law, None, Fraction(1, 10), 25).draws.ravel()  # type: ignore[arg-type]
+def test_noise_has_unit_variance_and_the_named_distribution() -> None:
+    distributions = {"laplace": stats.laplace(scale=0.5**0.5), "normal": stats.norm()}
+    for distribution in DISTRIBUTIONS:
+        drawn = _Cells.of(THETA, SIZE, CHI, distribution, None, Fraction(1, 10), 25).draws.ravel()  # type: ignore[arg-type]
         assert drawn.var() == pytest.approx(1, abs=0.03)
-        for name, claimed in laws.items():
+        for name, claimed in distributions.items():
             p = stats.kstest(drawn, claimed.cdf).pvalue
-            assert p > 1e-6 if name == law else p < 1e-20
+            assert p > 1e-6 if name == distribution else p < 1e-20
             assert stats.kstest(1.1 * drawn, claimed.cdf).pvalue < 1e-20
 
 
-@pytest.mark.parametrize("law", ["laplace", "normal"])
-def test_simulated_mse_is_the_formula(law: Any) -> None:
-    for point in tradeoff(THETA, SIZE, CHI, EPSILONS, law, AREA):
+@pytest.mark.parametrize("distribution", ["laplace", "normal"])
+def test_simulated_mse_is_the_formula(distribution: Any) -> None:
+    for point in tradeoff(THETA, SIZE, CHI, EPSILONS, distribution, AREA):
         exact = float(np.mean(2 * (CHI / (float(point.epsilon) * SIZE)) ** 2))
         assert point.mse_exact == pytest.approx(exact, rel=1e-12)
         assert point.mse_exact == pytest.approx(exact_mse(SIZE, CHI, point.epsilon), rel=1e-12)
@@ -136,7 +144,7 @@ def test_bisection_of_a_curve_that_wavers_ends_on_a_crossing() -> None:
         ({"chi": np.inf}, "finite"),
         ({"theta": [np.nan, 1.0]}, "finite"),
         ({"n": [1, 2, 3]}, "equally long"),
-        ({"law": "cauchy"}, "no law"),
+        ({"distribution": "cauchy"}, "no distribution"),
         ({"share": Fraction(2, 3)}, "at most a half"),
         ({"share": 0.1}, "must be a Fraction"),
         ({"share": Fraction(1, 3)}, "enough cells"),

@@ -95,7 +95,9 @@ def test_epsilon_is_spent_once_and_every_scale_pays_for_its_sensitivity(neighbou
     assert method.guarantee.delta == 0
     for sensitivity in (0.5, 1.0, 3.7):
         scale = laplace(method.part).scale * int(multiples(np.array([sensitivity]))[0])
-        assert (F(sensitivity) + ALLOWED) / scale <= method.part  # the worst log-ratio of two shifted Laplace laws
+        assert (
+            F(sensitivity) + ALLOWED
+        ) / scale <= method.part  # the worst log-ratio of two shifted Laplace distributions
         assert scale * method.part <= F(sensitivity) + ALLOWED + 2 * UNIT
 
 

@@ -1,4 +1,4 @@
-"""Private χ: the test's law, distances of neighbours, the quantile, and the accounting."""
+"""Private χ: the test's distribution, distances of neighbours, the quantile, and the accounting."""
 
 from __future__ import annotations
 

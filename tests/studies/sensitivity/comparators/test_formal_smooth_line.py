@@ -186,11 +186,11 @@ def largest_loss(method: SmoothLine, small: Cell, large: Cell, scales: tuple[flo
     c, g = float(method.mechanism.constant), float(method.mechanism.shape)
     reach = np.geomspace(1e-6, 1e3, 4000) * c * max(scales)
     out = np.concatenate([refit(cell, 0.25) + side * reach for cell in (small, large) for side in (-1, 1)])
-    laws = [
+    distributions = [
         log_density((out - refit(cell, 0.25)) / (c * s), g) - log(c * s)
         for cell, s in zip((small, large), scales, strict=True)
     ]
-    return float(np.abs(laws[0] - laws[1]).max())
+    return float(np.abs(distributions[0] - distributions[1]).max())
 
 
 def test_the_loss_between_neighbours_is_within_epsilon_and_would_not_be_with_local_sensitivities() -> None:

@@ -32,7 +32,7 @@ def scores_of(cell: Cell, order: tuple[int, ...], reach: int) -> np.ndarray:
     return np.asarray(median_scores(x, y, starts, orders, 0.25, POINTS, reach)[0])
 
 
-def law(cell: Cell, choice: IntegerChoice, reach: int) -> list[F]:
+def distribution(cell: Cell, choice: IntegerChoice, reach: int) -> list[F]:
     """The exact probabilities of the candidates: over every order, with the integer weights."""
     table, total = choice.weights, [F(0)] * POINTS
     orders = list(permutations(range(len(cell))))
@@ -50,21 +50,24 @@ CELL: Cell = [(0.0, 0.1), (0.9, 0.9), (0.5, 0.2), (0.2, 0.7), (1.0, 0.6)]
 @pytest.mark.parametrize("new", [(0.0, 1.0), (1.0, 0.0), (0.5, 0.5)])
 def test_the_exact_loss_of_an_added_record_is_within_epsilon(n: int, reach: int, new: tuple[float, float]) -> None:
     choice = IntegerChoice(F(2), 2)
-    small, large = law(CELL[:n], choice, reach), law([*CELL[:n], new], choice, reach)
+    small, large = distribution(CELL[:n], choice, reach), distribution([*CELL[:n], new], choice, reach)
     assert max(abs(log(a / b)) for a, b in zip(small, large, strict=True)) <= 2
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_the_exact_loss_of_a_replaced_record_is_within_epsilon_too(n: int) -> None:
     choice = IntegerChoice(F(2), 2)
-    one, two = law([*CELL[: n - 1], (0.0, 1.0)], choice, 0), law([*CELL[: n - 1], (1.0, 0.0)], choice, 0)
+    one, two = (
+        distribution([*CELL[: n - 1], (0.0, 1.0)], choice, 0),
+        distribution([*CELL[: n - 1], (1.0, 0.0)], choice, 0),
+    )
     assert max(abs(log(a / b)) for a, b in zip(one, two, strict=True)) <= 2
 
 
 def test_the_audit_sees_a_rate_that_is_too_high() -> None:
     """Weights eight times as steep as they may be lose more than ε = 1, and it shows."""
     broken = IntegerChoice(F(8), 2)
-    one, two = law([(0.0, 0.0), (1.0, 0.0)], broken, 0), law([(0.0, 1.0), (1.0, 1.0)], broken, 0)
+    one, two = distribution([(0.0, 0.0), (1.0, 0.0)], broken, 0), distribution([(0.0, 1.0), (1.0, 1.0)], broken, 0)
     assert max(abs(log(a / b)) for a, b in zip(one, two, strict=True)) > 1.5
 
 

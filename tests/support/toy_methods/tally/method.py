@@ -13,7 +13,7 @@ from discreet.domain import Domain
 from discreet.engine.spans import Span, Spans, dense, ranges
 from discreet.engine.tabulate import Reading, count_cells
 from discreet.methods.protocol import Method, refuse_unless_records
-from discreet.methods.writing import Made, Places, write_parts
+from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.privacy.confidential import Confidential
 from discreet.privacy.guarantee import Guarantee, Unit
@@ -57,16 +57,18 @@ class TallyMethod(Method):
     def tabulate(self, reading: Reading) -> list[Confidential[Any]]:
         return [Confidential(count_cells(reading.engine, reading.kept, self.domain))]
 
-    def protect(self, engine: Any, cells: Any, reservation: Any, places: Places, progress: Any) -> Made:
+    def protect(
+        self, engine: Any, cells: Any, reservation: Any, places: OutputLocations, progress: Any
+    ) -> MethodOutput:
         written = write_parts(
-            *(engine, cells[0].open_inside(), self, reservation),
+            *(engine, cells[0].open_confidential(), self, reservation),
             name=self.name,
             purpose="tally",
             guarantee=self.guarantee(),
             place=places.published,
             progress=progress,
         )
-        return Made(written.value.files, {})
+        return MethodOutput(written.value.files, {})
 
     @property
     def schema(self) -> pa.Schema:

@@ -24,7 +24,7 @@ from discreet.methods.employer.mechanisms.parameters import (
 from discreet.noise.interval_arithmetic import ball, positive_fraction
 from discreet.noise.samplers.discrete import SMALLEST_RATE, DiscreteLaplace
 from discreet.noise.stream import Stream
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Additive(SymmetricMechanism, ABC):
         if self.epsilon / self.jobs < SMALLEST_RATE:
             smallest = least(lambda: ball(SMALLEST_RATE * self.jobs), lambda e: e / self.jobs >= SMALLEST_RATE)
             raise refuse("noise of a rate below 2^-40 is not drawn", smallest, "")
-        _ = self.law  # refuses a rate that is too large
+        _ = self.distribution  # refuses a rate that is too large
 
     @property
     @abstractmethod
@@ -47,32 +47,32 @@ class Additive(SymmetricMechanism, ABC):
         """The most by which neighbouring data differ, in jobs."""
 
     @cached_property
-    def law(self) -> DiscreteLaplace:
+    def distribution(self) -> DiscreteLaplace:
         """Of rate ε/jobs."""
         return DiscreteLaplace(self.epsilon / self.jobs)
 
     def draw(self, counts: Int64s, largest: Int64s, stream: Stream, first: int) -> Int64s:
         """The published integers of cells first, first+1, …; `largest` is not used."""
         check_pair(counts, largest)
-        return cut_sum(counts, self.law.draw(stream, first, counts.size))
+        return cut_sum(counts, self.distribution.draw(stream, first, counts.size))
 
     def mean_abs(self, counts: Floats, largest: Floats) -> Floats:  # noqa: ARG002 (the mechanisms' signature)
         """E|K|, everywhere."""
-        return np.full(counts.shape, self.law.mean_abs())
+        return np.full(counts.shape, self.distribution.mean_abs())
 
     def upper(self, count: int, largest: int, k: int) -> arb:  # noqa: ARG002
         """P(published ≥ k)."""
         if not -LARGEST < k <= LARGEST:
             return arb(int(k <= 0))
         m = k - count
-        return self.law.tail(m) / 2 if m > 0 else 1 - self.law.tail(1 - m) / 2
+        return self.distribution.tail(m) / 2 if m > 0 else 1 - self.distribution.tail(1 - m) / 2
 
     def margin(self, level: Fraction, largest: Int64s) -> Int64s:
         """The same margin for every cell."""
-        return np.full(largest.shape, self.law.margin(check_level(level)), dtype=np.int64)
+        return np.full(largest.shape, self.distribution.margin(check_level(level)), dtype=np.int64)
 
     def in_words(self) -> str:
-        return f"count + two-sided geometric noise, P(k) ∝ exp(−{written(self.law.rate)}·|k|)"
+        return f"count + two-sided geometric noise, P(k) ∝ exp(−{format_exact(self.distribution.rate)}·|k|)"
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ PEAKS = 6
 Cell = tuple[int, int]  # its count and its largest establishment
 
 
-class Law(Protocol):
+class Distribution(Protocol):
     """A mechanism's published integer, with both tails: neither is found by subtracting from 1."""
 
     def upper(self, count: int, largest: int, k: int) -> arb:
@@ -33,17 +33,17 @@ class Law(Protocol):
         """P(published ≤ k)."""
 
 
-def mass(law: Law, cell: Cell, k: int) -> arb:
+def mass(distribution: Distribution, cell: Cell, k: int) -> arb:
     """P(published = k), a difference of the smaller tails."""
     with ctx.workprec(BITS):
         if k > cell[0]:
-            return law.upper(*cell, k) - (law.upper(*cell, k + 1) if k < LARGEST else 0)
-        return law.lower(*cell, k) - (law.lower(*cell, k - 1) if k > -LARGEST else 0)
+            return distribution.upper(*cell, k) - (distribution.upper(*cell, k + 1) if k < LARGEST else 0)
+        return distribution.lower(*cell, k) - (distribution.lower(*cell, k - 1) if k > -LARGEST else 0)
 
 
-def log_ratio(law: Law, one: Cell, other: Cell, k: int) -> float:
+def log_ratio(distribution: Distribution, one: Cell, other: Cell, k: int) -> float:
     """ln P(k | one)/P(k | other); infinite if only one is possible, nan if neither is."""
-    first, second = (mass(law, cell, k) for cell in (one, other))
+    first, second = (mass(distribution, cell, k) for cell in (one, other))
     if first == 0 or second == 0:
         return float("nan") if first == second == 0 else float("-inf") if first == 0 else float("inf")
     with ctx.workprec(BITS):
@@ -66,16 +66,16 @@ class Losses:
         return max(self.forth, self.back)
 
 
-def losses(law: Law, one: Cell, other: Cell) -> Losses:
+def losses(distribution: Distribution, one: Cell, other: Cell) -> Losses:
     """Both directions, from balls."""
-    marks = [*landmarks(law, one), *landmarks(law, other)]
-    return search(lambda ks: np.array([log_ratio(law, one, other, k) for k in ks.tolist()]), *marks)
+    marks = [*landmarks(distribution, one), *landmarks(distribution, other)]
+    return search(lambda ks: np.array([log_ratio(distribution, one, other, k) for k in ks.tolist()]), *marks)
 
 
-def landmarks(law: Law, cell: Cell) -> tuple[int, int, int]:
-    """Where a law may bend: its count, its median, the first integer that it may publish."""
-    median = _first(lambda k: bool(law.lower(*cell, k) >= arb(0.5)))
-    return cell[0], median, _first(lambda k: bool(law.lower(*cell, k) > 0))
+def landmarks(distribution: Distribution, cell: Cell) -> tuple[int, int, int]:
+    """Where a distribution may bend: its count, its median, the first integer that it may publish."""
+    median = _first(lambda k: bool(distribution.lower(*cell, k) >= arb(0.5)))
+    return cell[0], median, _first(lambda k: bool(distribution.lower(*cell, k) > 0))
 
 
 def _first(holds: Callable[[int], bool]) -> int:
@@ -139,18 +139,18 @@ def _climb(ratios: Callable[[Int64s], Floats], places: Int64s, values: Floats) -
     return best
 
 
-def hockey_stick(law: Law, one: Cell, other: Cell, epsilon: Fraction) -> float:
+def hockey_stick(distribution: Distribution, one: Cell, other: Cell, epsilon: Fraction) -> float:
     """δ(ε) = Σ max(P(k | one) − e^ε·P(k | other), 0), the larger of both directions; summed from end to end of each run
     of integers where it is positive."""
-    return max(_one_way(law, one, other, epsilon), _one_way(law, other, one, epsilon))
+    return max(_one_way(distribution, one, other, epsilon), _one_way(distribution, other, one, epsilon))
 
 
-def _one_way(law: Law, one: Cell, other: Cell, epsilon: Fraction) -> float:
+def _one_way(distribution: Distribution, one: Cell, other: Cell, epsilon: Fraction) -> float:
     limit = float(epsilon)
-    places = candidates(*landmarks(law, one), *landmarks(law, other)).tolist()
+    places = candidates(*landmarks(distribution, one), *landmarks(distribution, other)).tolist()
 
     def over(k: int) -> bool:
-        return log_ratio(law, one, other, k) > limit
+        return log_ratio(distribution, one, other, k) > limit
 
     inside = [over(k) for k in places]
     total = arb(0)
@@ -165,21 +165,21 @@ def _one_way(law: Law, one: Cell, other: Cell, epsilon: Fraction) -> float:
         if inside[i]:
             start = high
         elif start is not None:
-            total += _excess(law, one, other, epsilon, start, low)
+            total += _excess(distribution, one, other, epsilon, start, low)
             start = None
     if start is not None:
-        total += _excess(law, one, other, epsilon, start, LARGEST)
+        total += _excess(distribution, one, other, epsilon, start, LARGEST)
     return float(total)
 
 
-def _excess(law: Law, one: Cell, other: Cell, epsilon: Fraction, low: int, high: int) -> arb:
+def _excess(distribution: Distribution, one: Cell, other: Cell, epsilon: Fraction, low: int, high: int) -> arb:
     """P(low … high | one) − e^ε·P(low … high | other)."""
     with ctx.workprec(BITS):
-        return _between(law, one, low, high) - ball(epsilon).exp() * _between(law, other, low, high)
+        return _between(distribution, one, low, high) - ball(epsilon).exp() * _between(distribution, other, low, high)
 
 
-def _between(law: Law, cell: Cell, low: int, high: int) -> arb:
+def _between(distribution: Distribution, cell: Cell, low: int, high: int) -> arb:
     with ctx.workprec(BITS):
         if low > cell[0]:
-            return law.upper(*cell, low) - law.upper(*cell, high + 1)
-        return law.lower(*cell, high) - law.lower(*cell, low - 1)
+            return distribution.upper(*cell, low) - distribution.upper(*cell, high + 1)
+        return distribution.lower(*cell, high) - distribution.lower(*cell, low - 1)

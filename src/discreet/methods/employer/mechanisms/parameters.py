@@ -12,7 +12,7 @@ from flint import arb
 from discreet.errors import ParameterError
 from discreet.methods.employer.mechanisms import LARGEST, Int64s
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 
 BITS = 256  # of the balls in which constants and probabilities are computed
 BOUND = Fraction(2 * LARGEST)  # where noise is cut: the sum of it and a count is then beyond ± LARGEST
@@ -104,7 +104,7 @@ class TooSmallEpsilon(ParameterError):
 
 def refuse(what: str, smallest: Fraction, otherwise: str = "; or lower alpha") -> ParameterError:
     """Its refusal, with what one can do."""
-    do = f"the smallest epsilon here is {written(smallest)}{otherwise}"
+    do = f"the smallest epsilon here is {format_exact(smallest)}{otherwise}"
     error = TooSmallEpsilon(what, where="epsilon", do=do)
     error.smallest = smallest
     return error

@@ -106,4 +106,4 @@ class Smooth(SymmetricMechanism, ABC):
 
 def ball_quantile(noise: GridNoise, u: Fraction) -> Fraction:
     """A fraction just above the z with P(|Z| > z) = u."""
-    return rounded_up(lambda: noise.law.at(ball(u)))
+    return rounded_up(lambda: noise.distribution.at(ball(u)))

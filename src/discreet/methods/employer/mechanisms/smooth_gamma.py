@@ -23,7 +23,7 @@ from discreet.methods.employer.mechanisms.parameters import (
 from discreet.methods.employer.mechanisms.smooth import Smooth
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
 from discreet.noise.samplers.power import Power, PowerQuantile
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 
 Constants = Literal["joint", "separate", "printed"]
 CHOICES = ("joint", "separate", "printed")
@@ -99,7 +99,7 @@ class SmoothGamma(Smooth):
     def in_words(self) -> str:
         return (
             f"count + {float(self.constant):.4g}·S·Z, S = max(α·x, 1), x the largest establishment, "
-            f"Z with density ∝ 1/(1 + |z|^{written(self.shape)}); rounded to integers"
+            f"Z with density ∝ 1/(1 + |z|^{format_exact(self.shape)}); rounded to integers"
         )
 
 

@@ -22,7 +22,7 @@ from discreet.methods.employer.mechanisms.parameters import (
 from discreet.methods.employer.mechanisms.smooth import Smooth
 from discreet.noise.interval_arithmetic import ball, positive_fraction, rounded_up
 from discreet.noise.samplers.laplace import Laplace
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 
 Constants = Literal["exact", "printed"]
 
@@ -90,7 +90,7 @@ class SmoothLaplace(Smooth):
     def in_words(self) -> str:
         return (
             f"count + {float(self.constant):.4g}·S·Z, S = max(α·x, 1), x the largest establishment, Z Laplace: "
-            f"density e^−|z|/2; δ = {written(self.delta)}; rounded to integers"
+            f"density e^−|z|/2; δ = {format_exact(self.delta)}; rounded to integers"
         )
 
 

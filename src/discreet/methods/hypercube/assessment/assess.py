@@ -194,13 +194,13 @@ def _true_errors(method: HypercubeMethod, total: Floats, moved: Floats) -> Table
 
 def _interactive(method: HypercubeMethod, true: Side, observe: Observer) -> Comparison | None:
     """The same counts with every table perturbed on its own; none where the cube has no counts or too many cells."""
-    law, design = method.design.count_law, method.design
-    if law is None or true.counts is None or design.domain.cells > MOST_COMPARED or design.average is not None:
+    distribution, design = method.design.count_distribution, method.design
+    if distribution is None or true.counts is None or design.domain.cells > MOST_COMPARED or design.average is not None:
         return None
     observe("compare", 0, 1)
     counts = np.rint(true.counts).astype(np.int64).reshape(design.domain.shape)
     wanted = range(1, min(len(design.domain.shape), DIMENSIONS) + 1)
-    found = compare(counts, law, dimensions=wanted, most=ASKED, runs=RUNS)
+    found = compare(counts, distribution, dimensions=wanted, most=ASKED, runs=RUNS)
     observe("compare", 1, 1)
     return found
 

@@ -31,7 +31,7 @@ class Way:
     """A way to answer, and what it pays for all tables together."""
 
     name: str
-    law: DiscreteLaplace  # of each table, or of the cube
+    distribution: DiscreteLaplace  # of each table, or of the cube
     epsilon: Fraction
     delta: float
 
@@ -65,18 +65,18 @@ class Comparison:
 
 def compare(
     counts: Int64s,
-    law: DiscreteLaplace,
+    distribution: DiscreteLaplace,
     *,
     dimensions: Iterable[int] | None = None,
     most: int = MOST_TABLES,
     runs: int = RUNS,
 ) -> Comparison:
-    """Bottom-up noise by `law` on the cells of the cube, against the same ε and δ spread over all tables asked for, and
-    against the same law for each table, which costs ε and δ as often. A record is in one cell of each table. Asked for
+    """Bottom-up noise by `distribution` on the cells of the cube, against the same ε and δ spread over all tables asked for, and
+    against the same distribution for each table, which costs ε and δ as often. A record is in one cell of each table. Asked for
     are the tables of these dimensions, or all, up to `most` of each; bottom-up has answered the others, too."""
     wanted = range(1, counts.ndim + 1) if dimensions is None else sorted(set(dimensions))
     asked = [margin for dimension in wanted for margin in tables(counts.shape, dimension, most)]
-    ways = _ways(law, len(asked))
+    ways = _ways(distribution, len(asked))
     trial = _Trial(counts, tuple(asked))
     lines = []
     for way in ways:
@@ -87,13 +87,16 @@ def compare(
     return Comparison(runs, tuple(ways), tuple(lines))
 
 
-def _ways(law: DiscreteLaplace, number: int) -> list[Way]:
+def _ways(distribution: DiscreteLaplace, number: int) -> list[Way]:
     """What the cube costs is what the tables may cost together."""
-    once, split = float(law.delta()), shared(law.rate, None if law.cap is None else law.delta(), number)
+    once, split = (
+        float(distribution.delta()),
+        shared(distribution.rate, None if distribution.cap is None else distribution.delta(), number),
+    )
     return [
-        Way(BOTTOM_UP, law, law.rate, once),
-        Way(SPLIT, split, law.rate, number * float(split.delta())),
-        Way(EACH, law, number * law.rate, min(1.0, number * once)),
+        Way(BOTTOM_UP, distribution, distribution.rate, once),
+        Way(SPLIT, split, distribution.rate, number * float(split.delta())),
+        Way(EACH, distribution, number * distribution.rate, min(1.0, number * once)),
     ]
 
 
@@ -172,10 +175,10 @@ class _Trial:
         """Every table as this way answers it."""
         stream = ReleaseKey.simulation("evaluate").stream("evaluate", "cubes", b"", f"{way.name}, run {run}")
         if way.name == BOTTOM_UP:
-            cube = (self.counts.reshape(-1) + way.law.draw(stream, 0, self.counts.size)).astype(np.float64)
+            cube = (self.counts.reshape(-1) + way.distribution.draw(stream, 0, self.counts.size)).astype(np.float64)
             found = [summed(self.counts.shape, cube, margin) for margin in self.asked]
         else:
-            noise = way.law.draw(stream, 0, sum(margin.cells for margin in self.asked))
+            noise = way.distribution.draw(stream, 0, sum(margin.cells for margin in self.asked))
             ends = np.cumsum([margin.cells for margin in self.asked])
             found = [truth + noise[end - len(truth) : end] for truth, end in zip(self.truths, ends, strict=True)]
         return dict(zip(self.places, found, strict=True))

@@ -11,7 +11,7 @@ from typing import Literal
 from discreet.formatting import plural
 from discreet.methods.hypercube.assessment.comparison import Comparison, Way
 from discreet.methods.hypercube.assessment.cubes import Assessment, Dimension, TableAssessment
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.report.blocks import Block, Heading, Paragraph, Table
 
 CONFIDENTIAL = (
@@ -160,7 +160,7 @@ def association(assessment: Assessment) -> str:
 
 def comparison_title(comparison: Comparison) -> str:
     """What is compared, and at which ε."""
-    epsilon = written(comparison.ways[0].epsilon)
+    epsilon = format_exact(comparison.ways[0].epsilon)
     return f"Raw counts: one simulated cube (ε = {epsilon} for a record, not calibrated), or every table on its own"
 
 
@@ -188,5 +188,10 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
 
 
 def _way(way: Way) -> Sequence[str]:
-    cap = "" if way.law.cap is None else f", at most ±{way.law.cap:,}"
-    return way.name, written(way.epsilon), f"{way.delta:.2g}", f"discrete Laplace, rate {float(way.law.rate):.4g}{cap}"
+    cap = "" if way.distribution.cap is None else f", at most ±{way.distribution.cap:,}"
+    return (
+        way.name,
+        format_exact(way.epsilon),
+        f"{way.delta:.2g}",
+        f"discrete Laplace, rate {float(way.distribution.rate):.4g}{cap}",
+    )

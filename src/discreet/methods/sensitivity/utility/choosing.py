@@ -18,9 +18,9 @@ import pyarrow.csv as pcsv
 from discreet.errors import ParameterError, PublishError, SourceError
 from discreet.methods.sensitivity.statistics import Floats, Variable
 from discreet.methods.sensitivity.statistics.line import Line
-from discreet.methods.sensitivity.utility.tradeoff import Law, Point, epsilon_for, tradeoff
+from discreet.methods.sensitivity.utility.tradeoff import Distribution, Point, epsilon_for, tradeoff
 from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.privacy.gaussian import true_epsilon
 from discreet.publish import manifest
 from discreet.publish.parquet import table_of
@@ -166,23 +166,23 @@ class Curve:
     """What each ε gives, and the ε that was asked for, if one was."""
 
     known: PublicCells
-    law: Law
+    distribution: Distribution
     share: Fraction
     points: list[Point]
     chosen: Fraction | None
 
     def lines(self) -> list[str]:
         """As a small table."""
-        part = f"{written(100 * self.share)}%"
+        part = f"{format_exact(100 * self.share)}%"
         within = f" of its {self.known.areas}" if self.known.area is not None else ""
         out = [
             self.known.about,
-            f"{self.law.capitalize()} noise. Wrongly top: of the cells shown in the top {part}{within}, the share that "
+            f"{self.distribution.capitalize()} noise. Wrongly top: of the cells shown in the top {part}{within}, the share that "
             "is not there by its true value.",
             f"{'ε':>8} {'root MSE':>10} {'wrongly top':>12} {'wrongly bottom':>15}",
         ]
         out += [
-            f"{written(p.epsilon):>8} {p.mse_exact**0.5:10.4g} {p.false_top:12.1%} {p.false_bottom:15.1%}"
+            f"{format_exact(p.epsilon):>8} {p.mse_exact**0.5:10.4g} {p.false_top:12.1%} {p.false_bottom:15.1%}"
             for p in self.points
         ]
         out.append(
@@ -190,10 +190,12 @@ class Curve:
         )
         if self.chosen is None:
             return out
-        out.append(f"The accuracy asked for needs ε = {written(self.chosen)} a number.")
-        if self.law == "normal":
+        out.append(f"The accuracy asked for needs ε = {format_exact(self.chosen)} a number.")
+        if self.distribution == "normal":
             cost = true_epsilon([self.chosen], DELTA)
-            out.append(f"Normal noise of that ε costs {written(cost)} a number at δ = {written(DELTA)}: it is weaker.")
+            out.append(
+                f"Normal noise of that ε costs {format_exact(cost)} a number at δ = {format_exact(DELTA)}: it is weaker."
+            )
         return out
 
     def write(self, folder: Path) -> list[Path]:
@@ -202,10 +204,10 @@ class Curve:
         if any(file.exists() for file in files):
             raise PublishError("has a trade-off already", where=str(folder), do="name another folder")
         names = ("epsilon", "mse_exact", "mse_simulated", "false_top", "false_bottom")
-        rows = [(written(p.epsilon), p.mse_exact, p.mse, p.false_top, p.false_bottom) for p in self.points]
+        rows = [(format_exact(p.epsilon), p.mse_exact, p.mse, p.false_top, p.false_bottom) for p in self.points]
         folder.mkdir(parents=True, exist_ok=True)
         files[0].write_text(as_csv(names, rows), encoding="utf-8")
-        title = f"Accuracy against ε of each number, {self.law} noise: {self.known.about}"
+        title = f"Accuracy against ε of each number, {self.distribution} noise: {self.known.about}"
         area = "" if self.known.area is None else self.known.areas
         tradeoff_plot(self.points, title, self.share, area, self.chosen).save(str(files[1]))
         return files
@@ -242,7 +244,7 @@ class Wanted:
     """Which ε to look at, and the accuracy to find one for."""
 
     epsilons: tuple[Fraction, ...]
-    law: Law
+    distribution: Distribution
     share: Fraction
     mse: float | None = None
     misclassified: float | None = None
@@ -250,7 +252,7 @@ class Wanted:
     def __post_init__(self) -> None:
         for name, wrong, do in (
             ("--epsilons", not self.epsilons or min(self.epsilons) <= 0, "give positive numbers, with commas"),
-            ("--law", self.law not in ("laplace", "normal"), "write laplace or normal"),
+            ("--distribution", self.distribution not in ("laplace", "normal"), "write laplace or normal"),
             ("--share", not 0 < self.share <= Fraction(1, 2), 'give a share up to a half, such as "0.1"'),
             ("--target-mse", self.mse is not None and self.misclassified is not None, "give one target, not two"),
             ("--target-mse", self.mse is not None and not 0 < self.mse < np.inf, "give a positive number"),
@@ -269,9 +271,11 @@ def curve(known: PublicCells, wanted: Wanted) -> Curve:
     arrays = known.estimate, known.count, known.chi
     if not known.estimate.size:
         raise SourceError("has no cell with an estimate", where=known.about, do="name another input")
-    law, share, area, chosen = wanted.law, wanted.share, known.area, None
+    distribution, share, area, chosen = wanted.distribution, wanted.share, known.area, None
     if wanted.mse is not None or wanted.misclassified is not None:
         mse, wrong = wanted.mse, wanted.misclassified
-        chosen = epsilon_for(*arrays, target_mse=mse, target_misclassification=wrong, law=law, areas=area, share=share)
+        chosen = epsilon_for(
+            *arrays, target_mse=mse, target_misclassification=wrong, distribution=distribution, areas=area, share=share
+        )
     tried = sorted({*wanted.epsilons, *([chosen] if chosen is not None else [])})
-    return Curve(known, law, share, tradeoff(*arrays, tried, law, area, share), chosen)
+    return Curve(known, distribution, share, tradeoff(*arrays, tried, distribution, area, share), chosen)

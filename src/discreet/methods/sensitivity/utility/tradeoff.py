@@ -24,10 +24,10 @@ from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.laplace import Laplace
 from discreet.noise.samplers.normal import Normal
 
-Law = Literal["laplace", "normal"]
+Distribution = Literal["laplace", "normal"]
 
 GRID, BOUND = Fraction(1, 2**30), Fraction(2**10)  # of a draw in units of its scale: far finer and wider than shown
-LAWS = {"laplace": Laplace(Fraction(1), GRID, BOUND), "normal": Normal(Fraction(1), GRID, BOUND)}
+DISTRIBUTIONS = {"laplace": Laplace(Fraction(1), GRID, BOUND), "normal": Normal(Fraction(1), GRID, BOUND)}
 TO_UNIT = {"laplace": 1 / sqrt(2), "normal": 1.0}  # Laplace noise of scale 1 has variance 2
 RUNS = 20
 TENTH = Fraction(1, 10)
@@ -55,7 +55,7 @@ def tradeoff(
     n: ArrayLike,
     chi: ArrayLike,
     epsilons: Sequence[Fraction],
-    law: Law = "laplace",
+    distribution: Distribution = "laplace",
     areas: ArrayLike | None = None,
     share: Fraction = TENTH,
     runs: int = RUNS,
@@ -65,12 +65,12 @@ def tradeoff(
     Areas too small to have a `share` of a whole cell take no part in the comparison. χ is one number, or one a cell.
     """
     chosen = [positive_fraction("epsilon", epsilon) for epsilon in epsilons]
-    cells = _Cells.of(theta, n, chi, law, areas, share, runs)
+    cells = _Cells.of(theta, n, chi, distribution, areas, share, runs)
     return [cells.point(epsilon) for epsilon in chosen]
 
 
 def exact_mse(n: ArrayLike, chi: ArrayLike, epsilon: Fraction) -> float:
-    """E[(θ̃ − θ)²] = mean of 2(χ/(εN))² over cells, under either law."""
+    """E[(θ̃ − θ)²] = mean of 2(χ/(εN))² over cells, under either distribution."""
     _, size, scale = _checked(n, n, chi)
     return float(2 * np.mean((scale / size) ** 2)) / float(positive_fraction("epsilon", epsilon)) ** 2
 
@@ -82,7 +82,7 @@ def epsilon_for(
     *,
     target_mse: float | None = None,
     target_misclassification: float | None = None,
-    law: Law = "laplace",
+    distribution: Distribution = "laplace",
     areas: ArrayLike | None = None,
     share: Fraction = TENTH,
     runs: int = RUNS,
@@ -102,7 +102,7 @@ def epsilon_for(
     target = target_misclassification
     if not 0 < target < 1:
         raise ParameterError("an error rate lies strictly between 0 and 1", where="target", do="give, say, 0.2")
-    cells = _Cells.of(theta, n, chi, law, areas, share, runs)
+    cells = _Cells.of(theta, n, chi, distribution, areas, share, runs)
 
     def meets(steps: int) -> bool:
         point = cells.point(steps * step)
@@ -159,14 +159,18 @@ class _Cells:
         theta: ArrayLike,
         n: ArrayLike,
         chi: ArrayLike,
-        law: Law,
+        distribution: Distribution,
         areas: ArrayLike | None,
         share: Fraction,
         runs: int,
     ) -> _Cells:
         value, size, scale = _checked(theta, n, chi)
-        if law not in LAWS:
-            raise ParameterError(f"no law {law!r}", where="law", do=f"choose one of {', '.join(LAWS)}")
+        if distribution not in DISTRIBUTIONS:
+            raise ParameterError(
+                f"no distribution {distribution!r}",
+                where="distribution",
+                do=f"choose one of {', '.join(DISTRIBUTIONS)}",
+            )
         if not 0 < positive_fraction("share", share) <= Fraction(1, 2):
             raise ParameterError("a top share is at most a half", where="share", do="give a tenth")
         if runs < 2:
@@ -183,9 +187,9 @@ class _Cells:
         if not some.any():
             raise ParameterError("no area has enough cells for this share", where="areas", do="use larger areas")
         first, after, ends = first[some], after[some], ends[some]
-        stream = ReleaseKey.simulation("evaluate").stream("evaluate", "tradeoff", b"", law)
-        drawn = LAWS[law].draw(stream, 0, runs * len(value)).reshape(runs, len(value))
-        unit = drawn.astype(np.float64) * (float(GRID) * TO_UNIT[law])
+        stream = ReleaseKey.simulation("evaluate").stream("evaluate", "tradeoff", b"", distribution)
+        drawn = DISTRIBUTIONS[distribution].draw(stream, 0, runs * len(value)).reshape(runs, len(value))
+        unit = drawn.astype(np.float64) * (float(GRID) * TO_UNIT[distribution])
         spans = np.stack([first, after], axis=1)
         return cls(value, (scale / size)[order], unit, spans, ends, value[after - ends], value[first + ends - 1])
 

@@ -9,7 +9,7 @@ from typing import Any
 import altair as alt
 
 from discreet.methods.sensitivity.utility.tradeoff import Point
-from discreet.privacy.exact import written
+from discreet.privacy.exact import format_exact
 from discreet.report.plots import COLOURS, HEIGHT, WIDTH, chart, decades, ends, log_axis, titled
 
 FORMULA, SIMULATED = "formula", "simulated"
@@ -29,7 +29,7 @@ def tradeoff_plot(
     data = [_row(point) for point in points]
     within = f" of their {area}" if area else ""
     subtitle = [
-        f"Left: error of a released statistic. Right: cells shown in the top or bottom {written(100 * share)}%{within}",
+        f"Left: error of a released statistic. Right: cells shown in the top or bottom {format_exact(100 * share)}%{within}",
         "that do not belong there by their true values; bars: 95% limits of the simulation.",
     ]
     panels = [_errors(data, points), _misclassified(data, points)]
