@@ -1,4 +1,4 @@
-"""Exact parameters: what was written is what is meant, and a float is refused."""
+"""Exact parameters: what was format_exact is what is meant, and a float is refused."""
 
 import decimal
 import subprocess
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from discreet.errors import ParameterError
-from discreet.privacy.exact import Exact, Positive, exp_above, parse_exact, written
+from discreet.privacy.exact import Exact, Positive, exp_above, format_exact, parse_exact
 from support.hypothesis_profile import examples
 
 distributions = examples(60)
@@ -25,13 +25,13 @@ fractions = st.fractions(-(10**9), 10**9, max_denominator=10**9)
 @distributions
 @given(fractions)
 def test_written_and_exact_are_inverse(number: Fraction) -> None:
-    assert parse_exact(written(number)) == number
+    assert parse_exact(format_exact(number)) == number
 
 
 @distributions
 @given(st.decimals(-(10**6), 10**6, places=12))
 def test_a_decimal_stays_a_decimal(number: decimal.Decimal) -> None:
-    text = written(Fraction(number))
+    text = format_exact(Fraction(number))
     assert "/" not in text
     assert "e" not in text.lower()
     assert Fraction(text) == Fraction(number)
@@ -40,7 +40,7 @@ def test_a_decimal_stays_a_decimal(number: decimal.Decimal) -> None:
 @distributions
 @given(fractions)
 def test_written_is_a_decimal_exactly_when_a_short_one_exists(number: Fraction) -> None:
-    assert ("/" not in written(number)) == (10**12 % number.denominator == 0)
+    assert ("/" not in format_exact(number)) == (10**12 % number.denominator == 0)
 
 
 @distributions
@@ -50,13 +50,13 @@ def test_written_is_a_decimal_exactly_when_a_short_one_exists(number: Fraction) 
 @example(-(10**29) - 7, 1)
 def test_written_is_exact_for_any_size(numerator: int, denominator: int) -> None:
     number = Fraction(numerator, denominator)
-    assert Fraction(written(number)) == number
+    assert Fraction(format_exact(number)) == number
 
 
 def test_written_does_not_depend_on_the_callers_decimal_context() -> None:
     with decimal.localcontext() as context:
         context.prec = 5
-        assert written(Fraction("1.12345678")) == "1.12345678"
+        assert format_exact(Fraction("1.12345678")) == "1.12345678"
 
 
 @pytest.mark.parametrize("value", [0, 3, "3", "1.5", "3/2", "1e-3", ".5", " 2 ", "-1/3", Fraction(2, 7)])
@@ -98,7 +98,7 @@ class Parameters(BaseModel):
 def test_models_carry_exact_numbers_through_json(one: Fraction, two: Fraction) -> None:
     model = Parameters(any=one, above=two)
     assert Parameters.model_validate_json(model.model_dump_json()) == model
-    assert model.model_dump(mode="json") == {"any": written(one), "above": written(two)}
+    assert model.model_dump(mode="json") == {"any": format_exact(one), "above": format_exact(two)}
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,7 @@ def test_establishments_compose_at_the_smallest_alpha_for_the_weaker_adversary(a
         )
     ),
 )
-@pytest.mark.parametrize("how", ["then", "beside"])
+@pytest.mark.parametrize("how", ["compose_sequential", "compose_parallel"])
 def test_other_units_do_not_compose(one: Unit, two: Unit, how: str) -> None:
     a, b = Guarantee(unit=one, epsilon=1), Guarantee(unit=two, epsilon=1)
     with pytest.raises(GuaranteeError, match="no rule composes") as caught:

@@ -152,9 +152,9 @@ def makes_protected(tree: ast.AST) -> bool:
         "import discreet.privacy.protected as p\np.Protected(1, g, False)",
         "from discreet.privacy.protected import Protected\nx = Protected[int](1, g, False)",
         "import dataclasses\ndataclasses.replace(made, value=truth)",
-        "from discreet.privacy.confidential import WorkerGrant\nLicense(g, False).protect(truth)",
+        "from discreet.privacy.confidential import WorkerGrant\nWorkerGrant(g, False).protect(truth)",
         "from discreet.privacy.confidential import WorkerGrant as L\nL(g, False)",
-        "import discreet.privacy.confidential as r\nr.License(g, False)",
+        "import discreet.privacy.confidential as r\nr.WorkerGrant(g, False)",
     ],
 )
 def test_the_scan_sees_every_spelling(source: str) -> None:

@@ -11,7 +11,7 @@ import pyarrow.csv as pcsv
 from discreet.errors import GuaranteeError, LedgerError, ParameterError, PublishError
 from discreet.formatting import cut, guarded_table, visible
 from discreet.pipeline.plan import balance_in_words
-from discreet.privacy.exact import parse_exact, written
+from discreet.privacy.exact import format_exact, parse_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import Budget, Derived, Entry, Recorded, Reserve, Restored
 from discreet.privacy.ledger.ledger import Ledger
@@ -38,7 +38,7 @@ def ledger_lines(ledger: Ledger) -> list[str]:
     states = chain.releases()
     for entry, event in zip(chain.entries, chain.events, strict=True):
         if isinstance(event, Reserve):
-            cost, status = written(event.guarantee.epsilon), states[event.release].status
+            cost, status = format_exact(event.guarantee.epsilon), states[event.release].status
             lines.append(
                 f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon {cost} on {event.asset}, "
                 f"{status}, by {event.who}"
@@ -51,12 +51,12 @@ def ledger_lines(ledger: Ledger) -> list[str]:
             )
             lines.append(
                 f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} budget of {event.asset}: epsilon "
-                f"{written(event.epsilon)}, delta {written(event.delta)}{period}, by {event.who}"
+                f"{format_exact(event.epsilon)}, delta {format_exact(event.delta)}{period}, by {event.who}"
             )
         elif isinstance(event, Recorded):
             lines.append(
                 f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon "
-                f"{written(event.guarantee.epsilon)} on {event.asset}, recorded by {event.who}: {event.note}"
+                f"{format_exact(event.guarantee.epsilon)} on {event.asset}, recorded by {event.who}: {event.note}"
             )
         elif isinstance(event, Derived):
             lines.append(
@@ -69,7 +69,7 @@ def ledger_lines(ledger: Ledger) -> list[str]:
                 f"({event.again} entered again, {len(event.lost)} lost and spent)"
             )
             lines += [
-                f"       {lost.release}: epsilon {written(lost.guarantee.epsilon)} on {lost.asset}, lost, by {lost.who}"
+                f"       {lost.release}: epsilon {format_exact(lost.guarantee.epsilon)} on {lost.asset}, lost, by {lost.who}"
                 for lost in event.lost
             ]
     return lines
@@ -80,7 +80,7 @@ def _lifetime(chain: Chain, asset: str, who: str | None = None) -> str:
         total = chain.lifetime(asset, who)
     except GuaranteeError:
         return "for several units that do not compose; see the entries"
-    return "nothing" if total is None else f"epsilon {written(total.epsilon)}, delta {written(total.delta)}"
+    return "nothing" if total is None else f"epsilon {format_exact(total.epsilon)}, delta {format_exact(total.delta)}"
 
 
 def unit_option(text: str, alpha: str | None, adversary: str | None) -> Any:

@@ -107,12 +107,12 @@ def _sampling(model: SamplingModel) -> str:
 
 def _share(level: str) -> Fraction:
     """0.95, where 95 is not."""
-    from discreet.privacy.exact import parse_exact, written
+    from discreet.privacy.exact import format_exact, parse_exact
 
     found = parse_exact(level, "--level")
     if 0 < found < 1:
         return found
-    do = f"write {written(found / 100)}" if 1 < found < 100 else "write 0.9"
+    do = f"write {format_exact(found / 100)}" if 1 < found < 100 else "write 0.9"
     raise ParameterError(f"a level lies strictly between 0 and 1, found {level}", where="--level", do=do)
 
 

@@ -20,7 +20,7 @@ from discreet.errors import PublishError, SpecError
 from discreet.methods.registry import methods, total_guarantee
 from discreet.noise.keystore import default_keys
 from discreet.pipeline.check import lines
-from discreet.privacy.exact import parse_exact, written
+from discreet.privacy.exact import format_exact, parse_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.parquet import table_of
 from discreet.spec import loader
@@ -187,7 +187,7 @@ def _set_budget(release: api.OpenRelease, cost: Guarantee, epsilon: Fraction) ->
         delta, spent = delta + before.delta, before.epsilon
     if cost.epsilon + spent > epsilon:
         raise SpecError(
-            f"{written(epsilon)} is less than what this costs, {written(cost.epsilon)}, and {written(spent)} before",
+            f"{format_exact(epsilon)} is less than what this costs, {format_exact(cost.epsilon)}, and {format_exact(spent)} before",
             where="--budget",
             do="ask for less, or set a larger budget",
         )
