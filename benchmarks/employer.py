@@ -109,7 +109,7 @@ def once(folder: Path, workload: str) -> None:
 
 def world(folder: Path, jobs: int) -> Path:
     folder.mkdir()
-    write_employers(folder, jobs, dirt=False)
+    write_employers(folder, jobs, data_errors=False)
     return folder
 
 

@@ -121,7 +121,7 @@ def test_prices_that_make_two_edges_one_are_refused() -> None:
 
 
 def test_lognormal_is_the_construction_of_the_pseo_beta_appendix() -> None:
-    """PSEO Beta Appendix, §2: unrounded parameters near these give Table 1, within a dollar of rounding the printed ones."""
+    """PSEO Beta Appendix, §2: unrounded parameters near these give Table 1, the printed ones do not."""
     found = lognormal(Fraction("11.00255"), Fraction("0.75275"), 10_000)
     assert found.count == PSEO.count
     apart = [abs(a / b - 1) for a, b in zip(found.edges, PSEO.edges, strict=True)]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from discreet import domain as domain_module
 from discreet.domain import Attribute, Domain, coarsening
-from discreet.domain.codelists import from_groups, levels
+from discreet.domain.codelists import from_groups, from_hierarchy
 from support.hypothesis_profile import examples
 
 distributions = examples(80)
@@ -154,7 +154,7 @@ def test_levels_of_a_hierarchy_and_coarser_groups_add_up(tmp_path: Path) -> None
     assert found.parents(np.arange(8)).tolist() == [0, 2, 0, 2, 0, 2, 1, 3]
     assert coarsening(Domain((families,)), Domain((inst,))) is None  # neither lies in the other
     path.write_text("block,tract\n1a,1\n1b,1\n2a,2\n")
-    block, tract = levels(path, ["block", "tract"], "code", "other", "", "geo")
+    block, tract = from_hierarchy(path, ["block", "tract"], "code", "other", "", "geo")
     down = coarsening(Domain((block, years)), Domain((tract,)))
     assert down is not None
     assert down.children().tolist() == [4, 2, 2]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from discreet.domain.codelists import from_codes, from_groups, levels, read_columns
+from discreet.domain.codelists import from_codes, from_groups, from_hierarchy, read_columns
 from discreet.errors import DomainError
 from support.hypothesis_profile import examples
 
@@ -36,7 +36,7 @@ def test_codes_keep_leading_zeros_order_and_labels(file: Any) -> None:
 
 def test_a_hierarchy_reads_every_level_off_the_finest_code(file: Any) -> None:
     text = "block,tract,county\n1a,1,X\n1b,1,X\n2a,2,X\n3a,3,Y\n"
-    block, tract, county = levels(file(text), ["block", "tract", "county"], "code", "other", "", "geo")
+    block, tract, county = from_hierarchy(file(text), ["block", "tract", "county"], "code", "other", "", "geo")
     assert [a.name for a in (block, tract, county)] == ["block", "tract", "county"]
     assert {a.source for a in (block, tract, county)} == {("code",)}
     assert (block.size, tract.size, county.size) == (5, 4, 3)
@@ -55,15 +55,15 @@ def test_a_hierarchy_reads_every_level_off_the_finest_code(file: Any) -> None:
 )
 def test_a_code_has_one_parent(file: Any, text: str, child: str, level: str) -> None:
     with pytest.raises(DomainError, match="two parents") as caught:
-        levels(file(text), ["b", "t", "c"], "code", None, "", "geo")
+        from_hierarchy(file(text), ["b", "t", "c"], "code", None, "", "geo")
     assert child in caught.value.what
     assert level in caught.value.what
     assert caught.value.where == "domain geo, file list.csv"
 
 
 def test_the_same_row_twice_in_a_hierarchy_changes_nothing(file: Any) -> None:
-    once = levels(file("b,t\n1a,1\n1b,1\n"), ["b", "t"], "code", None, "", "geo")
-    twice = levels(file("b,t\n1a,1\n1b,1\n1a,1\n"), ["b", "t"], "code", None, "", "geo")
+    once = from_hierarchy(file("b,t\n1a,1\n1b,1\n"), ["b", "t"], "code", None, "", "geo")
+    twice = from_hierarchy(file("b,t\n1a,1\n1b,1\n1a,1\n"), ["b", "t"], "code", None, "", "geo")
     assert once == twice
 
 

@@ -77,7 +77,7 @@ def test_the_total_is_a_domain_of_one_cell() -> None:
 @given(shapes)
 def test_describe_says_what_codes_say(space: Domain) -> None:
     cells = np.arange(space.cells, dtype=np.int64)[::-1].copy()
-    columns = [array.to_pylist() for array in space.describe(cells)]
+    columns = [array.to_pylist() for array in space.code_arrays(cells)]
     for row, cell in enumerate(cells.tolist()):
         words = [a.published[c] for a, c in zip(space.attributes, space.codes(cell), strict=True)]
         assert [column[row] for column in columns] == [text for key in words for text in key]
@@ -90,7 +90,7 @@ def test_numbering_holds_up_to_the_last_cell_that_int64_can_name(sizes: list[int
     space = domain(sizes)
     cell = data.draw(st.sampled_from([0, space.cells - 1]) | st.integers(0, space.cells - 1))
     assert space.number(space.codes(cell)) == cell
-    row = [array[0].as_py() for array in space.describe(np.array([cell], np.int64))]
+    row = [array[0].as_py() for array in space.code_arrays(np.array([cell], np.int64))]
     assert row == [f"{code:02}" for code in space.codes(cell)]
 
 
@@ -124,10 +124,10 @@ def test_other_comes_last() -> None:
     a = attribute("a", 3, "rest")
     assert (a.size, a.other_code, a.published[-1]) == (4, 3, ("rest",))
     assert a.dictionary(0).to_pylist() == ["00", "01", "02", "rest"]
-    assert "counted as 'rest'" in a.in_words()
+    assert "counted as 'rest'" in a.summary()
     b = attribute("b", 3)
     assert (b.size, b.other_code) == (3, None)
-    assert "dropped" in b.in_words()
+    assert "dropped" in b.summary()
 
 
 def test_other_of_groups_fills_every_column() -> None:

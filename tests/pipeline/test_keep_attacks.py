@@ -63,7 +63,7 @@ def test_a_place_where_another_release_keeps_is_refused(tmp_path: Path) -> None:
 def test_a_staging_folder_is_no_place_to_keep(tmp_path: Path, out: str, below: str) -> None:
     office = Office.founded(tmp_path / "office")
     output = FolderOutput(office.folder / out, Owner("0" * 32, "old"))
-    for _, place in output.occupied:
+    for _, place in output.occupied_paths:
         spec = office.measuring(EARNINGS, keep=str(Path(place, below)))
         unspent(office, spec, output.folder, PublishError, "place of what is published")
 

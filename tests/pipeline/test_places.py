@@ -149,14 +149,14 @@ def test_whoever_comes_second_finds_it_finished_before_it_spends(
     from discreet.publish import folder as folders
 
     one, two = release(agency, "one"), release(agency, "two", ledger=agency.folder / "y.sqlite")
-    then = folders.alone
+    then = folders.exclusive_lock
 
     def late(folder: Path) -> Any:
-        monkeypatch.setattr(folders, "alone", then)
+        monkeypatch.setattr(folders, "exclusive_lock", then)
         one.run(folder)
         return then(folder)
 
-    monkeypatch.setattr(folders, "alone", late)
+    monkeypatch.setattr(folders, "exclusive_lock", late)
     with pytest.raises(PublishError, match="exists already"):
         two.run(agency.folder / "out")
     assert not two.ledger.chain().releases()

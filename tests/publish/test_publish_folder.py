@@ -12,7 +12,7 @@ from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee, Record
 from discreet.publish import manifest as manifests
 from discreet.publish.folder import FolderOutput, Owner, StoreOutput, output_at
-from discreet.publish.manifest import FILE, LedgerEntry, Manifest, Said, read
+from discreet.publish.manifest import FILE, LedgerEntry, Manifest, ManifestBody, read
 
 posix = pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
 OWNER = Owner("0" * 32, "r")
@@ -21,7 +21,7 @@ CONTENT = {"t.csv": b"a,b\n1,2\n", "t.parquet": b"PAR1", "u.csv/part-00000.csv":
 
 def made(files: dict[str, str], release: str = "r") -> Manifest:
     promise = Guarantee(unit=Record(), epsilon="1.5")
-    said = Said(
+    said = ManifestBody(
         release=release,
         asset="a",
         simulation=False,
@@ -36,7 +36,7 @@ def made(files: dict[str, str], release: str = "r") -> Manifest:
         tables=[],
         files=files,
     )
-    return said.entered(LedgerEntry(kind="real", entry=4, head="ab"))
+    return said.with_ledger_entry(LedgerEntry(kind="real", entry=4, head="ab"))
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def test_staged_sealed_published(output: FolderOutput) -> None:
     assert output.staging.is_dir()
     assert output.holds(files) is True
     output.publish(files, made(files))
-    output.done()
+    output.remove_leftovers()
     complete(output, files)
     assert not output.staging.exists()
     assert output.holds(files) is True
@@ -80,7 +80,7 @@ def test_publishing_twice_changes_nothing(output: FolderOutput) -> None:
     output.publish(files, made(files))
     before = (output.folder / FILE).read_bytes()
     output.publish(files, made(files))
-    output.done()
+    output.remove_leftovers()
     complete(output, files)
     assert (output.folder / FILE).read_bytes() == before
 
@@ -116,7 +116,7 @@ def test_a_crash_at_any_moment_of_publishing_can_be_repeated(
         with pytest.raises(PublishError, match="no manifest"):
             read(output.folder)
     output.publish(files, made(files))
-    output.done()
+    output.remove_leftovers()
     complete(output, files)
 
 
@@ -132,7 +132,7 @@ def test_a_half_written_manifest_is_never_seen(output: FolderOutput, monkeypatch
             output.publish(files, made(files))
     assert not (output.folder / FILE).exists()
     output.publish(files, made(files))
-    output.done()
+    output.remove_leftovers()
     complete(output, files)
 
 

@@ -94,21 +94,21 @@ def test_the_test_itself_sees_what_a_page_has(tmp_path: Path) -> None:
 
 def test_the_dictionaries_of_cells_have_no_entry_twice(tmp_path: Path) -> None:
     domain = programmes(tmp_path, 10)
-    for column in domain.describe(np.arange(domain.cells)):
+    for column in domain.code_arrays(np.arange(domain.cells)):
         entries = column.dictionary.to_pylist()
         assert len(set(entries)) == len(entries)
 
 
 def test_no_page_has_bytes_that_nobody_wrote(tmp_path: Path) -> None:
     domain = programmes(tmp_path, 50)
-    data = written(tmp_path, domain.describe(np.arange(domain.cells)), list(domain.columns))
+    data = written(tmp_path, domain.code_arrays(np.arange(domain.cells)), list(domain.columns))
     assert [rest for _, rest in leftovers(data) if rest] == []
 
 
 def test_nothing_of_what_was_read_before_is_in_a_published_file(tmp_path: Path) -> None:
     """Records as an engine hands them over, freed; then a table is written."""
     domain = programmes(tmp_path, 20_000)
-    columns = domain.describe(np.arange(domain.cells))
+    columns = domain.code_arrays(np.arange(domain.cells))
     for _ in range(5):
         records = [pa.array([f"XSECRETPERSONX{i:07}" for i in range(10_000)]) for _ in range(20)]
         del records

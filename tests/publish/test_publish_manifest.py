@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import PublishError
 from discreet.privacy.guarantee import Establishment, Guarantee, Person, Record
-from discreet.publish.manifest import FILE, DomainEntry, LedgerEntry, Manifest, Said, TableEntry, read
+from discreet.publish.manifest import FILE, DomainEntry, LedgerEntry, Manifest, ManifestBody, TableEntry, read
 from support.hypothesis_profile import examples
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -45,7 +45,7 @@ entries = st.builds(
     provenance=texts,
 )
 sayings = st.builds(
-    Said,
+    ManifestBody,
     release=texts,
     asset=texts,
     simulation=st.booleans(),
@@ -61,7 +61,7 @@ sayings = st.builds(
     files=st.dictionaries(texts, texts, max_size=2),
 )
 places = st.builds(LedgerEntry, kind=st.sampled_from(["real", "simulation"]), entry=st.integers(1), head=texts)
-manifests = st.builds(Said.entered, sayings, places)
+manifests = st.builds(ManifestBody.with_ledger_entry, sayings, places)
 
 
 def example() -> Manifest:
@@ -78,7 +78,7 @@ def example() -> Manifest:
         guarantee_in_words=promise.in_words(),
         files=["t.csv"],
     )
-    said = Said(
+    said = ManifestBody(
         release="r",
         asset="a",
         simulation=True,
@@ -93,7 +93,7 @@ def example() -> Manifest:
         tables=[table],
         files={"t.csv": "00"},
     )
-    return said.entered(LedgerEntry(kind="simulation", entry=4, head="ab"))
+    return said.with_ledger_entry(LedgerEntry(kind="simulation", entry=4, head="ab"))
 
 
 def write(folder: Path, text: str | bytes) -> Path:

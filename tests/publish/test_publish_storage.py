@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import PublishError
 from discreet.publish import storage as module
-from discreet.publish.storage import Hashed, LocalFolder, ObjectStore, Storage, sha256
+from discreet.publish.storage import HashedFile, LocalFolder, ObjectStore, Storage, sha256
 from support.hypothesis_profile import examples
 
 NAMES = ("t.csv", "t.parquet/part-00007.parquet", "a/b/c.csv", "with space.csv", "ü.csv")
@@ -210,7 +210,7 @@ def test_arrow_writes_buffers_of_wide_numbers(folder: LocalFolder) -> None:
     table = pa.table({"x": numbers})
     with folder.create("t.parquet") as file:
         pq.write_table(table, file)
-    assert isinstance(file, Hashed)
+    assert isinstance(file, HashedFile)
     assert file.sha256() == folder.sha256("t.parquet")
     assert pq.read_table(folder.path / "t.parquet").equals(table)
 

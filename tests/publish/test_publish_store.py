@@ -330,7 +330,7 @@ def test_crashed_with_manifest_and_mark(office: Office, monkeypatch: pytest.Monk
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr(StoreOutput, "done", crash)
+        patch.setattr(StoreOutput, "remove_leftovers", crash)
         with pytest.raises(Crash):
             office.run()
     assert FILE in office.files()

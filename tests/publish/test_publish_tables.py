@@ -32,7 +32,7 @@ def batches(
     space = Domain((Attribute.flat("state", codes, None, "state", None, ""),))
     for first in range(0, len(codes), size):
         cells = np.arange(first, min(first + size, len(codes)), dtype=np.int64)
-        arrays = [*space.describe(cells), pa.array(cells - 2)]
+        arrays = [*space.code_arrays(cells), pa.array(cells - 2)]
         yield Protected(pa.RecordBatch.from_arrays(arrays, schema=schema), PROMISE, simulated)
 
 

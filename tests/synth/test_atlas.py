@@ -32,7 +32,7 @@ from discreet.synth.atlas import (
     _arrow,
     atlas,
     block,
-    invented_tracts,
+    generate_tracts,
     write_atlas,
 )
 from discreet.synth.data_errors import NULL
@@ -69,7 +69,7 @@ def test_the_same_children_every_time_lean_or_not(small: Atlas) -> None:
 
 
 def test_a_block_of_tracts_is_a_function_of_the_seed_alone(small: Atlas) -> None:
-    rows = block(invented_tracts(CHILDREN, TRACTS, 3), 1, 3)
+    rows = block(generate_tracts(CHILDREN, TRACTS, 3), 1, 3)
     last = small.tract >= BLOCK
     assert 0 < last.sum() < len(small)
     for name, column in rows.items():
@@ -101,7 +101,7 @@ def test_tracts_lie_in_counties_and_counties_in_states(small: Atlas) -> None:
 
 
 def test_cells_are_of_all_sizes() -> None:
-    size = invented_tracts(20_000_000, 70_000, 7).size  # the paper's scale
+    size = generate_tracts(20_000_000, 70_000, 7).size  # the paper's scale
     assert 0.01 < (size < 20).mean() < 0.05
     assert (size > 800).mean() > 0.01
     assert size.mean() > 1.15 * np.median(size)

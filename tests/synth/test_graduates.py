@@ -23,7 +23,7 @@ from discreet.synth.arrow import person_ids
 from discreet.synth.data_errors import JUNK, UNDECLARED_FIELDS, UNDECLARED_SECTORS
 from discreet.synth.education import records
 from discreet.synth.education.catalogue import FEWEST, MOST, institution_count
-from discreet.synth.education.records import BLOCK, COHORTS, LAST_YEAR, YEARS_AFTER, careers
+from discreet.synth.education.records import BLOCK, COHORTS, LAST_YEAR, YEARS_AFTER, career_table
 
 ROWS = 2 * BLOCK + 1234  # more than two blocks, the last one short
 
@@ -59,7 +59,7 @@ BEFORE_INDUSTRY = {  # some rows as they were before the file had industries
 
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory: pytest.TempPathFactory) -> Graduates:
-    return graduates(tmp_path_factory.mktemp("clean"), ROWS, dirt=False)
+    return graduates(tmp_path_factory.mktemp("clean"), ROWS, data_errors=False)
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +89,11 @@ def test_schema_is_plain_and_rows_are_exact(clean: Graduates, dirty: Graduates) 
         assert table.num_rows == ROWS
 
 
-@pytest.mark.parametrize("dirt", [True, False])
+@pytest.mark.parametrize("data_errors", [True, False])
 @pytest.mark.parametrize("batch_rows", [1, BLOCK, BLOCK + 1])
-def test_batch_size_changes_row_groups_but_no_row(tmp_path: Path, dirt: bool, batch_rows: int) -> None:
-    whole = graduates(tmp_path / "whole", ROWS, dirt=dirt)
-    pieces = graduates(tmp_path / "pieces", ROWS, dirt=dirt, batch_rows=batch_rows)
+def test_batch_size_changes_row_groups_but_no_row(tmp_path: Path, data_errors: bool, batch_rows: int) -> None:
+    whole = graduates(tmp_path / "whole", ROWS, data_errors=data_errors)
+    pieces = graduates(tmp_path / "pieces", ROWS, data_errors=data_errors, batch_rows=batch_rows)
     assert pq.read_table(whole.graduates).equals(pq.read_table(pieces.graduates))
     groups = [pq.ParquetFile(written.graduates).num_row_groups for written in (whole, pieces)]
     assert groups[0] == 1 < groups[1]
@@ -176,7 +176,7 @@ def test_no_earnings_from_the_future(clean: Graduates) -> None:
     table = pq.read_table(clean.graduates)
     seen = pc.add(table["grad_cohort"].cast(pa.int64()), table["years_after"].cast(pa.int64()))
     assert pc.max(seen).as_py() + 2 <= LAST_YEAR
-    assert careers().length.max() == 8
+    assert career_table().length.max() == 8
 
 
 def test_earnings_are_null_exactly_without_employment(clean: Graduates) -> None:
@@ -205,11 +205,11 @@ def test_rows_are_those_from_before_there_were_industries(clean: Graduates, dirt
             assert found_earnings == (earnings and pytest.approx(earnings, rel=1e-4))
 
 
-@pytest.mark.parametrize("dirt", [True, False])
-def test_industry_has_a_stream_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dirt: bool) -> None:
-    usual = pq.read_table(graduates(tmp_path / "usual", 10_000, dirt=dirt).graduates)
+@pytest.mark.parametrize("data_errors", [True, False])
+def test_industry_has_a_stream_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data_errors: bool) -> None:
+    usual = pq.read_table(graduates(tmp_path / "usual", 10_000, data_errors=data_errors).graduates)
     monkeypatch.setattr(records, "NEW_LINE", 1.0)
-    other = pq.read_table(graduates(tmp_path / "other", 10_000, dirt=dirt).graduates)
+    other = pq.read_table(graduates(tmp_path / "other", 10_000, data_errors=data_errors).graduates)
     assert usual["industry"] != other["industry"]
     assert usual.drop_columns("industry").equals(other.drop_columns("industry"))
 

@@ -33,7 +33,7 @@ from discreet.synth.workplaces.places import (
     place_count,
     state_count,
 )
-from discreet.synth.workplaces.workforce import CELLS, EDUCATIONS, SEXES, STAFF, sex_by_education
+from discreet.synth.workplaces.workforce import CELLS, EDUCATIONS, SEXES, WORKFORCES, sex_by_education
 
 JOBS = 250_000  # three blocks of establishments, the last one short
 CONFIDENTIAL = tuple(COLUMNS)
@@ -51,7 +51,7 @@ def reference(request: pytest.FixtureRequest) -> Employers:
 
 @pytest.fixture(scope="module")
 def clean(tmp_path_factory: pytest.TempPathFactory) -> EmployerFiles:
-    return write_employers(tmp_path_factory.mktemp("clean"), JOBS, dirt=False)
+    return write_employers(tmp_path_factory.mktemp("clean"), JOBS, data_errors=False)
 
 
 @pytest.fixture(scope="module")
@@ -174,11 +174,11 @@ def test_places_have_codes_labels_and_strata_of_their_own(frame: Employers) -> N
 
 
 def test_tables_are_complete() -> None:
-    assert set(SIZES) == set(STAFF) == {sector.code for sector in SECTORS}
+    assert set(SIZES) == set(WORKFORCES) == {sector.code for sector in SECTORS}
     assert all(kind.tail > 1 and kind.mean > 1 and kind.jobs > 0 for kind in INDUSTRIES)
     assert np.allclose(sex_by_education().sum(axis=1), 1)
     assert len(SEXES) * len(EDUCATIONS) == CELLS == 8
-    assert all(sum(staff.educations) == 100 for staff in STAFF.values())
+    assert all(sum(staff.educations) == 100 for staff in WORKFORCES.values())
 
 
 def test_same_seed_same_frame_other_seed_another(frame: Employers) -> None:
@@ -291,13 +291,13 @@ def test_the_young_work_in_restaurants(clean: EmployerFiles) -> None:
     assert young[offices].mean() < 0.2
 
 
-@pytest.mark.parametrize("dirt", [True, False])
+@pytest.mark.parametrize("data_errors", [True, False])
 def test_batch_size_changes_row_groups_but_no_row(
-    tmp_path: Path, clean: EmployerFiles, dirty: EmployerFiles, dirt: bool
+    tmp_path: Path, clean: EmployerFiles, dirty: EmployerFiles, data_errors: bool
 ) -> None:
-    pieces = write_employers(tmp_path, JOBS, dirt=dirt, batch_rows=1)
+    pieces = write_employers(tmp_path, JOBS, data_errors=data_errors, batch_rows=1)
     for name in CONFIDENTIAL:
-        whole = getattr(dirty if dirt else clean, name)
+        whole = getattr(dirty if data_errors else clean, name)
         assert pq.ParquetFile(whole).num_row_groups == 1
         assert pq.ParquetFile(getattr(pieces, name)).num_row_groups == 3
         assert pq.read_table(whole).equals(pq.read_table(getattr(pieces, name)))
@@ -325,7 +325,7 @@ def test_ages_have_a_stream_of_their_own(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_nobody_has_two_jobs_if_there_are_no_second_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jobs, "SECOND", 0.0)
-    written = write_employers(tmp_path, 10_000, dirt=False)
+    written = write_employers(tmp_path, 10_000, data_errors=False)
     assert pq.read_table(written.workers).num_rows == 10_000
 
 
@@ -424,7 +424,7 @@ def test_command_line_writes_what_the_function_writes(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "discreet.synth", "employers", "--jobs", "1000", "--seed", "3", "--clean"]
     done = subprocess.run([*command, "--out", str(tmp_path / "cli")], check=True, capture_output=True, text=True)
     assert "1,000 of 1,000" in done.stderr
-    written = write_employers(tmp_path / "function", 1000, 3, dirt=False)
+    written = write_employers(tmp_path / "function", 1000, 3, data_errors=False)
     for line, path in zip(done.stdout.split(), vars(written).values(), strict=True):
         assert Path(line) == tmp_path / "cli" / path.relative_to(tmp_path / "function")
         assert Path(line).read_bytes() == path.read_bytes()

@@ -20,7 +20,7 @@ from discreet.synth.education.records import COHORTS
 
 @pytest.fixture(scope="module")
 def agency(tmp_path_factory: pytest.TempPathFactory) -> Graduates:
-    return graduates(tmp_path_factory.mktemp("agency"), 10_000, dirt=False)
+    return graduates(tmp_path_factory.mktemp("agency"), 10_000, data_errors=False)
 
 
 def rows(path: Path) -> list[tuple[str, ...]]:

@@ -14,7 +14,7 @@ from discreet.errors import PublishError
 from discreet.formatting import plural, progress, say
 from discreet.pipeline.check import lines
 from discreet.publish.cubes import open_cube
-from discreet.publish.lehd.check import examine
+from discreet.publish.lehd.check import check_layout
 from discreet.publish.parquet import table_of
 from discreet.synth import graduates
 from discreet.synth.atlas import write_atlas
@@ -37,7 +37,7 @@ def demo(folder: Path, rows: int) -> None:
         graduates(folder, rows, progress=lambda done, total: observe("invent graduates", done, total))
     _released(folder, "graduates", "12", {"person": "person_id"}, "--unit person:person_id")
     _say(f"discreet check-layout {folder}/out/pseoe_all.csv")
-    layout = examine(folder / "out" / "pseoe_all.csv")
+    layout = check_layout(folder / "out" / "pseoe_all.csv")
     say(f"{plural(layout.total, 'violation')} of the layout {layout.layout} in {plural(layout.rows, 'row')}")
 
     jobs, many = folder / "employers", max(rows // JOBS_SHARE, 1)

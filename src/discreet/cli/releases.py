@@ -84,9 +84,9 @@ def check_layout(
     repair: Annotated[bool, typer.Option("--repair", help="First put back the zeros a spreadsheet took away.")] = False,
 ) -> None:
     """Whether a file follows the LEHD layout of PSEO earnings (pseoe) or flows (pseof)."""
-    from discreet.publish.lehd.check import examine
+    from discreet.publish.lehd.check import check_layout
 
-    found = examine(file, repair)
+    found = check_layout(file, repair)
     for violation in found.violations:
         say(str(violation))
     if found.violations:

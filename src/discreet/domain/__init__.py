@@ -113,7 +113,7 @@ class Attribute:
         """The published values of one column, by category."""
         return pa.array([key[column] for key in self.published], pa.string())
 
-    def in_words(self) -> str:
+    def summary(self) -> str:
         rule = f"counted as {self.undeclared!r}" if self.undeclared else "dropped"
         return f"{plural(len(self.categories), 'category', 'categories')}; undeclared values are {rule}"
 
@@ -204,7 +204,7 @@ class Domain:
             raise DomainError(f"cell {cell} is outside 0…{self.cells - 1}")
         return tuple(cell // stride % size for stride, size in zip(self.strides, self.shape, strict=True))
 
-    def describe(self, cells: Numbers) -> list[pa.Array]:
+    def code_arrays(self, cells: Numbers) -> list[pa.Array]:
         """The published category columns of these cells, dictionary-encoded."""
         arrays = []
         for attribute, stride in zip(self.attributes, self.strides, strict=True):

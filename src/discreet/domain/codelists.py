@@ -38,7 +38,7 @@ def from_codes(
     return Attribute.flat(name, [row[0] for row in rows], labels, column, other, provenance, width)
 
 
-def levels(
+def from_hierarchy(
     path: Path,
     names: Sequence[str],
     column: str,

@@ -58,16 +58,16 @@ class HistogramKernel:
             yield pa.RecordBatch.from_arrays([pa.array(values)], schema=self.schema)
 
 
-def measured(place: Storage, parts: Protected[WrittenTable], bins: int) -> Iterator[tuple[int, Histograms]]:
+def read_histograms(place: Storage, parts: Protected[WrittenTable], bins: int) -> Iterator[tuple[int, Histograms]]:
     """The protected histograms that workers wrote, in order: the first group of a piece, and its bins, one row each."""
     first = 0
     for name in sorted(parts.value.files):
-        counts = measured_part(place, parts, name, bins)
+        counts = read_histogram_part(place, parts, name, bins)
         yield first, counts
         first += len(counts)
 
 
-def measured_part(place: Storage, parts: Protected[WrittenTable], name: str, bins: int) -> Histograms:
+def read_histogram_part(place: Storage, parts: Protected[WrittenTable], name: str, bins: int) -> Histograms:
     """One of the files that workers wrote: a row a group."""
     content = place.read(name)
     if sha256(content).hexdigest() != parts.value.files[name]:  # others may write to an object store

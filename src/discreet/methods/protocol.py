@@ -66,7 +66,7 @@ class Method(ABC):
         """What all of it promises together."""
 
     @abstractmethod
-    def published(self) -> list[PublishedTable]:
+    def published_tables(self) -> list[PublishedTable]:
         """Every table that leaves."""
 
     def notes(self) -> dict[str, tuple[str, ...]]:
@@ -88,18 +88,18 @@ class Method(ABC):
     # --- what is read -----------------------------------------------------------------------------------------------
 
     @property
-    def by_record(self) -> bool:
+    def counts_records(self) -> bool:
         """Whether it counts the records that a release keeps, which all such tables are counted from in one look."""
         return True
 
-    def taken_in(self) -> tuple[tuple[Domain, ...], tuple[Domain, ...]]:
+    def intake_domains(self) -> tuple[tuple[Domain, ...], tuple[Domain, ...]]:
         """The domains whose cell is made of each record as it is read, and those whose categories are."""
         return (), self.domains
 
     def refuse_sources(self, records: Records) -> None:
         """Refuse sources whose columns cannot mean what the table declares."""
 
-    def as_recorded(self) -> Domain | None:
+    def unit_constants(self) -> Domain | None:
         """Attributes that must be the same in all records of a unit, where nothing but the records tells them."""
         return None
 
@@ -159,7 +159,7 @@ def distribution_of(
         raise ParameterError(f"{what}: {error.what}", where=where, do=error.do) from None
 
 
-def in_parallel(epsilon: Fraction, records: int, parts: str = "cells", whole: str = "table") -> str:
+def parallel_composition(epsilon: Fraction, records: int, parts: str = "cells", whole: str = "table") -> str:
     """How the cost of numbers comes about that a unit's records move by at most one each, in words."""
     eps = format_exact(epsilon)
     if records == 1:

@@ -10,7 +10,7 @@ from discreet.domain.codelists import read_published
 from discreet.errors import DomainError
 
 
-def listed(
+def read_listed_cells(
     path: Path, domain: Domain, column: str, where: str, refused: Callable[[str], DomainError]
 ) -> Iterator[tuple[int, int, str]]:
     """Of each line its number, its cell, and the text in one column; no cell is listed twice."""

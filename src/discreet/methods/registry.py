@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from discreet.spec import Release, TableSpec
 
 
-def described(
+def methods_and_description(
     release: Release, *, simulated: bool = False, trust: bool = False
 ) -> tuple[list[Method], ReleaseDescription]:
     """The tables of a release, ready to be planned or run, and everything that they publish.
@@ -39,7 +39,7 @@ def described(
 
 def methods(release: Release, *, trust: bool = False) -> list[Method]:
     """The tables of a release alone."""
-    return described(release, trust=trust)[0]
+    return methods_and_description(release, trust=trust)[0]
 
 
 def _method(release: Release, table: TableSpec) -> Method:
@@ -62,7 +62,7 @@ def describe(release: Release, methods: Sequence[Method], *, simulated: bool) ->
     """Everything that a release publishes. Two files that would be one are refused."""
     tables, measured = [], []
     for method, declared in zip(methods, release.tables, strict=True):
-        tables += [replace(table, method=declared.method) for table in method.published()]
+        tables += [replace(table, method=declared.method) for table in method.published_tables()]
         measured += [replace(measurement, method=declared.method) for measurement in method.measurements()]
     layouts = [file for method in methods for file in method.layouts(simulated).items()]
     found = ReleaseDescription(
@@ -73,24 +73,28 @@ def describe(release: Release, methods: Sequence[Method], *, simulated: bool) ->
         tables=tuple(tables),
         measurements=tuple(measured),
         layouts=dict(layouts),
-        shared=_joined([shared for method in methods if (shared := method.shared_files()) is not None]),
-        aside=tuple(
+        shared=_merged_sidecars([shared for method in methods if (shared := method.shared_files()) is not None]),
+        intermediate_names=tuple(
             dict.fromkeys([*(m.name for m in methods), *(t.name for t in tables), *(m.name for m in measured)])
         ),
         recoding=release.recode is not None,
     )
     _refuse_doubles(
-        [*(name for t in tables for name in t.whole(simulated)), *(name for name, _ in layouts), *found.shared_files]
+        [
+            *(name for t in tables for name in t.top_level_files(simulated)),
+            *(name for name, _ in layouts),
+            *found.shared_files,
+        ]
     )
     return found
 
 
-def _joined(shared: Sequence[Sidecars]) -> Sidecars | None:
+def _merged_sidecars(shared: Sequence[Sidecars]) -> Sidecars | None:
     if not shared:
         return None
-    from discreet.publish.lehd.sidecars import joined
+    from discreet.publish.lehd.sidecars import merged_sidecars
 
-    return joined(shared)
+    return merged_sidecars(shared)
 
 
 def _refuse_doubles(names: Sequence[str]) -> None:

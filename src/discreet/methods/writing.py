@@ -22,7 +22,7 @@ from discreet.noise.stream import Stream
 from discreet.privacy.confidential import Reservation, WorkerGrant
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
-from discreet.publish.description import KINDS, Kinds, file_names
+from discreet.publish.description import DEFAULT_FORMATS, FileFormats, file_names
 from discreet.publish.storage import Storage
 from discreet.publish.tables import WrittenTable, write_table
 
@@ -35,7 +35,7 @@ class OutputLocations:
     """Where published files are written, and where measurements are: inside, or in the same place for a while."""
 
     published: Storage
-    measured: Storage
+    measurements: Storage
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class MethodOutput:
     """What a method has written: published files with their digests, and the measurements they were made of."""
 
     files: dict[str, str]
-    measured: Mapping[str, Protected[WrittenTable]]
+    measurements: Mapping[str, Protected[WrittenTable]]
     draws: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of each group, after a recoding
 
 
-def measured_name(table: str) -> str:
+def measurements_name(table: str) -> str:
     """Under which name measurements are written; no table can be called so."""
     return f"{table}~measured"
 
@@ -62,7 +62,7 @@ class WriteKernel:
     spans: Spans
     grant: WorkerGrant
     seals: tuple[bytes, ...]
-    kinds: Kinds = KINDS
+    formats: FileFormats = DEFAULT_FORMATS
     packed: bool = False
     schema = pa.schema([("span", pa.int64()), ("file", pa.string()), ("sha256", pa.string()), ("rows", pa.int64())])
 
@@ -72,7 +72,7 @@ class WriteKernel:
         part = span.number if len(self.spans) > 1 else None
         batches = (self.grant.protect(batch) for batch in self._checked(span, rows, stream))
         written = write_table(
-            *(self.place, self.table, self.kernel.schema, batches, self.grant.simulated, part, self.kinds),
+            *(self.place, self.table, self.kernel.schema, batches, self.grant.simulated, part, self.formats),
             packed=self.packed,
         )
         lines = [(span.number, name, digest, written.rows) for name, digest in written.files.items()]
@@ -105,27 +105,29 @@ def write_parts(
     guarantee: Guarantee,
     place: Storage,
     progress: Progress = quiet,
-    kinds: Kinds = KINDS,
-    aside: bool = False,
+    formats: FileFormats = DEFAULT_FORMATS,
+    intermediate: bool = False,
 ) -> Protected[WrittenTable]:
     """Run a kernel over every span of a table and write its rows; `aside` those that more is made of."""
-    if aside:
-        name, kinds = measured_name(name), ("parquet",)
+    if intermediate:
+        name, formats = measurements_name(name), ("parquet",)
     secret = reservation.secret(name, purpose)
     stream = Stream.from_secret(secret.expose())
     seals = tuple(_seal(stream, number, mark) for number, mark in enumerate(bound.fingerprints))
-    writer = WriteKernel(kernel, name, place, bound.spans, reservation.worker_grant(guarantee), seals, kinds, aside)
+    writer = WriteKernel(
+        kernel, name, place, bound.spans, reservation.worker_grant(guarantee), seals, formats, intermediate
+    )
     gathered = engine.gather(bound.table, bound.spans, writer, secret, progress)
     receipts = [row for batch in gathered for row in batch.to_pylist()]
     receipts.sort(key=lambda row: (row["span"], row["file"]))
-    expected = file_names(name, reservation.simulated, len(bound.spans), kinds)
+    expected = file_names(name, reservation.simulated, len(bound.spans), formats)
     if sorted(row["file"] for row in receipts) != sorted(expected):
         raise EngineError("not every part was written", where=f"table {name}")
     rows = sum({row["span"]: row["rows"] for row in receipts}.values())
     return reservation.protect(WrittenTable({row["file"]: row["sha256"] for row in receipts}, rows), guarantee)
 
 
-def rehearse(kernel: Kernel, cells: int, method: str) -> None:
+def dry_run(kernel: Kernel, cells: int, method: str) -> None:
     """Protect nothing once, with noise that anybody may know: what cannot be drawn must show before it is paid for."""
     for _ in kernel(Span(0, 0, cells), iter(()), public_stream(method, "rehearsal")):
         pass

@@ -17,8 +17,8 @@ from discreet.privacy.ledger.events import Commit, Derived
 from discreet.privacy.ledger.state import Chain, ReleaseState
 from discreet.publish.codebook import codebooks
 from discreet.publish.description import MEASUREMENTS, Measurement, ReleaseDescription
-from discreet.publish.folder import Output, Owner, nested, output_at
-from discreet.publish.manifest import Manifest, Said
+from discreet.publish.folder import Owner, ReleaseOutput, output_at, overlaps
+from discreet.publish.manifest import Manifest, ManifestBody
 from discreet.publish.storage import Storage
 from discreet.spec import Release
 from discreet.uris import is_uri
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 class Outputs:
     """Where a release goes, and where its measurements stay, if they do."""
 
-    published: Output
-    kept: Output | None
+    published: ReleaseOutput
+    kept: ReleaseOutput | None
 
     @property
-    def all(self) -> list[Output]:
+    def all(self) -> list[ReleaseOutput]:
         """Both, or the one there is."""
         return [self.published] if self.kept is None else [self.published, self.kept]
 
@@ -44,7 +44,7 @@ class Outputs:
         """One process at a time works on these places, whatever else it does."""
         with ExitStack() as stack:
             for output in self.all:
-                stack.enter_context(output.alone())
+                stack.enter_context(output.lock())
             yield
 
     def refuse_existing(self) -> None:
@@ -90,7 +90,7 @@ class Outputs:
             self.kept.publish(kept, None)
         self.published.publish(files, made)
         for output in self.all:
-            output.done()
+            output.remove_leftovers()
 
     def clean(self) -> None:
         for output in self.all:
@@ -107,7 +107,7 @@ class Outputs:
         return found
 
 
-def keep_at(release: Release, owner: Owner) -> Output | None:
+def keep_at(release: Release, owner: Owner) -> ReleaseOutput | None:
     """Where a release keeps its measurements."""
     if release.keep is None:
         return None
@@ -118,7 +118,7 @@ def refuse_taken(chain: Chain, keys: KeyStore, release: str, outputs: Outputs) -
     """OutputLocations that another release needs, equal, around or inside: where one is still to be published, and where
     measurements stay."""
     held = set(keys.names())
-    needed = list[tuple[str, Output]]()
+    needed = list[tuple[str, ReleaseOutput]]()
     for name, state in chain.releases().items():
         if name == release or state.abandon is not None:
             continue
@@ -132,14 +132,14 @@ def refuse_taken(chain: Chain, keys: KeyStore, release: str, outputs: Outputs) -
             needed.append((kept, output_at(event.keep, Owner(chain.nonce, name))))
     for ours in outputs.all:
         for what, place in needed:
-            if nested(ours, place):
+            if overlaps(ours, place):
                 raise PublishError(f"is {what}, or inside or around it", where=ours.where, do="name another")
 
 
 def refuse_private(keys: KeyStore, outputs: Outputs) -> None:
     """What is published must not lie where keys do, or where things are swept away."""
     for output in outputs.all:
-        taken = [] if is_uri(output.where) else [path for _, path in output.occupied]
+        taken = [] if is_uri(output.where) else [path for _, path in output.occupied_paths]
         for folder in map(os.path.realpath, [workspace.home(), *keys.private]):
             if any(f"{path}/".startswith(f"{folder}/") for path in taken):
                 raise PublishError(
@@ -147,7 +147,7 @@ def refuse_private(keys: KeyStore, outputs: Outputs) -> None:
                 )
 
 
-def refuse_other_words(said: Said, digest: str) -> None:
+def refuse_other_words(said: ManifestBody, digest: str) -> None:
     """A manifest is what the ledger has: the same code makes the same words."""
     if said.sha256() != digest:
         raise PublishError(
@@ -181,15 +181,15 @@ def complete(
     texts = dict[str, str]()
     if description.shared is not None:
         texts |= description.shared.texts(grant.simulated, grant.time.date(), description.release)
-    if description.recoded is not None:
-        texts |= {description.transitions(name): text for name, text in description.recoded.tables.items()}
-    kept = _kept(places.measured, description, made, keep)
+    if description.recoding_source is not None:
+        texts |= {description.transitions(name): text for name, text in description.recoding_source.tables.items()}
+    kept = _kept(places.measurements, description, made, keep)
     return Staged(tables | _written(places.published, texts | codebooks(description)), kept)
 
 
 def _kept(place: Storage, description: ReleaseDescription, made: Sequence[MethodOutput], keep: bool) -> dict[str, str]:
     """The files of measurements with their digests; removed, unless they stay."""
-    files = {n: d for output in made for parts in output.measured.values() for n, d in parts.value.files.items()}
+    files = {n: d for output in made for parts in output.measurements.values() for n, d in parts.value.files.items()}
     if not keep:
         for name in files:
             place.remove(name)
@@ -202,7 +202,7 @@ def _kept(place: Storage, description: ReleaseDescription, made: Sequence[Method
         simulation=description.simulated,
         guarantee=description.guarantee,
         tables=tuple(
-            _measured(m, output) for m in description.measurements for output in made if m.name in output.measured
+            _measured(m, output) for m in description.measurements for output in made if m.name in output.measurements
         ),
     )
     return files | _written(place, {MEASUREMENTS: about.text()})
@@ -233,5 +233,5 @@ def _measured(measurement: Measurement, made: MethodOutput) -> MeasuredTable:
         rate=measurement.rate,
         draws=made.draws.get(measurement.name),
         guarantee=measurement.guarantee,
-        files=made.measured[measurement.name].value.files,
+        files=made.measurements[measurement.name].value.files,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from discreet.errors import GuaranteeError, LedgerError, SpecError
 from discreet.formatting import cut, plural, visible
 from discreet.methods.protocol import Method
-from discreet.methods.registry import described
+from discreet.methods.registry import methods_and_description
 from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.ledger import Ledger
@@ -46,7 +46,7 @@ class Plan:
         for table in self.tables:
             by = " × ".join(f"{n} ({s:,})" for n, s in zip(table.by, table.domain.shape, strict=True)) or "all records"
             cost = "recoded, no cost" if self.description.recoding else table.cost
-            said = [table.composes, f"{table.noise}{_expected(table.error)}", *table.notes]
+            said = [table.composition, f"{table.noise}{_expected(table.error)}", *table.notes]
             lines.append(f"  {table.name}: {by} = {plural(table.cells, 'cell')}, {cost}")
             lines += [f"    {text}" for text in said if text]
         lines += ["", *(f"  Rule: {rule}" for rule in self.rules)] if self.rules else []
@@ -62,7 +62,7 @@ class Plan:
 
 def plan(release: Release, ledger: Ledger | None = None, *, trust: bool = False) -> Plan:
     """Everything that is known before anything is spent. Python files are run only if they are trusted."""
-    tables, description = described(release, trust=trust)
+    tables, description = methods_and_description(release, trust=trust)
     if release.recode is not None:
         return _recoding(release, release.recode, tables, description, ledger)
     notes = {name: lines for table in tables for name, lines in table.notes().items()}
@@ -106,11 +106,11 @@ def _recoding(
     recodings = plan_recoding(release, asked, tables, source)
     moved = {name: recoding.in_words() for name, recoding in recodings.items()}
     planned = tuple(
-        replace(table, composes="made of kept measurements", error=None, notes=moved.get(table.name, ()))
+        replace(table, composition="made of kept measurements", error=None, notes=moved.get(table.name, ()))
         for table in description.tables
     )
-    described = replace(description, tables=planned).made_of(recoded_in_words(source, recodings))
-    return Plan(described, rules=(), balance=None, problem=problem)
+    recoded = replace(description, tables=planned).with_recoding(recoded_in_words(source, recodings))
+    return Plan(recoded, rules=(), balance=None, problem=problem)
 
 
 def balance_in_words(balance: Balance) -> str:
@@ -138,7 +138,7 @@ def _kept(release: Release, description: ReleaseDescription) -> list[str]:
 def _rules(method: Method) -> list[str]:
     attributes = [a for domain in method.domains for a in domain.attributes if not a.numbered]
     values = [binned.in_words() for binned in method.binned] + [made.in_words() for made in method.observed]
-    return [f"{a.name}: {a.in_words()}" for a in attributes] + values
+    return [f"{a.name}: {a.summary()}" for a in attributes] + values
 
 
 def _expected(error: ExpectedError | None) -> str:

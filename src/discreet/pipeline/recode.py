@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import DiscreetError, LedgerError, SpecError
-from discreet.methods.histograms import histogram_spans, measured
+from discreet.methods.histograms import histogram_spans, read_histograms
 from discreet.methods.noise_provenance import UNKNOWN
 from discreet.methods.protocol import Method
 from discreet.methods.recode.recoding import Counts, Recoding
-from discreet.methods.registry import described
-from discreet.methods.writing import MethodOutput, OutputLocations, measured_name
+from discreet.methods.registry import methods_and_description
+from discreet.methods.writing import MethodOutput, OutputLocations, measurements_name
 from discreet.pipeline.outputs import Outputs, complete, keep_at, refuse_other_words, refuse_private, refuse_taken
 from discreet.pipeline.stored_measurements import Source, open_source, plan_recoding, recoded_in_words, refuse_asset
 from discreet.privacy.confidential import Derivation, Grant
@@ -29,8 +29,8 @@ from discreet.privacy.ledger.ledger import TOLERANCE
 from discreet.privacy.ledger.state import Chain
 from discreet.privacy.protected import Protected
 from discreet.publish.description import Measurement, ReleaseDescription
-from discreet.publish.folder import Owner, output_at, refuse_nested
-from discreet.publish.manifest import LedgerEntry, Manifest, Said, said
+from discreet.publish.folder import Owner, output_at, refuse_overlap
+from discreet.publish.manifest import LedgerEntry, Manifest, ManifestBody, manifest_body
 from discreet.publish.storage import Storage
 from discreet.publish.tables import WrittenTable, write_table
 from discreet.spec import Release
@@ -70,10 +70,10 @@ def recode(job: ReleaseJob, *, complete: bool) -> Manifest:
     if not complete:
         chain.refuse_used(release.release)
     refuse_asset(release, source)
-    tables, description = described(release, simulated=source.about.simulation)
-    outputs = _outputs(job, chain, known, description.announced)
+    tables, description = methods_and_description(release, simulated=source.about.simulation)
+    outputs = _outputs(job, chain, known, description.output_names)
     recodings = plan_recoding(release, asked, tables, source)
-    description = description.made_of(recoded_in_words(source, recodings))
+    description = description.with_recoding(recoded_in_words(source, recodings))
     with outputs.alone():
         if known is None:
             outputs.refuse_existing()
@@ -161,8 +161,8 @@ def _protect(
         recoding = recodings[measurement.name]
         files = recoding.old.files
         stored = grant.read_back(files, WrittenTable(files, 0), recoding.old.guarantee)
-        counts = recoding.recoded(measured(source.place, stored, recoding.old.width), grant.release)
-        parts[measurement.name] = _written(measurement, grant.protect(counts, stored.guarantee), places.measured)
+        counts = recoding.recoded(read_histograms(source.place, stored, recoding.old.width), grant.release)
+        parts[measurement.name] = _written(measurement, grant.protect(counts, stored.guarantee), places.measurements)
     origins = {name: recodings[name].origin for name in parts}
     made = table.make(parts, grant, places, progress, origins)
     return MethodOutput(made, parts, {name: _draws(recodings[name]) for name in parts})
@@ -176,7 +176,7 @@ def _draws(recoding: Recoding) -> tuple[int, ...]:
 
 def _written(measurement: Measurement, counts: Protected[Counts], place: Storage) -> Protected[WrittenTable]:
     """Recoded measurements as files like those that workers write."""
-    name, schema = measured_name(measurement.name), pa.schema([("count", pa.int64())])
+    name, schema = measurements_name(measurement.name), pa.schema([("count", pa.int64())])
     spans = histogram_spans(measurement.groups.cells, measurement.width)
     flat, files = counts.value.reshape(-1), dict[str, str]()
     for span in spans:
@@ -193,14 +193,16 @@ def _publish(
     derived, at = entry
     words = _said(description, derived)
     refuse_other_words(words, derived.manifest)
-    made = words.entered(LedgerEntry(kind=job.ledger.chain().kind, entry=at.number, head=at.hash))
+    made = words.with_ledger_entry(LedgerEntry(kind=job.ledger.chain().kind, entry=at.number, head=at.hash))
     outputs.publish(derived.files, derived.kept, made)
     job.observe("publish", 1, 1)
     return made
 
 
-def _said(description: ReleaseDescription, derived: Derived) -> Said:
-    return said(description, reserved=derived.time.date(), code=derived.code, spec=derived.spec, files=derived.files)
+def _said(description: ReleaseDescription, derived: Derived) -> ManifestBody:
+    return manifest_body(
+        description, reserved=derived.time.date(), code=derived.code, spec=derived.spec, files=derived.files
+    )
 
 
 def _asked(release: Release) -> Recode:
@@ -228,7 +230,7 @@ def _outputs(job: ReleaseJob, chain: Chain, known: tuple[Derived, Entry] | None,
         published = output_at(before.output, owner)
         kept = output_at(before.keep, owner) if before.keep else None
     if kept is not None:
-        refuse_nested(published, kept)
+        refuse_overlap(published, kept)
         if known is None:
             kept.refuse_existing()
     return Outputs(published, kept)

@@ -30,7 +30,7 @@ from discreet.errors import (
     SpecError,
 )
 from discreet.formatting import Observer, silent
-from discreet.methods.registry import described
+from discreet.methods.registry import methods_and_description
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import KeyStore
 from discreet.pipeline.outputs import (
@@ -50,8 +50,8 @@ from discreet.privacy.ledger.events import Commit, Entry, LedgerKind, Reserve
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Chain, ReleaseState
 from discreet.publish.description import ReleaseDescription
-from discreet.publish.folder import Owner, output_at, refuse_nested
-from discreet.publish.manifest import LedgerEntry, Manifest, Said, said
+from discreet.publish.folder import Owner, output_at, refuse_overlap
+from discreet.publish.manifest import LedgerEntry, Manifest, ManifestBody, manifest_body
 from discreet.spec import Release
 from discreet.version import code_version
 
@@ -122,7 +122,7 @@ def release_lock(ledger: Ledger, release: str) -> Iterator[Chain]:
 
 def _run(job: ReleaseJob, chain: Chain, simulation: str | None) -> Manifest:
     """tabulate → reserve, then all that a reservation is completed by."""
-    methods, description = described(job.release, simulated=simulation is not None, trust=True)
+    methods, description = methods_and_description(job.release, simulated=simulation is not None, trust=True)
     outputs = _refuse_before_reading(job, chain, description)
     key = ReleaseKey.generate() if simulation is None else ReleaseKey.simulation(simulation)
     with outputs.rehearsed(), tabulated(job, methods, key) as (engine, tables):
@@ -133,7 +133,7 @@ def _run(job: ReleaseJob, chain: Chain, simulation: str | None) -> Manifest:
 def _refuse_before_reading(job: ReleaseJob, chain: Chain, description: ReleaseDescription) -> Outputs:
     """Where the release goes. All that stands in the way of it and is known before a record is read is refused."""
     release = job.release
-    owner = Owner(chain.nonce, release.release, frozenset(description.announced))
+    owner = Owner(chain.nonce, release.release, frozenset(description.output_names))
     outputs = Outputs(output_at(job.out, owner), keep_at(release, owner))
     job.ledger.fits(chain, simulated=description.simulated)
     chain.refuse_used(release.release)
@@ -141,7 +141,7 @@ def _refuse_before_reading(job: ReleaseJob, chain: Chain, description: ReleaseDe
     refuse_private(job.keys, outputs)
     refuse_taken(chain, job.keys, release.release, outputs)
     if outputs.kept is not None:
-        refuse_nested(outputs.published, outputs.kept)
+        refuse_overlap(outputs.published, outputs.kept)
     outputs.refuse_existing()
     return outputs
 
@@ -170,7 +170,7 @@ def _reserve(
         key=name,
         output=out,
         keep=keep,
-        names=description.announced,
+        names=description.output_names,
         who=job.ledger.who(),
         time=job.ledger.clock(),
     )
@@ -203,7 +203,7 @@ def _resume(job: ReleaseJob, chain: Chain) -> Manifest:
 def _resume_alone(job: ReleaseJob, chain: Chain, outputs: Outputs, state: ReleaseState) -> Manifest:
     release, simulated = job.release, chain.kind == "simulation"
     if state.committed_at is not None and state.commit is not None and outputs.hold(state.commit):
-        _, description = described(release, simulated=simulated)
+        _, description = methods_and_description(release, simulated=simulated)
         words = _said(description, state.reserve, state.commit.files)
         refuse_other_words(words, state.commit.manifest)
         return _publish(job, words, outputs, state.reserve, state.committed_at)
@@ -215,7 +215,7 @@ def _resume_alone(job: ReleaseJob, chain: Chain, outputs: Outputs, state: Releas
         )
     key = _load(job.keys, state)
     job.ledger.fits(chain, simulated=key.simulated)
-    methods, description = described(release, simulated=simulated, trust=True)
+    methods, description = methods_and_description(release, simulated=simulated, trust=True)
     with tabulated(job, methods, key) as (engine, tables):
         promise = (description.guarantee, state.reserve.output, state.reserve.keep, job.ledger.who())
         reservation = Reservation(state.reserve, key, _bind(release, key, tables, promise))
@@ -312,17 +312,19 @@ def _make_room(job: ReleaseJob, outputs: Outputs) -> None:
             outputs.clean()
 
 
-def _said(description: ReleaseDescription, reserve: Reserve, files: dict[str, str]) -> Said:
+def _said(description: ReleaseDescription, reserve: Reserve, files: dict[str, str]) -> ManifestBody:
     """What the manifest will say, in the ledger's order of files."""
     in_order = dict(sorted(files.items()))
-    return said(description, reserved=reserve.time.date(), code=reserve.code, spec=reserve.spec, files=in_order)
+    return manifest_body(
+        description, reserved=reserve.time.date(), code=reserve.code, spec=reserve.spec, files=in_order
+    )
 
 
-def _publish(job: ReleaseJob, words: Said, outputs: Outputs, reserve: Reserve, committed: Entry) -> Manifest:
+def _publish(job: ReleaseJob, words: ManifestBody, outputs: Outputs, reserve: Reserve, committed: Entry) -> Manifest:
     """Publish committed bytes, manifest last, then destroy the key."""
     commit = cast(Commit, committed.event)
     kind: LedgerKind = "simulation" if words.simulation else "real"
-    made = words.entered(LedgerEntry(kind=kind, entry=committed.number, head=committed.hash))
+    made = words.with_ledger_entry(LedgerEntry(kind=kind, entry=committed.number, head=committed.hash))
     outputs.publish(commit.files, commit.kept, made)
     job.observe("publish", 1, 1)
     job.keys.destroy(reserve.key)

@@ -11,7 +11,7 @@ from discreet.methods.recode.classifications import Classifications
 from discreet.methods.recode.recoding import Recoding
 from discreet.privacy.ledger.state import Chain
 from discreet.publish import measurements
-from discreet.publish.description import MEASUREMENTS, Measurement, Recoded
+from discreet.publish.description import MEASUREMENTS, Measurement, RecodingSource
 from discreet.publish.measurements import MeasuredTable, Measurements
 from discreet.publish.storage import Storage, storage_at
 from discreet.spec import Recode, Release, unknown
@@ -77,7 +77,7 @@ def plan_recoding(release: Release, asked: Recode, tables: list[Method], source:
     found: dict[str, Recoding] = {}
     files = Classifications(asked, release.base)
     known = {table.name: table for table in source.about.tables}
-    published = {made.name for table in tables for made in table.published()}
+    published = {made.name for table in tables for made in table.published_tables()}
     for declared, table in zip(release.tables, tables, strict=True):
         for measurement in table.measurements():
             old = known.get(measurement.name)
@@ -99,7 +99,7 @@ def plan_recoding(release: Release, asked: Recode, tables: list[Method], source:
     return found
 
 
-def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> Recoded:
+def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> RecodingSource:
     """What stands in codebook and manifest about it, and the tables of transitions."""
     changed = {name: recoding for name, recoding in recodings.items() if recoding.place is not None}
     files = next(iter(changed.values())).files
@@ -109,7 +109,7 @@ def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> Recod
         "no margins or limits; there, counts and bins are estimates by these shares, not unbiased."
     )
     tables = {name: recoding.table() for name, recoding in changed.items()}
-    return Recoded(source.about.release, source.about.guarantee, about, tables)
+    return RecodingSource(source.about.release, source.about.guarantee, about, tables)
 
 
 def _refuse_other(new: Measurement, old: MeasuredTable, table: str) -> None:

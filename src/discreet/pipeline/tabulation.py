@@ -46,7 +46,7 @@ def audited(engine: Engine, release: Release, tables: list[Method], records: Rec
     """What the declared rules will do to these records."""
     from discreet.engine.audit import audit
 
-    recorded = [domain for t in tables if (domain := t.as_recorded()) is not None]
+    recorded = [domain for t in tables if (domain := t.unit_constants()) is not None]
     domains, binned = domains_of(tables), binned_of(tables)
     return audit(engine, records, domains, release.unit, binned, recorded, observed_of(tables))
 
@@ -55,7 +55,7 @@ def reading_of(
     engine: Engine, release: Release, tables: list[Method], records: Records, secret: Secret, progress: Progress = quiet
 ) -> Reading:
     """What every table is tabulated from."""
-    by_record = [table for table in tables if table.by_record]
+    by_record = [table for table in tables if table.counts_records]
     counted, binned = tuple(domains_of(by_record)), tuple(binned_of(by_record))
     return Reading(engine, records, release.unit, secret, counted, binned, progress)
 
@@ -78,8 +78,8 @@ def read_records(
     domains, binned, observed = domains_of(tables), binned_of(tables), observed_of(tables)
     as_cells, as_codes = [], domains
     if not inspect:
-        as_cells = [domain for t in tables for domain in t.taken_in()[0] if domain.attributes]
-        as_codes = [domain for t in tables for domain in t.taken_in()[1]]
+        as_cells = [domain for t in tables for domain in t.intake_domains()[0] if domain.attributes]
+        as_codes = [domain for t in tables for domain in t.intake_domains()[1]]
     wanted = [*map(Cell, as_cells), *derived_columns(as_codes, binned, observed)]
     if inspect:
         from discreet.engine.audit import coded, inspected
@@ -133,7 +133,7 @@ def tabulated(job: ReleaseJob, methods: list[Method], key: ReleaseKey) -> Iterat
 def _read(job: ReleaseJob, engine: Engine, methods: list[Method], key: ReleaseKey) -> Reading:
     """Every source is read once, and all tables are of that reading."""
     release = job.release
-    counting = sum(method.by_record for method in methods)
+    counting = sum(method.counts_records for method in methods)
     alike = counting == len(methods) and not release.strict  # then nothing tells equal records apart
     records = read_records(engine, release, methods, job.frame, inspect=release.strict, counted=alike)
     job.observe("read", 1, 1)

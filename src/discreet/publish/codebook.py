@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from discreet import formats
-from discreet.publish.description import CODEBOOKS, SIMULATION, in_words
+from discreet.publish.description import CODEBOOKS, SIMULATION, guarantee_text
 
 if TYPE_CHECKING:
     from discreet.domain import Attribute
@@ -21,7 +21,7 @@ def codebooks(description: ReleaseDescription) -> dict[str, str]:
 
 def as_json(description: ReleaseDescription) -> str:
     """Columns, their types and all their codes, with labels where the code list has them."""
-    simulated, recoded = description.simulated, description.recoded
+    simulated, recoded = description.simulated, description.recoding_source
     content = {
         "format": formats.CODEBOOK,
         "release": description.release,
@@ -66,9 +66,11 @@ def as_markdown(description: ReleaseDescription) -> str:
     guarantee, simulated = description.guarantee, description.simulated
     lines = [f"# {description.release}", ""]
     lines += [f"**{SIMULATION}**", ""] if simulated else []
-    lines += ["## What is promised", "", in_words(guarantee, simulated), ""]
+    lines += ["## What is promised", "", guarantee_text(guarantee, simulated), ""]
     lines += [f"- Caveat: {caveat}" for caveat in guarantee.caveats] + [""] * bool(guarantee.caveats)
-    lines += ["## Recoded", "", description.recoded.about, ""] if description.recoded is not None else []
+    lines += (
+        ["## Recoded", "", description.recoding_source.about, ""] if description.recoding_source is not None else []
+    )
     for table in description.tables:
         lines += [f"## {table.name}", "", table.contents, "", f"Files: {_files(table.files(simulated))}", ""]
         lines += ["| column | type | meaning |", "|---|---|---|"]

@@ -8,7 +8,7 @@ from discreet import formats
 from discreet.errors import PublishError
 from discreet.publish.description import CODEBOOKS
 from discreet.publish.manifest import Manifest
-from discreet.publish.published import verified
+from discreet.publish.published import read_verified
 from discreet.publish.storage import Storage
 
 
@@ -70,7 +70,7 @@ def read_codebook(manifest: Manifest, place: Storage, where: str) -> Codebook:
         raise PublishError("has no codebook", where=where, do="publish it again with this version")
     place_in = f"{where}/{name}"
     try:
-        book = Codebook.model_validate(formats.parsed(verified(manifest, place, name), formats.CODEBOOK, place_in))
+        book = Codebook.model_validate(formats.parsed(read_verified(manifest, place, name), formats.CODEBOOK, place_in))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         path = ".".join(str(step)[:60] for step in first["loc"])

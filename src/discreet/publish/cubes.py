@@ -19,7 +19,7 @@ from discreet.post.cubes.cube import Cube
 from discreet.post.cubes.model import AxisModel, CubeModel
 from discreet.publish.manifest import TableEntry
 from discreet.publish.parquet import table_of
-from discreet.publish.published import PublishedFiles, intact, parquet
+from discreet.publish.published import PublishedFiles, parquet_files, refuse_inconsistent
 
 
 def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = False) -> Cube:
@@ -30,14 +30,14 @@ def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = Fal
 
 def cube_of(files: PublishedFiles, name: str | None, *, counts: bool = False) -> Cube:
     """The same of a manifest that has been read."""
-    with intact(files.where):
+    with refuse_inconsistent(files.where):
         table = _entry(files, name)
         model = files.model(table.name)
         return _opened(files, table, _of_counts(model) if counts else model)
 
 
 def _opened(files: PublishedFiles, table: TableEntry, model: CubeModel) -> Cube:
-    if not parquet(table):
+    if not parquet_files(table):
         raise PublishError("has no Parquet file", where=f"cube {table.name}", do="publish it with `formats: [parquet]`")
     dense, what = model.form == "dense", f"cube {table.name}"
     cells, (values,) = _columns(files, table, model.axes, [model.estimate], what, every=dense)
@@ -78,9 +78,9 @@ def _steps(files: PublishedFiles, model: CubeModel) -> Iterator[Floats]:
 def open_counts(folder: str | Path, name: str) -> Floats | None:
     """The protected unweighted counts of a cube's cells, in the order of `open_cube`; None if it has none."""
     files = PublishedFiles.of(folder)
-    with intact(files.where):
+    with refuse_inconsistent(files.where):
         table = _entry(files, name)
-        if "count" not in pq.read_schema(pa.BufferReader(files.read(parquet(table)[0]))).names:
+        if "count" not in pq.read_schema(pa.BufferReader(files.read(parquet_files(table)[0]))).names:
             return None
         model = files.model(name)
         return _columns(files, table, model.axes, ["count"], f"cube {name}", every=model.form == "dense")[1][0]
@@ -110,7 +110,7 @@ def _columns(
     """The cell of every row, and these numbers of it, in order."""
     codes = [column for axis in axes for column in axis.columns]
     pieces = list[list[NDArray[Any]]]()
-    for file in sorted(parquet(table)):
+    for file in sorted(parquet_files(table)):
         rows = table_of(files.read(file), [*codes, *names])
         pieces.append([_numbers(rows, axes), *(rows.column(name).to_numpy() for name in names)])
     cells, *columns = (np.concatenate(column) for column in zip(*pieces, strict=True))

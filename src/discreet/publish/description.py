@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 CODEBOOKS = ("codebook.json", "codebook.md")
 MEASUREMENTS = "measurements.json"
-Kinds = tuple[Literal["parquet", "csv", "dta"], ...]
-KINDS: Kinds = ("parquet", "csv")
+FileFormats = tuple[Literal["parquet", "csv", "dta"], ...]
+DEFAULT_FORMATS: FileFormats = ("parquet", "csv")
 SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and must not be published."
 
 
-def in_words(guarantee: Guarantee, simulated: bool) -> str:
+def guarantee_text(guarantee: Guarantee, simulated: bool) -> str:
     """What is promised; of a simulation, what would be."""
     return f"With a secret key this would be promised: {guarantee.in_words()}" if simulated else guarantee.in_words()
 
@@ -35,14 +35,14 @@ def stem(table: str, simulated: bool) -> str:
     return f"{table}.simulation" if simulated else table
 
 
-def file_names(table: str, simulated: bool, parts: int, kinds: Kinds = KINDS) -> list[str]:
+def file_names(table: str, simulated: bool, parts: int, formats: FileFormats = DEFAULT_FORMATS) -> list[str]:
     """The files of a table. A large one is a folder of parts: `jobs.parquet/part-00000.parquet`."""
-    return [n for part in ([None] if parts == 1 else range(parts)) for n in part_names(table, simulated, part, kinds)]
+    return [n for part in ([None] if parts == 1 else range(parts)) for n in part_names(table, simulated, part, formats)]
 
 
-def part_names(table: str, simulated: bool, part: int | None, kinds: Kinds) -> list[str]:
+def part_names(table: str, simulated: bool, part: int | None, formats: FileFormats) -> list[str]:
     name = stem(table, simulated)
-    return [f"{name}.{kind}" + ("" if part is None else f"/part-{part:05}.{kind}") for kind in kinds]
+    return [f"{name}.{kind}" + ("" if part is None else f"/part-{part:05}.{kind}") for kind in formats]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Column:
 
 def code_columns(domain: Domain) -> list[Column]:
     """The columns that say which cell a row is about."""
-    return [Column(name, "code", f"{a.name}: {a.in_words()}") for a in domain.attributes for name in a.columns]
+    return [Column(name, "code", f"{a.name}: {a.summary()}") for a in domain.attributes for name in a.columns]
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class PublishedTable:
     by: tuple[str, ...]
     domain: Domain
     guarantee: Guarantee
-    composes: str  # how its cost comes about, in words
+    composition: str  # how its cost comes about, in words
     noise: str  # the mechanism, in words and symbols
     error: ExpectedError | None  # of its numbers, as far as noise makes it; none if it has no counts
     columns: tuple[Column, ...]
@@ -95,9 +95,9 @@ class PublishedTable:
     sum_of: str = ""  # the table whose protected numbers it adds up, at no cost
     part_of: str = ""  # the table whose cost includes its own
     additive: AdditiveColumn | None = None  # what may be added up
-    unpaid: str = ""  # why it has no epsilon of its own, if it has none
+    no_cost_note: str = ""  # why it has no epsilon of its own, if it has none
     parts: int = 1  # the files that it is cut into
-    kinds: Kinds = KINDS
+    formats: FileFormats = DEFAULT_FORMATS
     method: str = ""  # that declares it
     notes: tuple[str, ...] = ()  # more that a plan tells
 
@@ -111,7 +111,7 @@ class PublishedTable:
         return (*self.domain.attributes, *self.further)
 
     @property
-    def paid(self) -> bool:
+    def has_own_cost(self) -> bool:
         """Whether its cost is one of those that add up to the release's."""
         return not self.sum_of and not self.part_of
 
@@ -120,8 +120,8 @@ class PublishedTable:
         """What it adds to the total, in words."""
         if self.sum_of:
             return f"made of {self.sum_of}, no cost"
-        if self.unpaid:
-            return self.unpaid
+        if self.no_cost_note:
+            return self.no_cost_note
         part = f", part of {self.part_of}'s" if self.part_of else ""
         return f"epsilon {format_exact(self.guarantee.epsilon)}{part}"
 
@@ -132,11 +132,11 @@ class PublishedTable:
 
     def files(self, simulated: bool) -> list[str]:
         """Every file of it, part by part."""
-        return file_names(self.name, simulated, self.parts, self.kinds)
+        return file_names(self.name, simulated, self.parts, self.formats)
 
-    def whole(self, simulated: bool) -> list[str]:
+    def top_level_files(self, simulated: bool) -> list[str]:
         """Its files, or the folders of their parts."""
-        return file_names(self.name, simulated, 1, self.kinds)
+        return file_names(self.name, simulated, 1, self.formats)
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,10 @@ class Measurement:
 
 
 @dataclass(frozen=True)
-class Recoded:
+class RecodingSource:
     """What readers must know of tables that were made of an earlier release's measurements."""
 
-    of: str  # that release
+    release: str
     guarantee: Guarantee  # which it was measured with
     about: str
     tables: Mapping[str, str]  # the text of each table of transitions, by the measurement it is about
@@ -174,13 +174,13 @@ class ReleaseDescription:
     measurements: tuple[Measurement, ...]
     layouts: Mapping[str, str]  # the same numbers in somebody's layout, by file: what each is
     shared: Sidecars | None  # small files that layouts share
-    aside: tuple[str, ...]  # names under which something is written aside meanwhile
+    intermediate_names: tuple[str, ...]  # names under which something is written aside meanwhile
     recoding: bool = False  # whether it is made of kept measurements
-    recoded: Recoded | None = None  # what that made of them, once it is known
+    recoding_source: RecodingSource | None = None  # what that made of them, once it is known
 
-    def made_of(self, recoded: Recoded) -> ReleaseDescription:
+    def with_recoding(self, source: RecodingSource) -> ReleaseDescription:
         """A recoding, once it is known what becomes of the measurements: under the guarantee that they have."""
-        return replace(self, recoded=recoded, guarantee=recoded.guarantee)
+        return replace(self, recoding_source=source, guarantee=source.guarantee)
 
     @property
     def attributes(self) -> dict[str, Attribute]:
@@ -191,9 +191,9 @@ class ReleaseDescription:
     def composition(self) -> str:
         """How the total comes about, in words."""
         epsilon = f"epsilon {format_exact(self.guarantee.epsilon)}"
-        if self.recoded is not None:
-            return f"nothing is spent: made of the measurements of {self.recoded.of}, which cost {epsilon}"
-        paid = sum(table.paid for table in self.tables)
+        if self.recoding_source is not None:
+            return f"nothing is spent: made of the measurements of {self.recoding_source.release}, which cost {epsilon}"
+        paid = sum(table.has_own_cost for table in self.tables)
         how = "one table" if paid == 1 else f"{paid} tables on the same records: sequential, their costs add"
         delta = f", delta {format_exact(self.guarantee.delta)}" if self.guarantee.delta else ""
         return f"{epsilon}{delta} ({how})"
@@ -206,7 +206,7 @@ class ReleaseDescription:
     @property
     def further_files(self) -> dict[str, str]:
         """Every file beyond tables and codebooks: what it is."""
-        recoded = {} if self.recoded is None else self.recoded.tables
+        recoded = {} if self.recoding_source is None else self.recoding_source.tables
         moved = {self.transitions(name): f"{name}: where each old code went, and by which share" for name in recoded}
         return {**self.layouts, **self.shared_files, **moved}
 
@@ -215,10 +215,10 @@ class ReleaseDescription:
         return f"{stem(f'{measurement}_transitions', self.simulated)}.csv"
 
     @property
-    def announced(self) -> tuple[str, ...]:
+    def output_names(self) -> tuple[str, ...]:
         """The names of all that it may write, which is all that a crash may leave. A table of parts is named by its
         folder, and what is written aside for it by `NAME~`."""
-        tables = {name for table in self.tables for name in table.whole(self.simulated)}
+        tables = {name for table in self.tables for name in table.top_level_files(self.simulated)}
         moved = {self.transitions(m.name) for m in self.measurements} if self.recoding else set()
-        aside = {f"{name}~" for name in self.aside}
+        aside = {f"{name}~" for name in self.intermediate_names}
         return tuple(sorted({*tables, *moved, *aside, *self.further_files, *CODEBOOKS, MEASUREMENTS}))

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from discreet.errors import PublishError, StoreUnavailable
 from discreet.publish.manifest import FILE, Manifest
-from discreet.publish.storage import LocalFolder, ObjectStore, Storage, alone, lock_of, permitted
+from discreet.publish.storage import LocalFolder, ObjectStore, Storage, exclusive_lock, lock_path, umasked
 from discreet.uris import as_path, is_uri
 
 LONGEST = 255  # bytes of a file's name
@@ -46,7 +46,7 @@ class Owner:
         return (table + aside if aside else top) in self.names and (not part or _PART.fullmatch(part) is not None)
 
 
-class Output(Protocol):
+class ReleaseOutput(Protocol):
     """Where one release goes."""
 
     owner: Owner
@@ -54,10 +54,10 @@ class Output(Protocol):
     @property
     def where(self) -> str: ...
     @property
-    def occupied(self) -> list[tuple[str, str]]:
+    def occupied_paths(self) -> list[tuple[str, str]]:
         """The kind of store and the paths that it takes, in one spelling."""
 
-    def alone(self) -> AbstractContextManager[None]:
+    def lock(self) -> AbstractContextManager[None]:
         """Hold the place against other processes, as far as it can be held."""
 
     def refuse_existing(self) -> None: ...
@@ -83,11 +83,11 @@ class Output(Protocol):
         """Compare every byte that was staged with what was committed, put it into its place, and the manifest last;
         safe to repeat after a crash. Measurements, which stay inside, have no manifest."""
 
-    def done(self) -> None:
+    def remove_leftovers(self) -> None:
         """All is in its place: remove what was only there on the way."""
 
 
-def output_at(where: str, owner: Owner) -> Output:
+def output_at(where: str, owner: Owner) -> ReleaseOutput:
     """The output of a release at a path or a URI."""
     if is_uri(where):
         return StoreOutput(where, owner)
@@ -113,8 +113,8 @@ class FolderOutput:
     def where(self) -> str:
         return str(self.folder)
 
-    def alone(self) -> AbstractContextManager[None]:
-        return alone(self.folder)
+    def lock(self) -> AbstractContextManager[None]:
+        return exclusive_lock(self.folder)
 
     def refuse_existing(self) -> None:
         if len(os.fsencode(self.folder.name)) > LONGEST:
@@ -136,8 +136,8 @@ class FolderOutput:
             raise PublishError("exists already", where=str(self.folder), do="name a folder that does not exist yet")
 
     @property
-    def occupied(self) -> list[tuple[str, str]]:
-        beside = (self.staging, self._scratch, self._manifest, lock_of(self.folder))
+    def occupied_paths(self) -> list[tuple[str, str]]:
+        beside = (self.staging, self._scratch, self._manifest, lock_path(self.folder))
         return [("", os.path.realpath(path)) for path in (self.folder, *beside)]
 
     def stage(self) -> Storage:
@@ -154,7 +154,7 @@ class FolderOutput:
 
     def abandon(self) -> None:
         if self._left():
-            with self.alone():
+            with self.lock():
                 self.clean()
         if left := self._left():  # cleaning does not insist
             raise PublishError("cannot be removed", where=str(left[0]), do="remove it yourself")
@@ -180,16 +180,16 @@ class FolderOutput:
                     "the staged files are not the committed ones", where=str(self.staging), do="run `discreet resume`"
                 )
             public = manifest is not None and not manifest.simulation  # which anybody could subtract the noise of
-            self.staging.chmod(permitted(0o777) if public else 0o700)
+            self.staging.chmod(umasked(0o777) if public else 0o700)
             compared = self.staging.stat().st_ino
             self.staging.rename(self.folder)
             if self.folder.stat().st_ino != compared:
                 raise PublishError("was exchanged on the way", where=str(self.folder), do="find out who else writes it")
             _sync(self.folder.parent)
         if manifest is not None:
-            self._finish(manifest)
+            self._write_manifest(manifest)
 
-    def _finish(self, manifest: Manifest) -> None:
+    def _write_manifest(self, manifest: Manifest) -> None:
         aside, text = self._manifest, manifest.text().encode()
         if (self.folder / FILE).exists():
             refuse_other_manifest(LocalFolder(self.folder, self.folder), text, self.where)
@@ -200,21 +200,21 @@ class FolderOutput:
         aside.rename(self.folder / FILE)
         _sync(self.folder)
 
-    def done(self) -> None:
+    def remove_leftovers(self) -> None:
         self.clean()
 
 
-def nested(one: Output, other: Output) -> bool:
+def overlaps(one: ReleaseOutput, other: ReleaseOutput) -> bool:
     """Whether one place is the other, lies in it or around it, however the two are written."""
     if is_uri(one.where) != is_uri(other.where):
         return False
-    pairs = [(a, f"{p}/", b, f"{q}/") for a, p in one.occupied for b, q in other.occupied]
+    pairs = [(a, f"{p}/", b, f"{q}/") for a, p in one.occupied_paths for b, q in other.occupied_paths]
     return any(a == b and (p.startswith(q) or q.startswith(p)) for a, p, b, q in pairs)
 
 
-def refuse_nested(output: Output, kept: Output) -> None:
+def refuse_overlap(output: ReleaseOutput, kept: ReleaseOutput) -> None:
     """Measurements lie neither in what is published nor around it."""
-    if nested(output, kept):
+    if overlaps(output, kept):
         raise PublishError(
             "is or contains the place of what is published, or lies in it",
             where=f"keep {kept.where}",
@@ -231,11 +231,11 @@ class StoreOutput:
         self._prefix = ObjectStore(self.where)
         self.mark = f"{_MARKED}{owner.tag(self.where)}"
 
-    def alone(self) -> AbstractContextManager[None]:
+    def lock(self) -> AbstractContextManager[None]:
         return nullcontext()
 
     @property
-    def occupied(self) -> list[tuple[str, str]]:
+    def occupied_paths(self) -> list[tuple[str, str]]:
         return [self._prefix.location()]
 
     def refuse_existing(self) -> None:
@@ -323,7 +323,7 @@ class StoreOutput:
         if others := sorted(names - {FILE, self.mark, *files}):
             raise self._not_ours(others[0])
 
-    def done(self) -> None:
+    def remove_leftovers(self) -> None:
         if self.mark in self._prefix.names():
             self._prefix.remove(self.mark)
 

@@ -14,7 +14,7 @@ from discreet import formats
 from discreet.errors import PublishError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import canonical
-from discreet.publish.description import SIMULATION, in_words
+from discreet.publish.description import SIMULATION, guarantee_text
 from discreet.publish.storage import storage_at
 from discreet.uris import as_path, is_uri
 
@@ -69,7 +69,7 @@ class LedgerEntry(_ManifestPart):
     head: str
 
 
-class Said(_ManifestPart):
+class ManifestBody(_ManifestPart):
     """All that a manifest says, but where the ledger stood: the ledger's entry has the digest of it."""
 
     format: Literal["discreet-manifest/2"] = "discreet-manifest/2"
@@ -95,12 +95,12 @@ class Said(_ManifestPart):
         data: dict[str, Any] = self.model_dump(mode="json", exclude={"digest", "ledger"})
         return hashlib.sha256(canonical(data).encode()).hexdigest()
 
-    def entered(self, ledger: LedgerEntry) -> Manifest:
+    def with_ledger_entry(self, ledger: LedgerEntry) -> Manifest:
         """As it is published, after the ledger has it."""
         return Manifest(**dict(self), digest=self.sha256(), ledger=ledger)
 
 
-class Manifest(Said):
+class Manifest(ManifestBody):
     """The last file written: a folder without it is no release."""
 
     digest: str
@@ -111,19 +111,21 @@ class Manifest(Said):
         return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
 
 
-def said(description: ReleaseDescription, *, reserved: dt.date, code: str, spec: str, files: dict[str, str]) -> Said:
+def manifest_body(
+    description: ReleaseDescription, *, reserved: dt.date, code: str, spec: str, files: dict[str, str]
+) -> ManifestBody:
     """Everything a reader needs to know about a release, all of it from the protected side."""
-    return Said(
+    return ManifestBody(
         release=description.release,
         asset=description.asset,
         simulation=description.simulated,
         notice=SIMULATION if description.simulated else NOTICE,
         reserved=reserved,
-        derived_from="" if description.recoded is None else description.recoded.of,
+        derived_from="" if description.recoding_source is None else description.recoding_source.release,
         code=code,
         spec=spec,
         guarantee=description.guarantee,
-        guarantee_in_words=in_words(description.guarantee, description.simulated),
+        guarantee_in_words=guarantee_text(description.guarantee, description.simulated),
         composition=description.composition,
         domains=[
             DomainEntry(
@@ -142,7 +144,7 @@ def said(description: ReleaseDescription, *, reserved: dt.date, code: str, spec:
 
 
 def _entry(table: PublishedTable, description: ReleaseDescription) -> TableEntry:
-    recoded = description.recoded
+    recoded = description.recoding_source
     return TableEntry(
         name=table.name,
         method=table.method,
@@ -154,7 +156,7 @@ def _entry(table: PublishedTable, description: ReleaseDescription) -> TableEntry
         margin90=None if table.error is None or recoded is not None else table.error.margin90,
         sum_of=table.sum_of,
         guarantee=table.guarantee,
-        guarantee_in_words=in_words(table.guarantee, description.simulated),
+        guarantee_in_words=guarantee_text(table.guarantee, description.simulated),
         files=table.files(description.simulated),
     )
 

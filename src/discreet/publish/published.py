@@ -23,7 +23,7 @@ _OTHERWISE = (ArrowException, ArithmeticError, AttributeError, LookupError, Recu
 
 
 @contextmanager
-def intact(where: str) -> Iterator[None]:
+def refuse_inconsistent(where: str) -> Iterator[None]:
     """Whatever does not fit together inside is a refusal of what is read. Its own message may be long, and stays."""
     try:
         yield
@@ -34,7 +34,7 @@ def intact(where: str) -> Iterator[None]:
         raise PublishError(what, where=where, do=RESTORE) from None
 
 
-def verified(manifest: Manifest, place: Storage, name: str) -> bytes:
+def read_verified(manifest: Manifest, place: Storage, name: str) -> bytes:
     """A file of a release, if it is what the manifest lists."""
     if name not in manifest.files:  # whatever a table's entry says
         raise PublishError("is not what the manifest lists", where=name, do=RESTORE)
@@ -60,7 +60,7 @@ class PublishedFiles:
         return cls(read(str(folder)), storage_at(str(folder)), str(folder))
 
     def read(self, name: str) -> bytes:
-        return verified(self.manifest, self.storage, name)
+        return read_verified(self.manifest, self.storage, name)
 
     def table(self, name: str) -> TableEntry:
         for table in self.manifest.tables:
@@ -84,5 +84,5 @@ class PublishedFiles:
         return f"{stem(name, self.manifest.simulation)}.model.json"
 
 
-def parquet(table: TableEntry) -> list[str]:
+def parquet_files(table: TableEntry) -> list[str]:
     return [file for file in table.files if file.endswith(".parquet")]

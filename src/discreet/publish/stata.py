@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.errors import PublishError
-from discreet.publish.storage import Hashed
+from discreet.publish.storage import HashedFile
 
 LONGEST_NAME, LONGEST_LABEL = 32, 80  # characters
 LONGEST_TEXT = 2045  # bytes of a code
@@ -48,7 +48,7 @@ def names(columns: list[str]) -> list[str]:
 class StataFile:
     """Rows are kept until the file is closed: its head says how many there are, and how wide a text is."""
 
-    def __init__(self, file: Hashed, schema: pa.Schema, label: str) -> None:
+    def __init__(self, file: HashedFile, schema: pa.Schema, label: str) -> None:
         self._file, self._schema, self._label = file, schema, label
         self._batches: list[pa.RecordBatch] = []
 

@@ -24,16 +24,16 @@ from discreet.errors import PublishError, StoreUnavailable
 from discreet.uris import as_path, is_uri
 
 
-def lock_of(folder: Path) -> Path:
+def lock_path(folder: Path) -> Path:
     """The file that is locked: beside the folder, for that is what all who write there have in common."""
     name = hashlib.sha256(os.fsencode(folder.name)).hexdigest()[:32]
     return Path(os.path.realpath(folder.parent)) / f".discreet-{name}.lock"
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def exclusive_lock(folder: Path) -> Iterator[None]:
     """Hold a folder, which need not exist, or be refused. The lock goes with the process, its empty file may stay."""
-    path = lock_of(folder)
+    path = lock_path(folder)
     missing = [above for above in path.parents if not above.exists()]
     try:
         handle = filelock.acquire(path)
@@ -64,7 +64,7 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def permitted(mode: int) -> int:
+def umasked(mode: int) -> int:
     """A mode as the user's umask allows it."""
     mask = os.umask(0)
     os.umask(mask)
@@ -85,7 +85,7 @@ class Storage(Protocol):
     def remove(self, name: str) -> None: ...
 
 
-class Hashed:
+class HashedFile:
     """A file being written, with the SHA-256 of what went in. Speaks as much of the file protocol as Arrow asks for."""
 
     def __init__(self, raw: BinaryIO) -> None:
@@ -131,17 +131,17 @@ class LocalFolder:
     scratch: Path
 
     @contextmanager
-    def create(self, name: str) -> Iterator[Hashed]:
+    def create(self, name: str) -> Iterator[HashedFile]:
         target = self.path / name
         handle, aside = tempfile.mkstemp(dir=self.scratch)  # fails for a task that outlived its release
         try:
             for folder in reversed(Path(name).parents[:-1]):
                 (self.path / folder).mkdir(exist_ok=True)
             with os.fdopen(handle, "wb") as raw:
-                yield Hashed(raw)
+                yield HashedFile(raw)
                 raw.flush()
                 os.fsync(raw.fileno())
-            Path(aside).chmod(permitted(0o666))
+            Path(aside).chmod(umasked(0o666))
             Path(aside).replace(target)
         except BaseException:
             Path(aside).unlink(missing_ok=True)
@@ -174,11 +174,11 @@ class ObjectStore:
     uri: str
 
     @contextmanager
-    def create(self, name: str) -> Iterator[Hashed]:
+    def create(self, name: str) -> Iterator[HashedFile]:
         system, base = self._open()
         target = f"{base}/{name}"
         with tempfile.TemporaryFile() as whole:  # closing an upload completes it: only a whole file is sent
-            file = Hashed(cast(BinaryIO, whole))
+            file = HashedFile(cast(BinaryIO, whole))
             yield file
             size = whole.tell()
             whole.seek(0)

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 from discreet.errors import PublishError
 from discreet.formatting import guarded, guarded_table
 from discreet.privacy.protected import Protected
-from discreet.publish.description import KINDS, SIMULATION, Kinds, part_names
-from discreet.publish.storage import Hashed, Storage
+from discreet.publish.description import DEFAULT_FORMATS, SIMULATION, FileFormats, part_names
+from discreet.publish.storage import HashedFile, Storage
 
 if TYPE_CHECKING:
     from discreet.publish.description import Column
@@ -43,7 +43,7 @@ def write_table(
     batches: Iterator[Protected[pa.RecordBatch]],
     simulated: bool,
     part: int | None = None,
-    kinds: Kinds = KINDS,
+    formats: FileFormats = DEFAULT_FORMATS,
     *,
     bare: bool = False,
     packed: bool = False,
@@ -51,13 +51,13 @@ def write_table(
     """Stream one table, or one part of it, to its place, as Parquet and CSV: a batch is written while the next is made.
     `bare` codes are of a form that needs neither quotes nor guards; `packed` are small whole numbers, which Parquet can
     store in a few bits."""
-    names = part_names(table, simulated, part, kinds)
+    names = part_names(table, simulated, part, formats)
     rows, writing = 0, list[Future[None]]()
     with ExitStack() as stack:
         files = [stack.enter_context(place.create(name)) for name in names]
         writers = [
             stack.enter_context(_WRITERS[kind](file, schema, simulated, bare, packed))
-            for kind, file in zip(kinds, files, strict=True)
+            for kind, file in zip(formats, files, strict=True)
         ]
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=len(writers)))
         for protected in batches:
@@ -76,7 +76,7 @@ def write_table(
 class _Parquet:
     """Marked in its metadata."""
 
-    def __init__(self, file: Hashed, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
+    def __init__(self, file: HashedFile, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
         self._mark = {"discreet": SIMULATION if simulated else "protected; see manifest.json"}
         options: dict[str, Any] = {"compression": "zstd"}
         if packed:
@@ -102,7 +102,7 @@ class _Parquet:
 class _CSV:
     """Texts are quoted and guarded where they must be, numbers are not: codes stay codes."""
 
-    def __init__(self, file: Hashed, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
+    def __init__(self, file: HashedFile, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
         plain = [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema]
         self._plain, self._bare = pa.schema(plain), bare
         style = "none" if bare else "needed"
@@ -124,7 +124,7 @@ class _CSV:
 class _Stata:
     """For Stata; marked in its label."""
 
-    def __init__(self, file: Hashed, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
+    def __init__(self, file: HashedFile, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
         from discreet.publish.stata import StataFile
 
         self._writer = StataFile(file, schema, SIMULATION if simulated else "protected; see manifest.json")

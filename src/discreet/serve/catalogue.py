@@ -21,7 +21,7 @@ from discreet.publish.cubes import additive_of, cube_of
 from discreet.publish.manifest import FILE, Manifest, TableEntry, read
 from discreet.publish.parquet import table_of
 from discreet.publish.pins import pin_of
-from discreet.publish.published import PublishedFiles, intact, parquet
+from discreet.publish.published import PublishedFiles, parquet_files, refuse_inconsistent
 from discreet.publish.storage import storage_at
 from discreet.serve.cube_table import AdditiveTable
 from discreet.serve.query_model import About, Measure, QueryableTable, TableVariable
@@ -52,7 +52,7 @@ class TableCatalogue:
             release = _Release.of(Path(folder), pins)
             simulated |= release.manifest.simulation
             digest.update(release.manifest.text().encode())
-            with intact(str(folder)):
+            with refuse_inconsistent(str(folder)):
                 tables = release.tables()
             for table in tables:
                 if table.about.id in found:
@@ -103,7 +103,9 @@ class _Release:
     def tables(self) -> list[QueryableTable]:
         """All but what cubes are made of: a cube answers for its controls, and better."""
         parts = {name for entry in self.manifest.tables for name in self._parts_of(entry)}
-        return [self._table(entry) for entry in self.manifest.tables if parquet(entry) and entry.name not in parts]
+        return [
+            self._table(entry) for entry in self.manifest.tables if parquet_files(entry) and entry.name not in parts
+        ]
 
     def _parts_of(self, entry: TableEntry) -> set[str]:
         if not self.files.is_cube(entry.name):
@@ -167,7 +169,7 @@ class _Release:
         codes = [column.name for column in columns if column.type == "code"]
         numbers = [c for c in columns if c.type in ("integer", "number") and c.name != "status"]
         names = [c.name for c in numbers]
-        rows = pa.concat_tables([table_of(self.files.read(name)) for name in parquet(entry)])
+        rows = pa.concat_tables([table_of(self.files.read(name)) for name in parquet_files(entry)])
         measures = tuple(
             Measure(
                 c.name,

@@ -68,7 +68,7 @@ class HierarchyDomain(_OneColumn):
 
     def attributes(self, name: str, base: Path) -> list[Attribute]:
         path, column = base / self.hierarchy, self.column or self.levels[0]
-        return codelists.levels(path, self.levels, column, self.other, self.provenance, name, self.width)
+        return codelists.from_hierarchy(path, self.levels, column, self.other, self.provenance, name, self.width)
 
 
 class GroupsDomain(_DomainSpec):

@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         return made
 
     def dirty(given: argparse.Namespace, show: Progress | None) -> object:
-        return given.kind(given.out, given.records, given.seed, show, dirt=given.dirt)
+        return given.kind(given.out, given.records, given.seed, show, data_errors=given.data_errors)
 
     def atlas(given: argparse.Namespace, show: Progress | None) -> object:
         tracts = given.tracts or -(-given.records // A_TRACT)
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     ):
         made = agency(name, records, text, dirty)
         made.set_defaults(kind=kind)
-        made.add_argument("--clean", dest="dirt", action="store_false", help="leave out the dirt of real files")
+        made.add_argument("--clean", dest="data_errors", action="store_false", help="leave out the dirt of real files")
     text = "children in tracts, their parents' and their own ranks, like the atlas's input"
     made = agency("atlas", "--children", text, atlas)
     made.add_argument("--tracts", type=int, help=f"default: one for {A_TRACT} children")

@@ -58,7 +58,7 @@ class Codes:
         )
 
 
-def codes(public: EducationCatalogue, dirt: bool) -> Codes:
+def codes(public: EducationCatalogue, data_errors: bool) -> Codes:
     """The code lists of an agency: the public ones, followed by junk where dirt is wanted."""
     lists = {
         "institution": tuple(school.code for school in public.institutions),
@@ -70,7 +70,7 @@ def codes(public: EducationCatalogue, dirt: bool) -> Codes:
         "industry": tuple(sector.code for sector in SECTORS),
     }
     known = {name: len(clean) for name, clean in lists.items()}
-    if dirt:
+    if data_errors:
         lists = {name: clean + JUNK for name, clean in lists.items()}
         lists["field"] += UNDECLARED_FIELDS
         lists["industry"] += UNDECLARED_SECTORS

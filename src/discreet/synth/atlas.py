@@ -129,7 +129,7 @@ COLUMNS = dict.fromkeys(LEAN, np.float64) | dict.fromkeys(("race", "gender", "te
 
 def atlas(children: int, tracts: int, seed: int = 7, *, lean: bool = False) -> Atlas:
     """Invent so many children in so many tracts: the same for the same seed; a lean one has the same ranks."""
-    frame = invented_tracts(children, tracts, seed)
+    frame = generate_tracts(children, tracts, seed)
     sizes = {name: children if name in LEAN or not lean else 0 for name in COLUMNS}
     columns: dict[str, Array] = {name: np.empty(sizes[name], kind) for name, kind in COLUMNS.items()}
     done = 0
@@ -141,7 +141,7 @@ def atlas(children: int, tracts: int, seed: int = 7, *, lean: bool = False) -> A
     return Atlas(frame, np.repeat(np.arange(tracts, dtype=np.int32), frame.size), **columns)
 
 
-def invented_tracts(children: int, tracts: int, seed: int) -> Tracts:
+def generate_tracts(children: int, tracts: int, seed: int) -> Tracts:
     """The frame: states by their people, counties and tracts of all sizes, hardship partly the county's."""
     refuse_unless_within("synth atlas", "children", children, 1, MOST_CHILDREN)
     refuse_unless_within("synth atlas", "tracts", tracts, 1, MOST_TRACTS)
@@ -248,7 +248,7 @@ def write_atlas(
     folder: Path, children: int, tracts: int, seed: int = 7, progress: Progress | None = None
 ) -> AtlasFiles:
     """Write `atlas(children, tracts, seed)` into `folder`, a block of tracts at a time."""
-    frame = invented_tracts(children, tracts, seed)
+    frame = generate_tracts(children, tracts, seed)
     paths, done = agency_files(AtlasFiles, folder, ["children"]), 0
     columns = zip(frame.code, frame.county, frame.state, frame.poverty_rate, frame.single_parent_share, strict=True)
     shown = ((*codes, f"{poor:.4f}", f"{single:.4f}") for *codes, poor, single in columns)

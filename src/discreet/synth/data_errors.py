@@ -28,7 +28,7 @@ def inject(clean: GraduateRows, number: int, seed: int, known: dict[str, int]) -
 
     Its own random stream: the rows it leaves alone are those of the clean file.
     """
-    rng = generator(seed, StreamPurpose.DIRT, number)
+    rng = generator(seed, StreamPurpose.DATA_ERRORS, number)
     _duplicate(clean, rng)
     for name in SPOILT:
         rows = _some_rows(clean, rng, SHARE / len(SPOILT))
@@ -41,7 +41,7 @@ def inject(clean: GraduateRows, number: int, seed: int, known: dict[str, int]) -
     in_debt = _some_rows(clean, rng)
     clean.earnings[in_debt] = -np.abs(clean.earnings[in_debt])
     clean.employed[in_debt] = True  # or the loss would be written as a null
-    _inject_work(clean, generator(seed, StreamPurpose.WORK_DIRT, number), known["industry"])
+    _inject_work(clean, generator(seed, StreamPurpose.WORK_ERRORS, number), known["industry"])
 
 
 def _inject_work(clean: GraduateRows, rng: np.random.Generator, known: int) -> None:

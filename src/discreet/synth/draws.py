@@ -22,9 +22,9 @@ class StreamPurpose(IntEnum):
 
     CATALOGUE = 1
     RECORDS = 2
-    DIRT = 3
+    DATA_ERRORS = 3
     WORK = 4
-    WORK_DIRT = 5
+    WORK_ERRORS = 5
     ECONOMY = 6
     COMPLETIONS = 7
     NATIONAL = 8

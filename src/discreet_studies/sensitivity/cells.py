@@ -15,7 +15,7 @@ from discreet.methods.sensitivity.statistics.winsorised import WinsorisedLine
 from discreet.methods.sensitivity.utility.tradeoff import DISTRIBUTIONS, GRID, TO_UNIT, Distribution
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
-from discreet.synth.atlas import BLOCK, GENDERS, GROUPS, Atlas, block, invented_tracts
+from discreet.synth.atlas import BLOCK, GENDERS, GROUPS, Atlas, block, generate_tracts
 
 CHILDREN_A_TRACT = Fraction(20_000_000, 70_000)  # as in the paper
 LEAST = 20  # children of a cell: smaller ones are left out (004, §III)
@@ -105,7 +105,7 @@ def observations(
 def one_group(children: int, seed: int, race: int, gender: int) -> Atlas:
     """The atlas with the children of one group only; a block of tracts at a time, so that little memory is needed."""
     tracts = tracts_for(children)
-    frame = invented_tracts(children, tracts, seed)
+    frame = generate_tracts(children, tracts, seed)
     parts, places = [], []
     for number in range(-(-tracts // BLOCK)):
         rows = block(frame, number, seed)

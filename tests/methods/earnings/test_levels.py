@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from discreet.domain import Attribute, Domain
-from discreet.domain.codelists import levels
+from discreet.domain.codelists import from_hierarchy
 from discreet.errors import DomainError
 from discreet.methods.earnings.levels import AnyLevel, DerivedLevel, MeasuredLevel, best_sum, resolve
 from discreet.methods.earnings.spec import Earnings
@@ -24,7 +24,7 @@ def places(tmp_path: Path) -> dict[str, Attribute]:
     """Six blocks in three tracts in two counties; two years."""
     path = tmp_path / "geo.csv"
     path.write_text(GEOGRAPHY)
-    found = levels(path, ["block", "tract", "county"], "block", None, "", "geo")
+    found = from_hierarchy(path, ["block", "tract", "county"], "block", None, "", "geo")
     return {a.name: a for a in (*found, Attribute.flat("year", ["1", "5"], None, "year", None, ""))}
 
 
@@ -123,7 +123,7 @@ def test_cells_that_nothing_adds_up_to_are_no_sum(places: dict[str, Attribute], 
     """Two lists that read the same column: most of their cells cannot occur, and have no noise to speak of."""
     path = tmp_path / "side.csv"
     path.write_text("block,side\n1a,west\n1b,west\n1c,west\n2a,west\n3a,east\n3b,east\n")
-    side = levels(path, ["block", "side"], "block", None, "", "sides")[1]
+    side = from_hierarchy(path, ["block", "side"], "block", None, "", "sides")[1]
     with pytest.raises(DomainError, match="is not made of whole cells of 'blocks'"):
         resolved({**places, "side": side}, level("odd", "county", "side"))
     (_, alone) = resolved({**places, "side": side}, level("sides", "side"))

@@ -17,7 +17,7 @@ import pytest
 
 from discreet.post.laplace_sum import count_margin
 from discreet.post.summary import margins
-from discreet.publish.lehd.check import examine
+from discreet.publish.lehd.check import check_layout
 from support.flows import (
     BY,
     DIVISIONS,
@@ -423,7 +423,7 @@ def test_flows_and_earnings_together_follow_the_layout(tmp_path: Path) -> None:
         for form in ("csv", "parquet"):
             path = tmp_path / f"{kind}_all.{form}"
             path.write_bytes(made[f"{kind}_all.simulation.{form}"])
-            found = examine(path)
+            found = check_layout(path)
             assert found.layout.kind == kind
             assert found.violations == ()
             assert found.rows > 0

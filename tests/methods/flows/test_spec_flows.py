@@ -99,7 +99,7 @@ def test_names_of_levels_with_a_dot_mean_nothing_else(office: Careers) -> None:
 
 def test_files_that_are_written(office: Careers) -> None:
     def files(**changes: Any) -> set[str]:
-        return {f"{t.name}.{kind}" for t in declared(office, plain(**changes)).published() for kind in t.kinds}
+        return {f"{t.name}.{kind}" for t in declared(office, plain(**changes)).published_tables() for kind in t.formats}
 
     report = {"flows_correction.parquet", "flows_correction.csv"}
     assert files() == {"flows.parquet", "flows.csv", "flows_measured.parquet", *report}

@@ -20,7 +20,7 @@ from discreet.errors import DiscreetError, DomainError, PublishError, SpecError
 from discreet.privacy.guarantee import Guarantee, Record
 from discreet.privacy.protected import Protected
 from discreet.publish.lehd import pseof
-from discreet.publish.lehd.check import examine
+from discreet.publish.lehd.check import check_layout
 from discreet.publish.lehd.pseof import FlowNumbers, LehdFlows, Pseof
 from discreet.publish.lehd.schema import AGG_LEVELS, IDENTIFIERS, PSEOF, SECTORS
 from discreet.publish.lehd.spec import Lehd
@@ -129,7 +129,7 @@ def test_every_number_stands_in_its_row_and_the_file_passes(tmp_path: Path) -> N
     assert set(numbered) == {n for n, agg in AGG_LEVELS.items() if agg.occurs_in("pseof")}
     assert {row["status_y1_grads_emp"] for row in rows} == {"1", "5"}
     for name in files:
-        checked = examine(tmp_path / "out" / name)
+        checked = check_layout(tmp_path / "out" / name)
         assert (checked.violations, checked.layout, checked.rows) == ((), PSEOF, len(rows))
 
 
@@ -194,7 +194,7 @@ def test_years_that_are_not_declared_are_not_available(tmp_path: Path, year: str
             assert {row[c] for c in PSEOF.flags if c.startswith(f"status_y{other}_")} == {"-1"}
             assert {row[c] for c in PSEOF.indicators if c.startswith(f"y{other}_")} == {""}
         assert {row[c] for c in PSEOF.flags if c.startswith(f"status_y{year}_")} == {"1"}
-    assert examine(path).violations == ()
+    assert check_layout(path).violations == ()
 
 
 def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,7 +232,7 @@ def test_columns_may_have_other_names(tmp_path: Path) -> None:
     one = level("x", groups, [attribute("naics", "51"), attribute("region", "Z")], layout)
     written(tmp_path, Pseof(layout, (one,), {}), {"x": drawn(one)})
     path = tmp_path / "out" / "pseof_all.csv"
-    assert examine(path).violations == ()
+    assert check_layout(path).violations == ()
     assert {(row["industry"], row["geography"]) for row in rows_of(path)} == {("51", "Z")}
 
 
@@ -243,7 +243,7 @@ def test_destinations_may_be_listed_together(tmp_path: Path) -> None:
     assert one.groups.agg.number == 26 + 6 + 12 + 48 + 96
     written(tmp_path, Pseof(LAYOUT, (one,), {}), {"x": drawn(one)})
     path = tmp_path / "out" / "pseof_all.csv"
-    assert examine(path).violations == ()
+    assert check_layout(path).violations == ()
     assert {(r["geography"], r["industry"]) for r in rows_of(path)} == {("1", "11"), ("1", "92"), ("9", "92")}
 
 

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from discreet.errors import PublishError, SourceError
-from discreet.publish.lehd.check import EXAMPLES, Violation, examine
+from discreet.publish.lehd.check import EXAMPLES, Violation, check_layout
 from discreet.publish.lehd.codes import with_zeros
 from discreet.publish.lehd.schema import (
     AGG_LEVELS,
@@ -49,8 +49,8 @@ needs_real = pytest.mark.skipif(not REAL.is_file(), reason=f"the published file 
 Row = dict[str, str]
 
 
-def check_layout(path: Path, repair: bool = False) -> list[Violation]:
-    return list(examine(path, repair).violations)
+def violations_of(path: Path, repair: bool = False) -> list[Violation]:
+    return list(check_layout(path, repair).violations)
 
 
 def lines(violations: list[Violation]) -> list[str]:
@@ -116,7 +116,7 @@ def write(path: Path, rows: list[Row], layout: Layout = PSEOE) -> Path:
 
 
 def found(path: Path, repair: bool = False) -> list[tuple[int | None, str]]:
-    return [(v.line, v.column) for v in check_layout(path, repair)]
+    return [(v.line, v.column) for v in violations_of(path, repair)]
 
 
 # The layout -------------------------------------------------------------------------------------------------------
@@ -210,7 +210,7 @@ def test_a_version_line_that_cannot_be_read_back_is_refused(wrong: dict[str, Any
 
 @pytest.mark.parametrize("layout", [PSEOE, PSEOE_2019, PSEOF], ids=str)
 def test_a_good_file_passes(tmp_path: Path, layout: Layout) -> None:
-    made = examine(write(tmp_path / "pseoe_all.simulation.csv", good(layout), layout))
+    made = check_layout(write(tmp_path / "pseoe_all.simulation.csv", good(layout), layout))
     assert made.violations == ()
     assert (made.layout, made.rows) == (layout, len(good(layout)))
 
@@ -227,7 +227,7 @@ def test_every_aggregation_level_passes_where_it_occurs_and_nowhere_else(tmp_pat
             )  # fmt: skip
             rows.append(flowed(codes, "1") if layout is PSEOF else earned(codes, layout, "1", "1", "1"))
         elsewhere = [line for line, level in enumerate(AGG_LEVELS.values(), 2) if not level.occurs_in(layout.kind)]
-        lost = check_layout(write(tmp_path / layout.kind, rows, layout))
+        lost = violations_of(write(tmp_path / layout.kind, rows, layout))
         assert {v.column for v in lost} == {"agg_level_pseo"}
         assert all(v.problem.endswith(f"does not occur in {layout.kind}") for v in lost)
         assert [v.line for v in lost if v.line] == elsewhere[:EXAMPLES]
@@ -242,7 +242,7 @@ def test_gzip_parquet_quotes_and_byte_order_marks_change_nothing(tmp_path: Path)
     (tmp_path / "unix").write_bytes(text.replace(b"\r\n", b"\n").removesuffix(b"\n"))
     (tmp_path / "quoted").write_text(re.sub(r"[^,\r\n]+", r'"\g<0>"', text.decode()))
     for name in ("packed", "marked", "unix", "quoted"):
-        assert examine(tmp_path / name) == examine(plain)
+        assert check_layout(tmp_path / name) == check_layout(plain)
 
 
 def parquet(path: Path, rows: list[Row], layout: Layout, number: pa.DataType) -> Path:
@@ -261,8 +261,8 @@ def parquet(path: Path, rows: list[Row], layout: Layout, number: pa.DataType) ->
 def test_parquet_is_read_as_the_same_text(tmp_path: Path, layout: Layout, number: pa.DataType) -> None:
     rows = good(layout)
     path = parquet(tmp_path / "x", rows, layout, number)
-    assert examine(path) == examine(write(tmp_path / "csv", rows, layout))
-    assert examine(path).violations == ()
+    assert check_layout(path) == check_layout(write(tmp_path / "csv", rows, layout))
+    assert check_layout(path).violations == ()
     rows[2]["institution"] = "134500"
     assert found(parquet(tmp_path / "y", rows, layout, number)) == [(4, "institution")]
 
@@ -403,7 +403,7 @@ def test_one_fault_is_named_and_nothing_else(tmp_path: Path, name: str) -> None:
     rows = good(layout)
     assert change.items() - rows[place].items(), "the change must change something"
     rows[place] |= change
-    (violation,) = check_layout(write(tmp_path / "x.csv", rows, layout))
+    (violation,) = violations_of(write(tmp_path / "x.csv", rows, layout))
     assert (violation.line, violation.column) == (place + 2, column)
     assert problem in violation.problem
     assert "\n" not in str(violation)
@@ -414,7 +414,7 @@ def test_no_indicator_is_quoted(tmp_path: Path) -> None:
     rows = good()
     rows[0] |= {"y1_p25_earnings": "777777", "y5_p50_earnings": "777777.5", "y10_p75_earnings": "-777777"}
     rows[1] |= {"y5_p50_earnings": "777777", "y5_grads_earn": "777777"}
-    text = "\n".join(lines(check_layout(write(tmp_path / "x.csv", rows))))
+    text = "\n".join(lines(violations_of(write(tmp_path / "x.csv", rows))))
     assert text.count("\n") == 4
     assert "777777" not in text
 
@@ -438,7 +438,7 @@ def test_what_may_be(tmp_path: Path) -> None:
 def test_repeated_identifiers_are_named_at_each_later_line(tmp_path: Path) -> None:
     rows = good()
     again = [*rows, rows[1] | {"y1_grads_earn": "99"}, rows[3], rows[1]]
-    lost = check_layout(write(tmp_path / "x.csv", again))
+    lost = violations_of(write(tmp_path / "x.csv", again))
     assert lost == [Violation(line, "identifiers", "are those of an earlier line") for line in (6, 7, 8)]
 
 
@@ -454,7 +454,7 @@ def test_twenty_of_a_sort_are_named_and_all_are_counted(tmp_path: Path) -> None:
     for row in rows:
         row |= {"status_y1_earnings": "7"}
     rows[500] |= {"degree_level": "5"}
-    lost = check_layout(write(tmp_path / "x.csv", rows))
+    lost = violations_of(write(tmp_path / "x.csv", rows))
     assert len(lost) == EXAMPLES + 2
     assert [v.line for v in lost] == [*range(2, EXAMPLES + 2), 502, None]
     assert lines(lost)[-1] == "status_y1_earnings: in 980 more lines: is not one of -1, 1, 5"
@@ -499,13 +499,13 @@ HEADERS: dict[str, tuple[Callable[[list[str]], list[str]], list[tuple[str, str]]
 @pytest.mark.parametrize("name", HEADERS)
 def test_a_wrong_header_is_named_by_its_columns(tmp_path: Path, name: str) -> None:
     change, expected = HEADERS[name]
-    lost = check_layout(renamed(tmp_path / "x.csv", change))
+    lost = violations_of(renamed(tmp_path / "x.csv", change))
     assert lost == [Violation(1, column, problem) for column, problem in expected]
 
 
 def test_two_columns_that_changed_places(tmp_path: Path) -> None:
     for layout in (PSEOE, PSEOE_2019, PSEOF):
-        (lost,) = check_layout(renamed(tmp_path / "x.csv", swap(13, 14), layout))
+        (lost,) = violations_of(renamed(tmp_path / "x.csv", swap(13, 14), layout))
         assert lost.line == 1
         assert lost.column in layout.columns[13:15]
         assert "is out of order; it belongs after " in lost.problem
@@ -514,7 +514,7 @@ def test_two_columns_that_changed_places(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["\n", "a,b\n1,2\n", ",".join(IDENTIFIERS), "hello"], ids=repr)
 def test_a_header_of_another_file_is_one_line(tmp_path: Path, text: str) -> None:
     (tmp_path / "x").write_text(text)
-    assert lines(check_layout(tmp_path / "x")) == ["line 1: the header is neither that of pseoe nor that of pseof"]
+    assert lines(violations_of(tmp_path / "x")) == ["line 1: the header is neither that of pseoe nor that of pseof"]
 
 
 def test_ragged_and_empty_lines_are_named(tmp_path: Path) -> None:
@@ -522,7 +522,7 @@ def test_ragged_and_empty_lines_are_named(tmp_path: Path) -> None:
     text[2] += ",1"
     text[3] = text[3].rpartition(",")[0]
     (tmp_path / "x.csv").write_text("\n".join([*text[:4], "", *text[4:]]))
-    assert lines(check_layout(tmp_path / "x.csv", repair=True)) == [
+    assert lines(violations_of(tmp_path / "x.csv", repair=True)) == [
         "line 3: more fields than the header has",
         "line 4: fewer fields than the header has",
         "line 5: fewer fields than the header has",
@@ -536,10 +536,10 @@ def test_a_line_break_within_quotes_keeps_the_count_of_lines(tmp_path: Path) -> 
 
 
 def test_no_rows_is_a_violation(tmp_path: Path) -> None:
-    assert lines(check_layout(write(tmp_path / "x.csv", []))) == ["there are no rows"]
+    assert lines(violations_of(write(tmp_path / "x.csv", []))) == ["there are no rows"]
     empty = pa.table({name: pa.array([], pa.string()) for name in PSEOE.columns})
     pq.write_table(empty, tmp_path / "x.parquet")
-    assert lines(check_layout(tmp_path / "x.parquet")) == ["there are no rows"]
+    assert lines(violations_of(tmp_path / "x.parquet")) == ["there are no rows"]
 
 
 def spoiled() -> dict[str, tuple[bytes, str]]:
@@ -569,7 +569,7 @@ def test_what_cannot_be_read_is_one_refusal(tmp_path: Path, name: str) -> None:
     content, what = spoiled()[name]
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(SourceError, match=re.escape(what)) as refusal:
-        check_layout(tmp_path / "x")
+        violations_of(tmp_path / "x")
     assert refusal.value.where == str(tmp_path / "x")
     assert refusal.value.do
 
@@ -577,7 +577,7 @@ def test_what_cannot_be_read_is_one_refusal(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("path", ["nowhere.csv", ".", "a\0b", "x" * 5000], ids=["missing", "folder", "null", "long"])
 def test_what_is_no_file_is_one_refusal(path: str) -> None:
     with pytest.raises(SourceError, match="cannot be read"):
-        check_layout(Path(path))
+        violations_of(Path(path))
 
 
 # Zeros ------------------------------------------------------------------------------------------------------------
@@ -629,17 +629,17 @@ def test_a_mangled_file_passes_only_with_repair(tmp_path: Path) -> None:
         row |= {c: f"{float(row[c]):g}" for c in plain if re.fullmatch(r"[\d.]+", row[c])}
     path = write(tmp_path / "x.csv", rows)
     assert found(path, repair=True) == []
-    assert {v.column for v in check_layout(path)} == {
+    assert {v.column for v in violations_of(path)} == {
         *("institution", "degree_level", "cipcode", "grad_cohort", "geography", "industry"),
     }
-    assert all(v.problem.endswith(("leading zeros", "closing zeros")) for v in check_layout(path))
+    assert all(v.problem.endswith(("leading zeros", "closing zeros")) for v in violations_of(path))
 
 
 def test_repair_hides_no_other_fault(tmp_path: Path) -> None:
     for name, (layout, place, change, column, problem) in MUTATIONS.items():
         rows = good(layout)
         rows[place] |= change
-        lost = check_layout(write(tmp_path / "x.csv", rows, layout), repair=True)
+        lost = violations_of(write(tmp_path / "x.csv", rows, layout), repair=True)
         if "zeros" in problem:
             assert lost == [], name
         else:
@@ -648,14 +648,14 @@ def test_repair_hides_no_other_fault(tmp_path: Path) -> None:
 
 @needs_real
 def test_the_published_file_of_2019_follows_the_layout_once_repaired() -> None:
-    made = examine(REAL, repair=True)
+    made = check_layout(REAL, repair=True)
     assert made.violations == ()
     assert (made.layout, made.rows) == (PSEOE_2019, 13_413)
 
 
 @needs_real
 def test_the_published_file_of_2019_as_it_is_has_lost_its_zeros() -> None:
-    lost = check_layout(REAL)
+    lost = violations_of(REAL)
     assert {v.column for v in lost} == {
         *("institution", "degree_level", "cipcode", "grad_cohort", "geography", "industry"),
     }

@@ -15,10 +15,10 @@ from discreet.domain import Domain
 from discreet.errors import SpecError
 from discreet.methods.registry import methods
 from discreet.publish.lehd import schema
-from discreet.publish.lehd.check import examine
+from discreet.publish.lehd.check import check_layout
 from discreet.publish.lehd.pseoe import Pseoe, lehd_level
 from discreet.publish.lehd.pseof import Pseof
-from discreet.publish.lehd.sidecars import Sidecars, Version, joined
+from discreet.publish.lehd.sidecars import Sidecars, Version, merged_sidecars
 from discreet.publish.lehd.spec import Lehd
 from discreet.spec import Release
 from support.earnings import Registrar, graduates, spec, table
@@ -81,7 +81,7 @@ def test_flows_list_exactly_the_declared_codes() -> None:
 
 
 def test_the_version_file_has_a_line_for_each_product() -> None:
-    both = joined([flows(), earnings(), Sidecars()])
+    both = merged_sidecars([flows(), earnings(), Sidecars()])
     assert both.texts(False, DAY, "r")["version_pseo.txt"] == (
         "PSEOE US 00 2016-2019 V4.14.0 R2026Q3 discreet_r\nPSEOF US 00 2010-2013 V4.14.0 R2026Q3 discreet_r\n"
     )
@@ -97,10 +97,10 @@ def test_the_quarter_is_that_of_the_reservation(month: int, quarter: int) -> Non
 
 def test_joined_files_have_the_rows_of_both_once() -> None:
     one, other = earnings(), flows()
-    both = joined([one, other])
-    assert both == joined([other, one])
-    assert joined([both, one]) == both
-    assert both.texts(False, DAY, "r") == joined([other, one]).texts(False, DAY, "r")
+    both = merged_sidecars([one, other])
+    assert both == merged_sidecars([other, one])
+    assert merged_sidecars([both, one]) == both
+    assert both.texts(False, DAY, "r") == merged_sidecars([other, one]).texts(False, DAY, "r")
     for what in both.labels:
         parts = [read(part, what) for part in (one, other) if what in part.labels]
         header, *rows = read(both, what)
@@ -113,7 +113,7 @@ def test_joined_files_have_the_rows_of_both_once() -> None:
 
 def test_alone_a_table_has_the_files_of_its_own() -> None:
     for part in (earnings(), flows()):
-        assert joined([part]) == part
+        assert merged_sidecars([part]) == part
         assert list(part.files(True)) == list(part.texts(True, DAY, "r"))
         assert all(".simulation." in name for name in part.files(True))
         assert list(part.files(False)) == [name.replace(".simulation", "") for name in part.files(True)]
@@ -124,7 +124,7 @@ def test_a_code_with_two_labels_is_refused() -> None:
     levels = (level("x", [SCHOOL, COHORT, YEARS]),)
     birch, aster = (Pseof(Lehd(), levels, {"institution": {"00100200": name}}).sidecars() for name in ("B", "A"))
     with pytest.raises(SpecError, match="has two labels for '00100200'") as refusal:
-        joined([birch, aster])
+        merged_sidecars([birch, aster])
     assert refusal.value.where == "label_institution.csv"
     assert refusal.value.do
 
@@ -177,7 +177,7 @@ def test_two_layouts_of_one_release_share_their_small_files(tmp_path: Path) -> N
     assert len([name for name in files if name.startswith("label_")]) == 10
     for area in ("co", "wy"):
         (tmp_path / area).write_bytes(files[f"pseoe_{area}.simulation.csv"])
-        assert examine(tmp_path / area).violations == ()
+        assert check_layout(tmp_path / area).violations == ()
 
 
 def declared(folder: Path, *tables: dict[str, Any]) -> Release:

@@ -23,7 +23,13 @@ from discreet.engine.tabulate import Reading, count_cells
 from discreet.errors import GuaranteeError
 from discreet.formatting import plural
 from discreet.methods.counts.spec import Counts
-from discreet.methods.protocol import Method, distribution_of, in_parallel, refuse_taken_columns, refuse_unless_records
+from discreet.methods.protocol import (
+    Method,
+    distribution_of,
+    parallel_composition,
+    refuse_taken_columns,
+    refuse_unless_records,
+)
 from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
@@ -75,14 +81,14 @@ class CountsMethod(Method):
     def domains(self) -> tuple[Domain, ...]:
         return (self.domain,)
 
-    def published(self) -> list[PublishedTable]:
+    def published_tables(self) -> list[PublishedTable]:
         return [
             PublishedTable(
                 name=self.name,
                 by=tuple(self.spec.by),
                 domain=self.domain,
                 guarantee=self.guarantee(),
-                composes=in_parallel(self.spec.epsilon, self.unit.records),
+                composition=parallel_composition(self.spec.epsilon, self.unit.records),
                 noise=self.noise(),
                 error=self.error,
                 columns=self.columns,
@@ -167,7 +173,7 @@ class CountsMethod(Method):
         extra = [np.full(values.size, self.error.margin90, np.int64)]
         extra += [nonnegative(values)] if self.spec.nonnegative else []
         extra += [to_multiple(values, self.spec.round_to)] if self.spec.round_to else []
-        arrays = [*self.domain.describe(numbers), pa.array(values), *(pa.array(e) for e in extra)]
+        arrays = [*self.domain.code_arrays(numbers), pa.array(values), *(pa.array(e) for e in extra)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     @cached_property

@@ -30,7 +30,7 @@ from discreet.methods.earnings.spec import Earnings
 from discreet.methods.earnings.tables import EarningsTables
 from discreet.methods.histograms import HistogramKernel, histogram_domain, histogram_spans
 from discreet.methods.noise_provenance import NoiseProvenance
-from discreet.methods.protocol import Method, in_parallel, refuse_taken_columns, refuse_unless_records
+from discreet.methods.protocol import Method, parallel_composition, refuse_taken_columns, refuse_unless_records
 from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Confidential, Grant, Reservation
@@ -171,14 +171,14 @@ class EarningsMethod(Method):
         source = level.source if isinstance(level, DerivedLevel) else level
         return Guarantee(unit=self.unit, epsilon=source.epsilon)
 
-    def published(self) -> list[PublishedTable]:
+    def published_tables(self) -> list[PublishedTable]:
         return [
             PublishedTable(
                 name=level.name,
                 by=level.shape.by,
                 domain=level.domain,
                 guarantee=self.promise(level),
-                composes=self._composes(level),
+                composition=self._composes(level),
                 noise=self._noise(level),
                 error=self._error(level),
                 columns=tuple(self.columns(level)),
@@ -194,7 +194,7 @@ class EarningsMethod(Method):
             number = f"{most:,}" if least == most else f"{least:,} to {most:,}"
             cells = f"{number} protected {'cell' if most == 1 else 'cells'} of {level.source.name}"
             return f"each cell adds up {cells}: post-processing, nothing is paid"
-        return in_parallel(level.epsilon, self.unit.records, "cells and bins", "level")
+        return parallel_composition(level.epsilon, self.unit.records, "cells and bins", "level")
 
     def _noise(self, level: AnyLevel) -> str:
         distribution = f"two-sided geometric in each of {self.bins.count} bins, P(k) ∝ exp(−{format_exact(level.distribution.rate)}·|k|)"
@@ -251,9 +251,9 @@ class EarningsMethod(Method):
                 name=level.name,
                 purpose="earnings/histogram",
                 guarantee=self.promise(level),
-                place=places.measured,
+                place=places.measurements,
                 progress=advance,
-                aside=True,
+                intermediate=True,
             )
 
         def making(done: int, _: int) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from discreet.domain import Numbers, coarsening
 from discreet.methods.earnings.levels import AnyLevel, DerivedLevel
 from discreet.methods.earnings.shrinkage import estimate
-from discreet.methods.histograms import Histograms, add_rows, measured
+from discreet.methods.histograms import Histograms, add_rows, read_histograms
 from discreet.methods.noise_provenance import Flags, NoiseProvenance
 from discreet.methods.writing import OutputLocations
 from discreet.post.percentiles import Floats
@@ -42,13 +42,13 @@ class EarningsTables:
     ) -> Iterator[dict[str, str]]:
         """Every published file, level by level, then those of a layout."""
         method, place = self.method, places.published
-        sums = self._sums(places.measured, drawn)
+        sums = self._sums(places.measurements, drawn)
         summaries: dict[str, Protected[Summary]] = {}
         for level in method.levels:
             if isinstance(level, DerivedLevel):
                 pieces: Iterator[tuple[int, Histograms]] = iter([(0, sums[level.name])])
             else:
-                pieces = measured(places.measured, drawn[level.name], method.bins.count)
+                pieces = read_histograms(places.measurements, drawn[level.name], method.bins.count)
             promise, schema, found = method.promise(level), schema_of(method.columns(level)), list[Summary]()
             rows = (pa.RecordBatch.from_arrays(a, schema=schema) for a in self._rows(level, pieces, found))
             batches = (grant.protect(batch, promise) for batch in rows)
@@ -64,7 +64,7 @@ class EarningsTables:
         derived = [level for level in self.method.levels if isinstance(level, DerivedLevel)]
         sums = {level.name: np.zeros((level.domain.cells, self.method.bins.count), np.int64) for level in derived}
         for name in dict.fromkeys(level.source.name for level in derived):
-            for first, histograms in measured(place, drawn[name], self.method.bins.count):
+            for first, histograms in read_histograms(place, drawn[name], self.method.bins.count):
                 cells = np.arange(first, first + len(histograms))
                 for level in derived:
                     if level.source.name == name:
@@ -85,7 +85,7 @@ class EarningsTables:
             for first in range(0, len(piece), ROWS):
                 histograms = piece[first : first + ROWS]
                 cells = np.arange(start + first, start + first + len(histograms))
-                codes, guess = level.domain.describe(cells), None if estimates is None else estimates[cells]
+                codes, guess = level.domain.code_arrays(cells), None if estimates is None else estimates[cells]
                 summary = summarise(histograms, asked, draws[cells], self._withheld(level, codes), guess)
                 if self.method.pseoe is not None:
                     found.append(summary)

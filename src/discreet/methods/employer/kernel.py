@@ -61,7 +61,7 @@ class EmployerKernel:
             values = self.mechanism.draw(dense(first, n, occupied, counts), most, stream, first)
             columns = [values, *self._margins(values, most, stream, first)]
             columns += [nonnegative(values)] if self.nonnegative else []
-            codes = self.domain.describe(np.arange(first, first + n, dtype=np.int64))
+            codes = self.domain.code_arrays(np.arange(first, first + n, dtype=np.int64))
             yield pa.RecordBatch.from_arrays([*codes, *(pa.array(c) for c in columns)], schema=self.schema)
 
     def _margins(self, values: Int64s, largest: Int64s, stream: Stream, first: int) -> list[Int64s]:

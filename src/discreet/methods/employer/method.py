@@ -31,7 +31,7 @@ from discreet.methods.employer.mechanisms.discrete import Truncated
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.methods.employer.spec import Employer
 from discreet.methods.protocol import Method, refuse_taken_columns
-from discreet.methods.writing import MethodOutput, OutputLocations, rehearse, write_parts
+from discreet.methods.writing import MethodOutput, OutputLocations, dry_run, write_parts
 from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Establishment, Guarantee, Unit, WholeEstablishment
@@ -170,14 +170,14 @@ class EmployerMethod(Method):
             text += f"; bounds of largest establishments: ε = {format_exact(self.spec.largest.epsilon)} more"
         return text
 
-    def published(self) -> list[PublishedTable]:
+    def published_tables(self) -> list[PublishedTable]:
         return [
             PublishedTable(
                 name=self.name,
                 by=(*self.spec.by, *self.spec.workers),
                 domain=self.domain,
                 guarantee=self.guarantee(),
-                composes=self.composes(),
+                composition=self.composes(),
                 noise=self._noise(),
                 error=self._error(),
                 columns=tuple(self.columns()),
@@ -211,17 +211,17 @@ class EmployerMethod(Method):
         return {self.name: wording.whole_promises(found.epsilon)}
 
     @property
-    def by_record(self) -> bool:
+    def counts_records(self) -> bool:
         return False  # but by establishment
 
-    def taken_in(self) -> tuple[tuple[Domain, ...], tuple[Domain, ...]]:
+    def intake_domains(self) -> tuple[tuple[Domain, ...], tuple[Domain, ...]]:
         return (self.what.by, self.what.workers), (self.what.only,)
 
-    def as_recorded(self) -> Domain | None:
+    def unit_constants(self) -> Domain | None:
         return None if self.listed or not self.what.by.attributes else self.what.by
 
     def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
-        rehearse(self.kernel, min(self.cells, self.domain.cells), "employer")
+        dry_run(self.kernel, min(self.cells, self.domain.cells), "employer")
         engine, rows = reading.engine, Establishments(reading.records, self.unit.entity or "")
         if isinstance(self.unit, WholeEstablishment):
             jobs = rows.workforce(engine, self.what)

@@ -126,7 +126,7 @@ class ObservedShares:
             known = self.known[b, d]
             share = np.round(self.lost[b, p, d] / np.where(known, self.complete[b, d], 1), 6)
             yield [
-                *domain.describe(cells),
+                *domain.code_arrays(cells),
                 pa.array(np.where(self.suppressed[b, p, d], SUPPRESSED, PUBLISHED)),
                 pa.array(self.states[p, d]),
                 pa.array(self.complete[b, d]),

@@ -31,7 +31,13 @@ from discreet.methods.flows.tables import FlowTables
 from discreet.methods.flows.weights import FlowWeights
 from discreet.methods.histograms import HistogramKernel, histogram_spans
 from discreet.methods.noise_provenance import NoiseProvenance
-from discreet.methods.protocol import Method, distribution_of, in_parallel, refuse_taken_columns, refuse_unless_records
+from discreet.methods.protocol import (
+    Method,
+    distribution_of,
+    parallel_composition,
+    refuse_taken_columns,
+    refuse_unless_records,
+)
 from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.summary import LEVEL, margins
@@ -39,7 +45,14 @@ from discreet.privacy.confidential import Confidential, Grant, Reservation
 from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.protected import Protected
-from discreet.publish.description import KINDS, Column, ExpectedError, Kinds, Measurement, PublishedTable
+from discreet.publish.description import (
+    DEFAULT_FORMATS,
+    Column,
+    ExpectedError,
+    FileFormats,
+    Measurement,
+    PublishedTable,
+)
 from discreet.publish.lehd.pseof import Pseof, lehd_flows
 from discreet.publish.lehd.sidecars import Sidecars
 from discreet.publish.tables import WrittenTable
@@ -105,7 +118,7 @@ class FlowsMethod(Method):
                 where=where,
                 do="publish fewer or coarser sums",
             )
-        for table in self.published():
+        for table in self.published_tables():
             numbers = (c.name for c in table.columns if c.type != "code")
             refuse_taken_columns(numbers, table.domain, f"table {table.name}")
         _ = self.weights.home_states, self.pseof
@@ -204,7 +217,7 @@ class FlowsMethod(Method):
 
     # --- what leaves ------------------------------------------------------------------------------------------------
 
-    def published(self) -> list[PublishedTable]:
+    def published_tables(self) -> list[PublishedTable]:
         tables = [
             self._published(self.name, self.spec.by, self.domain, flows_about(self.spec, self.destinations), "sparse")
         ]
@@ -235,14 +248,14 @@ class FlowsMethod(Method):
         source: str = "",
         shape: SumShape | None = None,
     ) -> PublishedTable:
-        own: dict[str, Kinds] = {self.name: tuple(self.spec.formats), self.measured_name: ("parquet",)}
+        own: dict[str, FileFormats] = {self.name: tuple(self.spec.formats), self.measured_name: ("parquet",)}
         to = f"{self.destinations.industry.name} and {self.destinations.state.name}"
         return PublishedTable(
             name=name,
             by=(*by, to) if name in own else tuple(by),
             domain=domain,
             guarantee=self.guarantee(),
-            composes=in_parallel(self.spec.epsilon, self.unit.records) if name == self.name else "",
+            composition=parallel_composition(self.spec.epsilon, self.unit.records) if name == self.name else "",
             noise="" if source and shape is None else self._noise(source),
             error=self._error(name, shape),
             columns=tuple(self.table_columns(name)),
@@ -250,7 +263,7 @@ class FlowsMethod(Method):
             form=form,
             sum_of=source or ("" if name == self.name else self.name),
             parts=len(self.spans[0]) if name in own else 1,
-            kinds=own.get(name, KINDS),
+            formats=own.get(name, DEFAULT_FORMATS),
         )
 
     def _noise(self, source: str) -> str:
@@ -338,9 +351,9 @@ class FlowsMethod(Method):
                 name=self.name,
                 purpose="flows/cells",
                 guarantee=self.guarantee(),
-                place=places.measured,
+                place=places.measurements,
                 progress=lambda done, _: progress(done, 3 * steps),
-                aside=True,
+                intermediate=True,
             )
         }
         files = self.make(measured, reservation, places, lambda done, _: progress(steps + done, 3 * steps), {})
@@ -356,7 +369,7 @@ class FlowsMethod(Method):
     ) -> dict[str, str]:
         """Everything that is published, from the measurements alone."""
         origin = origins.get(self.name, NoiseProvenance())
-        tables = FlowTables(self, origin, places.measured, measured[self.name], grant)
+        tables = FlowTables(self, origin, places.measurements, measured[self.name], grant)
         files: dict[str, str] = {}
         for made in tables.make(places.published, progress):
             files |= made

@@ -153,7 +153,7 @@ class FlowSums:
                     pa.array(self.measured.marginal[p]),
                     pa.array(margins(rate, draws[p]), mask=blurred[p]),
                 ]
-            yield [*self.shape.domain.describe(cells), *status, *arrays]
+            yield [*self.shape.domain.code_arrays(cells), *status, *arrays]
 
     def numbers(self, suppressed: Flags | None) -> FlowNumbers:
         """The sums as LEHD's layout takes them."""

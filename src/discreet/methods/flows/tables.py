@@ -25,7 +25,7 @@ from discreet.methods.flows.columns import REPORT
 from discreet.methods.flows.correction import RULES
 from discreet.methods.flows.correction_controls import Controls, Groups
 from discreet.methods.flows.sums import Flows, FlowSums
-from discreet.methods.histograms import measured_part
+from discreet.methods.histograms import read_histogram_part
 from discreet.methods.noise_provenance import NoiseProvenance
 from discreet.noise.jit import compiled
 from discreet.noise.key import public_stream
@@ -33,7 +33,7 @@ from discreet.noise.stream import Stream
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Grant
 from discreet.privacy.protected import Protected
-from discreet.publish.description import Kinds
+from discreet.publish.description import FileFormats
 from discreet.publish.lehd.pseof import FlowNumbers
 from discreet.publish.storage import Storage
 from discreet.publish.tables import WrittenTable, schema_of, write_table
@@ -109,7 +109,7 @@ class FlowTables:
         """One part: the first group in it, and its measured flows."""
         cells = self.method.destinations.cells
         size = self.method.spans[0].size // cells
-        return number * size, measured_part(self.stored, self.parts, names[number], cells)
+        return number * size, read_histogram_part(self.stored, self.parts, names[number], cells)
 
     def _controls(self, names: list[str], progress: Progress) -> tuple[Controls, dict[str, tuple[int, int]]]:
         """The weights' components, none of them zero or negative, and how many of each had to be replaced."""
@@ -164,7 +164,7 @@ class FlowTables:
     ) -> list[dict[str, str]]:
         """The rows of one part: flows that are not zero, and measurements that are not zero."""
         method = self.method
-        kinds: Kinds = tuple(method.spec.formats)
+        kinds: FileFormats = tuple(method.spec.formats)
         found = [self._rows(method.name, place, part, (first, flows), (corrected, flows), kinds)]
         if method.spec.measurements:
             found.append(self._rows(method.measured_name, place, part, (first, flows), (flows,), ("parquet",)))
@@ -177,7 +177,7 @@ class FlowTables:
         part: int | None,
         measured: tuple[int, Flows],
         shown: tuple[Flows, ...],
-        kinds: Kinds,
+        kinds: FileFormats,
     ) -> dict[str, str]:
         first, flows = measured
         cells = self.method.destinations.cells
@@ -190,7 +190,7 @@ class FlowTables:
                 values = [table[start : start + size].reshape(-1) for table in shown]
                 rows = np.flatnonzero(values[0])
                 group = start + rows // cells
-                codes = self.method.domain.describe((first + start) * cells + rows)
+                codes = self.method.domain.code_arrays((first + start) * cells + rows)
                 arrays = [pa.array(value[rows]) for value in values]
                 arrays.append(pa.array(margin[group], mask=blurred[group]))
                 yield pa.RecordBatch.from_arrays([*codes, *arrays], schema=schema)
@@ -223,7 +223,7 @@ class FlowTables:
         groups = self.method.groups.cells
         facts = {**replaced, "groups_zeroed": (tally.zeroed, groups), "units_subtracted": (tally.units, None)}
         found = [facts.get(key[0], (None, None)) for key in REPORT.attributes[0].categories]
-        codes = REPORT.describe(np.arange(len(found)))
+        codes = REPORT.code_arrays(np.arange(len(found)))
         return [*codes, pa.array([f[0] for f in found], pa.int64()), pa.array([f[1] for f in found], pa.int64())]
 
 

@@ -19,13 +19,13 @@ from discreet.formatting import plural
 from discreet.methods.hypercube import limits, wording
 from discreet.methods.hypercube.spec import Average, Control, Hypercube
 from discreet.methods.protocol import distribution_of, refuse_unless_records
-from discreet.methods.public_cells import listed
+from discreet.methods.public_cells import read_listed_cells
 from discreet.noise.interval_arithmetic import few_digits_above
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.margins import Margin
 from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee, Unit
-from discreet.publish.description import Kinds
+from discreet.publish.description import FileFormats
 from discreet.spec import Release
 
 LARGEST_TOTAL = 1e15
@@ -82,7 +82,7 @@ class CubeDesign:
         return f"table {self.name}"
 
     @property
-    def kinds(self) -> Kinds:
+    def kinds(self) -> FileFormats:
         return tuple(self.spec.formats)
 
     @property
@@ -196,12 +196,14 @@ class CubeDesign:
                 do="list every declared cell once, with its codes and its total",
             )
 
-        for line, cell, text in listed(path, domain, control.value, f"control {control.name}", refused):
+        for line, cell, text in read_listed_cells(path, domain, control.value, f"control {control.name}", refused):
             found[cell] = _number(text)
             if not isfinite(found[cell]) or not 0 <= found[cell] <= LARGEST_TOTAL:
                 raise refused(f"line {line} has {text[:20]!r}, which is no total: a number of at least 0")
         if missing := int(np.isnan(found).sum()):
-            first = "/".join(key for a in domain.describe(np.flatnonzero(np.isnan(found))[:1]) for key in a.to_pylist())
+            first = "/".join(
+                key for a in domain.code_arrays(np.flatnonzero(np.isnan(found))[:1]) for key in a.to_pylist()
+            )
             raise refused(f"has no line for {plural(missing, 'cell')}, {first} the first")
         return found
 

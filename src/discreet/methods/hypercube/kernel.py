@@ -133,7 +133,7 @@ class ShownKernel:
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         for cells, values in self.cube.numbers(span, rows, stream):
             arrays = [worth(column, self.step) if name == "total" else column for name, column in values.items()]
-            codes = self.domain.describe(cells)
+            codes = self.domain.code_arrays(cells)
             yield pa.RecordBatch.from_arrays([*codes, *(pa.array(a) for a in arrays)], schema=self.schema)
 
 

@@ -134,7 +134,9 @@ def _check_controls(design: CubeDesign) -> None:
 def _codes(control: PreparedControl, cell: int, places: list[int] | range) -> str:
     """Where a cell of a control is, in the words of its file."""
     domain = control.cells.coarse
-    keys = dict(zip(domain.columns, (found.to_pylist()[0] for found in domain.describe(np.array([cell]))), strict=True))
+    keys = dict(
+        zip(domain.columns, (found.to_pylist()[0] for found in domain.code_arrays(np.array([cell]))), strict=True)
+    )
     names = [column for i in places for column in domain.attributes[i].columns]
     return ", ".join(f"{name} is {keys[name]}" for name in names) or "in all"
 

@@ -20,7 +20,7 @@ from discreet.engine.observations import observations
 from discreet.engine.spans import CELL, FingerprintedTable, Int64s, Kernel, Progress, Span, Spans
 from discreet.engine.tabulate import Reading, count_cells
 from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cells
-from discreet.methods.bound import read_bound
+from discreet.methods.fingerprinted import read_fingerprinted
 from discreet.methods.hypercube import published as described
 from discreet.methods.hypercube.design import CubeDesign, PreparedControl
 from discreet.methods.hypercube.kernel import CubeKernel, DeviationKernel, MarginKernel, Noise, ShownKernel, worth
@@ -57,7 +57,7 @@ class HypercubeMethod(Method):
         return self.design.name
 
     @property
-    def by_record(self) -> bool:
+    def counts_records(self) -> bool:
         return self.design.spec.weights is None  # else by each record's weights
 
     @property
@@ -103,7 +103,7 @@ class HypercubeMethod(Method):
     def guarantee(self) -> Guarantee:
         return self.design.guarantee
 
-    def published(self) -> list[PublishedTable]:
+    def published_tables(self) -> list[PublishedTable]:
         return described.published(self.design, len(self.spans[0]))
 
     def layouts(self, simulated: bool) -> dict[str, str]:
@@ -202,7 +202,7 @@ class HypercubeMethod(Method):
         averages, overall = self._averages(engine, bound[-1] if design.strata is not None else None)
         kernel = CubeKernel(self.name, self._noise(averages), design.spec.form)
         write = partial(write_parts, engine, reservation=reservation)
-        aside = partial(write, place=places.measured, aside=True)
+        aside = partial(write, place=places.measurements, intermediate=True)
         measured = Measured(averages=averages, overall=overall)
         for control in self._tabulated:
             name, found = control.name, controls[control.name]
@@ -220,14 +220,14 @@ class HypercubeMethod(Method):
                 measured.deviations.append(
                     aside(table, drawn, name=name, purpose="hypercube/deviations", guarantee=promised)
                 )
-        tables = CubeTables(Read(design, places.measured, measured), reservation, places.published)
+        tables = CubeTables(Read(design, places.measurements, measured), reservation, places.published)
         purpose = f"hypercube/{design.spec.form}"
         own: dict[str, Any] = {"name": self.name, "purpose": purpose, "guarantee": design.of_cube, "progress": progress}
         if design.held:
             measured.cube = aside(cube, kernel, **own)
             return MethodOutput(tables.make(len(self.spans[0])), {})
         published = ShownKernel(kernel, design.domain, design.step)
-        shown = write(cube, published, place=places.published, kinds=design.kinds, **own)
+        shown = write(cube, published, place=places.published, formats=design.kinds, **own)
         return MethodOutput(shown.value.files | tables.beside(), {})
 
     def _averages(self, engine: Engine, strata: FingerprintedTable | None) -> tuple[Int64s | None, Int64s | None]:
@@ -239,7 +239,7 @@ class HypercubeMethod(Method):
         if strata is None:
             public = np.array([design.public_average], np.int64)
             return public, public
-        n, w = read_bound(engine, strata, ("n", "w"), "average weights")
+        n, w = read_fingerprinted(engine, strata, ("n", "w"), "average weights")
         largest = design.spec.weights.largest
         overall = largest if not n.sum() else max(round(int(w.sum()) / int(n.sum())), 1)
         found = [max(round(int(b) / int(a)), 1) if a else overall for a, b in zip(n, w, strict=True)]
@@ -248,5 +248,5 @@ class HypercubeMethod(Method):
     def _exact_totals(self, engine: Engine, bound: FingerprintedTable, control: PreparedControl) -> Floats:
         """A control that is published as it is, which no guarantee covers."""
         names = bound.table.columns[1:]
-        found = read_bound(engine, bound, names, f"control {control.spec.name}")
+        found = read_fingerprinted(engine, bound, names, f"control {control.spec.name}")
         return worth(found[-1], self.design.step)

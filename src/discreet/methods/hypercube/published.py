@@ -26,14 +26,14 @@ def published(design: CubeDesign, parts: int) -> list[PublishedTable]:
         by=tuple(design.spec.by),
         domain=design.domain,
         guarantee=design.guarantee if design.held else design.of_cube,
-        composes=design.composes(),
+        composition=design.composes(),
         noise=noise(design),
         error=_error(design),
         columns=tuple(columns(design)),
         about=_about(design),
         form=design.spec.form,
         parts=parts,
-        kinds=design.kinds,
+        formats=design.kinds,
     )
     tables = [cube, *(_control(design, control) for control in design.controls)]
     promise = design.of_deviations
@@ -59,14 +59,14 @@ def _control(design: CubeDesign, control: PreparedControl) -> PublishedTable:
         by=tuple(control.spec.by),
         domain=control.cells.coarse,
         guarantee=design.shown_with(control),
-        composes="",
+        composition="",
         noise="" if distribution is None else _distribution(distribution, design),
         error=None,
         columns=(*code_columns(control.cells.coarse), column, *step),
         about=what,
         part_of=design.name,
-        unpaid={"measured": "", "exact": "no epsilon: not protected", "public": "public, no cost"}[control.kind],
-        kinds=design.kinds,
+        no_cost_note={"measured": "", "exact": "no epsilon: not protected", "public": "public, no cost"}[control.kind],
+        formats=design.kinds,
     )
 
 
@@ -81,13 +81,13 @@ def _deviations(design: CubeDesign, promise: Guarantee) -> PublishedTable:
         by=tuple(design.spec.by),
         domain=design.domain,
         guarantee=promise,
-        composes="",
+        composition="",
         noise="" if design.deviation_distribution is None else _distribution(design.deviation_distribution, design),
         error=None,
         columns=(*code_columns(design.domain), *own),
         about="Deviations of replicates from the total, of which sampling variances are made; the model says how.",
         part_of=design.name,
-        kinds=design.kinds,
+        formats=design.kinds,
     )
 
 

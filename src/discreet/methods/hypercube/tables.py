@@ -160,7 +160,7 @@ class CubeTables:
     ) -> Iterator[list[pa.Array]]:
         for start in range(first, max(end, first + 1), ROWS):
             stop = min(start + ROWS, end)
-            codes = domain.describe(np.arange(start, stop) if cells is None else cells[start:stop])
+            codes = domain.code_arrays(np.arange(start, stop) if cells is None else cells[start:stop])
             yield [*codes, *(pa.array(column[start:stop]) for column in numbers.values())]
 
     def _table(

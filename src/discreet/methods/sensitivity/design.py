@@ -22,7 +22,7 @@ from discreet.methods.sensitivity.statistics import Search, Statistic
 from discreet.methods.sensitivity.statistics.winsorised import WinsorisedLine
 from discreet.privacy.gaussian import true_epsilon
 from discreet.privacy.guarantee import Guarantee, Unit
-from discreet.publish.description import Kinds
+from discreet.publish.description import FileFormats
 from discreet.publish.stata import LONGEST_TEXT
 from discreet.spec import Release
 
@@ -96,7 +96,7 @@ class EstimateDesign:
         return self.spec.name
 
     @property
-    def kinds(self) -> Kinds:
+    def kinds(self) -> FileFormats:
         """The files of a table."""
         return tuple(self.spec.formats)
 

@@ -177,7 +177,7 @@ class EstimateKernel:
             estimate[occupied - first] = estimates
             drawn = self._drawn(numbers, true, estimate, error, stream)
             shown = self._shown(numbers)
-            arrays = [*self.domain.describe(numbers), *(drawn[name] for name in self.columns)]
+            arrays = [*self.domain.code_arrays(numbers), *(drawn[name] for name in self.columns)]
             batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
             yield batch if shown is None else batch.filter(pa.array(shown))
 
@@ -257,4 +257,4 @@ class ScaleKernel:
         for _, _, groups, columns in ranges(span, rows, DRAWN, 2):
             kept = columns[: len(self.schema) - len(self.groups.columns)]
             numbers = [pa.array(column / self.steps) for column in kept]
-            yield pa.RecordBatch.from_arrays([*self.groups.describe(groups), *numbers], schema=self.schema)
+            yield pa.RecordBatch.from_arrays([*self.groups.code_arrays(groups), *numbers], schema=self.schema)

@@ -21,7 +21,7 @@ from discreet.engine.observations import Observations, observations
 from discreet.engine.spans import CELL, FingerprintedTable, Int64s, Progress, Spans
 from discreet.engine.tabulate import Reading
 from discreet.errors import SourceError
-from discreet.methods.bound import read_bound
+from discreet.methods.fingerprinted import read_fingerprinted
 from discreet.methods.protocol import Method
 from discreet.methods.sensitivity import tables
 from discreet.methods.sensitivity.design import EstimateDesign
@@ -29,7 +29,7 @@ from discreet.methods.sensitivity.kernel import LARGEST, LOCAL, ChiKernel, Local
 from discreet.methods.sensitivity.spec import Sensitivity
 from discreet.methods.sensitivity.statistic import observed, thresholds
 from discreet.methods.sensitivity.statistics.function import Function
-from discreet.methods.writing import MethodOutput, OutputLocations, rehearse, write_parts
+from discreet.methods.writing import MethodOutput, OutputLocations, dry_run, write_parts
 from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.description import PublishedTable
@@ -83,7 +83,7 @@ class SensitivityMethod(Method):
     def guarantee(self) -> Guarantee:
         return self.design.guarantee
 
-    def published(self) -> list[PublishedTable]:
+    def published_tables(self) -> list[PublishedTable]:
         return tables.published(self.design, self.spans)
 
     def notes(self) -> dict[str, tuple[str, ...]]:
@@ -118,7 +118,7 @@ class SensitivityMethod(Method):
         return Scales(chi[0], chi[1], infinite)
 
     @property
-    def by_record(self) -> bool:
+    def counts_records(self) -> bool:
         return False  # but by each record's values
 
     def try_code(self) -> None:
@@ -132,7 +132,7 @@ class SensitivityMethod(Method):
 
     def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
         ones = np.ones(self.design.groups.coarse.cells, np.int64)
-        rehearse(self.design.kernel(ones, ones), min(1, self.design.domain.cells), "sensitivity")
+        dry_run(self.design.kernel(ones, ones), min(1, self.design.domain.cells), "sensitivity")
         engine = reading.engine
         local = self.local(engine, observations(reading))
         found = self.scales(engine, local)
@@ -158,8 +158,8 @@ class SensitivityMethod(Method):
         progress: Progress,
     ) -> MethodOutput:
         estimates, scales = (found.open_confidential() for found in cells)
-        chi, chi_error = read_bound(engine, scales, ("chi", "chi_error"), "the scales of noise")
-        write = partial(write_parts, guarantee=self.guarantee(), place=places.published, kinds=self.design.kinds)
+        chi, chi_error = read_fingerprinted(engine, scales, ("chi", "chi_error"), "the scales of noise")
+        write = partial(write_parts, guarantee=self.guarantee(), place=places.published, formats=self.design.kinds)
         drawn = write(
             engine,
             estimates,

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.domain import Domain
 from discreet.errors import DomainError
-from discreet.methods.public_cells import listed
+from discreet.methods.public_cells import read_listed_cells
 from discreet.methods.sensitivity.spec import PublicSizes
 from discreet.methods.sensitivity.statistics import Floats, Int64s
 from discreet.noise.interval_arithmetic import ball, rounded_up
@@ -98,7 +98,7 @@ def public_sizes(spec: PublicSizes, domain: Domain, base: Path) -> Int64s:
             what, where=f"size, file {spec.public}", do="list every cell once, with its codes and a number"
         )
 
-    for line, cell, text in listed(base / spec.public, domain, spec.column, "size", refused):
+    for line, cell, text in read_listed_cells(base / spec.public, domain, spec.column, "size", refused):
         if not text.isdecimal() or not 0 <= int(text) <= MOST:
             raise refused(f"line {line} has no whole number of records")
         found[cell] = max(int(text), 1)

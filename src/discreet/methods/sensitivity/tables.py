@@ -20,27 +20,27 @@ def published(design: EstimateDesign, spans: tuple[Spans, ...]) -> list[Publishe
         by=tuple(design.spec.by),
         domain=design.domain,
         guarantee=guarantee,
-        composes=composes(design),
+        composition=composes(design),
         noise=wording.noise(design.noise, design.spec.decay),
         error=None,
         columns=(*code_columns(design.domain), *(_column(design, name) for name in design.columns)),
         about=_about(design),
         parts=len(spans[0]),
-        kinds=design.kinds,
+        formats=design.kinds,
     )
     scales = PublishedTable(
         name=f"{design.name}_chi",
         by=tuple(design.spec.groups),
         domain=design.groups.coarse,
         guarantee=guarantee,
-        composes="",
+        composition="",
         noise="",
         error=None,
         columns=(*code_columns(design.groups.coarse), *(_column(design, name) for name in numbers)),
         about=f"What scales the noise of {design.name}, by group of cells: published as it is; the caveats except it.",
         sum_of=design.name,
         parts=len(spans[1]),
-        kinds=design.kinds,
+        formats=design.kinds,
     )
     return [estimates, scales]
 

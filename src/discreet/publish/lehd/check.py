@@ -35,7 +35,7 @@ class Violation:
 
 
 @dataclass(frozen=True)
-class Checked:
+class LayoutCheck:
     """The layout a file is nearest to, its rows, and what is wrong with it."""
 
     layout: Layout
@@ -65,7 +65,7 @@ class _Violations:
         return tuple(sorted(self.kept, key=lambda v: v.line or 0) + rest)
 
 
-def examine(path: Path, repair: bool = False) -> Checked:
+def check_layout(path: Path, repair: bool = False) -> LayoutCheck:
     """Read a file once and compare it with the layout that its header names.
 
     With `repair` the zeros that a spreadsheet took from the codes are put back first, in memory. A wrong header ends
@@ -79,7 +79,7 @@ def examine(path: Path, repair: bool = False) -> Checked:
     for problem in _header(layout, header):
         found.add(1, problem)
     if found.kept:
-        return Checked(layout, 0, found.all(), sum(found.counts.values()))
+        return LayoutCheck(layout, 0, found.all(), sum(found.counts.values()))
     rules, seen, rows = Rules(layout), _Seen(), 0
     for line, fields in lines_read:
         rows += 1
@@ -97,7 +97,7 @@ def examine(path: Path, repair: bool = False) -> Checked:
         found.add(line, LayoutProblem("identifiers", "are those of an earlier line"))
     total = sum(found.counts.values())
     lost = sum(n for (_, kind), n in found.counts.items() if "zero" in kind)
-    return Checked(layout, rows, found.all(), total, 2 * lost > total)
+    return LayoutCheck(layout, rows, found.all(), total, 2 * lost > total)
 
 
 def _likeness(columns: Sequence[str], header: Sequence[str]) -> tuple[bool, int]:

@@ -19,7 +19,7 @@ from discreet.publish.lehd.spec import Lehd
 
 BATCH = 1 << 16  # rows
 NOT_AVAILABLE = -1  # a flag
-At = tuple[int, int]  # an attribute, and a column of it
+ColumnPosition = tuple[int, int]  # an attribute, and a column of it
 GRADUATES = ("institution", "state", "degree_level", "cip4", "cip2", "grad_cohort", "years_after")  # keys of `Lehd`
 _NUMBERS = {"agg_level_pseo", "grad_cohort_years"}
 _CODE = pa.dictionary(pa.int32(), pa.string())
@@ -51,7 +51,7 @@ class LehdLevel:
     name: str
     domain: Domain
     agg: AggLevel
-    columns: Mapping[str, At]  # by identifier
+    columns: Mapping[str, ColumnPosition]  # by identifier
     years: tuple[int, Mapping[str, int]]  # the attribute, and the category of y1, y5, y10
 
     @property
@@ -77,7 +77,7 @@ class LehdLevel:
             "ind_level": constant(self.agg.ind_level, n),
             "industry": constant("00", n),
         }
-        found |= described(self.domain, self.columns, cells)
+        found |= code_arrays(self.domain, self.columns, cells)
         degrees = found["degree_level"]
         years = np.array([schema.cohort_years(code) for code in degrees.dictionary.to_pylist()], np.int64)
         return found | {"grad_cohort_years": pa.array(years[degrees.indices.to_numpy()])}
@@ -85,25 +85,25 @@ class LehdLevel:
     def codes(self, identifier: str) -> set[str]:
         """Every code that the declaration has for an identifier."""
         at = self.columns.get(identifier)
-        return set() if at is None else declared(self.domain, at)
+        return set() if at is None else declared_codes(self.domain, at)
 
 
-def described(domain: Domain, columns: Mapping[str, At], cells: Int64s) -> dict[str, pa.Array]:
+def code_arrays(domain: Domain, columns: Mapping[str, ColumnPosition], cells: Int64s) -> dict[str, pa.Array]:
     """The codes of cells, by identifier."""
-    shown = dict(zip(domain.columns, domain.describe(cells), strict=True))
+    shown = dict(zip(domain.columns, domain.code_arrays(cells), strict=True))
     return {name: shown[domain.attributes[place].columns[column]] for name, (place, column) in columns.items()}
 
 
-def declared(domain: Domain, at: At) -> set[str]:
+def declared_codes(domain: Domain, at: ColumnPosition) -> set[str]:
     """The codes of one column of a domain."""
     return {key[at[1]] for key in domain.attributes[at[0]].published}
 
 
-def where_in(level: str) -> str:
+def level_location(level: str) -> str:
     return f"level {level}, layout lehd"
 
 
-def placed(domain: Domain, layout: Lehd, roles: Sequence[str], where: str) -> dict[str, At]:
+def columns_by_role(domain: Domain, layout: Lehd, roles: Sequence[str], where: str) -> dict[str, ColumnPosition]:
     """Which column has which role; a column without one is refused."""
     wanted = {str(getattr(layout, role)): role for role in roles}
     found = {column: (place, i) for place, a in enumerate(domain.attributes) for i, column in enumerate(a.columns)}
@@ -119,8 +119,8 @@ def placed(domain: Domain, layout: Lehd, roles: Sequence[str], where: str) -> di
 
 def level_of(name: str, domain: Domain, layout: Lehd, geo_level: str = "N", ind_level: str = "A") -> LehdLevel:
     """Which rows a level gives; refused where the layout has no place for it."""
-    where = where_in(name)
-    has = placed(domain, layout, GRADUATES, where)
+    where = level_location(name)
+    has = columns_by_role(domain, layout, GRADUATES, where)
     for one, other in (("institution", "state"), ("cip4", "cip2")):
         if one in has and other in has:
             raise SpecError(f"has both {one} and {other}", where=where, do="publish them as two levels")
@@ -142,7 +142,7 @@ def level_of(name: str, domain: Domain, layout: Lehd, geo_level: str = "N", ind_
     return LehdLevel(name, domain, agg, columns, (years, _years(domain.attributes[years], where)))
 
 
-def check_codes(domain: Domain, at: At, identifier: str, level: str, where: str) -> None:
+def check_codes(domain: Domain, at: ColumnPosition, identifier: str, level: str, where: str) -> None:
     """Refuse codes that LEHD writes differently or does not have."""
     attribute = domain.attributes[at[0]]
     for key in attribute.published:

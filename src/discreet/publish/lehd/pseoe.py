@@ -19,10 +19,10 @@ from discreet.publish.lehd.layout import (
     LehdLevel,
     arrow_schema,
     constant,
-    declared,
+    declared_codes,
+    level_location,
     level_of,
     table_files,
-    where_in,
 )
 from discreet.publish.lehd.sidecars import Sidecars, sidecars_of
 from discreet.publish.lehd.spec import Lehd
@@ -38,11 +38,11 @@ def lehd_level(name: str, domain: Domain, layout: Lehd, withhold: Mapping[str, l
     """Which rows of the file a level gives; refused where the layout has no place for it."""
     level = level_of(name, domain, layout)
     if level.agg.cip_level == "4":
-        open_ = declared(domain, level.columns["degree_level"]) - set(withhold.get(layout.degree_level, ()))
+        open_ = declared_codes(domain, level.columns["degree_level"]) - set(withhold.get(layout.degree_level, ()))
         if stopped := sorted(open_ & schema.RESTRICTED):
             raise SpecError(
                 f"publishes degree level {stopped[0]} at four digits of the field, which the layout does not",
-                where=where_in(name),
+                where=level_location(name),
                 do=f'write `withhold: {{{layout.degree_level}: ["07", "17"]}}`',
             )
     return level

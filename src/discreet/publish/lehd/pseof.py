@@ -21,18 +21,18 @@ from discreet.publish.lehd import schema
 from discreet.publish.lehd.layout import (
     BATCH,
     NOT_AVAILABLE,
-    At,
+    ColumnPosition,
     LehdLevel,
     arrow_schema,
     check_codes,
     check_levels,
+    code_arrays,
+    columns_by_role,
     constant,
-    declared,
-    described,
+    declared_codes,
+    level_location,
     level_of,
-    placed,
     table_files,
-    where_in,
 )
 from discreet.publish.lehd.sidecars import Sidecars, sidecars_of
 from discreet.publish.lehd.spec import Lehd
@@ -59,7 +59,7 @@ class LehdFlows:
 
     groups: LehdLevel
     destinations: Domain
-    columns: Mapping[str, At]  # of the destinations, by identifier
+    columns: Mapping[str, ColumnPosition]  # of the destinations, by identifier
 
     @property
     def name(self) -> str:
@@ -76,7 +76,7 @@ class LehdFlows:
         for first in range(0, self.rows, BATCH):
             rows = np.arange(first, min(first + BATCH, self.rows))
             mine, to = cells[rows // width], rows % width
-            found = self.groups.identifiers(mine[:, 0]) | described(self.destinations, self.columns, to)
+            found = self.groups.identifiers(mine[:, 0]) | code_arrays(self.destinations, self.columns, to)
             for year in schema.YEARS:
                 category = self.groups.years[1].get(year)
                 found |= self._year(year, None if category is None else mine[:, category], to, flows)
@@ -109,18 +109,18 @@ class LehdFlows:
         )
         if not sound:
             raise PublishError(
-                "has numbers that the layout has no place for", where=where_in(self.name), do="report it"
+                "has numbers that the layout has no place for", where=level_location(self.name), do="report it"
             )
 
 
 def lehd_flows(name: str, groups: Domain, destinations: Domain, layout: Lehd) -> LehdFlows:
     """Which rows of the file a level gives; refused where the layout has no place for it."""
-    where = where_in(name)
+    where = level_location(name)
     if layout.cip4 in groups.columns:
         raise SpecError(
             "has four digits of the field, and flows stop at two", where=where, do=f"publish {layout.cip2!r} instead"
         )
-    has = placed(destinations, layout, tuple(IDENTIFIERS), where)
+    has = columns_by_role(destinations, layout, tuple(IDENTIFIERS), where)
     geo_level, ind_level = "D" if "division" in has else "N", "S" if "industry" in has else "A"
     level = level_of(name, groups, layout, geo_level, ind_level)
     columns = {IDENTIFIERS[role]: at for role, at in has.items()}
@@ -156,7 +156,7 @@ class Pseof:
 
     def _destinations(self, identifier: str) -> set[str]:
         found = [(level.destinations, level.columns.get(identifier)) for level in self.levels]
-        return {code for domain, at in found for code in ({"00"} if at is None else declared(domain, at))}
+        return {code for domain, at in found for code in ({"00"} if at is None else declared_codes(domain, at))}
 
     def write(self, place: Storage, flows: Mapping[str, Protected[FlowNumbers]]) -> dict[str, str]:
         """Write the levels, one after the other: the files and their digests."""

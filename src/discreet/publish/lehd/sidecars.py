@@ -74,7 +74,7 @@ class Sidecars:
         return text.getvalue()
 
 
-def joined(parts: Iterable[Sidecars]) -> Sidecars:
+def merged_sidecars(parts: Iterable[Sidecars]) -> Sidecars:
     """Those of several tables as one: every code once. A code that means two things is refused."""
     labels: dict[str, dict[str, Row]] = {}
     versions: set[Version] = set()

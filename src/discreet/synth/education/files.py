@@ -50,10 +50,10 @@ def graduates(
     seed: int = 7,
     progress: Progress | None = None,
     *,
-    dirt: bool = True,
+    data_errors: bool = True,
     batch_rows: int = BATCH_ROWS,
 ) -> Graduates:
-    """Write a synthetic graduates agency into `folder`: the same rows for the same `rows`, `seed` and `dirt`.
+    """Write a synthetic graduates agency into `folder`: the same rows for the same `rows`, `seed` and `data_errors`.
 
     `batch_rows`, rounded up to whole blocks, only sets the row groups and the memory used.
     """
@@ -67,16 +67,18 @@ def graduates(
     public = catalogue(rows, seed)
     for name, (header, lines) in _public(public, rows, seed).items():
         write_csv(getattr(paths, name), header, lines)
-    batches = _batches(rows, seed, public, codes(public, dirt), dirt)
+    batches = _batches(rows, seed, public, codes(public, data_errors), data_errors)
     _write_records(paths.graduates, batches, rows, batch_rows, progress)
     return paths
 
 
-def _batches(rows: int, seed: int, public: EducationCatalogue, lists: Codes, dirt: bool) -> Iterator[pa.RecordBatch]:
+def _batches(
+    rows: int, seed: int, public: EducationCatalogue, lists: Codes, data_errors: bool
+) -> Iterator[pa.RecordBatch]:
     """The records, block by block."""
     for number, start in enumerate(range(0, rows, BLOCK)):
         drawn = block(number, min(BLOCK, rows - start), seed, public)
-        if dirt:
+        if data_errors:
             inject(drawn, number, seed, lists.known)
         yield lists.batch(drawn)
 

@@ -55,7 +55,7 @@ class GraduateRows:
 
 
 @dataclass(frozen=True)
-class Careers:
+class CareerTable:
     """Every possible career (cohorts of a person's degrees), laid end to end as its records.
 
     A draw of a career number then gives all of a person's records by look-up.
@@ -73,7 +73,7 @@ class Careers:
 def block(number: int, rows: int, seed: int, public: EducationCatalogue) -> GraduateRows:
     """Rows of block `number`; the last person's records are cut where the block ends."""
     rng = generator(seed, StreamPurpose.RECORDS, number)
-    life = careers()
+    life = career_table()
     career = life.quantiles[draw_quantiles(rng, rows)]  # one person a row is always enough
     ends = np.cumsum(life.length[career])
     people = int(np.searchsorted(ends, rows)) + 1
@@ -109,7 +109,7 @@ def known_years(cohort: int) -> list[int]:
 
 
 @cache
-def careers() -> Careers:
+def career_table() -> CareerTable:
     """All careers of one to three degrees, three only in different cohorts: so at most 8 records."""
     found: list[tuple[tuple[int, ...], float]] = []
     for count, share in DEGREES.items():
@@ -125,7 +125,7 @@ def careers() -> Careers:
     ]
     length = np.array([len(own) for own in records])
     degree, cohort, years = np.array([record for own in records for record in own], dtype=np.int32).T
-    return Careers(
+    return CareerTable(
         quantiles=quantile_table(np.array([share for _, share in found])),
         degrees=np.array([len(cohorts) for cohorts, _ in found]),
         start=np.cumsum(length) - length,

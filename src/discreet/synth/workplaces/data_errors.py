@@ -28,7 +28,7 @@ def junk(column: str) -> tuple[str, ...]:
 
 def inject_into_frame(columns: dict[str, Array], known: dict[str, int], seed: int) -> None:
     """Dirty columns of the list of workplaces in place; `known` is how many clean codes precede the dirty ones."""
-    rng = stream(seed, Purpose.FRAME_DIRT)
+    rng = stream(seed, Purpose.FRAME_ERRORS)
     for name in WORKPLACES:
         _spoil(columns[name], np.arange(len(columns[name])), name, known[name], rng)
 
@@ -38,7 +38,7 @@ def inject(jobs: JobRows, number: int, frame: Employers, known: dict[str, int]) 
 
     Its own random stream: the rows it leaves alone are those of the clean file.
     """
-    rng = stream(frame.seed, Purpose.DIRT, number)
+    rng = stream(frame.seed, Purpose.DATA_ERRORS, number)
     for name in ATTRIBUTES:
         _spoil(getattr(jobs, name), jobs.holder, name, known[name], rng)
     lost = _some(np.arange(len(jobs)), rng)

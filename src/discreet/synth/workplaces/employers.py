@@ -35,8 +35,8 @@ class Purpose(IntEnum):
     FRAME = 1
     WORKFORCE = 2
     JOBS = 3
-    DIRT = 4
-    FRAME_DIRT = 5
+    DATA_ERRORS = 4
+    FRAME_ERRORS = 5
     MIXES = 6
 
 

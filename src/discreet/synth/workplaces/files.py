@@ -69,10 +69,10 @@ def write_employers(
     seed: int = 7,
     progress: Progress | None = None,
     *,
-    dirt: bool = True,
+    data_errors: bool = True,
     batch_rows: int = BATCH_ROWS,
 ) -> EmployerFiles:
-    """Write a synthetic agency of employers into `folder`: the same rows for the same `jobs`, `seed` and `dirt`.
+    """Write a synthetic agency of employers into `folder`: the same rows for the same `jobs`, `seed` and `data_errors`.
 
     Jobs are `employers(jobs, seed)`, a block of establishments after the other, mixed within the block; without dirt
     the files agree with it exactly. `batch_rows`, rounded up to whole blocks, only sets the row groups and the memory.
@@ -89,7 +89,7 @@ def write_employers(
         "sector": frame.sector.copy(),
         "ownership": frame.ownership,
     }
-    if dirt:
+    if data_errors:
         inject_into_frame(workplaces, known, seed)
         lists = {name: codes + junk(name) for name, codes in lists.items()}
     with ExitStack() as open_files:
@@ -98,7 +98,7 @@ def write_employers(
         for start in range(0, len(frame), step):
             rows = {name: column[start : start + step] for name, column in workplaces.items()}
             _write_group(writers["workplaces"], rows, lists)
-        for done, group in _groups(frame, workplaces, known if dirt else None, batch_rows):
+        for done, group in _groups(frame, workplaces, known if data_errors else None, batch_rows):
             for name, rows in group.items():
                 _write_group(writers[name], rows, lists)
             if progress:

@@ -23,7 +23,7 @@ ALIKE = 10.0  # Dirichlet weight of the sector in an establishment's shares: the
 MIXES, MIX_ALIKE = 16, 40.0  # how many mixes of age, race and ethnicity a sector has, and how alike they are
 
 
-class Staff(NamedTuple):
+class SectorWorkforce(NamedTuple):
     """A sector's workers, in per cent: women, the four educations, the youngest and the oldest."""
 
     women: float
@@ -32,7 +32,7 @@ class Staff(NamedTuple):
     old: float
 
 
-STAFF = by_sector("staff", Staff)
+WORKFORCES = by_sector("staff", SectorWorkforce)
 
 
 def composition(sector: Array, size: Array, rng: np.random.Generator) -> NDArray[np.int32]:
@@ -45,7 +45,7 @@ def sex_by_education() -> Array:
     """Sector x cell: shares that sum to 1."""
     rows = []
     for sector in SECTORS:
-        staff = STAFF[sector.code]
+        staff = WORKFORCES[sector.code]
         taught = np.array(staff.educations) / 100
         women = staff.women / 100 * taught * WOMEN_STUDY / (taught @ WOMEN_STUDY)
         rows.append([*((1 - staff.women / 100) * taught), *women])
@@ -57,7 +57,7 @@ def mixes(rng: np.random.Generator) -> Array:
     others = np.outer(RACE_SHARES, (100 - HISPANIC, HISPANIC)).ravel()
     shares = []
     for sector in SECTORS:
-        young, old = STAFF[sector.code].young, STAFF[sector.code].old
+        young, old = WORKFORCES[sector.code].young, WORKFORCES[sector.code].old
         shares.append(np.outer((young, 100 - young - old, old), others).ravel())
     expected = np.array(shares) / np.sum(shares[0])
     return quantile_tables(rng.standard_gamma(MIX_ALIKE * np.repeat(expected[:, None], MIXES, axis=1)))

@@ -49,7 +49,7 @@ class TallyMethod(Method):
     def guarantee(self) -> Guarantee:
         return Guarantee(unit=self.unit, epsilon=self.spec.epsilon)
 
-    def published(self) -> list[PublishedTable]:
+    def published_tables(self) -> list[PublishedTable]:
         columns = (*code_columns(self.domain), Column("count", "integer", "records, plus noise"))
         words = "two-sided geometric"
         return [PublishedTable(self.name, tuple(self.spec.by), self.domain, self.guarantee(), "", words, None, columns)]
@@ -79,5 +79,5 @@ class TallyMethod(Method):
         for first, n, occupied, (counts,) in ranges(span, rows, self.domain.cells):
             values = dense(first, n, occupied, counts)
             DiscreteLaplace(self.spec.epsilon / self.unit.records).add_to(values, stream, first)
-            arrays = [*self.domain.describe(np.arange(first, first + n)), pa.array(values)]
+            arrays = [*self.domain.code_arrays(np.arange(first, first + n)), pa.array(values)]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.schema)

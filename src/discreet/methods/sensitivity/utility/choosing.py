@@ -24,7 +24,7 @@ from discreet.privacy.exact import format_exact
 from discreet.privacy.gaussian import true_epsilon
 from discreet.publish import manifest
 from discreet.publish.parquet import table_of
-from discreet.publish.published import intact, verified
+from discreet.publish.published import read_verified, refuse_inconsistent
 from discreet.publish.storage import storage_at
 from discreet.report.blocks import as_csv
 from discreet.synth.atlas import atlas
@@ -102,7 +102,7 @@ def _number(text: str) -> float:
 def released(folder: Path, name: str | None, area: str | None) -> PublicCells:
     """An earlier release of estimates: its published numbers stand for the true ones."""
     made = manifest.read(folder)
-    with intact(str(folder)):
+    with refuse_inconsistent(str(folder)):
         return _released(made, folder, name, area)
 
 
@@ -145,7 +145,7 @@ def _scales_of(estimates: pa.Table, scales: pa.Table) -> Floats:
 
 
 def _published(made: manifest.Manifest, folder: Path, files: Sequence[str]) -> pa.Table:
-    contents = (verified(made, storage_at(str(folder)), name) for name in files if name.endswith(".parquet"))
+    contents = (read_verified(made, storage_at(str(folder)), name) for name in files if name.endswith(".parquet"))
     return pa.concat_tables([table_of(content) for content in contents]).unify_dictionaries()
 
 
