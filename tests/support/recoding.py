@@ -85,7 +85,7 @@ RECODE: dict[str, Any] = {
     "crosswalk": {"file": "crosswalk.csv", "old": "old", "new": "new", "action": "action", "deleted": ["Deleted"]},
     "history": {"file": "completions.csv", "old": "cipcode", "number": "awards"},
     "shares": SHARES,
-    "smallest": "0.001",
+    "smallest_share": "0.001",
     "overrides": "overrides.csv",
 }
 EARNINGS: dict[str, Any] = {
@@ -306,7 +306,7 @@ class Office:
                 "release": "old",
                 "asset": "graduates",
                 "source": {"graduates": "graduates.parquet"},
-                "keep": "kept/old",
+                "keep_measurements": "kept/old",
                 "unit": PERSON,
                 "domains": domains("programmes.csv"),
                 "tables": [dict(table) for table in tables or TABLES],
@@ -321,7 +321,7 @@ class Office:
                 "release": "new",
                 "asset": "graduates",
                 "recode": _declared({**RECODE, **(recode or {})}),
-                "keep": "kept/new",
+                "keep_measurements": "kept/new",
                 "unit": PERSON,
                 "domains": domains("programmes_new.csv"),
                 "tables": [dict(table) for table in tables or TABLES],

@@ -292,7 +292,7 @@ def test_anyone_can_make_the_corrected_flows_of_the_measurements(tmp_path: Path,
     """Without the key, without a record: which is what makes it post-processing."""
     office = Careers(tmp_path / "office", RECORDS)
     correction = {**table()["correction"], "rule": rule}
-    files = office.published(spec(table(correction=correction), keep=str(tmp_path / "kept")))
+    files = office.published(spec(table(correction=correction), keep_measurements=str(tmp_path / "kept")))
     noisy = measured(files)
     kept = pq.read_table(tmp_path / "kept" / "flows~measured.simulation.parquet")["count"].to_numpy()
     assert np.array_equal(kept.reshape(noisy.shape), noisy)

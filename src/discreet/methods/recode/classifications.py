@@ -86,7 +86,7 @@ class Classifications:
         return (
             f"Public files: {named}. A code with one destination moved as it was; others went where the overrides "
             f"say; the rest was divided at random ({asked.rule}) by shares of completions, in which a possible "
-            f"destination that was not observed weighs {format_exact(asked.smallest)}."
+            f"destination that was not observed weighs {format_exact(asked.smallest_share)}."
         )
 
     def _completed(self, found: Overrides, columns: tuple[str, ...]) -> Overrides:
