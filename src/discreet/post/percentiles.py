@@ -46,7 +46,7 @@ def places(counts: Int64s, bins: Bins, points: tuple[Fraction, ...]) -> tuple[In
 
 def values(found: Int64s, fractions: Floats, bins: Bins) -> Floats:
     """b_J + (b_{J+1} − b_J)·f."""
-    edges = bins.edges()
+    edges = bins.edge_array()
     value: Floats = edges[found] + (edges[found + 1] - edges[found]) * fractions
     return value
 

@@ -62,7 +62,7 @@ def summarise(
     published = (counts >= asked.minimum) & ~withheld
     kept = np.where(published[:, None], histograms, 1)  # any histogram with a positive total: it is not shown
     low, high = outward(*limits(kept, asked.bins, asked.points, asked.rate, summands, LEVEL))
-    edges = np.array(asked.bins.borders)
+    edges = np.array(asked.bins.edges)
     if estimates is None:
         found, fractions = places(kept, asked.bins, asked.points)
         amounts = to_dollars(values(found, fractions, asked.bins))

@@ -51,7 +51,7 @@ class Setting:
     def histogram(self, graduates: int) -> Int64s:
         """The reference's histogram of so many graduates; what lies below the first border is in the first bin."""
         mean, deviation = float(self.reference.mean), float(self.reference.deviation)
-        scaled = [(log(b) - mean) / deviation / sqrt(2) if b > 0 else -inf for b in self.bins.borders[1:-1]]
+        scaled = [(log(b) - mean) / deviation / sqrt(2) if b > 0 else -inf for b in self.bins.edges[1:-1]]
         below = [0.5 * (1 + erf(z)) for z in scaled]
         upto = np.rint(np.array([0.0, *below, 1.0]) * graduates)
         counts: Int64s = np.diff(upto).astype(np.int64)
