@@ -105,7 +105,7 @@ def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> Recod
     files = next(iter(changed.values())).files
     about = (
         f"MethodOutput of the measurements of release {source.about.release}, recoded: no record was read, nothing was spent. "
-        f"{files.in_words()} Cells into which a code was divided at random have a further error that is not known, and "
+        f"{files.description()} Cells into which a code was divided at random have a further, unknown error, and "
         "no margins or limits; there, counts and bins are estimates by these shares, not unbiased."
     )
     tables = {name: recoding.table() for name, recoding in changed.items()}
