@@ -94,7 +94,7 @@ EARNINGS: dict[str, Any] = {
     "by": ["programme4", *WHEN],
     "value": "pay",
     "epsilon": "3",
-    "bins": {"borders": list(BORDERS)},
+    "bins": {"edges": list(BORDERS)},
     "levels": [
         {"name": "earnings_family", "by": ["family", *WHEN]},
         {"name": "earnings_school", "by": ["school", *WHEN]},
@@ -107,7 +107,7 @@ FLOWS: dict[str, Any] = {
     "by": ["programme4", *WHEN],
     "industry": "industry",
     "state": "state",
-    "home": "home",
+    "home_state": "home",
     "epsilon": "3/2",
     "levels": [
         {"name": "flows_family", "by": ["family", *WHEN], "to": ["industry"]},

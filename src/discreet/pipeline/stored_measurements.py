@@ -105,7 +105,7 @@ def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> Recod
     files = next(iter(changed.values())).files
     about = (
         f"Post-processing of the noisy measurements of release {source.about.release}, recoded: no record was read, no "
-        f"privacy budget was spent. {files.in_words()} Cells into which a code was divided at random have an additional "
+        f"privacy budget was spent. {files.description()} Cells into which a code was divided at random have an additional "
         "error of unknown size, and no margins of error or confidence limits; there, counts and bins are estimates "
         "based on these shares, and biased."
     )

@@ -536,10 +536,10 @@ def test_a_plan_names_idle_overrides(office: Office) -> None:
     with (office.folder / "overrides.csv").open("a") as file:
         file.write("03.01,03.02,1\n")
     notes = {table.name: table.notes for table in office.open(office.recoding()).plan().tables}
-    idle = "overrides without effect, for the crosswalk has one destination: 03.01"
-    assert idle in notes["earnings"]
-    assert idle in notes["flows"]
-    assert idle not in notes["families"]
+    unused_overrides = "overrides without effect, for the crosswalk has one destination: 03.01"
+    assert unused_overrides in notes["earnings"]
+    assert unused_overrides in notes["flows"]
+    assert unused_overrides not in notes["families"]
 
 
 def test_a_plan_says_if_the_name_is_used(recoded_office: Office) -> None:

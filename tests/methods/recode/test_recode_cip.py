@@ -53,7 +53,7 @@ def opened(place: Path, release: str, codes: list[str], **more: Any) -> OpenRele
         "asset": "graduates",
         "unit": {"person": "person", "max_records": 1},
         "domains": {"cip4": {"values": codes}},
-        "tables": [{**table, "bins": {"borders": list(BORDERS)}}],
+        "tables": [{**table, "bins": {"edges": list(BORDERS)}}],
         **more,
     }
     (place / f"{release}.yaml").write_text(json.dumps(spec))
@@ -113,7 +113,7 @@ def test_all_old_codes_are_recoded(place: Path, series: list[str], crosswalk: Cr
     assert (after["51.12",] == before["51.12",] + before["51.19",] + before["51.21",]).all()
     draws = {key[0]: number for key, number in new.draws("pay").items()}
     assert draws["51.12"] == 3
-    for (code,), targets in four.torn.items():
+    for (code,), targets in four.ambiguous.items():
         assert all(draws[target] == -1 for (target,) in targets), code
     unchanged = [c for c in series if four.possible.get((c,)) == ((c,),) and draws[c] == 1]
     assert len(unchanged) > 350

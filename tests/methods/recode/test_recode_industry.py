@@ -85,7 +85,7 @@ def opened(place: Path, release: str, sectors: tuple[str, ...], **more: Any) -> 
                 "by": ["year", "sector"],
                 "value": "pay",
                 "epsilon": "1",
-                "bins": {"borders": list(BORDERS)},
+                "bins": {"edges": list(BORDERS)},
                 "levels": [{"name": "years", "by": ["year"]}],
             }
         ],
