@@ -21,7 +21,7 @@ from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post import intervals
 from discreet.post.intervals import PARTS, exact_bounds, limits, outward
-from discreet.post.laplace_sum import WIDEST, count_margin, fourth_cumulant, half_pmf, radius, variance
+from discreet.post.laplace_sum import WIDEST, count_margin, fourth_cumulant, half_pmf, support_radius, variance
 from discreet.post.percentiles import percentiles
 from support.hypothesis_profile import examples
 
@@ -83,10 +83,12 @@ def test_margins_where_the_support_is_too_wide(monkeypatch: pytest.MonkeyPatch) 
     for rate, summands in (("1/4", 300), ("1", 2100), ("3", 21_000), ("1/2000", 1), ("1/2000", 21)):
         exact = count_margin(F(rate), summands)
         with monkeypatch.context() as patch:
-            patch.setattr("discreet.post.laplace_sum.WIDEST", radius(1 / 1024, summands) if summands < 256 else 0)
+            patch.setattr(
+                "discreet.post.laplace_sum.WIDEST", support_radius(1 / 1024, summands) if summands < 256 else 0
+            )
             other = count_margin.__wrapped__(F(rate), summands)
         assert exact - 1 <= other <= exact * 1.001 + 1
-    assert radius(1e-9, 21) > WIDEST
+    assert support_radius(1e-9, 21) > WIDEST
     assert count_margin(F(1, 10**9), 21) == pytest.approx(1000 * count_margin(F(1, 10**6), 21), rel=1e-6)
     assert count_margin(F(1), 0) == 0
 
@@ -106,7 +108,7 @@ def within(rate: float, summands: int, bins: int, y: Fraction, j: int, f: Fracti
     """P(|W| ≤ t) at one place, from the distribution of W itself on the lattice of its three coefficients."""
     lattice = lcm(y.denominator, f.denominator)
     below, own, above = (int(c * lattice) for c in (1 - y, f - y, -y))
-    size = 1 << (2 * lattice * radius(rate, bins * summands)).bit_length()
+    size = 1 << (2 * lattice * support_radius(rate, bins * summands)).bit_length()
     angles = np.arange(size // 2 + 1) * (2 * np.pi / size)
     log = np.zeros_like(angles)
     for coefficient, number in ((below, j), (own, 1), (above, bins - 1 - j)):

@@ -1,6 +1,6 @@
-"""The distribution of the way in, as a test: *removing a record changes the reading of no other record*.
+"""A property of intake, as a test: *removing a record changes the reading of no other record*.
 
-A reading is a multiset: everything that is derived of each record, with its tag, look by look. The distribution is then a sum,
+A reading is a multiset: everything that is derived from each record, with its tag, pass by pass. The property is a sum,
 
     reading(D) = reading(D − r) + reading(r),
 
@@ -282,7 +282,7 @@ def _shown(value: Any, as_id: bool) -> Any:
     return value.hex() if isinstance(value, float) else value
 
 
-# --- the distribution --------------------------------------------------------------------------------------------------------
+# --- the property ---------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -341,8 +341,8 @@ def every_record(case: Case, engine: AnyEngine | None = None) -> Report:
 
 
 def split(case: Case, engine: AnyEngine, alone: Case | None = None, most: int = 2) -> Report:
-    """The distribution for all records, and for halves by the first bits of a record's place and by the last. Records alone are
-    read without an engine, perhaps from another source."""
+    """The property for all records, and for halves by the first bits of a record's place and by the last. Single
+    records are read without an engine, perhaps from another source."""
     reader, report = Reader(case, engine), Report()
     whole = reader(case.records)
     _identity(case, whole, report)

@@ -418,13 +418,13 @@ def test_the_lines_of_check(tmp_path: Path) -> None:
 
 def test_strict_mode_refuses_values_below_the_first_border_and_nothing_else(tmp_path: Path) -> None:
     office = Registrar(tmp_path / "office", pays(5, None, 30_000))
-    office.published(spec(table(minimum=1), strict=True))
+    office.published(spec(table(suppress_below=1), strict=True))
     office.enrol(pays(5, -1))
-    opened = office.open(spec(table(minimum=1), strict=True))
+    opened = office.open(spec(table(suppress_below=1), strict=True))
     with pytest.raises(SourceError, match="strict mode: records break the declared rules"):
         opened.run(tmp_path / "out", simulation="strict")
     assert opened.ledger.verify().names() == set()
-    sampled = table(minimum=1, sample=[{"column": "pay", "at_least": 0}])
+    sampled = table(suppress_below=1, sample=[{"column": "pay", "at_least": 0}])
     office.published(spec(sampled, strict=True))
 
 
