@@ -86,7 +86,7 @@ def test_a_codebook_of_another_version(folder: Path) -> None:
     for content in (b"{}", b"[]", b"not json", b'{"format": 1}', b"[" * 100_000):
         (folder / "codebook.json").write_bytes(content)
         relist(folder, folder / "codebook.json")
-        with pytest.raises(PublishError, match="is no codebook"):
+        with pytest.raises(PublishError, match="is not a valid codebook"):
             TableCatalogue.of([folder])
 
 

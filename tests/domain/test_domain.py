@@ -99,7 +99,7 @@ def test_beyond_int64_is_refused_with_the_sizes_and_a_way_out() -> None:
     with pytest.raises(DomainError) as caught:
         domain([2] * 63)
     text = str(caught.value)
-    for part in ("9.22e+18", "2 a0", "by a0, a1", "Publish fewer attributes"):
+    for part in ("9.22e+18", "2 a0", "by a0, a1", "Cross fewer attributes"):
         assert part in text
 
 

@@ -124,7 +124,7 @@ def test_output_folder_exists(agency: Agency) -> None:
     (agency.folder / "out").mkdir()
     refused = command("run", agency.spec(), "--out", "out", cwd=agency.folder)
     assert refused.returncode == 1
-    assert "exists already" in refused.stderr
+    assert "already exists" in refused.stderr
     assert len(discreet.ledger(agency.ledger_path).chain().entries) == 2
 
 

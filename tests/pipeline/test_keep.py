@@ -184,7 +184,7 @@ def test_what_exists_is_refused(tmp_path: Path) -> None:
     (office.folder / "file").write_text("mine")
     (office.folder / "loose").symlink_to(office.folder / "nowhere")
     for keep in ("there", "file", "loose"):
-        refused(office, office.folder / "out", keep, "exists already")
+        refused(office, office.folder / "out", keep, "already exists")
     refused(office, office.folder / "out", "file/kept", "cannot be created")
     assert (office.folder / "file").read_text() == "mine"
 
@@ -436,7 +436,7 @@ def test_abandon_touches_no_prefix_that_an_entry_only_names(store: Store, tmp_pa
 def test_a_prefix_that_is_not_empty_is_refused(store: Store, tmp_path: Path) -> None:
     office = Office.founded(tmp_path / "office")
     store.put("taken/kept/mine.txt", b"mine")
-    refused(office, tmp_path / "out", store.uri("taken/kept"), "exists already")
+    refused(office, tmp_path / "out", store.uri("taken/kept"), "already exists")
     assert store.files("taken/kept") == {"mine.txt": b"mine"}
     refused(office, tmp_path / "out", store.uri("kept", bucket=f"{BUCKET}-none"), "no such bucket")
 

@@ -57,7 +57,7 @@ def test_a_name_that_cannot_be_written_costs_nothing(agency: Agency, name: str) 
 def test_another_spelling_is_the_same_folder(agency: Agency, way: str) -> None:
     out = one(agency)
     (agency.folder / "link").symlink_to(agency.folder)
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         agency.release().run(f"{agency.folder}/{way}")
     assert "r1" not in agency.release().ledger.verify().names()
     verify_folder(agency.release().ledger, out)
@@ -66,7 +66,7 @@ def test_another_spelling_is_the_same_folder(agency: Agency, way: str) -> None:
 def test_a_link_into_a_release_leads_nowhere(agency: Agency) -> None:
     (one(agency) / "notes").mkdir()
     (agency.folder / "link").symlink_to(agency.folder / "out" / "notes")
-    with pytest.raises(PublishError, match="lies inside another release"):
+    with pytest.raises(PublishError, match="is inside another release"):
         agency.release().run(agency.folder / "link" / "two")
 
 
@@ -80,7 +80,7 @@ def test_a_folder_beside_one_called_manifest_is_free(agency: Agency) -> None:
 def test_the_place_of_an_open_release_is_taken(agency: Agency, step: str, place: str) -> None:
     with pytest.raises(Crash):
         agency.release(release="one").run(agency.folder / "out", observe=crash_at(step))
-    with pytest.raises(PublishError, match=r"where release 'one' is still to be published|exists already"):
+    with pytest.raises(PublishError, match=r"where release 'one' is still to be published|already exists"):
         agency.release().run(f"{agency.folder}/{place}")
     assert agency.release().ledger.verify().names() == {"one"}
     agency.release(release="one").resume()
@@ -93,7 +93,7 @@ def test_a_place_that_somebody_took_meanwhile_is_not_drawn_for(agency: Agency, t
         agency.release().run(agency.folder / "out", observe=crash_at("reserve"))
     other = Agency(tmp_path / "other")
     other.release(release="theirs").run(agency.folder / "out")
-    with pytest.raises(PublishError, match=r"exists already.* after the reservation \(ledger entry 3\): epsilon 2 is"):
+    with pytest.raises(PublishError, match=r"already exists.* after the reservation \(ledger entry 3\): epsilon 2 is"):
         agency.release().resume()
     assert agency.release().ledger.verify().releases()["r1"].status == "reserved"
     abandon(agency.release().ledger, default_keys(), "r1", "a test")
@@ -103,7 +103,7 @@ def test_a_place_that_somebody_took_meanwhile_is_not_drawn_for(agency: Agency, t
 
 @pytest.mark.parametrize("where", ["tmp/run-x", "keys/out", "keys"])
 def test_nothing_is_published_where_keys_lie_or_things_are_swept(agency: Agency, isolated: Path, where: str) -> None:
-    with pytest.raises(PublishError, match=r"lies in the private temporary folder or the key store|exists already"):
+    with pytest.raises(PublishError, match=r"lies in the private temporary folder or the key store|already exists"):
         agency.release().run(isolated / where)
     assert unspent(agency)
 
@@ -213,7 +213,7 @@ def test_a_folder_that_appears_after_the_reservation_is_found_before_noise_is_dr
         with pytest.raises(Crash):
             agency.release().run(out, observe=crash_at("reserve"))
     release = agency.release()
-    with pytest.raises(PublishError, match=r"exists already.* after the reservation"):
+    with pytest.raises(PublishError, match=r"already exists.* after the reservation"):
         release.resume(observe=observe) if again else release.run(out, observe=observe)
     assert not any(step.startswith("protect") for step in steps)
     out.rmdir()

@@ -92,7 +92,7 @@ def test_an_edited_manifest_is_not_served(folder: Path, what: str) -> None:
     FORGERIES[what](said)
     path.write_text(json.dumps(said, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     for opened in (read, lambda place: TableCatalogue.of([place])):
-        with pytest.raises(PublishError, match="has a manifest that was changed: its digest is another"):
+        with pytest.raises(PublishError, match="has a manifest that was changed: its digest does not match"):
             opened(folder)
 
 

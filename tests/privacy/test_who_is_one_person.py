@@ -275,9 +275,9 @@ def test_tables_that_are_looked_up_count_as_given_and_the_guarantee_says_so(offi
         "tables": [{"name": "t", "method": "counts", "by": ["sector"], "epsilon": "1"}],
     }  # fmt: skip
     opened = discreet.release(spec, ledger=discreet.ledger(office.folder / "l.sqlite"))
-    assert "firms) count as given" in str(opened.plan())
+    assert "firms) are treated as fixed" in str(opened.plan())
     del spec["join"], spec["source"]["firms"]  # type: ignore[attr-defined]
-    assert "count as given" not in str(
+    assert "are treated as fixed" not in str(
         discreet.release(spec, ledger=discreet.ledger(office.folder / "l.sqlite")).plan()
     )
 

@@ -78,8 +78,8 @@ def test_rows_that_do_not_list_every_cell_once_are_refused(survey: Survey) -> No
     path, rows = found.folder / "cube.simulation.parquet", found.rows()
     strange = rows.set_column(1, "strength", pa.array(["mild"] * rows.num_rows))
     for wrong, said in (
-        (rows.slice(1), "does not list every cell once"),
-        (pa.concat_tables([rows.slice(1), rows.slice(5, 1)]), "does not list every cell once"),
+        (rows.slice(1), "does not list every cell exactly once"),
+        (pa.concat_tables([rows.slice(1), rows.slice(5, 1)]), "does not list every cell exactly once"),
         (strange, "has a code that its model lacks"),
     ):
         pq.write_table(wrong, path)

@@ -148,7 +148,7 @@ def test_a_folder_with_other_bytes_is_refused(output: FolderOutput, what: str) -
         case _:
             (output.folder / "extra.csv").write_bytes(b"")
     assert output.holds(files) is False
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         output.publish(files, made(files))
 
 
@@ -192,7 +192,7 @@ def test_a_file_that_was_lost_is_not_sealed(output: FolderOutput) -> None:
 def test_what_was_just_sealed_replaces_nothing(output: FolderOutput) -> None:
     files = staged(output)
     output.folder.mkdir()
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         output.publish(files, made(files))
     assert list(output.folder.iterdir()) == []
     assert output.holds(files)
@@ -213,13 +213,13 @@ def test_a_path_is_a_folder_and_a_uri_a_store(tmp_path: Path, monkeypatch: pytes
 def test_existing_output_is_refused(output: FolderOutput, tmp_path: Path) -> None:
     output.refuse_existing()
     output.folder.mkdir(parents=True)
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         output.refuse_existing()
     (tmp_path / "file").write_text("")
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         FolderOutput(tmp_path / "file", OWNER).refuse_existing()
     (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         FolderOutput(tmp_path / "dangling", OWNER).refuse_existing()
     with pytest.raises(PublishError, match="cannot be created"):
         FolderOutput(tmp_path / "file" / "out", OWNER).refuse_existing()

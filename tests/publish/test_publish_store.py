@@ -234,7 +234,7 @@ def test_objects_of_somebody_else_among_ours_are_not_published(office: Office) -
     with pytest.raises(PublishError, match="holds other files than were written"):
         office.run(observe=intrude)
     assert FILE not in office.files()
-    with pytest.raises(PublishError, match=r"holds what release 'r1' has not written, 'stray\.csv' for one"):
+    with pytest.raises(PublishError, match=r"holds files that release 'r1' has not written, such as 'stray\.csv'"):
         office.release().resume()
     assert office.files() == {"stray.csv": b"1,2,3\n"}
     office.store.system.delete_file(f"{BUCKET}/{office.prefix}/stray.csv")
@@ -266,7 +266,7 @@ def test_what_the_release_does_not_write_is_never_removed(office: Office, name: 
     assert refused.returncode == 1
     (line,) = refused.stderr.splitlines()
     assert line.startswith("discreet: release 'r1' is abandoned and its key destroyed, but not all that was staged")
-    assert f"holds what release 'r1' has not written, '{name}' for one" in line
+    assert f"holds files that release 'r1' has not written, such as '{name}'" in line
     assert office.files() == {name: b"years of work"}
     assert not list((office.isolated / "keys").glob("*.key"))
     assert office.ledger.verify().releases()["r1"].status == "abandoned"
@@ -291,7 +291,7 @@ def test_a_prefix_that_an_entry_only_names_is_left_alone(office: Office) -> None
         office.release().resume()
     done = office.cli("ledger", "abandon", "r1", "--reason", "a test")
     assert done.returncode == 1
-    assert "holds 'both.simulation.csv', which this release may have written, but not the mark" in done.stderr
+    assert "holds 'both.simulation.csv', which this release may have written, but not its mark" in done.stderr
     assert not office.keys.names()
     assert office.files() == {"both.simulation.csv": b"somebody else's"}
 
@@ -415,7 +415,7 @@ def test_abandoned_and_removed(office: Office) -> None:
 @pytest.mark.parametrize("name", ["x.csv", "deep/x.csv", FILE])
 def test_a_prefix_that_is_not_empty(office: Office, name: str) -> None:
     office.store.put(f"{office.prefix}/{name}", b"x")
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         office.run()
     office.untouched()
     assert office.files() == {name: b"x"}
@@ -425,7 +425,7 @@ def test_a_prefix_that_is_not_empty(office: Office, name: str) -> None:
 def test_a_prefix_inside_another_release(office: Office, below: str) -> None:
     """Its files would count as files of that one."""
     office.store.put(f"{office.prefix}/{FILE}", b"x")
-    with pytest.raises(PublishError, match="lies inside another release"):
+    with pytest.raises(PublishError, match="is inside another release"):
         office.run(office.store.uri(f"{office.prefix}/{below}"))
     office.untouched()
 
@@ -477,7 +477,9 @@ def test_an_endpoint_that_does_not_answer(office: Office) -> None:
     refused = office.cli("run", str(office.agency.spec()), "--out", uri, "--simulation", SEED)
     assert refused.returncode == 1
     (line,) = refused.stderr.splitlines()
-    assert line.startswith(f"discreet: {uri}: the object store refuses, or cannot be reached (network connection).")
+    assert line.startswith(
+        f"discreet: {uri}: the object store refuses access or cannot be reached (network connection)."
+    )
     office.untouched()
 
 
@@ -507,7 +509,7 @@ def test_a_store_that_goes_away_after_the_reservation(
     with pytest.raises(PublishError) as stopped:
         office.run(observe=leave)
     told = str(stopped.value)
-    assert f"the object store refuses, or cannot be reached ({kind})) after the reservation" in told
+    assert f"the object store refuses access or cannot be reached ({kind})) after the reservation" in told
     assert "epsilon 2 is spent. Mend that and complete it with `discreet resume`: it costs nothing more." in told
     with pytest.raises(PublishError, match="epsilon 2 is spent"):
         office.release().resume()

@@ -254,11 +254,11 @@ def test_nothing_that_reads_confidential_data_is_loaded(folder: Path) -> None:
 
 
 CODEBOOKS: dict[str, tuple[Any, str]] = {
-    "no tables": (lambda book: book.pop("tables"), r"is no codebook \(tables\)"),
-    "a table left out": (lambda book: book["tables"].pop("counts"), "says nothing of table 'counts'"),
+    "no tables": (lambda book: book.pop("tables"), r"is not a valid codebook \(tables\)"),
+    "a table left out": (lambda book: book["tables"].pop("counts"), "does not describe table 'counts'"),
     "columns without a name": (lambda book: book["tables"]["few"]["columns"][0].pop("name"), "few.columns.0.name"),
     "labels that do not fit": (lambda book: book["attributes"]["strength"].update(labels=["x"]), "attributes.strength"),
-    "half a character": (lambda book: book["tables"]["few"].update(about="\ud800"), "is no codebook"),
+    "half a character": (lambda book: book["tables"]["few"].update(about="\ud800"), "is not a valid codebook"),
     "a noise that is no number": (lambda book: book["tables"]["few"]["additive"].update(variance="x"), "variance"),
 }
 

@@ -110,10 +110,10 @@ def test_a_pin_and_a_ledger_are_not_given_together(folder: Path, pinned: Path, l
     [
         (b"", "has no pin"),
         (b"\n \n", "has no pin"),
-        (b"abc  manifest.json\n", "line 1 is no pin"),
-        (b"0" * 64 + b"\n" + b"0" * 65, "line 2 is no pin"),
-        (b"0" * 64 + b"x", "line 1 is no pin"),
-        (b"\xff\n", "is no list of pins"),
+        (b"abc  manifest.json\n", "line 1 is not a pin"),
+        (b"0" * 64 + b"\n" + b"0" * 65, "line 2 is not a pin"),
+        (b"0" * 64 + b"x", "line 1 is not a pin"),
+        (b"\xff\n", "is not a list of pins"),
     ],
 )
 def test_what_is_no_list_of_pins_is_refused(tmp_path: Path, content: bytes, said: str) -> None:

@@ -31,7 +31,7 @@ def demo(folder: Path, rows: int) -> None:
     """Build the agency in `folder` (which must be new), then declare, plan, check, run and look."""
     start = time.monotonic()
     if folder.exists():
-        raise PublishError("exists already", where=str(folder), do="remove it or name another folder")
+        raise PublishError("already exists", where=str(folder), do="remove it or name another folder")
     _say(f"An invented agency with {rows:,} records of graduates, in {folder}/")
     with progress() as observe:
         graduates(folder, rows, progress=lambda done, total: observe("invent graduates", done, total))

@@ -159,4 +159,4 @@ def write_csv(table: pa.Table, path: Path) -> None:
         with path.open("xb") as file:
             pcsv.write_csv(guarded_table(table), file)
     except FileExistsError:
-        raise PublishError("exists already", where=str(path), do="name a new file") from None
+        raise PublishError("already exists", where=str(path), do="name a new file") from None

@@ -1,7 +1,7 @@
-"""Declared, ordered, public categories, and the numbering of the cells they span.
+"""Domains: declared, ordered, public categories, and the numbering of the cells they span.
 
-A cell's number is the mixed-radix index of its categories, the first attribute most significant. It is a function
-of the declaration alone: nothing here has ever seen a record.
+A cell's number is the mixed-radix index of its categories, the first attribute most significant. Domains are functions
+of the declaration, never of the data.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ _CHUNK = 1 << 20  # cells at a time
 
 @dataclass(frozen=True)
 class Attribute:
-    """What a table can be `by`: ordered categories, and which values of the data's columns fall into which.
+    """An attribute of a table: ordered categories, and the category of each value of the source columns.
 
     A flat list maps each value to itself; a level of a hierarchy maps finer codes to their parent; a list of groups
-    has several columns. What `lookup` does not list goes to `other`, if that is declared, and is dropped if not.
+    has several columns. Values that `lookup` does not list are counted as `other` if that is declared, else dropped.
     """
 
     name: str
     columns: tuple[str, ...]  # as published
-    source: tuple[str, ...]  # as found in the data, matched with the keys of `lookup`
+    source: tuple[str, ...]  # columns of the source, matched with the keys of `lookup`
     categories: tuple[Key, ...]
     lookup: Mapping[Key, int] = field(repr=False)
     labels: tuple[str, ...] | None = field(default=None, repr=False)
-    other: str | Key | None = None  # a name for every column, or one for each
-    width: int | tuple[int | None, ...] | None = None  # to which the data's values are padded with zeros, by column
-    absent: int | None = None  # the category of records that lack a value in any column; none: as undeclared ones
-    numbered: bool = False  # the data's column holds the number of the category itself, made from a value (binning)
-    hierarchy: str = ""  # whose level this is
+    other: str | Key | None = None  # one name for all columns, or one for each
+    width: int | tuple[int | None, ...] | None = None  # to which source values are zero-padded, by column
+    absent: int | None = None  # category of records with a missing value in any column; None: as undeclared
+    numbered: bool = False  # the source column holds the category number itself (a bin)
+    hierarchy: str = ""  # of which this is a level
     provenance: str = ""
 
     @classmethod
@@ -58,7 +58,7 @@ class Attribute:
         provenance: str,
         width: int | None = None,
     ) -> Attribute:
-        """One column, each category its own code."""
+        """One column, each value its own category."""
         categories = tuple((code,) for code in codes)
         return cls(
             name=name,
@@ -80,7 +80,7 @@ class Attribute:
             raise DomainError(f"lists {'/'.join(double)!r} twice", where=f"domain {self.name}", do="list it once")
         if isinstance(self.other, str) and self.other in {c for key in self.categories for c in key}:
             raise DomainError(
-                f"declares {self.other!r} both as a category and as the name of the undeclared",
+                f"declares {self.other!r} both as a category and as the name of undeclared values",
                 where=f"domain {self.name}",
                 do="choose another name with `undeclared: {other: NAME}`",
             )
@@ -102,11 +102,11 @@ class Attribute:
 
     @property
     def undeclared(self) -> str:
-        """What becomes of undeclared values: they are counted under this name, or dropped if there is none."""
+        """The name under which undeclared values are counted; empty if they are dropped."""
         return self.other if isinstance(self.other, str) else "/".join(self.other or ())
 
     def width_of(self, column: int) -> int | None:
-        """To how many characters the values of a column of the data are padded with zeros."""
+        """The width to which values of a source column are zero-padded."""
         return self.width[column] if isinstance(self.width, tuple) else self.width
 
     def dictionary(self, column: int) -> pa.Array:
@@ -118,18 +118,18 @@ class Attribute:
         return f"{plural(len(self.categories), 'category', 'categories')}; undeclared values are {rule}"
 
     def declaration(self) -> list[object]:
-        """Everything that decides which record falls into which cell, and what is published about the cell."""
+        """Everything that determines the cell of a record and the published description of the cell."""
         names = [self.name, self.columns, self.source, self.width, self.other, self.labels, self.provenance]
         absent = [] if self.absent is None else [self.absent]
         return [*names, self.published, list(self.lookup.items()), *absent]
 
     @cached_property
     def digest(self) -> str:
-        """A name for the whole declaration."""
+        """SHA-256 of the declaration, truncated to 96 bits."""
         return hashlib.sha256(json.dumps(self.declaration(), ensure_ascii=False).encode()).hexdigest()[:24]
 
     def within(self, coarse: Attribute) -> Numbers | None:
-        """The category of a coarser attribute that each category lies in; None if that does not follow from it."""
+        """The category of a coarser attribute that contains each category; None if the attributes do not nest."""
         if self.source != coarse.source or self.width != coarse.width or (self.other is None) != (coarse.other is None):
             return None
         if self.lookup.keys() != coarse.lookup.keys():
@@ -150,7 +150,7 @@ class Domain:
     """The cells of a table: the product of its attributes."""
 
     attributes: tuple[Attribute, ...]
-    crossed: bool = True  # false: only a list of attributes, of which no cells are made
+    crossed: bool = True  # false: a mere list of attributes, not their product
 
     def __post_init__(self) -> None:
         if not self.crossed:
@@ -159,19 +159,19 @@ class Domain:
         nested = [a.hierarchy for a in self.attributes if a.hierarchy]
         if double := next((h for h in nested if nested.count(h) > 1), None):
             raise DomainError(
-                f"two levels of {double!r} would be crossed, and most of their cells cannot occur",
+                f"two levels of {double!r} would be crossed, although most of their combinations are impossible",
                 where=where,
-                do="list the finer level alone: it determines the coarser one",
+                do="list only the finer level: it determines the coarser one",
             )
         if double := next((c for c, times in Counter(self.columns).items() if times > 1), None):
-            what, do = f"column {double!r} would be published twice", "leave out one of the attributes that have it"
+            what, do = f"column {double!r} would be published twice", "omit one of the attributes that have it"
             raise DomainError(what, where=where, do=do)
         if (cells := prod(self.shape)) > MAX_CELLS:
             sizes = " × ".join(f"{a.size:,} {a.name}" for a in self.attributes)
             raise DomainError(
-                f"has {_about(cells)} cells ({sizes}), more than the {MAX_CELLS:.3g} that can be numbered",
+                f"has {_about(cells)} cells ({sizes}), more than the limit of {MAX_CELLS:.3g}",
                 where=where,
-                do="publish fewer attributes together, or coarser ones",
+                do="cross fewer attributes, or coarser ones",
             )
 
     @property
@@ -188,18 +188,18 @@ class Domain:
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
-        """How far one step of each attribute moves the cell number."""
+        """The difference in cell number between consecutive categories of each attribute."""
         return tuple(prod(self.shape[i + 1 :]) for i in range(len(self.shape)))
 
     def number(self, codes: Sequence[int]) -> int:
-        """The cell of a tuple of category codes."""
+        """The cell number of a tuple of category codes."""
         for code, size in zip(codes, self.shape, strict=True):
             if not 0 <= code < size:
                 raise DomainError(f"code {code} is outside 0…{size - 1}")
         return sum(code * stride for code, stride in zip(codes, self.strides, strict=True))
 
     def codes(self, cell: int) -> tuple[int, ...]:
-        """The category codes of a cell: the inverse of `number`."""
+        """The category codes of a cell, the inverse of `number`."""
         if not 0 <= cell < self.cells:
             raise DomainError(f"cell {cell} is outside 0…{self.cells - 1}")
         return tuple(cell // stride % size for stride, size in zip(self.strides, self.shape, strict=True))
@@ -217,34 +217,39 @@ class Domain:
 
     @cached_property
     def _dictionaries(self) -> dict[str, list[tuple[pa.Array, np.ndarray[tuple[int], np.dtype[np.int32]]]]]:
-        """Of each column the distinct values, and where each category's is among them. An institution has many
-        programmes: were it listed once for each, Arrow would publish memory that it never wrote to (publish/tables)."""
-        found = {a.name: [a.dictionary(i).dictionary_encode() for i in range(len(a.columns))] for a in self.attributes}
-        return {name: [(e.dictionary, e.indices.to_numpy()) for e in encoded] for name, encoded in found.items()}
+        """The distinct values of each column, and the position of each category's value among them. An institution
+        with many programmes must be listed once: with repeated values Arrow would publish uninitialised memory
+        (publish/tables)."""
+        columns = {
+            a.name: [a.dictionary(i).dictionary_encode() for i in range(len(a.columns))] for a in self.attributes
+        }
+        return {name: [(e.dictionary, e.indices.to_numpy()) for e in encoded] for name, encoded in columns.items()}
 
     def digest(self) -> str:
-        """SHA-256 of the whole declaration: part of what a release key is bound to."""
+        """SHA-256 of the declaration, to which the release key is bound."""
         text = json.dumps([attribute.declaration() for attribute in self.attributes], ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class Coarsening:
-    """Which cell of a coarser domain each cell of a finer one lies in: from the declarations alone."""
+    """The cell of a coarser domain that contains each cell of a finer one, from the declarations."""
 
     fine: Domain
     coarse: Domain
-    steps: tuple[tuple[int, Numbers], ...]  # place of a fine attribute, its share
+    steps: tuple[
+        tuple[int, Numbers], ...
+    ]  # position of a fine attribute, and its term of the coarse cell number by category
 
     def parents(self, cells: Numbers) -> Numbers:
         """The coarse cell of each fine cell."""
-        found = np.zeros(len(cells), np.int64)
-        for place, share in self.steps:
-            found += share[cells // self.fine.strides[place] % self.fine.shape[place]]
-        return found
+        parents = np.zeros(len(cells), np.int64)
+        for place, terms in self.steps:
+            parents += terms[cells // self.fine.strides[place] % self.fine.shape[place]]
+        return parents
 
     def children(self) -> Numbers:
-        """How many fine cells each coarse cell is made of."""
+        """The number of fine cells in each coarse cell."""
         counts = np.zeros(self.coarse.cells, np.int64)
         for first in range(0, self.fine.cells, _CHUNK):
             cells = np.arange(first, min(first + _CHUNK, self.fine.cells))
@@ -253,11 +258,11 @@ class Coarsening:
 
 
 def coarsening(fine: Domain, coarse: Domain) -> Coarsening | None:
-    """How a finer domain's cells add up to a coarser one's; None if they do not."""
+    """The coarsening of a finer domain to a coarser one; None if the domains do not nest."""
     steps = []
     for attribute, stride in zip(coarse.attributes, coarse.strides, strict=True):
-        found = ((place, a.within(attribute)) for place, a in enumerate(fine.attributes))
-        step = next(((place, parents * stride) for place, parents in found if parents is not None), None)
+        nested = ((place, a.within(attribute)) for place, a in enumerate(fine.attributes))
+        step = next(((place, parents * stride) for place, parents in nested if parents is not None), None)
         if step is None:
             return None
         steps.append(step)
@@ -265,5 +270,5 @@ def coarsening(fine: Domain, coarse: Domain) -> Coarsening | None:
 
 
 def _about(number: int) -> str:
-    """A size in words, however large."""
+    """An approximate size as text, however large."""
     return f"{number:.3g}" if number < 10**300 else f"about 2^{number.bit_length() - 1}"

@@ -1,4 +1,4 @@
-"""Code lists, hierarchies and lists of groups, read from public CSV files into attributes.
+"""Reads code lists, hierarchies and lists of groups from public CSV files into attributes.
 
 Every field is text: leading zeros are part of a code.
 """
@@ -47,9 +47,9 @@ def from_hierarchy(
     where: str,
     width: int | None = None,
 ) -> list[Attribute]:
-    """A hierarchy: one row a finest code, one column a level; every level becomes an attribute of its own.
+    """A hierarchy: one row per finest code, one column per level; every level becomes an attribute of its own.
 
-    All levels are read off the data's finest code, so a table by division needs no division in the data.
+    All levels are derived from the finest code, so a table by division needs no division column in the data.
     """
     rows = read_columns(path, names, f"domain {where}")
     finest = [row[0] for row in rows]
@@ -64,7 +64,7 @@ def from_hierarchy(
                 raise DomainError(
                     f"{names[depth - 1]} {child!r} has two parents in level {level!r}",
                     where=f"domain {where}, file {path.name}",
-                    do="give every code one parent; levels go from the finest to the coarsest",
+                    do="give every code one parent, and list levels from the finest to the coarsest",
                 )
         lookup: dict[Key, int] = {(code,): codes[(row[depth],)] for code, row in zip(finest, rows, strict=True)}
         attributes.append(
@@ -92,22 +92,22 @@ def from_groups(
     provenance: str,
     widths: Mapping[str, int] | None = None,
 ) -> list[Attribute]:
-    """A public list of groups, such as the programmes that institutions offer: several columns, one category a row.
+    """A public list of groups, such as the programmes that institutions offer: several columns, one row per group.
 
-    `shown` has the columns of the groups themselves first, then those of coarser attributes. All are read off the
-    data's finest group, so a table by institution and family needs no family in the data.
+    `shown` has the columns of the groups themselves first, then those of coarser attributes. All are derived from the
+    finest group, so a table by institution and family needs no family column in the data.
     """
     wanted = list(dict.fromkeys(column for columns in shown.values() for column in columns))
     rows = read_columns(path, wanted, f"domain {name}")
     finest: list[Key] = []
-    found: list[Attribute] = []
+    attributes: list[Attribute] = []
     for attribute, columns in shown.items():
-        places = [wanted.index(column) for column in columns]
-        keys = [tuple(row[i] for i in places) for row in rows]
+        positions = [wanted.index(column) for column in columns]
+        keys = [tuple(row[i] for i in positions) for row in rows]
         finest = finest or keys
-        order = list(dict.fromkeys(keys)) if found else keys  # a group that is listed twice is refused
+        order = list(dict.fromkeys(keys)) if attributes else keys  # repeated groups are refused
         codes = {key: i for i, key in enumerate(order)}
-        found.append(
+        attributes.append(
             Attribute(
                 name=attribute,
                 columns=tuple(columns),
@@ -120,11 +120,11 @@ def from_groups(
                 provenance=provenance,
             )
         )
-    return found
+    return attributes
 
 
 def read_published(path: Path, columns: Sequence[str], where: str) -> list[Key]:
-    """The same of a table that may be one of ours: guards are taken off."""
+    """Like `read_columns`, of a file that may be published by this program: formula guards are removed."""
     return read_columns(path, columns, where, unguarded)
 
 
@@ -136,23 +136,23 @@ def read_columns(
     with csv_lines(path, place) as lines:
         header = next(lines, None)
         if header is None:
-            raise DomainError("is empty", where=place, do="give it a header line and one line a category")
-        places = [_find(column, [read(name) for name in header], place) for column in columns]
+            raise DomainError("is empty", where=place, do="give it a header line and one line per category")
+        positions = [_position(column, [read(name) for name in header], place) for column in columns]
         rows = []
         for row in lines:
             if len(row) != len(header):
                 raise DomainError(
                     f"line {lines.line_num} has {len(row)} fields, the header {len(header)}",
                     where=place,
-                    do="mend the line",
+                    do="correct the line",
                 )
-            rows.append(tuple(read(row[i]) for i in places))
+            rows.append(tuple(read(row[i]) for i in positions))
     return rows
 
 
 @contextmanager
 def csv_lines(path: Path, place: str) -> Iterator[_csv.Reader]:
-    """The lines of a CSV file, the header first; what cannot be read is refused."""
+    """The lines of a CSV file, the header first; an unreadable file is refused."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             yield csv.reader(file, strict=True)
@@ -161,23 +161,23 @@ def csv_lines(path: Path, place: str) -> Iterator[_csv.Reader]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise DomainError(f"is not CSV in UTF-8 ({error})", where=place, do="save it as UTF-8 CSV") from None
     except ValueError:
-        raise DomainError("cannot be read (not a path)", where=place, do="check the path") from None
+        raise DomainError("cannot be read (not a valid path)", where=place, do="check the path") from None
 
 
 def read_thresholds(path: Path, where: str) -> tuple[float, ...]:
     """The numbers in the column `threshold` of a CSV file, each above the one before."""
     rows = read_columns(path, ["threshold"], where)
-    place, do = f"{where}, file {path.name}", "one number a line, each above the one before"
+    place, do = f"{where}, file {path.name}", "give one number per line, in ascending order"
     try:
-        found = tuple(float(text) for (text,) in rows)
+        thresholds = tuple(float(text) for (text,) in rows)
     except ValueError:
-        raise DomainError("has a threshold that is no number", where=place, do=do) from None
-    if not found or not all(a < b for a, b in pairwise((-inf, *found, inf))):
+        raise DomainError("has a threshold that is not a number", where=place, do=do) from None
+    if not thresholds or not all(a < b for a, b in pairwise((-inf, *thresholds, inf))):
         raise DomainError("has thresholds that do not ascend", where=place, do=do)
-    return found
+    return thresholds
 
 
-def _find(column: str, header: list[str], where: str) -> int:
+def _position(column: str, header: list[str], where: str) -> int:
     if column not in header:
         close = difflib.get_close_matches(column, header, 1)
         raise DomainError(

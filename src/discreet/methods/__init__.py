@@ -1,6 +1,6 @@
-"""Published systems, one folder for each method: its declaration, its mathematics with proofs, what it publishes."""
+"""One package per method: its declaration, its mathematics with proofs, and its published tables."""
 
-METHODS = {  # the declaration and the method are `NAME` in `spec` and `NAMEMethod` in `method` of its folder
+METHODS = {  # class of the declaration in `spec`; the method is `NAMEMethod` in `method` of the same package
     "counts": "Counts",
     "earnings": "Earnings",
     "employer": "Employer",

@@ -1,4 +1,4 @@
-"""Protected histograms: every bin of every cell plus two-sided geometric noise, empty or not."""
+"""Protected histograms: discrete Laplace (two-sided geometric) noise in every bin of every cell, empty or not."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PART = 1 << 22  # bins in a file
 
 
 def histogram_domain(groups: Domain, column: str, bins: int) -> Domain:
-    """The cells that noise is added to: every bin of every group, a group's bins side by side."""
+    """The cells that noise is added to: every bin of every group, the bins of a group contiguous."""
     numbers = tuple((str(number),) for number in range(1, bins + 1))
     lookup: dict[Key, int] = {key: i for i, key in enumerate(numbers)}
     attribute = Attribute(column, (column,), (column,), numbers, lookup, numbered=True)
@@ -36,13 +36,13 @@ def histogram_domain(groups: Domain, column: str, bins: int) -> Domain:
 
 
 def histogram_spans(groups: int, bins: int) -> Spans:
-    """Whole groups in every span."""
+    """Spans of whole groups."""
     return Spans(groups * bins, max(PART // bins, 1) * bins)
 
 
 @dataclass(frozen=True)
 class HistogramKernel:
-    """Adds the noise of every bin of a span."""
+    """Adds noise to every bin of a span."""
 
     table: str
     rate: Fraction
@@ -50,7 +50,7 @@ class HistogramKernel:
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         if stream is None:
-            raise GuaranteeError("histograms are never given without noise", where=f"table {self.table}")
+            raise GuaranteeError("histograms are never published without noise", where=f"table {self.table}")
         distribution = DiscreteLaplace(self.rate)
         for first, n, occupied, (counts,) in ranges(span, rows, RANGE):
             values = dense(first, n, occupied, counts)
@@ -59,7 +59,7 @@ class HistogramKernel:
 
 
 def read_histograms(place: Storage, parts: Protected[WrittenTable], bins: int) -> Iterator[tuple[int, Histograms]]:
-    """The protected histograms that workers wrote, in order: the first group of a piece, and its bins, one row each."""
+    """The protected histograms that workers wrote, file by file: the first group, and one row of bins per group."""
     first = 0
     for name in sorted(parts.value.files):
         counts = read_histogram_part(place, parts, name, bins)
@@ -68,17 +68,19 @@ def read_histograms(place: Storage, parts: Protected[WrittenTable], bins: int) -
 
 
 def read_histogram_part(place: Storage, parts: Protected[WrittenTable], name: str, bins: int) -> Histograms:
-    """One of the files that workers wrote: a row a group."""
+    """The histograms in one file that workers wrote, one row per group."""
     content = place.read(name)
-    if sha256(content).hexdigest() != parts.value.files[name]:  # others may write to an object store
-        raise PublishError("is not what was written", where=name, do="complete it with `discreet resume`")
+    if sha256(content).hexdigest() != parts.value.files[name]:  # other processes may write to an object store
+        raise PublishError(
+            "is not the file that was written", where=name, do="complete the release with `discreet resume`"
+        )
     counts = table_of(content).column("count").to_numpy().reshape(-1, bins)
     return np.ascontiguousarray(counts)
 
 
 @compiled
 def add_rows(sums: Histograms, rows: Numbers, histograms: Histograms) -> None:
-    """Add each histogram to the row of the sums that it belongs to."""
+    """sums[rows[i]] += histograms[i] for every i."""
     for i in range(histograms.shape[0]):
         for j in range(histograms.shape[1]):
             sums[rows[i], j] += histograms[i, j]

@@ -1,7 +1,7 @@
-"""Which measured groups a group's numbers come from: itself, or after a recoding one or several of another list.
+"""The measured groups that each group's numbers come from: itself, or after a recoding groups of another list.
 
-It decides how many draws of noise a sum has. A measured group that was divided at random between two sums leaves
-neither with a known error: such sums are blurred, and have no margin.
+It determines how many draws of noise a sum contains. If a measured group was split at random between two sums, the
+error of neither is known: such sums have no margin of error.
 """
 
 from __future__ import annotations
@@ -15,31 +15,33 @@ from discreet.domain import Numbers
 from discreet.noise.jit import compiled
 
 Flags = NDArray[np.bool_]
-UNKNOWN = -1  # draws of a group that was divided at random
+UNKNOWN = -1  # draws of a group that was split at random
 
 
 @dataclass(frozen=True)
 class NoiseProvenance:
-    """Measured group m went to the groups targets[starts[m]:starts[m + 1]]; none given: each is its own. What was
-    measured may itself have been recoded: then it has several draws, or none, or UNKNOWN if it was divided."""
+    """Measured group m was recoded to the groups targets[starts[m]:starts[m + 1]]; without targets, to itself.
+
+    `measured`: draws of noise in each measured group, if it was recoded before; UNKNOWN if it was split at random.
+    """
 
     starts: Numbers | None = None
     targets: Numbers | None = None
     measured: Numbers | None = None
 
     def draws(self, parents: Numbers, size: int) -> tuple[Numbers, Flags]:
-        """Of sums that each group has one of: how many measured groups they add up, and whether they are blurred."""
+        """Draws of noise in each sum, and whether its error is unknown; parents[g] is the sum of group g."""
         if self.starts is None or self.targets is None:
             return np.bincount(parents, minlength=size), np.zeros(size, np.bool_)
-        counts, blurred = np.zeros(size, np.int64), np.zeros(size, np.bool_)
+        counts, unknown = np.zeros(size, np.int64), np.zeros(size, np.bool_)
         measured = np.ones(len(self.starts) - 1, np.int64) if self.measured is None else self.measured
-        _trace(self.starts, parents[self.targets], measured, counts, blurred)
-        return counts, blurred
+        _trace(self.starts, parents[self.targets], measured, counts, unknown)
+        return counts, unknown
 
 
 @compiled
-def _trace(starts: Numbers, sums: Numbers, measured: Numbers, counts: Numbers, blurred: Flags) -> None:
-    """Count each measured group once in every sum that it reaches, and blur those if they are several."""
+def _trace(starts: Numbers, sums: Numbers, measured: Numbers, counts: Numbers, unknown: Flags) -> None:
+    """Count each measured group once in every sum it contributes to; if there are several, their error is unknown."""
     for m in range(starts.shape[0] - 1):
         several = measured[m] == UNKNOWN
         for i in range(starts[m] + 1, starts[m + 1]):
@@ -49,4 +51,4 @@ def _trace(starts: Numbers, sums: Numbers, measured: Numbers, counts: Numbers, b
             for j in range(starts[m], i):
                 first &= sums[j] != sums[i]
             counts[sums[i]] += measured[m] if first and measured[m] > 0 else 0
-            blurred[sums[i]] |= several
+            unknown[sums[i]] |= several

@@ -1,4 +1,4 @@
-"""What a method is to the pipeline: it declares, tabulates and protects. What most methods do alike has a default."""
+"""The interface of a method: declaration, description, tabulation, protection; with defaults where methods agree."""
 
 from __future__ import annotations
 
@@ -30,91 +30,91 @@ if TYPE_CHECKING:
 
 
 class Method(ABC):
-    """What a release declares as one table: what it costs, what it reads and what it publishes."""
+    """One declared table of a release: its privacy loss, what it reads, and what it publishes."""
 
     # --- the declaration --------------------------------------------------------------------------------------------
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """As the release calls it."""
+        """The table's name in the release."""
 
     @property
     @abstractmethod
     def domains(self) -> tuple[Domain, ...]:
-        """What is counted: the cells that noise will be added to, one domain a measurement."""
+        """The cells that noise is added to, one domain per measurement."""
 
     @property
     def binned(self) -> tuple[Binned, ...]:
-        """Columns of bins that the domains use and the records do not have."""
+        """Bin columns that the domains use, derived from numeric columns of the records."""
         return ()
 
     @property
     def observed(self) -> tuple[Observed, ...]:
-        """The values that are made of each record; none if it only counts."""
+        """Values derived from each record; none if the method only counts."""
         return ()
 
     @property
     @abstractmethod
     def spans(self) -> tuple[Spans, ...]:
-        """How the cells of each tabulated table are cut into pieces of work: from the declaration alone."""
+        """How the cells of each tabulated table are partitioned into work units: a function of the declaration."""
 
     # --- the description --------------------------------------------------------------------------------------------
 
     @abstractmethod
     def guarantee(self) -> Guarantee:
-        """What all of it promises together."""
+        """The guarantee of all its output together."""
 
     @abstractmethod
     def published_tables(self) -> list[PublishedTable]:
-        """Every table that leaves."""
+        """Every table it publishes."""
 
     def notes(self) -> dict[str, tuple[str, ...]]:
-        """More about a published table that is known before anything is spent; may take a moment."""
+        """Further lines of the plan, by published table; may take a moment to compute."""
         return {}
 
     def measurements(self) -> list[Measurement]:
-        """What can be kept, so that more can be made of it later; none if all is published as it is measured."""
+        """Noisy measurements that can be kept for later post-processing; none if they are published as they are."""
         return []
 
     def layouts(self, simulated: bool) -> dict[str, str]:
-        """Further files that leave, the same numbers in somebody's layout: what each is."""
+        """Further published files, the same numbers in an external layout, and what each contains."""
         return {}
 
     def shared_files(self) -> Sidecars | None:
-        """Small files that leave with a layout, of public codes alone, if it has any. All tables share them."""
+        """Small files published with a layout, with public codes only; shared by all tables."""
         return None
 
     # --- what is read -----------------------------------------------------------------------------------------------
 
     @property
     def counts_records(self) -> bool:
-        """Whether it counts the records that a release keeps, which all such tables are counted from in one look."""
+        """Whether it counts the records kept by the contribution bound; all such tables are tabulated in one pass."""
         return True
 
     def intake_domains(self) -> tuple[tuple[Domain, ...], tuple[Domain, ...]]:
-        """The domains whose cell is made of each record as it is read, and those whose categories are."""
+        """The domains whose cell numbers, and those whose category codes, are computed at intake."""
         return (), self.domains
 
     def refuse_sources(self, records: Records) -> None:
-        """Refuse sources whose columns cannot mean what the table declares."""
+        """Refuse sources whose columns do not fit the declaration."""
 
     def unit_constants(self) -> Domain | None:
-        """Attributes that must be the same in all records of a unit, where nothing but the records tells them."""
+        """Attributes that must be constant within a unit and are known from its records only."""
         return None
 
     def audit(self, reading: Reading) -> EstimateAudit | None:
-        """What `check` tells of it on the confidential side, beyond its records."""
+        """What `check` reports on the confidential side besides records."""
         return None
 
     def try_code(self) -> None:
-        """Run code that the declaration names on synthetic numbers: from here on it may be called."""
+        """Run code named by the declaration on synthetic numbers; after this it may be called."""
 
     # --- the work ---------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
-        """The exact numbers the noise will be added to, by cell, one table for each of `spans`."""
+        """The exact numbers that noise will be added to, by cell, one table for each of `spans`."""
 
     @abstractmethod
     def protect(
@@ -125,11 +125,11 @@ class Method(ABC):
         places: OutputLocations,
         progress: Progress,
     ) -> MethodOutput:
-        """Draw the noise where the numbers are, and write everything that is published of them."""
+        """Add noise where the numbers are, and write everything that is published of them."""
 
 
 def refuse_taken_columns(columns: Iterable[str], domain: Domain, where: str) -> None:
-    """A published column that is called as one of the domain's codes."""
+    """Refuse a published column with the same name as a code column of the domain."""
     if taken := sorted(set(columns) & set(domain.columns)):
         raise DomainError(
             f"a published column is called {taken[0]!r} already",
@@ -139,10 +139,10 @@ def refuse_taken_columns(columns: Iterable[str], domain: Domain, where: str) -> 
 
 
 def refuse_unless_records(unit: Unit, where: str) -> None:
-    """Geometric noise hides the records of a unit, however many are used; not a size within a factor."""
+    """Refuse units that discrete Laplace noise cannot protect: it protects records, not a size within a factor."""
     if isinstance(unit, Establishment):
         raise GuaranteeError(
-            "geometric noise hides records, not the size of an establishment within a factor 1+α",
+            "discrete Laplace noise protects records, not the size of an establishment within a factor 1+α",
             where=where,
             do="use `method: employer`, or state the unit as record, person, job, or {establishment: COLUMN, "
             "whole: true, max_records: N}",
@@ -152,7 +152,7 @@ def refuse_unless_records(unit: Unit, where: str) -> None:
 def distribution_of(
     rate: Fraction, where: str, what: str = "epsilon / max_records", cap: int | None = None
 ) -> DiscreteLaplace:
-    """Geometric noise; a refusal names what its rate is made of."""
+    """Discrete Laplace noise; a refusal names the declared parameters of its rate."""
     try:
         return DiscreteLaplace(rate, cap)
     except ParameterError as error:
@@ -160,8 +160,9 @@ def distribution_of(
 
 
 def parallel_composition(epsilon: Fraction, records: int, parts: str = "cells", whole: str = "table") -> str:
-    """How the cost of numbers comes about that a unit's records move by at most one each, in words."""
+    """Parallel composition over disjoint parts, each changed by at most 1 by a record, as text."""
     eps = format_exact(epsilon)
     if records == 1:
-        return f"{parts} are disjoint: parallel, ε = {eps} for the whole {whole}"
-    return f"{parts} are disjoint, {records} records a unit: {records} × {format_exact(epsilon / records)} = {eps}"
+        return f"{parts} are disjoint: parallel composition, ε = {eps} for the whole {whole}"
+    each = format_exact(epsilon / records)
+    return f"{parts} are disjoint: parallel composition, {records} records per unit × {each} = {eps}"

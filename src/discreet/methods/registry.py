@@ -1,5 +1,5 @@
-"""The tables of a release made into methods, and described: what it costs, what leaves, under which names. All of it is
-known from the declaration alone."""
+"""The methods of a release's tables and its description: privacy loss, published tables, file names. All of it follows
+from the declaration."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
 def methods_and_description(
     release: Release, *, simulated: bool = False, trust: bool = False
 ) -> tuple[list[Method], ReleaseDescription]:
-    """The tables of a release, ready to be planned or run, and everything that they publish.
+    """The methods of a release, ready to be planned or run, and the description of everything they publish.
 
-    Code that the declaration names is tried on synthetic numbers if it is trusted: from here on it may be called. It
-    runs for who checks or runs a release, or says that it is trusted; a plan, which somebody may make of a file that
-    they were sent, reads it as text."""
-    made = [_method(release, table) for table in release.tables]
-    description = describe(release, made, simulated=simulated)
+    With `trust`, code named by the declaration is first run on synthetic numbers; after this it may be called. `check`
+    and `run` trust it, or the user says so; `plan`, which may be given a file from somebody else, only reads it as
+    text."""
+    prepared = [_method(release, table) for table in release.tables]
+    description = describe(release, prepared, simulated=simulated)
     if release.keep_measurements is not None and not description.measurements:
         raise SpecError(
-            "nothing is measured that could be kept", where="keep_measurements", do="only earnings and flows are"
+            "no table has measurements that can be kept", where="keep_measurements", do="only earnings and flows do"
         )
-    for method in made if trust else ():
+    for method in prepared if trust else ():
         method.try_code()
-    return made, description
+    return prepared, description
 
 
 def methods(release: Release, *, trust: bool = False) -> list[Method]:
-    """The tables of a release alone."""
+    """The methods of a release."""
     return methods_and_description(release, trust=trust)[0]
 
 
@@ -51,23 +51,23 @@ def _method(release: Release, table: TableSpec) -> Method:
 
 
 STRICT = (
-    "Strict mode: that this release exists tells that no record broke the declared rules. "
-    "The promise does not cover what that reveals."
+    "Strict mode: the existence of this release reveals that no record broke the declared rules. "
+    "The guarantee does not cover that information."
 )
 LOOKED_UP = (
-    "Tables that records are looked up in ({names}) count as given: what one of their rows says of the records that it "
-    "is looked up for is not protected."
+    "Lookup tables ({names}) are treated as fixed: what one of their rows says about the records that refer to it is "
+    "not protected."
 )
 
 
 def describe(release: Release, methods: Sequence[Method], *, simulated: bool) -> ReleaseDescription:
-    """Everything that a release publishes. Two files that would be one are refused."""
+    """The description of everything a release publishes. File names that would collide are refused."""
     tables, measured = [], []
     for method, declared in zip(methods, release.tables, strict=True):
         tables += [replace(table, method=declared.method) for table in method.published_tables()]
         measured += [replace(measurement, method=declared.method) for measurement in method.measurements()]
     layouts = [file for method in methods for file in method.layouts(simulated).items()]
-    found = ReleaseDescription(
+    description = ReleaseDescription(
         release=release.release,
         asset=release.asset,
         simulated=simulated,
@@ -85,10 +85,10 @@ def describe(release: Release, methods: Sequence[Method], *, simulated: bool) ->
         [
             *(name for t in tables for name in t.top_level_files(simulated)),
             *(name for name, _ in layouts),
-            *found.shared_files,
+            *description.shared_files,
         ]
     )
-    return found
+    return description
 
 
 def _merged_sidecars(shared: Sequence[Sidecars]) -> Sidecars | None:
@@ -100,7 +100,7 @@ def _merged_sidecars(shared: Sequence[Sidecars]) -> Sidecars | None:
 
 
 def _refuse_doubles(names: Sequence[str]) -> None:
-    """Two tables, or a table and a layout, that would be one file; on some systems A and a are one."""
+    """Refuse two outputs with one file name; some file systems do not distinguish A from a."""
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
@@ -109,7 +109,7 @@ def _refuse_doubles(names: Sequence[str]) -> None:
 
 
 def total_guarantee(release: Release, methods: Sequence[Method]) -> Guarantee:
-    """Tables of one release are functions of the same records: their costs add (sequential composition)."""
+    """Tables of one release are functions of the same records: sequential composition, privacy losses add."""
     total = compose(method.guarantee() for method in methods)
     further = [STRICT] if release.strict else []
     further += [LOOKED_UP.format(names=", ".join(release.join))] if release.join else []

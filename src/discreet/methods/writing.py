@@ -1,9 +1,9 @@
-"""Where a table is written: beside its noise, one file a span, by whichever worker drew it.
+"""Writes tables where their noise is drawn: one file per span, by the worker that protects it.
 
-A span's fingerprint is taken again on the way, and must be the one that the key is bound to. Had a worker been lost and
-its rows been read anew from a source that changed meanwhile, noise bound to other data would have been drawn: such a
-part never becomes a file. The worker knows what is right by a seal under the stream's secret, which says nothing about
-the rows.
+The fingerprint of a span is recomputed while its rows are read, and must be the one that the key is bound to. Otherwise
+a task that is repeated after its source changed would add noise bound to other data: such a part never becomes a file.
+The worker compares with a seal, an HMAC of the fingerprint under the stream's secret, which reveals nothing about the
+rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OutputLocations:
-    """Where published files are written, and where measurements are: inside, or in the same place for a while."""
+    """Storage of published files, and of measurements: on the confidential side, or temporarily the same storage."""
 
     published: Storage
     measurements: Storage
@@ -40,21 +40,21 @@ class OutputLocations:
 
 @dataclass(frozen=True)
 class MethodOutput:
-    """What a method has written: published files with their digests, and the measurements they were made of."""
+    """The output of a method: published files with their digests, and the measurements they are computed from."""
 
     files: dict[str, str]
     measurements: Mapping[str, Protected[WrittenTable]]
-    draws: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # of each group, after a recoding
+    draws: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # draws of noise in each group, after a recoding
 
 
 def measurements_name(table: str) -> str:
-    """Under which name measurements are written; no table can be called so."""
+    """The name of a table's measurements; no table can have this name."""
     return f"{table}~measured"
 
 
 @dataclass(frozen=True)
 class WriteKernel:
-    """Runs a kernel and writes what it protects; one row comes back for each file."""
+    """Runs a kernel and writes its protected rows; returns one row per file."""
 
     kernel: Kernel
     table: str
@@ -68,7 +68,7 @@ class WriteKernel:
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         if stream is None:
-            raise EngineError("nothing is written without noise", where=f"table {self.table}")
+            raise EngineError("tables are never written without noise", where=f"table {self.table}")
         part = span.number if len(self.spans) > 1 else None
         batches = (self.grant.protect(batch) for batch in self._checked(span, rows, stream))
         written = write_table(
@@ -79,18 +79,18 @@ class WriteKernel:
         yield pa.RecordBatch.from_arrays([list(column) for column in zip(*lines, strict=True)], schema=self.schema)
 
     def _checked(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream) -> Iterator[pa.RecordBatch]:
-        """What the kernel makes of the rows, if they turn out to be the right ones."""
-        found = Fingerprint()
-        watched = found.watch(rows)
+        """The kernel's output, refused unless the rows are those that the key is bound to."""
+        fingerprint = Fingerprint()
+        watched = fingerprint.watch(rows)
         yield from self.kernel(span, watched, stream)
-        for _ in watched:  # a kernel need not look at everything
+        for _ in watched:  # a kernel need not read all rows
             pass
-        if not hmac.compare_digest(_seal(stream, span.number, found.digest()), self.seals[span.number]):
-            raise EngineError("its source changed while it was read", where=f"table {self.table}")
+        if not hmac.compare_digest(_seal(stream, span.number, fingerprint.digest()), self.seals[span.number]):
+            raise EngineError("the source changed while it was being read", where=f"table {self.table}")
 
 
 def _seal(stream: Stream, number: int, fingerprint: bytes) -> bytes:
-    """Of this span alone: equal rows in two spans must not show."""
+    """Depends on the span's number: equal rows in two spans must have different seals."""
     return stream.seal(number.to_bytes(8, "big") + fingerprint)
 
 
@@ -108,7 +108,7 @@ def write_parts(
     formats: FileFormats = DEFAULT_FORMATS,
     intermediate: bool = False,
 ) -> Protected[WrittenTable]:
-    """Run a kernel over every span of a table and write its rows; `aside` those that more is made of."""
+    """Run a kernel over every span of a table and write its rows; `intermediate` ones are post-processed later."""
     if intermediate:
         name, formats = measurements_name(name), ("parquet",)
     secret = reservation.secret(name, purpose)
@@ -122,12 +122,12 @@ def write_parts(
     receipts.sort(key=lambda row: (row["span"], row["file"]))
     expected = file_names(name, reservation.simulated, len(bound.spans), formats)
     if sorted(row["file"] for row in receipts) != sorted(expected):
-        raise EngineError("not every part was written", where=f"table {name}")
+        raise EngineError("some parts were not written", where=f"table {name}")
     rows = sum({row["span"]: row["rows"] for row in receipts}.values())
     return reservation.protect(WrittenTable({row["file"]: row["sha256"] for row in receipts}, rows), guarantee)
 
 
 def dry_run(kernel: Kernel, cells: int, method: str) -> None:
-    """Protect nothing once, with noise that anybody may know: what cannot be drawn must show before it is paid for."""
+    """Run a kernel on no rows with public noise: what cannot be drawn must fail before budget is reserved."""
     for _ in kernel(Span(0, 0, cells), iter(()), public_stream(method, "rehearsal")):
         pass

@@ -1,4 +1,4 @@
-"""The codebook: every file, column and code of a release, for people and for programs."""
+"""The codebook: every file, column and code of a release, as JSON and as Markdown."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def codebooks(description: ReleaseDescription) -> dict[str, str]:
-    """Its files."""
+    """The codebook files, by name."""
     return dict(zip(CODEBOOKS, (as_json(description), as_markdown(description)), strict=True))
 
 
 def as_json(description: ReleaseDescription) -> str:
-    """Columns, their types and all their codes, with labels where the code list has them."""
+    """Columns, their types and all codes, with labels where the code list has them."""
     simulated, recoded = description.simulated, description.recoding_source
     content = {
         "format": formats.CODEBOOK,
@@ -35,7 +35,7 @@ def as_json(description: ReleaseDescription) -> str:
 
 
 def _lines(value: object, depth: int, margin: str = "") -> str:
-    """JSON with a line for each key down to some depth. Python indents long lists of codes slowly."""
+    """JSON with one line per key down to `depth`; `json.dumps(indent=…)` is slow on long lists of codes."""
     if depth == 0 or not isinstance(value, dict) or not value:
         return json.dumps(value, ensure_ascii=False)
     inner = margin + " "
@@ -45,8 +45,8 @@ def _lines(value: object, depth: int, margin: str = "") -> str:
 
 def _table(table: PublishedTable, simulated: bool) -> dict[str, object]:
     columns = [asdict(column) for column in table.columns]
-    found: dict[str, object] = {"files": table.files(simulated), "about": table.contents, "columns": columns}
-    return found if table.additive is None else {**found, "additive": asdict(table.additive)}
+    entry: dict[str, object] = {"files": table.files(simulated), "about": table.contents, "columns": columns}
+    return entry if table.additive is None else {**entry, "additive": asdict(table.additive)}
 
 
 def _attribute(attribute: Attribute) -> dict[str, object]:
@@ -62,14 +62,14 @@ def _attribute(attribute: Attribute) -> dict[str, object]:
 
 
 def as_markdown(description: ReleaseDescription) -> str:
-    """The same for reading."""
+    """The codebook as Markdown; codes and labels are left to the JSON file."""
     guarantee, simulated = description.guarantee, description.simulated
     lines = [f"# {description.release}", ""]
     lines += [f"**{SIMULATION}**", ""] if simulated else []
-    lines += ["## What is promised", "", guarantee_text(guarantee, simulated), ""]
+    lines += ["## Privacy guarantee", "", guarantee_text(guarantee, simulated), ""]
     lines += [f"- Caveat: {caveat}" for caveat in guarantee.caveats] + [""] * bool(guarantee.caveats)
     lines += (
-        ["## Recoded", "", description.recoding_source.about, ""] if description.recoding_source is not None else []
+        ["## Recoding", "", description.recoding_source.about, ""] if description.recoding_source is not None else []
     )
     for table in description.tables:
         lines += [f"## {table.name}", "", table.contents, "", f"Files: {_files(table.files(simulated))}", ""]
@@ -77,14 +77,14 @@ def as_markdown(description: ReleaseDescription) -> str:
         lines += [f"| {' | '.join(map(_cell, (c.name, c.type, c.meaning)))} |" for c in table.columns]
         lines += [""]
     if further := description.further_files:
-        lines += ["## Further files", "", "| file | what it is |", "|---|---|"]
+        lines += ["## Further files", "", "| file | contents |", "|---|---|"]
         lines += [f"| {name} | {_cell(about)} |" for name, about in further.items()] + [""]
     lines += ["All codes and labels are in codebook.json.", ""]
     return "\n".join(lines)
 
 
 def _files(names: list[str]) -> str:
-    """The files of a table; of many parts the first and the last."""
+    """The files of a table; the first and the last if there are many parts."""
     return ", ".join(names) if len(names) <= 4 else f"{names[0]}, …, {names[-1]} ({len(names)} files)"
 
 

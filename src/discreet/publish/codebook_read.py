@@ -1,4 +1,4 @@
-"""The codebook of a published release, read again: every part is there, and of the kind that it should be."""
+"""Reads and validates the codebook of a published release."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ColumnPart(_CodebookPart):
 
 
 class AdditivePart(_CodebookPart):
-    """The column that adds up, variance and fourth cumulant of its noise."""
+    """The column that may be summed, with the variance and fourth cumulant of its noise."""
 
     column: str
     variance: NonNegativeFloat
@@ -33,7 +33,7 @@ class AdditivePart(_CodebookPart):
 
 
 class TablePart(_CodebookPart):
-    """What stands there about one table."""
+    """The entry of one table."""
 
     about: str
     columns: list[ColumnPart]
@@ -41,7 +41,7 @@ class TablePart(_CodebookPart):
 
 
 class AttributePart(_CodebookPart):
-    """The codes of an attribute, each one text a column, and their labels, if they have any."""
+    """The codes of an attribute, one text per column, and their labels, if any."""
 
     columns: list[str]
     codes: list[list[str]]
@@ -50,9 +50,9 @@ class AttributePart(_CodebookPart):
     @model_validator(mode="after")
     def _fits(self) -> AttributePart:
         if any(len(code) != len(self.columns) for code in self.codes):
-            raise ValueError("a code has another number of parts than there are columns")
+            raise ValueError("a code does not have one part per column")
         if self.labels is not None and len(self.labels) != len(self.codes):
-            raise ValueError("there is not one label for each code")
+            raise ValueError("labels and codes differ in number")
         return self
 
 
@@ -64,10 +64,10 @@ class Codebook(_CodebookPart):
 
 
 def read_codebook(manifest: Manifest, place: Storage, where: str) -> Codebook:
-    """The codebook, if it is one and has every table of the manifest, with the attributes that it is by."""
+    """The codebook, refused unless it is valid and describes every table of the manifest."""
     name = CODEBOOKS[0]
     if name not in manifest.files:
-        raise PublishError("has no codebook", where=where, do="publish it again with this version")
+        raise PublishError("has no codebook", where=where, do="publish the release again with this version")
     place_in = f"{where}/{name}"
     try:
         book = Codebook.model_validate(formats.parsed(read_verified(manifest, place, name), formats.CODEBOOK, place_in))
@@ -75,11 +75,11 @@ def read_codebook(manifest: Manifest, place: Storage, where: str) -> Codebook:
         first = error.errors(include_url=False)[0]
         path = ".".join(str(step)[:60] for step in first["loc"])
         raise PublishError(
-            f"is no codebook ({path or 'as a whole'})", where=place_in, do="restore it from a copy"
+            f"is not a valid codebook ({path or 'as a whole'})", where=place_in, do="restore it from a copy"
         ) from None
     except ValueError:
-        raise PublishError("is no codebook", where=place_in, do="restore it from a copy") from None
+        raise PublishError("is not a valid codebook", where=place_in, do="restore it from a copy") from None
     for table in manifest.tables:
         if table.name not in book.tables:
-            raise PublishError(f"says nothing of table {table.name!r}", where=place_in, do="restore it from a copy")
+            raise PublishError(f"does not describe table {table.name!r}", where=place_in, do="restore it from a copy")
     return book

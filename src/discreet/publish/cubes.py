@@ -1,4 +1,4 @@
-"""Open a published cube: its files, checked against the manifest, its cells, and the model of its errors."""
+"""Opens a published cube: its files, checked against the manifest, its cells, and its error model."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from discreet.publish.published import PublishedFiles, parquet_files, refuse_inc
 
 
 def open_cube(folder: str | Path, name: str | None = None, *, counts: bool = False) -> Cube:
-    """A cube of a published release; the only one, if no name is given. Files that are not what the manifest lists are
-    refused. With `counts` queries are about numbers of records, where the release has them beside weighted totals."""
+    """A cube of a published release; without a name, the only one. Files that do not match the manifest are refused.
+    With `counts`, queries return numbers of records, if the release has them besides weighted totals."""
     return cube_of(PublishedFiles.of(folder), name, counts=counts)
 
 
 def cube_of(files: PublishedFiles, name: str | None, *, counts: bool = False) -> Cube:
-    """The same of a manifest that has been read."""
+    """A cube of a release whose manifest has been read."""
     with refuse_inconsistent(files.where):
         table = _entry(files, name)
         model = files.model(table.name)
@@ -44,14 +44,14 @@ def _opened(files: PublishedFiles, table: TableEntry, model: CubeModel) -> Cube:
     deviations = None
     if model.sampling is not None and model.sampling.kind == "replicates":
         columns = [f"d{i}" for i in range(1, model.sampling.replicates + 1)]
-        _, found = _columns(files, files.table(model.sampling.table), model.axes, columns, what)
-        deviations = np.stack(found, axis=-1)
+        _, replicates = _columns(files, files.table(model.sampling.table), model.axes, columns, what)
+        deviations = np.stack(replicates, axis=-1)
     steps = () if dense else tuple(_steps(files, model))
     return Cube(model, values, None if dense else cells, deviations, steps)
 
 
 def additive_of(files: PublishedFiles, model: CubeModel) -> Cube:
-    """A table of counts whose noise the codebook states, as a cube that answers queries."""
+    """A table of counts whose noise the codebook describes, as a cube that answers queries."""
     table, dense = files.table(model.cube), model.form == "dense"
     cells, (values,) = _columns(files, table, model.axes, [model.estimate], f"table {table.name}", every=dense)
     return Cube(model, values, None if dense else cells)
@@ -68,7 +68,7 @@ def _of_counts(model: CubeModel) -> CubeModel:
 
 
 def _steps(files: PublishedFiles, model: CubeModel) -> Iterator[Floats]:
-    """What calibration adds to the cells of each control."""
+    """What calibration adds to each cell, by control."""
     axes: dict[str, AxisModel] = {axis.name: axis for axis in (*model.axes, *model.levels)}
     for control in model.controls:
         by = [axes[name] for name in control.by]
@@ -76,7 +76,7 @@ def _steps(files: PublishedFiles, model: CubeModel) -> Iterator[Floats]:
 
 
 def open_counts(folder: str | Path, name: str) -> Floats | None:
-    """The protected unweighted counts of a cube's cells, in the order of `open_cube`; None if it has none."""
+    """The protected unweighted counts of a cube's cells, in the order of `open_cube`, or None."""
     files = PublishedFiles.of(folder)
     with refuse_inconsistent(files.where):
         table = _entry(files, name)
@@ -87,10 +87,10 @@ def open_counts(folder: str | Path, name: str) -> Floats | None:
 
 
 def _entry(files: PublishedFiles, name: str | None) -> TableEntry:
-    found = [t for t in files.manifest.tables if files.is_cube(t.name)]
-    cubes = [t for t in found if name in (None, t.name)]
+    available = [t for t in files.manifest.tables if files.is_cube(t.name)]
+    cubes = [t for t in available if name in (None, t.name)]
     if not cubes:
-        known = ", ".join(t.name for t in found)
+        known = ", ".join(t.name for t in available)
         do = f"name one of {known}" if known else "a cube is published by `method: hypercube`"
         raise PublishError(f"has no cube {name!r}" if name else "has no cube", where=files.where, do=do)
     if len(cubes) > 1:
@@ -107,7 +107,7 @@ def _columns(
     *,
     every: bool = True,
 ) -> tuple[Numbers, list[Floats]]:
-    """The cell of every row, and these numbers of it, in order."""
+    """The cell number of every row and these columns, in cell order."""
     codes = [column for axis in axes for column in axis.columns]
     pieces = list[list[NDArray[Any]]]()
     for file in sorted(parquet_files(table)):
@@ -117,21 +117,21 @@ def _columns(
     order = np.argsort(cells, kind="stable")
     whole = not every or len(cells) == prod(len(axis.codes) for axis in axes)
     if not whole or (len(cells) and (np.diff(cells[order]) <= 0).any()):
-        raise PublishError("does not list every cell once", where=what, do="restore it from a copy")
+        raise PublishError("does not list every cell exactly once", where=what, do="restore it from a copy")
     return cells[order].astype(np.int64), [column[order].astype(np.float64) for column in columns]
 
 
 def _numbers(table: pa.Table, axes: Sequence[AxisModel]) -> Int64s:
-    """The number of each row's cell."""
-    found = np.zeros(table.num_rows, np.int64)
+    """The cell number of each row."""
+    cells = np.zeros(table.num_rows, np.int64)
     for axis in axes:
-        found = found * len(axis.codes) + _places(table, axis.columns, axis.codes)
-    return found
+        cells = cells * len(axis.codes) + _positions(table, axis.columns, axis.codes)
+    return cells
 
 
-def _places(table: pa.Table, columns: tuple[str, ...], codes: tuple[tuple[str, ...], ...]) -> Int64s:
-    """Which of an axis' codes each row has."""
-    found = np.zeros(table.num_rows, np.int64)
+def _positions(table: pa.Table, columns: tuple[str, ...], codes: tuple[tuple[str, ...], ...]) -> Int64s:
+    """The position of each row's code among an axis' codes."""
+    positions = np.zeros(table.num_rows, np.int64)
     known: dict[tuple[str, ...], int] = {(): 0}
     for depth, column in enumerate(columns):
         encoded = table.column(column).combine_chunks()
@@ -143,8 +143,8 @@ def _places(table: pa.Table, columns: tuple[str, ...], codes: tuple[tuple[str, .
         for key, i in longer.items():
             if key[-1] in values:
                 step[known[key[:-1]], values.index(key[-1])] = i
-        found = step[found, encoded.indices.to_numpy()]
-        if (found < 0).any():
+        positions = step[positions, encoded.indices.to_numpy()]
+        if (positions < 0).any():
             raise PublishError("has a code that its model lacks", where=f"column {column}", do="restore the release")
         known = longer
-    return found
+    return positions

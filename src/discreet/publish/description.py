@@ -1,7 +1,7 @@
-"""What a release publishes, in words and figures, before anything is drawn: made of its declaration alone.
+"""Description of everything a release publishes: a function of its declaration alone, known before noise is drawn.
 
-It is one value, and everything that tells about the release is read from it: the plan, the codebook, the manifest, and
-the list of the files that a run may write, stage, resume, verify or clear away.
+The plan, the codebook, the manifest and the list of files that a run may write, stage, resume, verify or remove are all
+read from this one value.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ CODEBOOKS = ("codebook.json", "codebook.md")
 MEASUREMENTS = "measurements.json"
 FileFormats = tuple[Literal["parquet", "csv", "dta"], ...]
 DEFAULT_FORMATS: FileFormats = ("parquet", "csv")
-SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and must not be published."
+SIMULATION = "SIMULATION: drawn with a fixed test key. It has no privacy guarantee and must not be published."
 
 
 def guarantee_text(guarantee: Guarantee, simulated: bool) -> str:
-    """What is promised; of a simulation, what would be."""
-    return f"With a secret key this would be promised: {guarantee.in_words()}" if simulated else guarantee.in_words()
+    """The guarantee as a sentence; for a simulation, the guarantee that a run with a secret key would have."""
+    return f"With a secret key this would hold: {guarantee.in_words()}" if simulated else guarantee.in_words()
 
 
 def stem(table: str, simulated: bool) -> str:
-    """A simulation says so in the name of every file."""
+    """A table's file name without its ending; files of a simulation are marked as such."""
     return f"{table}.simulation" if simulated else table
 
 
 def file_names(table: str, simulated: bool, parts: int, formats: FileFormats = DEFAULT_FORMATS) -> list[str]:
-    """The files of a table. A large one is a folder of parts: `jobs.parquet/part-00000.parquet`."""
+    """The files of a table. A large table is a folder of parts: `jobs.parquet/part-00000.parquet`."""
     return [n for part in ([None] if parts == 1 else range(parts)) for n in part_names(table, simulated, part, formats)]
 
 
@@ -47,7 +47,7 @@ def part_names(table: str, simulated: bool, part: int | None, formats: FileForma
 
 @dataclass(frozen=True)
 class Column:
-    """One published column, in words."""
+    """One published column: name, type and meaning."""
 
     name: str
     type: str
@@ -55,13 +55,13 @@ class Column:
 
 
 def code_columns(domain: Domain) -> list[Column]:
-    """The columns that say which cell a row is about."""
+    """The category columns, which identify the cell of a row."""
     return [Column(name, "code", f"{a.name}: {a.summary()}") for a in domain.attributes for name in a.columns]
 
 
 @dataclass(frozen=True)
 class ExpectedError:
-    """How wrong a published number will be, known before anything is drawn."""
+    """Expected error of a published number due to noise, known before noise is drawn."""
 
     margin90: int
     standard_deviation: float
@@ -70,11 +70,11 @@ class ExpectedError:
 
 @dataclass(frozen=True)
 class AdditiveColumn:
-    """A column with independent noise of one distribution in every cell: sums of it have a known error."""
+    """A column with independent, identically distributed noise in every cell: its sums have a known error."""
 
     column: str
     variance: float
-    fourth: float  # cumulant
+    fourth: float  # fourth cumulant of the noise
 
 
 @dataclass(frozen=True)
@@ -85,21 +85,21 @@ class PublishedTable:
     by: tuple[str, ...]
     domain: Domain
     guarantee: Guarantee
-    composition: str  # how its cost comes about, in words
-    noise: str  # the mechanism, in words and symbols
-    error: ExpectedError | None  # of its numbers, as far as noise makes it; none if it has no counts
+    composition: str  # how its privacy loss composes, as a sentence
+    noise: str  # the mechanism, as a sentence with symbols
+    error: ExpectedError | None  # due to noise; none for a table without counts
     columns: tuple[Column, ...]
-    further: tuple[Attribute, ...] = ()  # that decide who is counted, though no column has them
-    about: str = ""  # what the numbers are about, beyond the names of their columns
+    further: tuple[Attribute, ...] = ()  # attributes that decide which records are counted but have no column
+    about: str = ""  # what the numbers measure, beyond the names of their columns
     form: str = "dense"
-    sum_of: str = ""  # the table whose protected numbers it adds up, at no cost
-    part_of: str = ""  # the table whose cost includes its own
-    additive: AdditiveColumn | None = None  # what may be added up
+    sum_of: str = ""  # the table whose protected numbers it adds up: post-processing
+    part_of: str = ""  # the table whose epsilon includes its own
+    additive: AdditiveColumn | None = None  # the column that may be summed
     no_cost_note: str = ""  # why it has no epsilon of its own, if it has none
-    parts: int = 1  # the files that it is cut into
+    parts: int = 1  # number of part files per format
     formats: FileFormats = DEFAULT_FORMATS
-    method: str = ""  # that declares it
-    notes: tuple[str, ...] = ()  # more that a plan tells
+    method: str = ""  # the method that publishes it
+    notes: tuple[str, ...] = ()  # further lines of the plan
 
     @property
     def cells(self) -> int:
@@ -107,19 +107,19 @@ class PublishedTable:
 
     @property
     def attributes(self) -> tuple[Attribute, ...]:
-        """All that decide who is counted where."""
+        """All attributes that decide which records are counted in which cell."""
         return (*self.domain.attributes, *self.further)
 
     @property
     def has_own_cost(self) -> bool:
-        """Whether its cost is one of those that add up to the release's."""
+        """Whether its epsilon is a term of the release's total."""
         return not self.sum_of and not self.part_of
 
     @property
     def cost(self) -> str:
-        """What it adds to the total, in words."""
+        """Its privacy loss, as text."""
         if self.sum_of:
-            return f"made of {self.sum_of}, no cost"
+            return f"post-processing of {self.sum_of}, no additional epsilon"
         if self.no_cost_note:
             return self.no_cost_note
         part = f", part of {self.part_of}'s" if self.part_of else ""
@@ -127,44 +127,44 @@ class PublishedTable:
 
     @property
     def contents(self) -> str:
-        """What its numbers are about, and their noise."""
+        """What its numbers measure, and the noise in them."""
         return " ".join(text for text in (self.about, f"Noise: {self.noise}." if self.noise else "") if text)
 
     def files(self, simulated: bool) -> list[str]:
-        """Every file of it, part by part."""
+        """Every file, part by part."""
         return file_names(self.name, simulated, self.parts, self.formats)
 
     def top_level_files(self, simulated: bool) -> list[str]:
-        """Its files, or the folders of their parts."""
+        """Its files, or the folders that hold their parts."""
         return file_names(self.name, simulated, 1, self.formats)
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What is measured and may be kept: groups, each with so many protected numbers side by side."""
+    """Noisy measurements that a release may keep: `width` protected numbers for each group."""
 
     name: str
     groups: Domain
     width: int
-    about: dict[str, Any]  # what the numbers of a group are
-    rate: Fraction  # of the noise in each
+    about: dict[str, Any]  # meaning of a group's numbers
+    rate: Fraction  # of the noise in each number
     guarantee: Guarantee
-    method: str = ""  # that declares it
+    method: str = ""  # the method that takes them
 
 
 @dataclass(frozen=True)
 class RecodingSource:
-    """What readers must know of tables that were made of an earlier release's measurements."""
+    """The earlier release whose noisy measurements a recoded release is computed from."""
 
     release: str
-    guarantee: Guarantee  # which it was measured with
+    guarantee: Guarantee  # of the measurements
     about: str
-    tables: Mapping[str, str]  # the text of each table of transitions, by the measurement it is about
+    tables: Mapping[str, str]  # CSV text of the transitions of each measurement, by its name
 
 
 @dataclass(frozen=True)
 class ReleaseDescription:
-    """Everything that a release publishes."""
+    """Everything a release publishes."""
 
     release: str
     asset: str
@@ -172,53 +172,54 @@ class ReleaseDescription:
     guarantee: Guarantee
     tables: tuple[PublishedTable, ...]
     measurements: tuple[Measurement, ...]
-    layouts: Mapping[str, str]  # the same numbers in somebody's layout, by file: what each is
-    shared: Sidecars | None  # small files that layouts share
-    intermediate_names: tuple[str, ...]  # names under which something is written aside meanwhile
-    recoding: bool = False  # whether it is made of kept measurements
-    recoding_source: RecodingSource | None = None  # what that made of them, once it is known
+    layouts: Mapping[str, str]  # files with the same numbers in an external layout, and what each contains
+    shared: Sidecars | None  # small files shared by layouts
+    intermediate_names: tuple[str, ...]  # under which intermediate files may be written during a run
+    recoding: bool = False  # whether it is computed from kept measurements
+    recoding_source: RecodingSource | None = None  # once the kept measurements have been read
 
     def with_recoding(self, source: RecodingSource) -> ReleaseDescription:
-        """A recoding, once it is known what becomes of the measurements: under the guarantee that they have."""
+        """The same release with its source, under the guarantee of the kept measurements."""
         return replace(self, recoding_source=source, guarantee=source.guarantee)
 
     @property
     def attributes(self) -> dict[str, Attribute]:
-        """Of all tables, by name."""
+        """The attributes of all tables, by name."""
         return {a.name: a for table in self.tables for a in table.attributes}
 
     @property
     def composition(self) -> str:
-        """How the total comes about, in words."""
+        """How the privacy loss of the tables composes to the total, as text."""
         epsilon = f"epsilon {format_exact(self.guarantee.epsilon)}"
         if self.recoding_source is not None:
-            return f"nothing is spent: made of the measurements of {self.recoding_source.release}, which cost {epsilon}"
-        paid = sum(table.has_own_cost for table in self.tables)
-        how = "one table" if paid == 1 else f"{paid} tables on the same records: sequential, their costs add"
+            source = self.recoding_source.release
+            return f"no additional privacy loss: post-processing of the measurements of {source}, which cost {epsilon}"
+        costs = sum(table.has_own_cost for table in self.tables)
+        how = "one table" if costs == 1 else f"{costs} tables on the same records: sequential composition, epsilons add"
         delta = f", delta {format_exact(self.guarantee.delta)}" if self.guarantee.delta else ""
         return f"{epsilon}{delta} ({how})"
 
     @property
     def shared_files(self) -> dict[str, str]:
-        """The small files that layouts share: what each is."""
+        """The small files shared by layouts, and what each contains."""
         return {} if self.shared is None else self.shared.files(self.simulated)
 
     @property
     def further_files(self) -> dict[str, str]:
-        """Every file beyond tables and codebooks: what it is."""
+        """Every file besides tables and codebooks, and what it contains."""
         recoded = {} if self.recoding_source is None else self.recoding_source.tables
-        moved = {self.transitions(name): f"{name}: where each old code went, and by which share" for name in recoded}
+        moved = {self.transitions(name): f"{name}: the new codes of each old code, with shares" for name in recoded}
         return {**self.layouts, **self.shared_files, **moved}
 
     def transitions(self, measurement: str) -> str:
-        """The file that tells what became of a recoded measurement's codes."""
+        """The file that lists the transitions from the old to the new codes of a recoded measurement."""
         return f"{stem(f'{measurement}_transitions', self.simulated)}.csv"
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """The names of all that it may write, which is all that a crash may leave. A table of parts is named by its
-        folder, and what is written aside for it by `NAME~`."""
+        """Every name that a run may write, hence every name that a crash may leave. A table in parts is named by its
+        folder, its intermediate files by `NAME~`."""
         tables = {name for table in self.tables for name in table.top_level_files(self.simulated)}
         moved = {self.transitions(m.name) for m in self.measurements} if self.recoding else set()
-        aside = {f"{name}~" for name in self.intermediate_names}
-        return tuple(sorted({*tables, *moved, *aside, *self.further_files, *CODEBOOKS, MEASUREMENTS}))
+        intermediate = {f"{name}~" for name in self.intermediate_names}
+        return tuple(sorted({*tables, *moved, *intermediate, *self.further_files, *CODEBOOKS, MEASUREMENTS}))

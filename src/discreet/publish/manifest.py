@@ -1,4 +1,4 @@
-"""What a release says about itself. Nothing confidential: not even how many records were read."""
+"""The manifest of a release. It contains nothing confidential, not even the number of records read."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from discreet.publish.description import PublishedTable, ReleaseDescription
 
 FILE = "manifest.json"
-NOTICE = "Protected statistics. What is promised, and what is not, stands under `guarantee`."
+NOTICE = "Protected statistics. `guarantee` states the privacy guarantee, its `caveats` what it does not cover."
 CHECK = (
     "`files` has the SHA-256 of every file. `digest` is the SHA-256 of this manifest without `digest` and `ledger`, as "
-    "JSON with sorted keys, without spaces, in UTF-8. Both show damage and careless edits; whoever edits them all "
-    "together is found out by the ledger alone, whose entry has them: `discreet ledger verify --manifest FOLDER`."
+    "JSON with sorted keys, without spaces, in UTF-8. They detect accidental changes. A consistent change of files and "
+    "manifest is detected only by comparison with the ledger: `discreet ledger verify --manifest FOLDER`."
 )
 
 
@@ -35,7 +35,7 @@ class _ManifestPart(BaseModel):
 
 
 class DomainEntry(_ManifestPart):
-    """An attribute that tables are by."""
+    """An attribute of the published tables."""
 
     name: str
     columns: list[str]
@@ -62,7 +62,7 @@ class TableEntry(_ManifestPart):
 
 
 class LedgerEntry(_ManifestPart):
-    """Where the ledger stood when this release was committed: a ledger without this head was rolled back."""
+    """The head of the ledger when this release was committed: a ledger without it has been rolled back."""
 
     kind: Literal["real", "simulation"]
     entry: int
@@ -70,15 +70,15 @@ class LedgerEntry(_ManifestPart):
 
 
 class ManifestBody(_ManifestPart):
-    """All that a manifest says, but where the ledger stood: the ledger's entry has the digest of it."""
+    """The manifest without the head of the ledger; the ledger's entry has its digest."""
 
     format: Literal["discreet-manifest/2"] = "discreet-manifest/2"
     release: str
     asset: str
     simulation: bool
     notice: str
-    reserved: dt.date  # not the time: it would tell how long reading took
-    derived_from: str = ""  # the release whose measurements it was made of, at no cost
+    reserved: dt.date  # a date: the time would reveal how long reading took
+    derived_from: str = ""  # the release whose noisy measurements it post-processes
     code: str
     spec: str
     guarantee: Guarantee
@@ -91,17 +91,17 @@ class ManifestBody(_ManifestPart):
     check: str = CHECK
 
     def sha256(self) -> str:
-        """Of everything it says; what is not part of it, `digest` and `ledger`, is left out."""
+        """The digest of all fields except `digest` and `ledger`."""
         data: dict[str, Any] = self.model_dump(mode="json", exclude={"digest", "ledger"})
         return hashlib.sha256(canonical(data).encode()).hexdigest()
 
     def with_ledger_entry(self, ledger: LedgerEntry) -> Manifest:
-        """As it is published, after the ledger has it."""
+        """The manifest as published, after the ledger has committed it."""
         return Manifest(**dict(self), digest=self.sha256(), ledger=ledger)
 
 
 class Manifest(ManifestBody):
-    """The last file written: a folder without it is no release."""
+    """The last file written: a folder without a manifest is not a release."""
 
     digest: str
     ledger: LedgerEntry
@@ -114,7 +114,7 @@ class Manifest(ManifestBody):
 def manifest_body(
     description: ReleaseDescription, *, reserved: dt.date, code: str, spec: str, files: dict[str, str]
 ) -> ManifestBody:
-    """Everything a reader needs to know about a release, all of it from the protected side."""
+    """The manifest of a described release, computed from public and protected values only."""
     return ManifestBody(
         release=description.release,
         asset=description.asset,
@@ -169,19 +169,19 @@ def read(where: str | Path) -> Manifest:
         text = storage_at(str(where)).read(FILE)
         if formats.COMPARATOR.encode() in text and b'"discreet-manifest/' not in text:
             raise PublishError(
-                "is a comparison without any guarantee, and no release", where=str(where), do="do not publish it"
+                "is a comparator without any privacy guarantee, not a release", where=str(where), do="do not publish it"
             )
-        made = Manifest.model_validate(formats.parsed(text, formats.MANIFEST, str(where)))
-        if made.digest != made.sha256() or made.text().encode() != text:
+        manifest = Manifest.model_validate(formats.parsed(text, formats.MANIFEST, str(where)))
+        if manifest.digest != manifest.sha256() or manifest.text().encode() != text:
             raise PublishError(
-                "has a manifest that was changed: its digest is another",
+                "has a manifest that was changed: its digest does not match",
                 where=str(where),
                 do="restore it from a copy, and compare it with the ledger: `discreet ledger verify --manifest`",
             )
-        return made
+        return manifest
     except FileNotFoundError:
-        there = is_uri(str(where)) or Path(as_path(str(where))).exists()
-        what = "it is not a release, or not a finished one" if there else "there is no such folder"
+        present = is_uri(str(where)) or Path(as_path(str(where))).exists()
+        what = "it is not a release, or an unfinished one" if present else "there is no such folder"
         raise PublishError(
             f"has no manifest: {what}",
             where=str(where),

@@ -1,5 +1,7 @@
-"""What a release has measured, kept inside: protected numbers of every cell, suppressed ones among them, and what they
-are about. All that was published can be made of it again, and more, without a record and at no cost."""
+"""Noisy measurements kept on the confidential side: the protected numbers of every cell, suppressed ones included.
+
+Everything published, and more, can be computed from them by post-processing: no records, no additional privacy loss.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ class _MeasurementPart(BaseModel):
 
 
 class MeasuredAttribute(_MeasurementPart):
-    """What groups are by: its columns and, in order, their codes."""
+    """An attribute of the groups: its columns and, in order, their codes."""
 
     name: str
     columns: tuple[str, ...]
@@ -31,15 +33,17 @@ class MeasuredAttribute(_MeasurementPart):
 
 
 class MeasuredTable(_MeasurementPart):
-    """Groups in the order of their attributes, the first most significant, each with `width` numbers side by side."""
+    """Groups in the order of their attributes, the first most significant, each with `width` numbers."""
 
     name: str
     method: str
     attributes: tuple[MeasuredAttribute, ...]
     width: int
-    about: dict[str, Any]  # what the numbers of a group are
+    about: dict[str, Any]  # meaning of a group's numbers
     rate: Exact  # of the noise in each number
-    draws: tuple[int, ...] | None = None  # after a recoding: how many draws each group has; -1: it was divided
+    draws: tuple[int, ...] | None = (
+        None  # after a recoding: draws of noise in each group; -1: unknown, as a group was split
+    )
     guarantee: Guarantee
     files: dict[str, str]
 
@@ -49,7 +53,7 @@ class MeasuredTable(_MeasurementPart):
 
 
 class Measurements(_MeasurementPart):
-    """All tables of a release."""
+    """The measurements of all tables of a release."""
 
     format: Literal["discreet-measurements/1"] = "discreet-measurements/1"
     release: str
@@ -63,7 +67,7 @@ class Measurements(_MeasurementPart):
 
 
 def read(place: Storage, where: str) -> tuple[Measurements, str]:
-    """What a folder of measurements says about itself, and the digest of that."""
+    """The description in a folder of measurements, and its digest."""
     try:
         content = place.read(MEASUREMENTS)
         about = Measurements.model_validate(formats.parsed(content, formats.MEASUREMENTS, where))

@@ -1,7 +1,7 @@
-"""Whole Parquet files, read by the thread that asks for them and by no other.
+"""Reads whole Parquet files in the calling thread only.
 
-`pyarrow.parquet.read_table` scans: its own threads still hold the file's bytes when it has returned, and one that gives
-them back to a Python that is ending aborts the process ("terminate called without an active exception",
+`pyarrow.parquet.read_table` scans: its own threads still hold the file's bytes when it has returned, and one that
+releases them while Python shuts down aborts the process ("terminate called without an active exception",
 apache/arrow#34314, #50482).
 """
 
@@ -18,5 +18,5 @@ def table_of(file: bytes | Path, columns: Sequence[str] | None = None) -> pa.Tab
     """All rows, and these columns in this order; by default all of them."""
     source = file if isinstance(file, Path) else pa.BufferReader(file)
     with pq.ParquetFile(source, pre_buffer=False) as opened:
-        found: pa.Table = opened.read(None if columns is None else list(columns), use_threads=False)
-    return found if columns is None else found.select(list(columns))
+        table: pa.Table = opened.read(None if columns is None else list(columns), use_threads=False)
+    return table if columns is None else table.select(list(columns))

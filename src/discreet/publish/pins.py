@@ -1,6 +1,6 @@
-"""Which releases are the agency's own: the SHA-256 of each manifest, told to whoever has no ledger.
+"""Pins: SHA-256 of the manifests of an agency's releases, for users who have no access to the ledger.
 
-A line is what `sha256sum FOLDER/manifest.json` prints, so that both sides can do without us.
+A line is what `sha256sum FOLDER/manifest.json` prints, so pins can be made and checked without this program.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _LINE = re.compile(r"\\?([0-9a-f]{64})(\s.*)?")
 
 
 def pin_of(manifest: Manifest) -> str:
-    """The SHA-256 of a manifest's file, whose text `manifest.read` has compared."""
+    """The SHA-256 of a manifest's file; `manifest.read` has checked that the file has this text."""
     return sha256(manifest.text().encode()).hexdigest()
 
 
 def line(manifest: Manifest, folder: str) -> str:
-    """A pin and where it was taken; an odd name is written as sha256sum does, on one line."""
+    """A pin and the file it was taken of; special characters are escaped as sha256sum does."""
     name = f"{folder.rstrip('/')}/{FILE}"
     plain = name.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
     return f"{'' if plain == name else chr(92)}{pin_of(manifest)}  {plain}"
@@ -33,20 +33,22 @@ def read(path: Path) -> frozenset[str]:
     try:
         return parsed(path.read_text(encoding="utf-8").splitlines(), str(path))
     except UnicodeDecodeError:
-        raise ParameterError("is no list of pins", where=str(path), do="name the file that the agency sent") from None
+        raise ParameterError(
+            "is not a list of pins", where=str(path), do="name the file that the agency provided"
+        ) from None
 
 
 def parsed(lines: Iterable[str], where: str) -> frozenset[str]:
-    """The pins of some lines; blank ones are none, and names after a pin mean nothing."""
-    found = set()
+    """The pins of these lines; blank lines and the names after pins are ignored."""
+    pins = set()
     for number, text in enumerate(lines, 1):
         if not text.strip():
             continue
         if (match := _LINE.fullmatch(text.rstrip())) is None:
             raise ParameterError(
-                f"line {number} is no pin", where=where, do="write what `sha256sum FOLDER/manifest.json` prints"
+                f"line {number} is not a pin", where=where, do="write what `sha256sum FOLDER/manifest.json` prints"
             )
-        found.add(match[1])
-    if not found:
+        pins.add(match[1])
+    if not pins:
         raise ParameterError("has no pin", where=where, do="write what `sha256sum FOLDER/manifest.json` prints")
-    return frozenset(found)
+    return frozenset(pins)

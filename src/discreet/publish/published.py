@@ -1,5 +1,5 @@
-"""The files of a published release: each is what the manifest lists, or refused. It is read as manifest, codebook and
-models say; one that is otherwise, damaged or forged, is refused, too."""
+"""Reads the files of a published release. A file that does not match the manifest, or content that does not match
+manifest, codebook and models, damaged or forged, is refused."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _OTHERWISE = (ArrowException, ArithmeticError, AttributeError, LookupError, Recu
 
 @contextmanager
 def refuse_inconsistent(where: str) -> Iterator[None]:
-    """Whatever does not fit together inside is a refusal of what is read. Its own message may be long, and stays."""
+    """Turns any exception on inconsistent content into a refusal that names its type, without its message."""
     try:
         yield
     except (*_OTHERWISE, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
-            raise  # the system's; Arrow's, of a file that is no Parquet file, has no number
-        what = f"holds something else than it says ({type(error).__name__})"
+            raise  # of the operating system; Arrow's, for a file that is not Parquet, has no number
+        what = f"has inconsistent content ({type(error).__name__})"
         raise PublishError(what, where=where, do=RESTORE) from None
 
 
 def read_verified(manifest: Manifest, place: Storage, name: str) -> bytes:
-    """A file of a release, if it is what the manifest lists."""
-    if name not in manifest.files:  # whatever a table's entry says
+    """A file of a release, refused unless it matches the manifest."""
+    if name not in manifest.files:  # even if a table's entry names it
         raise PublishError("is not what the manifest lists", where=name, do=RESTORE)
     try:
         content = place.read(name)
@@ -49,7 +49,7 @@ def read_verified(manifest: Manifest, place: Storage, name: str) -> bytes:
 
 @dataclass(frozen=True)
 class PublishedFiles:
-    """What the manifest says, where the files lie, and what to call the place."""
+    """The manifest of a release, the storage of its files, and the name used in messages."""
 
     manifest: Manifest
     storage: Storage
@@ -69,16 +69,16 @@ class PublishedFiles:
         raise PublishError(f"has no table {name!r}", where="manifest", do=RESTORE)
 
     def is_cube(self, name: str) -> bool:
-        """Whether a table has a model beside it."""
+        """Whether the release has an error model of this table."""
         return self._model_file(name) in self.manifest.files
 
     def model(self, name: str) -> CubeModel:
-        """The model of a cube's errors."""
+        """The error model of a cube."""
         file = self._model_file(name)
         try:
             return CubeModel.model_validate(formats.parsed(self.read(file), formats.MODEL, file))
         except ValueError:
-            raise PublishError("is no model of a cube", where=file, do=RESTORE) from None
+            raise PublishError("is not a valid cube model", where=file, do=RESTORE) from None
 
     def _model_file(self, name: str) -> str:
         return f"{stem(name, self.manifest.simulation)}.model.json"

@@ -1,6 +1,6 @@
-"""Stata's .dta, release 118 (Stata 14 and later): equal rows give equal bytes, for no time is written.
+"""Stata's .dta format, release 118 (Stata 14 and later). Deterministic: no time stamp is written.
 
-The layout is that of Stata's own description: tagged sections, a map of where they begin, fixed-width rows.
+The layout follows Stata's documentation: tagged sections, a map of their offsets, fixed-width rows.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ _RESERVED = {
 
 
 def names(columns: list[str]) -> list[str]:
-    """Names that Stata takes: letters, digits and underscores, at most 32; each once.
+    """Unique names that Stata accepts: at most 32 letters, digits and underscores.
 
     >>> names(["low95", "degree level", "2020", "degree_level"])
     ['low95', 'degree_level', '_2020', 'degree_level_2']
     """
-    found: list[str] = []
+    unique: list[str] = []
     for column in columns:
         plain = re.sub(r"[^A-Za-z0-9_]", "_", column)
-        taken = plain in _RESERVED or re.fullmatch(r"str[0-9]+", plain)
-        plain = f"_{plain}" if not plain or plain[0].isdigit() or taken else plain
+        reserved = plain in _RESERVED or re.fullmatch(r"str[0-9]+", plain)
+        plain = f"_{plain}" if not plain or plain[0].isdigit() or reserved else plain
         name, number = plain[:LONGEST_NAME], 1
-        while name in found:
+        while name in unique:
             number += 1
             name = f"{plain[: LONGEST_NAME - 1 - len(str(number))]}_{number}"
-        found.append(name)
-    return found
+        unique.append(name)
+    return unique
 
 
 class StataFile:
-    """Rows are kept until the file is closed: its head says how many there are, and how wide a text is."""
+    """A file written on closing: its header needs the number of rows and the width of every text."""
 
     def __init__(self, file: HashedFile, schema: pa.Schema, label: str) -> None:
         self._file, self._schema, self._label = file, schema, label
@@ -63,8 +63,8 @@ class StataFile:
         ends = [b"<strls></strls>", b"<value_labels></value_labels>", b"</stata_dta>"]
         data = len(b"<data></data>") + rows * record.itemsize
         lengths = [len(head), MAP, *map(len, sections), data, *map(len, ends)]
-        begins = struct.pack("<14Q", 0, *accumulate(lengths))  # of every section, and where the file ends
-        for part in (head, _tagged("map", begins), *sections, b"<data>"):
+        offsets = struct.pack("<14Q", 0, *accumulate(lengths))  # of every section, and of the end of the file
+        for part in (head, _tagged("map", offsets), *sections, b"<data>"):
             self._file.write(part)
         for batch in self._batches:
             self._file.write(self._rows(batch, record))
@@ -72,7 +72,7 @@ class StataFile:
             self._file.write(part)
 
     def _field(self, i: int) -> str:
-        """A number is a double, in which whole numbers to 2^53 are exact; a text as wide as the widest code."""
+        """A number is a double, exact for integers up to 2^53; a text is as wide as the widest code."""
         if not _is_text(self._schema.field(i).type):
             return "<f8"
         widest = max((len(text.encode()) for batch in self._batches for text in _texts(batch.column(i))), default=1)
@@ -99,8 +99,8 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _texts(column: pa.DictionaryArray) -> list[str]:
-    found: list[str] = column.dictionary.to_pylist()
-    return found
+    texts: list[str] = column.dictionary.to_pylist()
+    return texts
 
 
 def _header(columns: int, rows: int, label: str) -> bytes:
@@ -116,7 +116,7 @@ def _header(columns: int, rows: int, label: str) -> bytes:
 
 
 def _sections(columns: list[str], fields: list[str]) -> list[bytes]:
-    """What is said of the columns, between the map and the rows."""
+    """The sections that describe the columns, between the map and the rows."""
     codes = [DOUBLE if kind == "<f8" else int(kind[1:]) for kind in fields]
     formats = ["%12.0g" if code == DOUBLE else f"%{min(code, 244)}s" for code in codes]
     sections = {
@@ -136,6 +136,6 @@ def _tagged(name: str, body: bytes) -> bytes:
 
 
 def _fixed(text: str, width: int) -> bytes:
-    """UTF-8, cut between characters, with zeros to the width."""
+    """UTF-8, truncated between characters and padded with zeros."""
     cut = text.encode()[: width - 1].decode(errors="ignore").encode()
     return cut + b"\0" * (width - len(cut))

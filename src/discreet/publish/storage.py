@@ -1,7 +1,7 @@
-"""Where files are written: a folder, or a prefix of an object store. A file is there whole or not at all.
+"""Storage of files: a folder, or a prefix of an object store. Writes are atomic: a file is complete or absent.
 
-Several workers may write the same file at once, for a task can be repeated: whoever is last leaves the same bytes. But
-one process at a time works on a folder that is to be published, whichever ledger, release or user it works for.
+Several workers may write the same file concurrently, since tasks can be repeated: all of them write the same bytes. But
+only one process at a time works on an output folder, whatever its ledger, release or user.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from discreet.uris import as_path, is_uri
 
 
 def lock_path(folder: Path) -> Path:
-    """The file that is locked: beside the folder, for that is what all who write there have in common."""
+    """The lock file of a folder: beside it, where every process that writes there can find it."""
     name = hashlib.sha256(os.fsencode(folder.name)).hexdigest()[:32]
     return Path(os.path.realpath(folder.parent)) / f".discreet-{name}.lock"
 
 
 @contextmanager
 def exclusive_lock(folder: Path) -> Iterator[None]:
-    """Hold a folder, which need not exist, or be refused. The lock goes with the process, its empty file may stay."""
+    """Lock a folder, which need not exist, or refuse. The lock ends with the process; its empty file may remain."""
     path = lock_path(folder)
     missing = [above for above in path.parents if not above.exists()]
     try:
@@ -41,10 +41,10 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
         raise PublishError(
             f"cannot be locked ({os.strerror(error.errno or 0)})",
             where=str(folder),
-            do=f"name a folder you can write to; if nobody is writing it, {path.name} beside it may be removed",
+            do=f"choose a folder you can write to; if no process is writing it, {path.name} beside it may be removed",
         ) from None
     if handle is None:
-        raise PublishError("another process is writing it", where=str(folder), do="wait for it to finish, or end it")
+        raise PublishError("another process is writing it", where=str(folder), do="wait for it to finish, or stop it")
     try:
         yield
     finally:
@@ -55,7 +55,7 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
 
 
 PIECE = 1 << 20
-_KINDS = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "file"})
+_SCHEMES = frozenset({"s3", "gs", "gcs", "abfs", "abfss", "hdfs", "file"})
 
 
 def sha256(path: Path) -> str:
@@ -65,7 +65,7 @@ def sha256(path: Path) -> str:
 
 
 def umasked(mode: int) -> int:
-    """A mode as the user's umask allows it."""
+    """A file mode restricted by the user's umask."""
     mask = os.umask(0)
     os.umask(mask)
     return mode & ~mask
@@ -75,18 +75,18 @@ class Storage(Protocol):
     """A folder of files with names like `jobs.parquet` or `jobs.parquet/part-00007.parquet`."""
 
     def create(self, name: str) -> Any:
-        """A context manager: a `Hashed` file, which appears when the block ends well."""
+        """A context manager: a `HashedFile`, which appears when the block ends without an exception."""
 
     def names(self) -> set[str]: ...
     def read(self, name: str) -> bytes:
-        """A file that fits into memory; FileNotFoundError if it is not there."""
+        """A file that fits into memory; FileNotFoundError if it is missing."""
 
     def sha256(self, name: str) -> str: ...
     def remove(self, name: str) -> None: ...
 
 
 class HashedFile:
-    """A file being written, with the SHA-256 of what went in. Speaks as much of the file protocol as Arrow asks for."""
+    """A file being written, with the SHA-256 of its content; has the part of the file protocol that Arrow needs."""
 
     def __init__(self, raw: BinaryIO) -> None:
         self._raw, self._hash = raw, hashlib.sha256()
@@ -108,7 +108,7 @@ class HashedFile:
         return False
 
     def flush(self) -> None:
-        """Nothing to do: the place sees to it at the end."""
+        """Nothing to do: the storage flushes at the end."""
 
     def close(self) -> None:
         self.closed = True
@@ -118,14 +118,14 @@ class HashedFile:
 
 
 def storage_at(where: str) -> Storage:
-    """What lies at a path or a URI."""
+    """The storage at a path or a URI."""
     path = Path(as_path(where))
     return ObjectStore(where.rstrip("/")) if is_uri(where) else LocalFolder(path, path)
 
 
 @dataclass(frozen=True)
 class LocalFolder:
-    """A folder of this machine, or one that all workers share. Files are made in `scratch`, beside it, and moved."""
+    """A local folder, or one shared by all workers. Files are written in `scratch`, beside it, and moved."""
 
     path: Path
     scratch: Path
@@ -133,7 +133,7 @@ class LocalFolder:
     @contextmanager
     def create(self, name: str) -> Iterator[HashedFile]:
         target = self.path / name
-        handle, aside = tempfile.mkstemp(dir=self.scratch)  # fails for a task that outlived its release
+        handle, temporary = tempfile.mkstemp(dir=self.scratch)  # fails for a task that outlived its release
         try:
             for folder in reversed(Path(name).parents[:-1]):
                 (self.path / folder).mkdir(exist_ok=True)
@@ -141,10 +141,10 @@ class LocalFolder:
                 yield HashedFile(raw)
                 raw.flush()
                 os.fsync(raw.fileno())
-            Path(aside).chmod(umasked(0o666))
-            Path(aside).replace(target)
+            Path(temporary).chmod(umasked(0o666))
+            Path(temporary).replace(target)
         except BaseException:
-            Path(aside).unlink(missing_ok=True)
+            Path(temporary).unlink(missing_ok=True)
             raise
 
     def names(self) -> set[str]:
@@ -159,7 +159,7 @@ class LocalFolder:
     def remove(self, name: str) -> None:
         (self.path / name).unlink()
         for folder in Path(name).parents[:-1]:
-            with suppress(OSError):  # others are still in it
+            with suppress(OSError):  # other files are still in it
                 (self.path / folder).rmdir()
 
     def clear(self) -> None:
@@ -169,7 +169,7 @@ class LocalFolder:
 
 @dataclass(frozen=True)
 class ObjectStore:
-    """A prefix of an object store, or a folder of HDFS: s3://, gs://, abfss://, hdfs://. Nothing is ever renamed."""
+    """A prefix of an object store, or an HDFS folder: s3://, gs://, abfss://, hdfs://. Nothing is ever renamed."""
 
     uri: str
 
@@ -177,28 +177,28 @@ class ObjectStore:
     def create(self, name: str) -> Iterator[HashedFile]:
         system, base = self._open()
         target = f"{base}/{name}"
-        with tempfile.TemporaryFile() as whole:  # closing an upload completes it: only a whole file is sent
+        with tempfile.TemporaryFile() as whole:  # closing an upload completes it: only a complete file is sent
             file = HashedFile(cast(BinaryIO, whole))
             yield file
             size = whole.tell()
             whole.seek(0)
-            with self._asked(), system.open_output_stream(target) as sent:
+            with self._store_errors(), system.open_output_stream(target) as sent:
                 while piece := whole.read(PIECE):
                     sent.write(piece)
-        with self._asked():
+        with self._store_errors():
             stored = system.get_file_info(target).size
         if stored != size:
             raise PublishError(
-                "was not stored whole", where=f"{self.uri}/{name}", do="complete it with `discreet resume`"
+                "was not stored completely", where=f"{self.uri}/{name}", do="complete it with `discreet resume`"
             )
 
     def names(self) -> set[str]:
         from pyarrow.fs import FileSelector, FileType
 
         system, base = self._open()
-        with self._asked():
-            found = system.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
-        return {item.path[len(base) + 1 :] for item in found if item.type == FileType.File}
+        with self._store_errors():
+            listing = system.get_file_info(FileSelector(base, allow_not_found=True, recursive=True))
+        return {item.path[len(base) + 1 :] for item in listing if item.type == FileType.File}
 
     def location(self) -> tuple[str, str]:
         """The kind of store and the path in it, without options."""
@@ -206,14 +206,14 @@ class ObjectStore:
         return str(system.type_name), base
 
     def lacks_bucket(self) -> bool:
-        """Whether there is surely no bucket to hold this prefix."""
+        """Whether the bucket of this prefix is known not to exist."""
         from pyarrow.fs import FileType
 
         _, base = self._open()
         return bool(self._kind(base.partition("/")[0] or "/") == FileType.NotFound)
 
     def lies_below(self, name: str) -> bool:
-        """Whether a file of this name is seen in a prefix above this one."""
+        """Whether a file of this name exists in a prefix above this one."""
         from pyarrow.fs import FileType
 
         _, base = self._open()
@@ -221,7 +221,7 @@ class ObjectStore:
         return any(self._kind(f"{folder}/{name}") == FileType.File for folder in above)
 
     def _kind(self, path: str) -> Any:
-        """What lies at a path outside the prefix; unknown where we may not look."""
+        """The type of a path outside the prefix, or None where access is refused."""
         system, _ = self._open()
         with suppress(OSError, ArrowException):
             return system.get_file_info(path).type
@@ -230,20 +230,20 @@ class ObjectStore:
     def sha256(self, name: str) -> str:
         system, base = self._open()
         digest = hashlib.sha256()
-        with self._asked(), system.open_input_stream(f"{base}/{name}") as file:
+        with self._store_errors(), system.open_input_stream(f"{base}/{name}") as file:
             while piece := file.read(PIECE):
                 digest.update(piece)
         return digest.hexdigest()
 
     def read(self, name: str) -> bytes:
         system, base = self._open()
-        with self._asked(), system.open_input_stream(f"{base}/{name}") as file:
+        with self._store_errors(), system.open_input_stream(f"{base}/{name}") as file:
             return bytes(file.read())
 
     def remove(self, name: str) -> None:
         system, base = self._open()
         folder, _, _ = name.rpartition("/")
-        with self._asked():
+        with self._store_errors():
             system.delete_file(f"{base}/{name}")
             if folder and not any(other.startswith(f"{folder}/") for other in self.names()):
                 system.delete_dir(f"{base}/{folder}")  # the empty object that Arrow leaves for it
@@ -251,26 +251,26 @@ class ObjectStore:
     def clear(self, names: Sequence[str]) -> None:
         """Remove these files, in this order."""
         system, base = self._open()
-        with self._asked():
+        with self._store_errors():
             for name in names:
                 system.delete_file(f"{base}/{name}")
             if names and not self.names() and "/" in base.strip("/"):
                 system.delete_dir(base)  # the empty objects that Arrow leaves for folders; a whole bucket stays
 
     @contextmanager
-    def _asked(self) -> Iterator[None]:
-        """A store's refusal is told by its kind."""
+    def _store_errors(self) -> Iterator[None]:
+        """Turns errors of the store into refusals that name their kind."""
         try:
             yield
         except FileNotFoundError:
             raise
         except (OSError, ArrowException) as error:
-            found = re.search(r"AWS Error (\w+)", str(error))
-            kind = found[1].replace("_", " ").lower() if found else type(error).__name__
+            code = re.search(r"AWS Error (\w+)", str(error))
+            kind = code[1].replace("_", " ").lower() if code else type(error).__name__
             raise StoreUnavailable(
-                f"the object store refuses, or cannot be reached ({kind})",
+                f"the object store refuses access or cannot be reached ({kind})",
                 where=self.uri,
-                do="check its address, and that the credentials in the environment may read, write and delete there",
+                do="check its address, and that the credentials in the environment allow reading, writing and deleting",
             ) from None
 
     def _open(self) -> tuple[Any, str]:
@@ -279,14 +279,14 @@ class ObjectStore:
         scheme, _, rest = self.uri.partition("://")
         if _has_credentials(scheme, rest):
             raise PublishError(
-                "contains credentials, and would be written into the ledger",
+                "contains credentials, which would be written to the ledger",
                 where=f"{scheme}://…",
-                do="put them into the environment or the store's own configuration",
+                do="put them in the environment or the store's own configuration",
             )
         known = "s3" if scheme.lower() in ("s3a", "s3n") else scheme.lower()
         try:
-            if known not in _KINDS:
-                raise ValueError("no kind of object store")
+            if known not in _SCHEMES:
+                raise ValueError("unknown scheme")
             system, base = FileSystem.from_uri(f"{known}://{rest}")
         except (ValueError, OSError, ArrowException) as error:
             raise PublishError(
@@ -295,19 +295,19 @@ class ObjectStore:
                 do="name a folder, or s3://, gs://, abfss:// or hdfs:// with its credentials in the environment",
             ) from None
         base = base.rstrip("/")
-        parts = base.removeprefix("/").split("/")  # what `%2e` meant is told here
+        parts = base.removeprefix("/").split("/")  # after `%2e` has been decoded
         if any(part in ("", ".", "..") for part in parts) or not base.isprintable():
             raise PublishError(
-                "has an empty part, a dot for one, or a control character: it could be listed in one place and written "
+                "has an empty part, `.` or `..`, or a control character: it could be listed in one place and written "
                 "in another",
                 where=self.uri,
-                do="name the prefix itself",
+                do="give the canonical prefix",
             )
         return system, base
 
 
 def _has_credentials(scheme: str, rest: str) -> bool:
-    """Buckets have neither `@` nor `:` in their names; Azure writes CONTAINER@ACCOUNT, and a key after a colon."""
+    """Bucket names contain neither `@` nor `:`; Azure writes CONTAINER@ACCOUNT, with a key after a colon."""
     host, _, query = rest.partition("/")[0], *rest.partition("?")[1:]
     user, at, _ = host.rpartition("@")
     named = re.search(r"(secret|password|token|key)[^=&]*=", query, re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""Protected rows to files: Parquet for machines, CSV for everybody, Stata. Equal rows give equal bytes."""
+"""Writes protected rows as Parquet, CSV and Stata files. Deterministic: equal rows give equal bytes."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def schema_of(columns: Iterable[Column]) -> pa.Schema:
-    """How they are written: codes, whole numbers, real ones."""
+    """The Arrow schema of published columns: codes, integers, real numbers."""
     kinds = {"code": pa.dictionary(pa.int32(), pa.string()), "integer": pa.int64(), "number": pa.float64()}
     return pa.schema([(c.name, kinds[c.type]) for c in columns])
 
 
 @dataclass(frozen=True)
 class WrittenTable:
-    """One table, or one part of it, as files: their names and SHA-256."""
+    """The files of one table, or of one part of it, with their SHA-256."""
 
     files: dict[str, str]
     rows: int
@@ -48,9 +48,8 @@ def write_table(
     bare: bool = False,
     packed: bool = False,
 ) -> WrittenTable:
-    """Stream one table, or one part of it, to its place, as Parquet and CSV: a batch is written while the next is made.
-    `bare` codes are of a form that needs neither quotes nor guards; `packed` are small whole numbers, which Parquet can
-    store in a few bits."""
+    """Stream one table, or one part of it, to storage in each format; a batch is written while the next is computed.
+    `bare` codes need neither quotes nor guards; `packed` columns are small integers, stored in few bits in Parquet."""
     names = part_names(table, simulated, part, formats)
     rows, writing = 0, list[Future[None]]()
     with ExitStack() as stack:
@@ -62,7 +61,7 @@ def write_table(
         pool = stack.enter_context(ThreadPoolExecutor(max_workers=len(writers)))
         for protected in batches:
             if protected.simulated != simulated:
-                raise PublishError("simulated and real rows do not mix", where=f"table {table}")
+                raise PublishError("simulated and real rows cannot be mixed", where=f"table {table}")
             batch = protected.value
             for before in writing:
                 before.result()
@@ -74,7 +73,7 @@ def write_table(
 
 
 class _Parquet:
-    """Marked in its metadata."""
+    """Writes Parquet; the file's metadata says whether it is a simulation."""
 
     def __init__(self, file: HashedFile, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
         self._mark = {"discreet": SIMULATION if simulated else "protected; see manifest.json"}
@@ -87,9 +86,9 @@ class _Parquet:
     def write(self, batch: pa.RecordBatch) -> None:
         for column in batch.columns:
             if pa.types.is_dictionary(column.type) and len(column.dictionary.unique()) < len(column.dictionary):
-                # Arrow 26 makes room for every entry and fills only the distinct ones: the rest of the page is what
-                # lay in memory before, confidential or not.
-                raise PublishError("lists a category twice", where="a table's codes", do="report it")
+                # Arrow 26 allocates space for every entry and fills only the distinct ones: the rest of the page is
+                # whatever was in memory before, confidential or not.
+                raise PublishError("lists a category twice", where="a table's codes", do="report this as a defect")
         self._writer.write_batch(batch.replace_schema_metadata(self._mark))
 
     def __enter__(self) -> _Parquet:
@@ -100,7 +99,7 @@ class _Parquet:
 
 
 class _CSV:
-    """Texts are quoted and guarded where they must be, numbers are not: codes stay codes."""
+    """Writes CSV. Texts are quoted and guarded against spreadsheet formulas where needed; numbers are not."""
 
     def __init__(self, file: HashedFile, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
         plain = [(f.name, f.type.value_type if pa.types.is_dictionary(f.type) else f.type) for f in schema]
@@ -122,7 +121,7 @@ class _CSV:
 
 
 class _Stata:
-    """For Stata; marked in its label."""
+    """Writes Stata's format; the file's label says whether it is a simulation."""
 
     def __init__(self, file: HashedFile, schema: pa.Schema, simulated: bool, bare: bool, packed: bool) -> None:  # noqa: ARG002
         from discreet.publish.stata import StataFile

@@ -1,1 +1,1 @@
-"""Reports for people: their building blocks as Markdown and HTML."""
+"""Reports in Markdown and HTML, and their building blocks."""

@@ -1,4 +1,4 @@
-"""A report as a few kinds of blocks: written as Markdown, and as one page of HTML that needs nothing else."""
+"""Building blocks of a report, written as Markdown and as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows of text, which is also a file: `name`.csv and `name`.md."""
+    """A table of text, also written to files: `name`.csv and `name`.md."""
 
     name: str
     columns: Sequence[str]
@@ -66,7 +66,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """An SVG that lies in the folder."""
+    """An SVG file in the report's folder."""
 
     file: str
     caption: str
@@ -83,19 +83,19 @@ Block = Heading | Paragraph | Table | Figure
 
 
 def as_markdown(blocks: Iterable[Block]) -> str:
-    """Blocks with an empty line between them."""
+    """The blocks as Markdown, separated by blank lines."""
     return "\n\n".join(block.markdown() for block in blocks) + "\n"
 
 
 def as_html(title: str, blocks: Iterable[Block], folder: Path) -> str:
-    """One page, its pictures inside."""
+    """The blocks as one HTML page with embedded figures."""
     body = "\n".join(block.html(folder) for block in blocks)
     head = f'<meta charset="utf-8"><title>{escape(title)}</title><style>{STYLE}</style>'
     return f'<!doctype html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'
 
 
 def as_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """For programs."""
+    """A table as CSV, with spreadsheet formulas guarded."""
     out = io.StringIO()
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(map(guarded, columns))
@@ -104,7 +104,7 @@ def as_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def write_report(out: Path, title: str, blocks: Sequence[Block], data: Mapping[str, str]) -> list[Path]:
-    """`report.md`, `report.html`, every table by itself, and further files; what lies there then, the report first."""
+    """Write `report.md`, `report.html`, each table and further files; returns all files in the folder, report first."""
     texts = {"report.md": as_markdown(blocks), "report.html": as_html(title, blocks, out), **data}
     for table in (block for block in blocks if isinstance(block, Table)):
         texts[f"tables/{table.name}.csv"] = as_csv(table.columns, table.rows)

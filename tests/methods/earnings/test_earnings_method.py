@@ -697,7 +697,7 @@ def test_measurements_that_were_changed_meanwhile_are_refused(tmp_path: Path, ho
                     pq.write_table(pa.table({"count": counts}).cast(kept.schema), path)
                 touched.append(path)
 
-    with pytest.raises(PublishError, match="is not what was written"):
+    with pytest.raises(PublishError, match="is not the file that was written"):
         opened.run(out, simulation="suite", observe=tamper)
     assert len(touched) == 1
     assert not out.exists()

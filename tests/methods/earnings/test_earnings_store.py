@@ -99,7 +99,7 @@ def test_measurements_that_others_changed_are_refused(office: Registrar, shelf: 
             shelf.put(measured[0], other.getvalue())
             touched.append(measured[0])
 
-    with pytest.raises(PublishError, match="is not what was written"):
+    with pytest.raises(PublishError, match="is not the file that was written"):
         opened.run(shelf.uri, simulation="suite", observe=tamper)
     assert touched
     assert "manifest.json" not in shelf.objects()

@@ -79,9 +79,12 @@ def test_measured_and_added_up_are_both_shown(planned: Planned) -> None:
     assert states[1].startswith("  sum of 2 cells of earnings: ")
     text = str(plan)
     assert all(f"    {line}" in text for line in (*own, *families, *schools, *states))
-    assert "families: family (5) × grad_cohort (2) × years_after (3) = 30 cells, made of earnings, no cost" in text
+    assert (
+        "families: family (5) × grad_cohort (2) × years_after (3) = 30 cells, post-processing of earnings, no additional epsilon"
+        in text
+    )
     assert "schools: school (4) × years_after (3) = 12 cells, epsilon 1.5" in text
-    assert "Total: epsilon 4.5 (2 tables on the same records: sequential, their costs add)" in text
+    assert "Total: epsilon 4.5 (2 tables on the same records: sequential composition, epsilons add)" in text
 
 
 def test_the_rules_of_values_are_in_the_plan(planned: Planned) -> None:

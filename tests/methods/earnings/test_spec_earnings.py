@@ -439,7 +439,7 @@ def test_codes_are_written_as_lehd_writes_them(
     (tmp_path / "wrong.csv").write_text(f"{PROGRAMMES.splitlines()[0]}\n{programmes}\n")
     programme = {**DOMAINS["programme"], "groups": "wrong.csv"}
     found = refusal(DomainError, lambda: declare(lehd(), domains=domains(programme=programme)))
-    assert found.what == f"{code!r} is no {identifier} of the layout"
+    assert found.what == f"{code!r} is not a code of {identifier} in the layout"
     assert found.where == "level earnings, layout lehd, domain programme4"
     assert found.do
 
@@ -447,13 +447,15 @@ def test_codes_are_written_as_lehd_writes_them(
 @pytest.mark.parametrize("cohort", ["13", "20130", "other"])
 def test_cohorts_are_years(declare: Declare, cohort: str) -> None:
     more = domains(grad_cohort={"values": ["2010", cohort]})
-    assert f"{cohort!r} is no grad_cohort" in refusal(DomainError, lambda: declare(lehd(), domains=more)).what
+    assert (
+        f"{cohort!r} is not a code of grad_cohort" in refusal(DomainError, lambda: declare(lehd(), domains=more)).what
+    )
 
 
 def test_undeclared_codes_have_no_place(declare: Declare) -> None:
     more = domains(grad_cohort={"values": ["2010"], "undeclared": "other"})
     found = refusal(DomainError, lambda: declare(lehd(), domains=more))
-    assert found.what == "'other' is no grad_cohort of the layout"
+    assert found.what == "'other' is not a code of grad_cohort in the layout"
     assert "undeclared values dropped" in found.do
 
 
@@ -462,7 +464,7 @@ def test_two_levels_are_not_the_same_level_of_the_layout(declare: Declare) -> No
     found = refusal(SpecError, lambda: declare(lehd(levels=[FAMILY, again])))
     assert found.what == "two levels are LEHD's aggregation level 46"
     assert found.where == "table earnings"
-    assert found.do == "keep one of them"
+    assert found.do == "publish one of them"
 
 
 # --- what would be found out only after the budget is spent, or never ------------------------------------------------

@@ -54,7 +54,7 @@ def office(tmp_path: Path) -> Careers:
 
 def test_the_plan_says_what_it_costs_and_what_is_weighed(office: Careers) -> None:
     text = str(office.open(spec()).plan())
-    assert "cells are disjoint, 3 records a unit: 3 × 1 = 3" in text
+    assert "cells are disjoint: parallel composition, 3 records per unit × 1 = 3" in text
     assert (
         "flows: family (4) × grad_cohort (2) × years_after (2) × industry and state (16) = 256 cells, epsilon 3" in text
     )
@@ -71,7 +71,7 @@ def test_the_plan_says_what_it_costs_and_what_is_weighed(office: Careers) -> Non
 
 def test_the_plan_of_one_record_a_unit(office: Careers) -> None:
     text = str(office.open(spec(plain(), unit="record")).plan())
-    assert "cells are disjoint: parallel, ε = 3 for the whole table" in text
+    assert "cells are disjoint: parallel composition, ε = 3 for the whole table" in text
     assert "P(k) ∝ exp(−3·|k|)" in text
     assert "job_flows" not in text
 
@@ -289,7 +289,7 @@ def test_measurements_that_were_changed_meanwhile_are_refused(office: Careers, t
                 pq.write_table(pa.table({"count": kept["count"].to_numpy() + 1}).cast(kept.schema), path)
                 touched.append(path)
 
-    with pytest.raises(PublishError, match="is not what was written"):
+    with pytest.raises(PublishError, match="is not the file that was written"):
         opened.run(out, simulation="suite", observe=tamper)
     assert len(touched) == 1
     opened.resume()

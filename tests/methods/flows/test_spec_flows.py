@@ -263,7 +263,7 @@ UNSOUND: dict[str, Case] = {
         {"layout": "lehd", "by": ["programme4", "grad_cohort", "years_after"], "correction": {}, "suppress": ...}
         | level(by=["programme4", "grad_cohort", "years_after"]),
         "level x, layout lehd",
-        "has four digits of the field, and flows stop at two",
+        "is by 4-digit field; flows are by 2-digit field",
     ),
     "states in the layout": (
         {"layout": "lehd", **level(to=["state"])},

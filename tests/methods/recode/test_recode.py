@@ -367,7 +367,10 @@ def test_what_a_recoding_says_about_itself(recoded_office: Office) -> None:
     made = read(recoded_office.folder / "out-new")
     assert made.derived_from == "old"
     assert made.simulation
-    assert made.composition == "nothing is spent: made of the measurements of old, which cost epsilon 7.5"
+    assert (
+        made.composition
+        == "no additional privacy loss: post-processing of the measurements of old, which cost epsilon 7.5"
+    )
     assert made.guarantee == read(recoded_office.folder / "out-old").guarantee
     assert made.guarantee.epsilon == Fraction(15, 2)
     assert recoded_office.spent == Fraction(15, 2)
@@ -527,7 +530,9 @@ def test_a_plan_counts_the_rules_and_costs_nothing(office: Office) -> None:
     assert plan.balance is None
     assert not plan.problem
     text = str(plan)
-    assert "Total: nothing is spent: made of the measurements of old, which cost epsilon 7.5" in text
+    assert (
+        "Total: no additional privacy loss: post-processing of the measurements of old, which cost epsilon 7.5" in text
+    )
     assert text.count("recoded, no cost") == len(plan.tables)
     assert "Budget" not in text
 

@@ -144,7 +144,7 @@ def test_a_changed_file_is_not_overwritten(again: Office) -> None:
     release.run(again.folder / "out-new")
     changed = again.folder / "out-new/earnings.simulation.csv"
     changed.write_text("mine\n")
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         release.resume()
     assert changed.read_text() == "mine\n"
 

@@ -69,7 +69,7 @@ def test_what_cannot_be_listed(office: Office, tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text("institution,major\n1,2\n")
     refused(office, DomainError, "has none of the recoded columns", tmp_path / "other.csv", [], [])
     (tmp_path / "there.csv").write_text("mine")
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         write_groups(declared(office), old, tmp_path / "there.csv", ["cip4"], ["cipcode", "cip2"])
     assert (tmp_path / "there.csv").read_text() == "mine"
 

@@ -379,7 +379,7 @@ def test_overrides_do_not_tell_parents_from_a_file(office: Office) -> None:
     [
         ("out-new", "is or contains the place"),
         ("out-new/kept", "is or contains the place"),
-        ("kept/old", "exists already"),
+        ("kept/old", "already exists"),
         ("out-old/kept", "inside another release"),
     ],
 )
@@ -393,7 +393,7 @@ def test_a_used_name_is_refused(office: Office) -> None:
 
 def test_an_existing_folder_is_refused(office: Office) -> None:
     (office.folder / "out-new").mkdir()
-    refused(office, office.recoding(ONE), PublishError, "exists already")
+    refused(office, office.recoding(ONE), PublishError, "already exists")
 
 
 def failing(error: Exception) -> Callable[..., Any]:

@@ -53,7 +53,7 @@ def test_recoded_in_a_store(
         if end in ("commit", "publish"):
             release.resume()
         else:  # nothing is recorded, and the prefix is not empty: clear it, or name another
-            with pytest.raises(PublishError, match="exists already"):
+            with pytest.raises(PublishError, match="already exists"):
                 release.run(out)
             out = store.uri(f"{prefix}/out2")
             spec = office.recoding(*SMALL, recode=asked, keep_measurements=store.uri(f"{prefix}/new2"))

@@ -129,7 +129,7 @@ def test_medians(stata: Path) -> None:
 
 def test_an_existing_folder_is_not_written_into(stata: Path) -> None:
     (stata.parent / "released").mkdir()
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         typed(*options(stata))
 
 
@@ -211,7 +211,7 @@ def test_envelope_is_for_the_inside(tmp_path: Path) -> None:
     assert out.stat().st_mode & 0o777 == 0o700
     for name in ("envelope.svg", "cell.svg"):
         assert "CONFIDENTIAL" in (out / name).read_text()
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         typed("envelope", spec, "--out", str(out))
     with pytest.raises(SpecError, match="'county' is no column of codes"):
         typed("envelope", spec, "--out", str(tmp_path / "other"), "--cell", "county=1")

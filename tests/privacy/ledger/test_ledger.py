@@ -268,7 +268,7 @@ def test_simulations_and_releases_do_not_mix(place: Place, kind: Any) -> None:
 
 def test_a_ledger_is_begun_once(ledger: Ledger) -> None:
     for kind in ("real", "simulation"):
-        with pytest.raises(LedgerError, match="exists already"):
+        with pytest.raises(LedgerError, match="already exists"):
             ledger.create(kind)  # type: ignore[arg-type]
     assert ledger.chain().kind == "real"
 

@@ -222,7 +222,7 @@ def test_a_simulation_says_so_and_an_area_has_its_name(tmp_path: Path) -> None:
 def test_simulated_and_real_levels_do_not_mix(tmp_path: Path) -> None:
     levels = (level("x", [SCHOOL, YEARS, COHORT]), level("y", [SCHOOL, YEARS]))
     flows = {one.name: protected(drawn(one), simulated=one.name == "x") for one in levels}
-    with pytest.raises(PublishError, match="do not mix"):
+    with pytest.raises(PublishError, match="cannot be mixed"):
         Pseof(LAYOUT, levels, {}).write(LocalFolder(tmp_path, tmp_path), flows)
 
 
@@ -252,7 +252,7 @@ def test_destinations_may_be_listed_together(tmp_path: Path) -> None:
 REFUSED: dict[str, tuple[type[DiscreetError], list[Attribute], list[Attribute], str]] = {
     "four digits": (
         SpecError, [attribute("institution/degree_level/cip4", "00100100/05/01.01"), YEARS], [],
-        "has four digits of the field, and flows stop at two",
+        "is by 4-digit field; flows are by 2-digit field",
     ),
     "a column of groups without a place": (
         SpecError, [SCHOOL, attribute("sex", "f"), YEARS], [], "column 'sex' has no place in the layout",
@@ -273,23 +273,39 @@ REFUSED: dict[str, tuple[type[DiscreetError], list[Attribute], list[Attribute], 
         SpecError, [attribute("institution/degree_level/years_after", "00100100/05/1")], [], "part of a group",
     ),
     "another year": (DomainError, [SCHOOL, attribute("years_after", "2")], [], "has the category '2'"),
-    "half a sector": (DomainError, [SCHOOL, YEARS], [attribute("industry", "92", "31")], "'31' is no industry"),
-    "all sectors": (DomainError, [SCHOOL, YEARS], [attribute("industry", "00")], "'00' is no industry"),
-    "a sector of three digits": (DomainError, [SCHOOL, YEARS], [attribute("industry", "111")], "'111' is no industry"),
-    "no division": (DomainError, [SCHOOL, YEARS], [SECTOR, attribute("division", "0")], "'0' is no geography"),
-    "all divisions": (DomainError, [SCHOOL, YEARS], [attribute("division", "00")], "'00' is no geography"),
-    "other sectors": (
-        DomainError, [SCHOOL, YEARS], [attribute("industry", *SECTORS, other="other")], "'other' is no industry",
+    "half a sector": (
+        DomainError, [SCHOOL, YEARS], [attribute("industry", "92", "31")],
+        "'31' is not a code of industry",
     ),
-    "the marginal cell": (DomainError, [SCHOOL, YEARS], [attribute("industry", "92", "ZZ")], "'ZZ' is no industry"),
+    "all sectors": (DomainError, [SCHOOL, YEARS], [attribute("industry", "00")], "'00' is not a code of industry"),
+    "a sector of three digits": (
+        DomainError, [SCHOOL, YEARS], [attribute("industry", "111")],
+        "'111' is not a code of industry",
+    ),
+    "no division": (
+        DomainError, [SCHOOL, YEARS], [SECTOR, attribute("division", "0")],
+        "'0' is not a code of geography",
+    ),
+    "all divisions": (DomainError, [SCHOOL, YEARS], [attribute("division", "00")], "'00' is not a code of geography"),
+    "other sectors": (
+        DomainError, [SCHOOL, YEARS], [attribute("industry", *SECTORS, other="other")],
+        "'other' is not a code of industry",
+    ),
+    "the marginal cell": (
+        DomainError, [SCHOOL, YEARS], [attribute("industry", "92", "ZZ")],
+        "'ZZ' is not a code of industry",
+    ),
     "an institution without zeros": (
-        DomainError, [attribute("institution/degree_level", "100100/05"), YEARS], [], "'100100' is no institution",
+        DomainError, [attribute("institution/degree_level", "100100/05"), YEARS], [],
+        "'100100' is not a code of institution",
     ),
     "all fields as a field": (
-        DomainError, [attribute("institution/degree_level/cip2", "00100100/05/00"), YEARS], [], "'00' is no cipcode",
+        DomainError, [attribute("institution/degree_level/cip2", "00100100/05/00"), YEARS], [],
+        "'00' is not a code of cipcode",
     ),
     "all cohorts as a cohort": (
-        DomainError, [SCHOOL, attribute("grad_cohort", "0000"), YEARS], [], "'0000' is no grad_cohort",
+        DomainError, [SCHOOL, attribute("grad_cohort", "0000"), YEARS], [],
+        "'0000' is not a code of grad_cohort",
     ),
 }  # fmt: skip
 
@@ -327,7 +343,7 @@ def changed(numbers: FlowNumbers, name: str, value: int) -> FlowNumbers:
 def test_numbers_that_no_file_can_have_are_refused(name: str, value: int) -> None:
     one = level("x", [SCHOOL, YEARS, COHORT], [SECTOR])
     assert list(one.batches(drawn(one)))
-    with pytest.raises(PublishError, match="has no place for") as refusal:
+    with pytest.raises(PublishError, match="has inconsistent numbers") as refusal:
         list(one.batches(changed(drawn(one), name, value)))
     assert refusal.value.where == "level x, layout lehd"
 
@@ -335,5 +351,5 @@ def test_numbers_that_no_file_can_have_are_refused(name: str, value: int) -> Non
 @pytest.mark.parametrize("name", ["employed", "in_state", "marginal", "status"])
 def test_numbers_of_another_level_are_refused(name: str) -> None:
     one, other = level("x", [SCHOOL, YEARS, COHORT], [SECTOR]), level("y", [SCHOOL, YEARS], [DIVISION])
-    with pytest.raises(PublishError, match="has no place for"):
+    with pytest.raises(PublishError, match="has inconsistent numbers"):
         list(one.batches(replace(drawn(one), **{name: getattr(drawn(other), name)})))

@@ -201,7 +201,7 @@ def test_the_version_line() -> None:
     ids=str,
 )  # fmt: skip
 def test_a_version_line_that_cannot_be_read_back_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(PublishError, match="is no version line"):
+    with pytest.raises(PublishError, match="is not a version line"):
         version_line(**VERSION_PARTS | wrong)
 
 
@@ -277,9 +277,11 @@ MUTATIONS: dict[str, tuple[Layout, int, Change, str, str]] = {
     "aggregation level with a zero": (PSEOE, 0, {"agg_level_pseo": "038"}, "agg_level_pseo", "is not 38"),
     "no aggregation level": (PSEOE, 0, {"agg_level_pseo": ""}, "agg_level_pseo", "'' is not 38"),
     "cohort of a level of all cohorts": (PSEOE, 0, {"grad_cohort": "2001"}, "agg_level_pseo", "is not 44"),
-    "all institutions": (PSEOE, 0, {"inst_level": "N", "institution": "00"}, "agg_level_pseo", "there is none of"),
-    "division": (PSEOE, 0, {"inst_level": "D", "institution": "8"}, "agg_level_pseo", "there is none of"),
-    "six digits": (PSEOE, 1, {"cip_level": "6", "cipcode": "01.1001"}, "agg_level_pseo", "there is none of"),
+    "all institutions": (
+        PSEOE, 0, {"inst_level": "N", "institution": "00"}, "agg_level_pseo", "no aggregation level has",
+    ),
+    "division": (PSEOE, 0, {"inst_level": "D", "institution": "8"}, "agg_level_pseo", "no aggregation level has"),
+    "six digits": (PSEOE, 1, {"cip_level": "6", "cipcode": "01.1001"}, "agg_level_pseo", "no aggregation level has"),
     "earnings by sector": (
         PSEOE, 0, {"agg_level_pseo": "86", "ind_level": "S", "industry": "92"}, "agg_level_pseo", "not occur in pseoe",
     ),
@@ -292,13 +294,21 @@ MUTATIONS: dict[str, tuple[Layout, int, Change, str, str]] = {
     "institution level": (PSEOE, 0, {"inst_level": "X"}, "inst_level", "'X' is not one of I, S, D, N"),
     "institution without zeros": (PSEOE, 0, {"institution": "134500"}, "institution", f"'134500' {LOST}"),
     "institution of 2019 without zeros": (PSEOE, 0, {"institution": "1345"}, "institution", LOST),
-    "institution of nine": (PSEOE, 0, {"institution": "001345000"}, "institution", "is no institution of inst_level I"),
-    "institution in words": (PSEOE, 0, {"institution": "Boulder"}, "institution", "is no institution of inst_level I"),
-    "no institution": (PSEOE, 0, {"institution": ""}, "institution", "'' is no institution"),
-    "institution with a space": (PSEOE, 0, {"institution": "00134500 "}, "institution", "is no institution"),
-    "institution in Arabic digits": (PSEOE, 0, {"institution": "٠٠١٣٤٥٠٠"}, "institution", "is no institution"),
+    "institution of nine": (
+        PSEOE, 0, {"institution": "001345000"}, "institution", "is not a code of institution at inst_level I",
+    ),
+    "institution in words": (
+        PSEOE, 0, {"institution": "Boulder"}, "institution", "is not a code of institution at inst_level I",
+    ),
+    "no institution": (PSEOE, 0, {"institution": ""}, "institution", "'' is not a code of institution"),
+    "institution with a space": (PSEOE, 0, {"institution": "00134500 "}, "institution", "is not a code of institution"),
+    "institution in Arabic digits": (
+        PSEOE, 0, {"institution": "٠٠١٣٤٥٠٠"}, "institution", "is not a code of institution",
+    ),
     "state without zero": (PSEOE, 3, {"institution": "8"}, "institution", LOST),
-    "state that is none": (PSEOE, 3, {"institution": "03"}, "institution", "is no institution of inst_level S"),
+    "state that is none": (
+        PSEOE, 3, {"institution": "03"}, "institution", "is not a code of institution at inst_level S",
+    ),
     "degree without zero": (PSEOE, 0, {"degree_level": "5"}, "degree_level", f"'5' {LOST}"),
     "degree that is none": (PSEOE, 0, {"degree_level": "09"}, "degree_level", "is not one of 00, 01"),
     "all degrees": (PSEOE, 0, {"degree_level": "00"}, "degree_level", "'00' does not occur"),
@@ -306,10 +316,10 @@ MUTATIONS: dict[str, tuple[Layout, int, Change, str, str]] = {
     "CIP without leading zero": (PSEOE, 1, {"cipcode": "1.10"}, "cipcode", LOST),
     "CIP as a number": (PSEOE, 1, {"cipcode": "1.1"}, "cipcode", LOST),
     "CIP without closing zero": (PSEOE, 1, {"cipcode": "01.1"}, "cipcode", "has lost its closing zeros"),
-    "CIP without its point": (PSEOE, 1, {"cipcode": "0110"}, "cipcode", "is no cipcode of cip_level 4"),
-    "CIP of another level": (PSEOE, 0, {"cipcode": "11"}, "cipcode", "is no cipcode of cip_level A"),
+    "CIP without its point": (PSEOE, 1, {"cipcode": "0110"}, "cipcode", "is not a code of cipcode at cip_level 4"),
+    "CIP of another level": (PSEOE, 0, {"cipcode": "11"}, "cipcode", "is not a code of cipcode at cip_level A"),
     "all fields without zero": (PSEOE, 0, {"cipcode": "0"}, "cipcode", LOST),
-    "all fields as a family": (PSEOE, 3, {"cipcode": "00"}, "cipcode", "is no cipcode of cip_level 2"),
+    "all fields as a family": (PSEOE, 3, {"cipcode": "00"}, "cipcode", "is not a code of cipcode at cip_level 2"),
     "cohort without zeros": (PSEOE, 0, {"grad_cohort": "0"}, "grad_cohort", LOST),
     "cohort that is no year": (PSEOE, 1, {"grad_cohort": "13"}, "grad_cohort", "is neither a year nor 0000"),
     "length of a bachelor's cohort": (PSEOE, 0, {"grad_cohort_years": "5"}, "grad_cohort_years", "is not 3"),
@@ -317,15 +327,15 @@ MUTATIONS: dict[str, tuple[Layout, int, Change, str, str]] = {
     "length that is no number": (PSEOE, 2, {"grad_cohort_years": "five"}, "grad_cohort_years", "is not 5"),
     "place level": (PSEOE, 0, {"geo_level": "S"}, "geo_level", "is not one of N, D"),
     "nation without zero": (PSEOE, 0, {"geography": "0"}, "geography", LOST),
-    "nation": (PSEOE, 0, {"geography": "08"}, "geography", "is no geography of geo_level N"),
-    "division of work": (PSEOF, 2, {"geography": "0"}, "geography", "is no geography of geo_level D"),
+    "nation": (PSEOE, 0, {"geography": "08"}, "geography", "is not a code of geography at geo_level N"),
+    "division of work": (PSEOF, 2, {"geography": "0"}, "geography", "is not a code of geography at geo_level D"),
     "industry level": (PSEOE, 0, {"ind_level": "4"}, "ind_level", "is not one of A, S"),
     "all industries without zero": (PSEOE, 0, {"industry": "0"}, "industry", LOST),
-    "sector": (PSEOF, 2, {"industry": "31"}, "industry", "is no industry of ind_level S"),
-    "earnings with a fraction": (PSEOE, 0, {"y1_p25_earnings": "21000.5"}, "y1_p25_earnings", "is not a whole number"),
-    "earnings as a float": (PSEOE, 0, {"y1_p25_earnings": "21000.0"}, "y1_p25_earnings", "is not a whole number"),
-    "earnings with a comma": (PSEOE, 0, {"y1_p50_earnings": "32,000"}, "y1_p50_earnings", "is not a whole number"),
-    "earnings beyond numbers": (PSEOE, 0, {"y5_p75_earnings": "9" * 5000}, "y5_p75_earnings", "is not a whole number"),
+    "sector": (PSEOF, 2, {"industry": "31"}, "industry", "is not a code of industry at ind_level S"),
+    "earnings with a fraction": (PSEOE, 0, {"y1_p25_earnings": "21000.5"}, "y1_p25_earnings", "is not an integer"),
+    "earnings as a float": (PSEOE, 0, {"y1_p25_earnings": "21000.0"}, "y1_p25_earnings", "is not an integer"),
+    "earnings with a comma": (PSEOE, 0, {"y1_p50_earnings": "32,000"}, "y1_p50_earnings", "is not an integer"),
+    "earnings beyond numbers": (PSEOE, 0, {"y5_p75_earnings": "9" * 5000}, "y5_p75_earnings", "is not an integer"),
     "no earnings": (PSEOE, 0, {"y5_p50_earnings": ""}, "y5_p50_earnings", "is empty although status_y5_earnings is 1"),
     "earnings of zero": (PSEOE, 0, {"y10_p25_earnings": "0"}, "y10_p25_earnings", "is not positive"),
     "negative earnings": (PSEOE, 0, {"y10_p25_earnings": "-1"}, "y10_p25_earnings", "is negative"),
@@ -353,14 +363,14 @@ MUTATIONS: dict[str, tuple[Layout, int, Change, str, str]] = {
     "no IPEDS count of 2019": (PSEOE_2019, 0, {"y5_ipeds_count": ""}, "y5_ipeds_count", "is empty although"),
     "IPEDS count of 2019 too early": (PSEOE_2019, 1, {"y10_ipeds_count": "4"}, "y10_ipeds_count", "is filled although"),
     "IPEDS count of 2019 in words": (
-        PSEOE_2019, 0, {"status_ipeds_count": "", "y5_ipeds_count": "few"}, "y5_ipeds_count", "is not a whole number",
+        PSEOE_2019, 0, {"status_ipeds_count": "", "y5_ipeds_count": "few"}, "y5_ipeds_count", "is not an integer",
     ),
     "flows suppressed": (PSEOF, 1, {"y5_grads_emp_instate": "0"}, "y5_grads_emp_instate", "is filled although"),
     "flows missing": (PSEOF, 0, {"y10_grads_nme": ""}, "y10_grads_nme", "is empty although status_y10_grads_nme is 1"),
     "flows negative": (PSEOF, 0, {"y10_grads_nme": "-1"}, "y10_grads_nme", "is negative"),
     "flag of flows": (PSEOF, 0, {"status_y10_grads_nme": "2"}, "status_y10_grads_nme", "is not one of"),
-    "flows with a fraction": (PSEOF, 0, {"y1_grads_emp": "7.5"}, "y1_grads_emp", "is not a whole number"),
-    "flows as a float": (PSEOF, 0, {"y1_grads_emp_instate": "7.0"}, "y1_grads_emp_instate", "is not a whole number"),
+    "flows with a fraction": (PSEOF, 0, {"y1_grads_emp": "7.5"}, "y1_grads_emp", "is not an integer"),
+    "flows as a float": (PSEOF, 0, {"y1_grads_emp_instate": "7.0"}, "y1_grads_emp_instate", "is not an integer"),
     "negative in-state flows": (PSEOF, 0, {"y1_grads_emp_instate": "-7"}, "y1_grads_emp_instate", "is negative"),
     "negative flows": (PSEOF, 3, {"y10_grads_emp": "-7", "y10_grads_emp_instate": "0"}, "y10_grads_emp", "is negative"),
     "no flows": (PSEOF, 3, {"y5_grads_emp": ""}, "y5_grads_emp", "is empty although status_y5_grads_emp is 1"),
@@ -392,7 +402,7 @@ MUTATIONS: dict[str, tuple[Layout, int, Change, str, str]] = {
     "flows of all degrees": (PSEOF, 0, {"degree_level": "00"}, "degree_level", "'00' does not occur"),
     "length of a cohort of flows": (PSEOF, 0, {"grad_cohort_years": "5"}, "grad_cohort_years", "is not 3"),
     "institution of flows": (PSEOF, 0, {"institution": "134500"}, "institution", LOST),
-    "field of flows": (PSEOF, 1, {"cipcode": "00"}, "cipcode", "is no cipcode of cip_level 2"),
+    "field of flows": (PSEOF, 1, {"cipcode": "00"}, "cipcode", "is not a code of cipcode at cip_level 2"),
     "cohort of flows": (PSEOF, 1, {"grad_cohort": "13"}, "grad_cohort", "is neither a year nor 0000"),
 }  # fmt: skip
 
@@ -482,7 +492,7 @@ HEADERS: dict[str, tuple[Callable[[list[str]], list[str]], list[tuple[str, str]]
     "missing": (lambda h: h[:5] + h[6:], [("cipcode", "is missing; pseoe V4.14.0 has it")]),
     "extra": (lambda h: [*h, "note"], [("'note'", "is not a column of pseoe V4.14.0")]),
     "nameless": (lambda h: [*h, ""], [("''", "is not a column of pseoe V4.14.0")]),
-    "doubled": (lambda h: [*h, h[3]], [("degree_level", "stands 2 times in the header")]),
+    "doubled": (lambda h: [*h, h[3]], [("degree_level", "occurs 2 times in the header")]),
     "renamed": (
         lambda h: [h[0].upper(), *h[1:]],
         [("agg_level_pseo", "is missing; pseoe V4.14.0 has it"),
@@ -559,8 +569,8 @@ def spoiled() -> dict[str, tuple[bytes, str]]:
         "half a gzip": (gzip.compress(header * 100)[:60], "is a damaged gzip file"),
         "broken gzip": (b"\x1f\x8b" + bytes(50), "is a damaged gzip file"),
         "empty gzip": (gzip.compress(b""), "is empty"),
-        "half a Parquet file": (b"PAR1" + bytes(100), "is not a table that Parquet can read"),
-        "nested Parquet": (nested.getvalue().to_pybytes(), "is not a table that Parquet can read"),
+        "half a Parquet file": (b"PAR1" + bytes(100), "is not a valid Parquet file"),
+        "nested Parquet": (nested.getvalue().to_pybytes(), "is not a valid Parquet file"),
     }
 
 

@@ -134,9 +134,9 @@ def test_a_comparators_folder_is_no_release(tmp_path: Path) -> None:
     assert "ours" in said["notice"]
     assert "no formal guarantee" in said["guarantee_in_words"]
     assert files[0].read_text().splitlines()[1].split(",")[1:] == [str(v) for v in made.rounded()[0]]
-    with pytest.raises(PublishError, match="without any guarantee, and no release"):
+    with pytest.raises(PublishError, match="without any privacy guarantee, not a release"):
         read(tmp_path / "out")
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         write_comparator(tmp_path / "out", "jobs", labels, names, made, RAMP)
     with pytest.raises(PublishError, match="differ in length"):
         write_comparator(tmp_path / "other", "jobs", labels, names[:2], made, RAMP)

@@ -21,7 +21,7 @@ def write_groups(release: Release, old: Path, new: Path, only: Sequence[str], le
         raise SpecError("has no key 'recode'", where=f"release {release.release}", do="declare the recoding first")
     text, number = recoded_list(Classifications(release.recode, release.base), old, only, leave_out)
     if new.exists():
-        raise PublishError("exists already", where=str(new), do="name a file that does not exist yet")
+        raise PublishError("already exists", where=str(new), do="name a file that does not exist yet")
     new.write_text(text, encoding="utf-8")
     return number
 

@@ -165,7 +165,7 @@ def estimate(
     declared = asked.out.with_name(f"{asked.out.name}.yaml")
     for path in (asked.out, declared):
         if path.exists():
-            raise PublishError("exists already", where=str(path), do="name another folder with --out")
+            raise PublishError("already exists", where=str(path), do="name another folder with --out")
     release = _opened(asked)
     cost = total_guarantee(release.spec, methods(release.spec))
     if budget is not None:

@@ -127,7 +127,7 @@ class Ledger:
         """Begin a ledger. It stays of this kind: a real one takes no simulation, a simulation no release."""
         genesis = Genesis(ledger=kind, nonce=nonce or fresh_nonce(), time=self.clock())
         if not self.store.create(link(1, "", genesis), private=kind == "simulation") and not exist_ok:
-            raise LedgerError("exists already", where=f"ledger {self.store.place}", do="use it, or name another")
+            raise LedgerError("already exists", where=f"ledger {self.store.place}", do="use it, or name another")
 
     def chain(self) -> Chain:
         """The entries as they are, for whoever looks at them."""

@@ -1,4 +1,4 @@
-"""Does a file follow the LEHD layout of PSEO earnings or flows? Names every line and column that does not."""
+"""Checks that a file follows the LEHD layout of PSEO earnings or flows, reporting violations by line and column."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from discreet.formatting import plural
-from discreet.publish.lehd.codes import repair as with_all_zeros
+from discreet.publish.lehd.codes import repair as restore_zeros
 from discreet.publish.lehd.reading import read
 from discreet.publish.lehd.rules import LayoutProblem, Rules, shortened
 from discreet.publish.lehd.schema import IDENTIFIERS, LAYOUTS, Layout
@@ -23,7 +23,7 @@ EXAMPLES = 20
 
 @dataclass(frozen=True)
 class Violation:
-    """Something that the layout does not allow. `line` 1 is the header; none: it is about the whole file."""
+    """A violation of the layout. `line` 1 is the header; None: the whole file."""
 
     line: int | None
     column: str
@@ -36,68 +36,68 @@ class Violation:
 
 @dataclass(frozen=True)
 class LayoutCheck:
-    """The layout a file is nearest to, its rows, and what is wrong with it."""
+    """The layout that a file resembles most, its number of rows, and its violations."""
 
     layout: Layout
     rows: int
     violations: tuple[Violation, ...]
-    total: int = 0  # all of them; of each sort only some are named
-    zeros: bool = False  # whether most are codes that have lost their zeros
+    total: int = 0  # all violations; only some of each kind are listed
+    zeros: bool = False  # whether most are codes without their zeros
 
 
 @dataclass
-class _Violations:
-    """Violations: all are counted, the first of every sort are kept."""
+class _ViolationLog:
+    """Counts all violations, and keeps the first of every kind as examples."""
 
-    kept: list[Violation] = field(default_factory=list)
+    examples: list[Violation] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, line: int | None, problem: LayoutProblem) -> None:
-        sort = (problem.column, problem.kind)
-        self.counts[sort] += 1
-        if self.counts[sort] <= EXAMPLES:
-            self.kept.append(Violation(line, problem.column, str(problem)))
+        key = (problem.column, problem.kind)
+        self.counts[key] += 1
+        if self.counts[key] <= EXAMPLES:
+            self.examples.append(Violation(line, problem.column, str(problem)))
 
     def all(self) -> tuple[Violation, ...]:
-        """In the order of lines; at the end how many were left out."""
-        left = {sort: n - EXAMPLES for sort, n in self.counts.items() if n > EXAMPLES}
+        """In the order of lines; at the end the number of those not listed, by kind."""
+        left = {key: n - EXAMPLES for key, n in self.counts.items() if n > EXAMPLES}
         rest = [Violation(None, c, f"in {plural(n, 'more line')}: {kind}") for (c, kind), n in left.items()]
-        return tuple(sorted(self.kept, key=lambda v: v.line or 0) + rest)
+        return tuple(sorted(self.examples, key=lambda v: v.line or 0) + rest)
 
 
 def check_layout(path: Path, repair: bool = False) -> LayoutCheck:
-    """Read a file once and compare it with the layout that its header names.
+    """Read a file once and compare it with the layout that its header resembles.
 
-    With `repair` the zeros that a spreadsheet took from the codes are put back first, in memory. A wrong header ends
-    the check: without names there is no telling what the fields are. Of each sort of problem at most twenty are named,
-    the others counted. A row costs some 50 bytes of memory.
+    With `repair`, zeros that a spreadsheet removed from codes are first restored in memory. A wrong header ends the
+    check, since the meaning of the fields is then unknown. At most twenty problems of each kind are listed, the others
+    counted. A row takes about 50 bytes of memory.
     """
     lines_read = read(path)
     _, header = next(lines_read)
     layout = max(LAYOUTS, key=lambda known: _likeness(known.columns, header))
-    found = _Violations()
+    log = _ViolationLog()
     for problem in _header(layout, header):
-        found.add(1, problem)
-    if found.kept:
-        return LayoutCheck(layout, 0, found.all(), sum(found.counts.values()))
-    rules, seen, rows = Rules(layout), _Seen(), 0
+        log.add(1, problem)
+    if log.examples:
+        return LayoutCheck(layout, 0, log.all(), sum(log.counts.values()))
+    rules, identifiers, rows = Rules(layout), _IdentifierIndex(), 0
     for line, fields in lines_read:
         rows += 1
         if len(fields) != len(header):
             fewer = "fewer" if len(fields) < len(header) else "more"
-            found.add(line, LayoutProblem("", f"{fewer} fields than the header has"))
+            log.add(line, LayoutProblem("", f"{fewer} fields than the header has"))
             continue
-        row = with_all_zeros(fields) if repair else fields
+        row = restore_zeros(fields) if repair else fields
         for problem in rules.problems(row):
-            found.add(line, problem)
-        seen.add(line, row[: len(IDENTIFIERS)])
+            log.add(line, problem)
+        identifiers.add(line, row[: len(IDENTIFIERS)])
     if not rows:
-        found.add(None, LayoutProblem("", "there are no rows"))
-    for line in seen.again():
-        found.add(line, LayoutProblem("identifiers", "are those of an earlier line"))
-    total = sum(found.counts.values())
-    lost = sum(n for (_, kind), n in found.counts.items() if "zero" in kind)
-    return LayoutCheck(layout, rows, found.all(), total, 2 * lost > total)
+        log.add(None, LayoutProblem("", "there are no rows"))
+    for line in identifiers.repeated():
+        log.add(line, LayoutProblem("identifiers", "are those of an earlier line"))
+    total = sum(log.counts.values())
+    lost = sum(n for (_, kind), n in log.counts.items() if "zero" in kind)
+    return LayoutCheck(layout, rows, log.all(), total, 2 * lost > total)
 
 
 def _likeness(columns: Sequence[str], header: Sequence[str]) -> tuple[bool, int]:
@@ -105,11 +105,11 @@ def _likeness(columns: Sequence[str], header: Sequence[str]) -> tuple[bool, int]
 
 
 def _header(layout: Layout, header: list[str]) -> Iterator[LayoutProblem]:
-    """Columns that are missing, unknown, doubled or out of order."""
+    """Columns that are missing, unknown, repeated or out of order."""
     expected, count = layout.columns, Counter(header)
     if not set(layout.indicators) & set(header):
         single = len(header) == 1 and max(";", "\t", "|", key=header[0].count)
-        why = f"; its fields are not divided by commas but by {single!r}" if single and single in header[0] else ""
+        why = f"; its fields are separated by {single!r} instead of commas" if single and single in header[0] else ""
         yield LayoutProblem("", f"the header is neither that of pseoe nor that of pseof{why}")
         return
     for column in expected:
@@ -119,7 +119,7 @@ def _header(layout: Layout, header: list[str]) -> Iterator[LayoutProblem]:
         if column not in expected:
             yield LayoutProblem(shortened(column), f"is not a column of {layout}")
         elif count[column] > 1:
-            yield LayoutProblem(column, f"stands {count[column]} times in the header")
+            yield LayoutProblem(column, f"occurs {count[column]} times in the header")
     known = [column for column in dict.fromkeys(header) if column in expected]
     right = [column for column in expected if column in count]
     for what, start, end, _, _ in SequenceMatcher(None, right, known, autojunk=False).get_opcodes():
@@ -129,8 +129,8 @@ def _header(layout: Layout, header: list[str]) -> Iterator[LayoutProblem]:
                 yield LayoutProblem(right[place], f"is out of order; it belongs {belongs}")
 
 
-class _Seen:
-    """Which identifiers came before: 64 bits of a digest and the line, for each row."""
+class _IdentifierIndex:
+    """The identifiers of all rows, as 64 bits of a digest and the line."""
 
     def __init__(self) -> None:
         self._digests, self._lines = bytearray(), array("q")
@@ -139,8 +139,8 @@ class _Seen:
         self._digests += hashlib.blake2b("\x1f".join(identifiers).encode(), digest_size=8).digest()
         self._lines.append(line)
 
-    def again(self) -> list[int]:
-        """The lines whose identifiers stood before."""
+    def repeated(self) -> list[int]:
+        """The lines whose identifiers occur on an earlier line."""
         digests = np.frombuffer(bytes(self._digests), dtype="<u8")
         order = np.argsort(digests, kind="stable")  # equal ones stay in the order of lines
         repeated = order[1:][digests[order[1:]] == digests[order[:-1]]]

@@ -1,4 +1,4 @@
-"""Whether a code has the form its level demands, and the zeros a spreadsheet took away."""
+"""Checks that a code has the form required at its level, and restores zeros that a spreadsheet removed."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def fits(column: str, level: str, code: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def with_zeros(column: str, level: str, code: str) -> str:
-    """A code that a spreadsheet has read as a number, as it was: 1.1 was the CIP 01.10, 134500 the OPEID 00134500.
+    """The original form of a code that a spreadsheet read as a number: 1.1 is CIP 01.10, 134500 is OPEID 00134500.
 
-    Files of 2019 had six-digit OPEIDs, without the branch: 1345 was 001345 and is now 00134500.
+    Files of 2019 had six-digit OPEIDs, without the branch: 1345 stands for 001345, now 00134500.
     """
     if column == "cipcode" and level in {"4", "6"} and _CIP.fullmatch(code):
         family, _, rest = code.partition(".")
@@ -44,7 +44,7 @@ REPAIRED = {"degree_level": "", "grad_cohort": "", **{column: level for column, 
 
 
 def repair(row: list[str]) -> list[str]:
-    """The row with all its zeros."""
+    """The row with all zeros restored."""
     row = list(row)
     for column, level in REPAIRED.items():
         place = _AT[column]
@@ -54,7 +54,7 @@ def repair(row: list[str]) -> list[str]:
 
 @lru_cache(maxsize=1 << 14)
 def fault(column: str, level: str, code: str) -> str | None:
-    """What is wrong with a code, or nothing."""
+    """The problem with a code, or None."""
     if fits(column, level, code):
         return None
     meant = with_zeros(column, level, code)
@@ -65,4 +65,4 @@ def fault(column: str, level: str, code: str) -> str | None:
         return f"is not one of {', '.join(LABELS[column])}"
     if column == "grad_cohort":
         return "is neither a year nor 0000"
-    return f"is no {column} of {FORMS[column][0]} {level}"
+    return f"is not a code of {column} at {FORMS[column][0]} {level}"

@@ -1,4 +1,4 @@
-"""`pseoe_all.csv`: a row for each institution, degree, field and cohort, the years after graduation side by side."""
+"""`pseoe_all.csv`: one row per institution, degree, field and cohort; years after graduation in columns."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ SCHEMA = arrow_schema(schema.PSEOE)
 
 
 def lehd_level(name: str, domain: Domain, layout: Lehd, suppress_codes: Mapping[str, list[str]]) -> LehdLevel:
-    """Which rows of the file a level gives; refused where the layout has no place for it."""
+    """The rows of a level; refused if the layout cannot represent it."""
     level = level_of(name, domain, layout)
     if level.agg.cip_level == "4":
         open_ = declared_codes(domain, level.columns["degree_level"]) - set(suppress_codes.get(layout.degree_level, ()))
-        if stopped := sorted(open_ & schema.RESTRICTED):
+        if restricted := sorted(open_ & schema.RESTRICTED):
             raise SpecError(
-                f"publishes degree level {stopped[0]} at four digits of the field, which the layout does not",
+                f"publishes degree level {restricted[0]} by 4-digit field, which the layout does not permit",
                 where=level_location(name),
                 do=f'write `suppress_codes: {{{layout.degree_level}: ["07", "17"]}}`',
             )
@@ -50,24 +50,24 @@ def lehd_level(name: str, domain: Domain, layout: Lehd, suppress_codes: Mapping[
 
 @dataclass(frozen=True)
 class Pseoe:
-    """The whole file."""
+    """The file of all levels."""
 
     layout: Lehd
     levels: tuple[LehdLevel, ...]
     labels: Mapping[str, Mapping[str, str]]  # of institutions and fields, as far as they are declared
 
     def files(self, simulated: bool) -> dict[str, str]:
-        """Every file's name, and what it is."""
+        """File names, and what each contains."""
         return table_files(schema.PSEOE, self.layout.area, simulated)
 
     def sidecars(self) -> Sidecars:
-        """What stands in the small files beside it."""
+        """The content of the label and version files."""
         return sidecars_of("pseoe", self.layout, self.levels, self.labels)
 
     def write(
         self, place: Storage, summaries: Mapping[str, Protected[Summary]], quartiles: tuple[int, int, int]
     ) -> dict[str, str]:
-        """Write the levels: the files and their digests."""
+        """Write all levels; returns the files and their digests."""
         simulated = next(iter(summaries.values())).simulated
         ordered = sorted(self.levels, key=lambda level: level.agg.number)
         batches = (
@@ -83,11 +83,11 @@ def _batches(level: LehdLevel, summary: Summary, quartiles: tuple[int, int, int]
     cells = level.cells()
     for first in range(0, level.rows, BATCH):
         mine = cells[first : first + BATCH]
-        found = level.identifiers(mine[:, 0])
+        columns = level.identifiers(mine[:, 0])
         for year in schema.YEARS:
             category = level.years[1].get(year)
-            found |= _year(year, None if category is None else mine[:, category], summary, quartiles, len(mine))
-        yield pa.RecordBatch.from_arrays([found[column] for column in SCHEMA.names], schema=SCHEMA)
+            columns |= _year(year, None if category is None else mine[:, category], summary, quartiles, len(mine))
+        yield pa.RecordBatch.from_arrays([columns[column] for column in SCHEMA.names], schema=SCHEMA)
 
 
 def _year(
@@ -99,9 +99,10 @@ def _year(
     if cells is None:
         empty = {name: pa.nulls(n, pa.int64()) for name in (*earnings, f"{year}_grads_earn")}
         return ipeds | empty | {flag: constant(NOT_AVAILABLE, n) for flag in flags}
-    hidden = ~summary.published[cells]
-    found = {
-        name: pa.array(summary.percentiles[cells, q], mask=hidden) for name, q in zip(earnings, quartiles, strict=True)
+    suppressed = ~summary.published[cells]
+    columns = {
+        name: pa.array(summary.percentiles[cells, q], mask=suppressed)
+        for name, q in zip(earnings, quartiles, strict=True)
     }
-    found[f"{year}_grads_earn"] = pa.array(summary.counts[cells], mask=hidden)
-    return ipeds | found | {flag: pa.array(summary.status[cells]) for flag in flags}
+    columns[f"{year}_grads_earn"] = pa.array(summary.counts[cells], mask=suppressed)
+    return ipeds | columns | {flag: pa.array(summary.status[cells]) for flag in flags}

@@ -1,7 +1,7 @@
-"""`pseof_all.csv`: a row for each group of graduates and each destination, the years after graduation side by side.
+"""`pseof_all.csv`: one row per group of graduates and destination; years after graduation in columns.
 
-A destination is a sector, a division, a sector of a division, or all employers. The not or marginally employed are no
-destination but a number of the group: rows of all employers have it, in others it is not available.
+A destination is a sector, a division, a sector of a division, or all employers. The number of graduates not employed or
+marginally employed belongs to the group: rows of all employers have it, in other rows it is not available.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ IDENTIFIERS = {"division": "geography", "industry": "industry"}  # by key of `Le
 
 @dataclass(frozen=True)
 class FlowNumbers:
-    """The protected numbers of a level. What is suppressed here must not be shown."""
+    """The protected numbers of a level. Those with status 5 must not be published."""
 
     employed: Int64s  # (groups, destinations)
     in_state: Int64s  # (groups, destinations)
@@ -55,7 +55,7 @@ class FlowNumbers:
 
 @dataclass(frozen=True)
 class LehdFlows:
-    """How the groups of one level and their destinations become rows: one for each pair, years apart."""
+    """The mapping of one level to rows: one per pair of group and destination, years in columns."""
 
     groups: LehdLevel
     destinations: Domain
@@ -70,35 +70,35 @@ class LehdFlows:
         return self.groups.rows * self.destinations.cells
 
     def batches(self, flows: FlowNumbers) -> Iterator[pa.RecordBatch]:
-        """The rows of a level: the destinations of a group one after the other."""
-        self._refuse_unfit(flows)
+        """The rows of a level, the destinations of a group contiguous."""
+        self._refuse_inconsistent(flows)
         cells, width = self.groups.cells(), self.destinations.cells
         for first in range(0, self.rows, BATCH):
             rows = np.arange(first, min(first + BATCH, self.rows))
             mine, to = cells[rows // width], rows % width
-            found = self.groups.identifiers(mine[:, 0]) | code_arrays(self.destinations, self.columns, to)
+            columns = self.groups.identifiers(mine[:, 0]) | code_arrays(self.destinations, self.columns, to)
             for year in schema.YEARS:
                 category = self.groups.years[1].get(year)
-                found |= self._year(year, None if category is None else mine[:, category], to, flows)
-            yield pa.RecordBatch.from_arrays([found[column] for column in SCHEMA.names], schema=SCHEMA)
+                columns |= self._year(year, None if category is None else mine[:, category], to, flows)
+            yield pa.RecordBatch.from_arrays([columns[column] for column in SCHEMA.names], schema=SCHEMA)
 
     def _year(self, year: str, groups: Int64s | None, to: Int64s, flows: FlowNumbers) -> dict[str, pa.Array]:
         numbers: dict[str, Int64s] = {}
         if groups is not None:
             numbers = {"emp": flows.employed[groups, to], "emp_instate": flows.in_state[groups, to]}
             numbers |= {"nme": flows.marginal[groups]} if self.groups.agg.of_all_employers else {}
-        found: dict[str, pa.Array] = {}
+        columns: dict[str, pa.Array] = {}
         for what in ("emp", "emp_instate", "nme"):
             count, flag = f"{year}_grads_{what}", f"status_{year}_grads_{what}"
             if what in numbers:
                 status = flows.status[groups, to]
-                found |= {count: pa.array(numbers[what], mask=status == SUPPRESSED), flag: pa.array(status)}
+                columns |= {count: pa.array(numbers[what], mask=status == SUPPRESSED), flag: pa.array(status)}
             else:
-                found |= {count: pa.nulls(len(to), pa.int64()), flag: constant(NOT_AVAILABLE, len(to))}
-        return found
+                columns |= {count: pa.nulls(len(to), pa.int64()), flag: constant(NOT_AVAILABLE, len(to))}
+        return columns
 
-    def _refuse_unfit(self, flows: FlowNumbers) -> None:
-        """Numbers of another level, or that no correction can have made."""
+    def _refuse_inconsistent(self, flows: FlowNumbers) -> None:
+        """Refuse numbers of the wrong shape, or that the correction cannot have produced."""
         groups, pairs = (self.groups.domain.cells,), (self.groups.domain.cells, self.destinations.cells)
         shapes = [numbers.shape for numbers in (flows.employed, flows.in_state, flows.status, flows.marginal)]
         sound = shapes == [pairs, pairs, pairs, groups] and bool(
@@ -109,16 +109,16 @@ class LehdFlows:
         )
         if not sound:
             raise PublishError(
-                "has numbers that the layout has no place for", where=level_location(self.name), do="report it"
+                "has inconsistent numbers", where=level_location(self.name), do="report this as a defect"
             )
 
 
 def lehd_flows(name: str, groups: Domain, destinations: Domain, layout: Lehd) -> LehdFlows:
-    """Which rows of the file a level gives; refused where the layout has no place for it."""
+    """The rows of a level; refused if the layout cannot represent it."""
     where = level_location(name)
     if layout.cip4 in groups.columns:
         raise SpecError(
-            "has four digits of the field, and flows stop at two", where=where, do=f"publish {layout.cip2!r} instead"
+            "is by 4-digit field; flows are by 2-digit field", where=where, do=f"publish {layout.cip2!r} instead"
         )
     has = columns_by_role(destinations, layout, tuple(IDENTIFIERS), where)
     geo_level, ind_level = "D" if "division" in has else "N", "S" if "industry" in has else "A"
@@ -131,7 +131,7 @@ def lehd_flows(name: str, groups: Domain, destinations: Domain, layout: Lehd) ->
 
 @dataclass(frozen=True)
 class Pseof:
-    """The whole file."""
+    """The file of all levels."""
 
     layout: Lehd
     levels: tuple[LehdFlows, ...]
@@ -142,24 +142,24 @@ class Pseof:
 
     @property
     def names(self) -> set[str]:
-        """The levels that it lists."""
+        """The names of its levels."""
         return {level.name for level in self.levels}
 
     def files(self, simulated: bool) -> dict[str, str]:
-        """Every file's name, and what it is."""
+        """File names, and what each contains."""
         return table_files(schema.PSEOF, self.layout.area, simulated)
 
     def sidecars(self) -> Sidecars:
-        """What stands in the small files beside it."""
+        """The content of the label and version files."""
         destinations = {identifier: self._destinations(identifier) for identifier in IDENTIFIERS.values()}
         return sidecars_of("pseof", self.layout, [level.groups for level in self.levels], self.labels, destinations)
 
     def _destinations(self, identifier: str) -> set[str]:
-        found = [(level.destinations, level.columns.get(identifier)) for level in self.levels]
-        return {code for domain, at in found for code in ({"00"} if at is None else declared_codes(domain, at))}
+        pairs = [(level.destinations, level.columns.get(identifier)) for level in self.levels]
+        return {code for domain, at in pairs for code in ({"00"} if at is None else declared_codes(domain, at))}
 
     def write(self, place: Storage, flows: Mapping[str, Protected[FlowNumbers]]) -> dict[str, str]:
-        """Write the levels, one after the other: the files and their digests."""
+        """Write all levels; returns the files and their digests."""
         simulated, batches = next(iter(flows.values())).simulated, self._batches(flows)
         return write_table(place, f"pseof_{self.layout.area}", SCHEMA, batches, simulated, bare=True).files
 

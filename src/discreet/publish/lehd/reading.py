@@ -1,4 +1,4 @@
-"""The lines of a published file, CSV, gzipped CSV or Parquet, one after the other: a file of any size is a stream."""
+"""Streams the lines of a published file: CSV, gzipped CSV or Parquet."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 from discreet.errors import SourceError
 
 Line = tuple[int, list[str]]
-LONGEST = 1 << 16  # bytes in a line; what has more is no table
+LONGEST = 1 << 16  # bytes in a line; a longer one is not of a table
 
 
 def read(path: Path) -> Iterator[Line]:
-    """Number and fields of every line, the header first. The content tells what a file is, not its name.
+    """Number and fields of every line, the header first. The format is detected from the content, not the name.
 
-    A row of Parquet has the number that it would have as a line of CSV; a missing value is an empty field.
+    A row of Parquet is numbered like the corresponding line of CSV; a missing value is an empty field.
     """
     where = str(path)
     try:
@@ -35,14 +35,14 @@ def read(path: Path) -> Iterator[Line]:
             else:
                 yield from _csv(file, where)
     except (pa.ArrowException, UnicodeDecodeError):
-        raise SourceError("is not a table that Parquet can read", where=where, do="write it anew") from None
+        raise SourceError("is not a valid Parquet file", where=where, do="write it again") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
-        raise SourceError("is a damaged gzip file", where=where, do="fetch or write it anew") from None
+        raise SourceError("is a damaged gzip file", where=where, do="download or write it again") from None
     except OSError as error:
         reason = error.strerror or "damaged"
-        raise SourceError(f"cannot be read ({reason})", where=where, do="name one file, CSV or Parquet") from None
+        raise SourceError(f"cannot be read ({reason})", where=where, do="give one file, CSV or Parquet") from None
     except ValueError:
-        raise SourceError("cannot be read (not a path)", where=where, do="check the path") from None
+        raise SourceError("cannot be read (not a valid path)", where=where, do="check the path") from None
 
 
 def _csv(file: BinaryIO, where: str) -> Iterator[Line]:
@@ -52,7 +52,7 @@ def _csv(file: BinaryIO, where: str) -> Iterator[Line]:
         try:
             fields = next(reader, None)
         except csv.Error as error:
-            raise SourceError(f"line {number} is not CSV ({error})", where=where, do="mend its quotes") from None
+            raise SourceError(f"line {number} is not CSV ({error})", where=where, do="correct its quotes") from None
         if fields is None:
             break
         yield number, fields

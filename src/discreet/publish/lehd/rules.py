@@ -1,4 +1,4 @@
-"""What a row of a PSEO file must obey. A problem quotes codes and flags, never an indicator: it may be suppressed."""
+"""Rules for the rows of a PSEO file. Problems quote codes and flags, never indicators, which may be suppressed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NUMBERS = {level: number for number, level in AGG_LEVELS.items()}
 
 @dataclass(frozen=True)
 class LayoutProblem:
-    """What is wrong in a column; `kind` is what problems of a sort have in common."""
+    """A problem in a column; `kind` is the text that problems of one kind share."""
 
     column: str
     kind: str
@@ -63,7 +63,7 @@ class Rules:
         self._parts = [(part, at[part], whole, at[whole]) for part, whole in pairs]
 
     def problems(self, row: list[str]) -> Iterator[LayoutProblem]:
-        """Everything wrong with a row."""
+        """All problems of a row."""
         yield from _levels(self.layout.kind, *(row[place] for place in _LEVEL_PLACES))
         for column, place, level, at in _CODED:
             if not fault(level, "", row[at]) and (wrong := fault(column, row[at], row[place])):
@@ -83,7 +83,7 @@ class Rules:
                     group.flag, f"is 1 in a 4-digit field of degree level {' or '.join(sorted(RESTRICTED))}"
                 )
             if split and group.measure == "marginal" and row[flag] != "-1":
-                wrong = f"is {row[flag]} in a row of one sector or division; those without a job have neither"
+                wrong = f"is {row[flag]} in a row of one sector or division, where nonemployment is not available"
                 yield LayoutProblem(group.flag, wrong)
                 continue
             if row[flag] == "1" or any(texts):
@@ -95,8 +95,8 @@ class Rules:
     def _ipeds(self, group: IndicatorGroup, flag: str, texts: list[str], years: list[str]) -> Iterator[LayoutProblem]:
         """The counts of IPEDS: empty where the flag is 3.
 
-        In 2019 one flag stood for three counts. They are empty for years that have not come, and totals of all cohorts
-        may lack the flag (later releases call them partially missing): then any of them may be empty.
+        In 2019 one flag covered three counts. They are empty for future years, and totals of all cohorts may lack the
+        flag (later releases call them partially missing): then any of them may be empty.
         """
         single = len(texts) > 1
         if flag not in IPEDS_FLAGS and not (single and flag == ""):
@@ -107,8 +107,8 @@ class Rules:
             for column, text, year in zip(group.values, texts, years, strict=True):
                 if text and year == "-1":
                     yield LayoutProblem(column, "is filled although the year's earnings are not available (-1)")
-            kept = [text if year != "-1" else "" for text, year in zip(texts, years, strict=True)]
-            yield from _values(group, flag, kept, [flag != "3" and year != "-1" for year in years])
+            available = [text if year != "-1" else "" for text, year in zip(texts, years, strict=True)]
+            yield from _values(group, flag, available, [flag != "3" and year != "-1" for year in years])
         else:
             yield from _values(group, flag, texts, [flag != "3"])
 
@@ -117,21 +117,21 @@ class Rules:
 def _levels(
     kind: Kind, agg: str, inst: str, degree: str, cip: str, cohort: str, years: str, geo: str, ind: str
 ) -> tuple[LayoutProblem, ...]:
-    """Levels that are in their lists, a cohort of the right length, and the aggregation level they make together."""
+    """Levels that are in their lists, the length of the cohort, and the aggregation level that they imply."""
     listed = {"inst_level": inst, "degree_level": degree, "cip_level": cip}
     listed |= {"grad_cohort": cohort, "geo_level": geo, "ind_level": ind}
     faults = {column: wrong for column, code in listed.items() if (wrong := fault(column, "", code))}
-    found = [LayoutProblem(column, wrong, listed[column]) for column, wrong in faults.items()]
+    problems = [LayoutProblem(column, wrong, listed[column]) for column, wrong in faults.items()]
     if degree == "00":
-        found.append(LayoutProblem("degree_level", "does not occur: every aggregation level is by degree", degree))
+        problems.append(LayoutProblem("degree_level", "does not occur: every aggregation level is by degree", degree))
     elif "degree_level" not in faults and years != str(cohort_years(degree)):
         wrong = f"is not {cohort_years(degree)}, the years in a cohort of degree level {degree}"
-        found.append(LayoutProblem("grad_cohort_years", wrong, years))
+        problems.append(LayoutProblem("grad_cohort_years", wrong, years))
     elif years not in {"3", "5"}:
-        found.append(LayoutProblem("grad_cohort_years", "is neither 3 nor 5", years))
+        problems.append(LayoutProblem("grad_cohort_years", "is neither 3 nor 5", years))
     if not faults.keys() - {"degree_level"}:
-        found += _agg(kind, agg, AggLevel(inst, cip, cohort != ALL_COHORTS, geo, ind))
-    return tuple(found)
+        problems += _agg(kind, agg, AggLevel(inst, cip, cohort != ALL_COHORTS, geo, ind))
+    return tuple(problems)
 
 
 def _agg(kind: Kind, agg: str, level: AggLevel) -> list[LayoutProblem]:
@@ -140,19 +140,19 @@ def _agg(kind: Kind, agg: str, level: AggLevel) -> list[LayoutProblem]:
     parts = f"inst_level {level.inst_level}, cip_level {level.cip_level}, {cohort}, "
     parts += f"geo_level {level.geo_level}, ind_level {level.ind_level}"
     if number is None:
-        return [LayoutProblem("agg_level_pseo", f"cannot be: there is none of {parts}", agg)]
+        return [LayoutProblem("agg_level_pseo", f"is impossible: no aggregation level has {parts}", agg)]
     if agg != str(number):
         return [LayoutProblem("agg_level_pseo", f"is not {number}, the level of {parts}", agg)]
     return [] if level.occurs_in(kind) else [LayoutProblem("agg_level_pseo", f"does not occur in {kind}", agg)]
 
 
 def _values(group: IndicatorGroup, flag: str, texts: list[str], present: list[bool]) -> Iterator[LayoutProblem]:
-    """Indicators are there or not as their flag says; numbers are whole; percentiles go up."""
+    """Indicators are present or absent according to their flag; numbers are integers; percentiles ascend."""
     sound = True
-    for column, text, there in zip(group.values, texts, present, strict=True):
-        if text and there:
+    for column, text, expected in zip(group.values, texts, present, strict=True):
+        if text and expected:
             wrong = _number(text, group.measure)
-        elif there:
+        elif expected:
             wrong = f"is empty although {group.flag} is {flag}"
         else:
             wrong = f"is filled although {group.flag} is {flag}" if text else None
@@ -167,7 +167,7 @@ def _values(group: IndicatorGroup, flag: str, texts: list[str], present: list[bo
 
 def _number(text: str, measure: str) -> str | None:
     if not _WHOLE.fullmatch(text):
-        return "is not a whole number"
+        return "is not an integer"
     if text.startswith("-"):
         return "is negative"
     if measure == "earnings" and text == "0":

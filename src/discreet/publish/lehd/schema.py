@@ -34,18 +34,18 @@ IDENTIFIERS = (
 )
 YEARS = ("y1", "y5", "y10")  # after graduation
 ALL_COHORTS = "0000"
-SMALLEST = 30  # no earnings are published of fewer graduates
+SMALLEST = 30  # earnings of fewer graduates are not published
 
 # Code lists, with short labels ------------------------------------------------------------------------------------
 
 
 def _code_lists() -> dict[str, dict[str, str]]:
-    """Of `codes.csv`: the labels of every list by code, in order."""
-    found: dict[str, dict[str, str]] = {}
+    """The lists in `codes.csv`: labels by code, in order."""
+    lists: dict[str, dict[str, str]] = {}
     with Path(__file__).with_name("codes.csv").open(newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
-            found.setdefault(row["list"], {})[row["code"]] = row["label"]
-    return found
+            lists.setdefault(row["list"], {})[row["code"]] = row["label"]
+    return lists
 
 
 CODE_LISTS = _code_lists()
@@ -83,7 +83,7 @@ def cohort_years(degree_level: str) -> int:
 
 @dataclass(frozen=True)
 class IndicatorGroup:
-    """The indicators that one status flag speaks about."""
+    """The indicators that one status flag describes."""
 
     flag: str
     values: tuple[str, ...]
@@ -92,7 +92,7 @@ class IndicatorGroup:
 
 @dataclass(frozen=True)
 class Layout:
-    """One kind of file: its groups give the order of indicators and of flags."""
+    """One kind of file; its groups determine the order of indicators and flags."""
 
     kind: Kind
     version: str
@@ -151,7 +151,7 @@ _INST_WORDS = {"S": "State of Institution", "I": "Institution ID"}
 
 @dataclass(frozen=True)
 class AggLevel:
-    """What a row is a total of. Every level is by degree."""
+    """An aggregation level. Every level is by degree."""
 
     inst_level: str
     cip_level: str
@@ -167,14 +167,14 @@ class AggLevel:
 
     @property
     def grad_char(self) -> str:
-        """The graduates' side in words."""
+        """LEHD's label of the graduates' characteristics."""
         cip = [] if self.cip_level == "A" else [f"CIP {self.cip_level}-digit"]
         cohort = ["Start Year for Graduation Cohort"] if self.by_cohort else []
         return " * ".join(["Degree Level", *cip, *cohort, _INST_WORDS[self.inst_level]])
 
     @property
     def of_all_employers(self) -> bool:
-        """Whether a row is about every place and industry. In others nobody can be without a job."""
+        """Whether rows cover every place and industry; only these have numbers of nonemployed graduates."""
         return (self.geo_level, self.ind_level) == ("N", "A")
 
     def occurs_in(self, kind: Kind) -> bool:
@@ -192,7 +192,7 @@ AGG_LEVELS: Mapping[int, AggLevel] = {
 
 
 def version_line(product: str, geo: str, geonum: str, start: int, end: int, release: str, internal: str) -> str:
-    """One line of version_pseo.txt; the years are the first ones of the first and the last cohort.
+    """One line of version_pseo.txt; the years are the first years of the first and the last cohort.
 
     >>> version_line("pseoe", "CO", "08", 2001, 2015, "R2026Q4", "discreet_1")
     'PSEOE CO 08 2001-2015 V4.14.0 R2026Q4 discreet_1'
@@ -201,6 +201,6 @@ def version_line(product: str, geo: str, geonum: str, start: int, end: int, rele
     form = rf"PSEO[EF] [A-Z]{{2}} \d\d \d{{4}}-\d{{4}} {re.escape(VERSION)} R\d{{4}}Q[1-4] \S+"
     if not re.fullmatch(form, line, re.ASCII) or start > end:
         raise PublishError(
-            f"{line!r} is no version line", do="write it like PSEOE CO 08 2001-2015 V4.14.0 R2026Q4 name"
+            f"{line!r} is not a version line", do="write it like PSEOE CO 08 2001-2015 V4.14.0 R2026Q4 name"
         )
     return line

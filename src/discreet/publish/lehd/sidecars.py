@@ -1,4 +1,4 @@
-"""The small files beside LEHD's layouts: what codes mean, and a line of metadata. Two layouts share them."""
+"""Label files and version file published with LEHD's layouts, and shared by both layouts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from discreet.publish.lehd.spec import Lehd
 Row = tuple[str, ...]
 _AGG = ("agg_level_pseo", "grad_char", "cip_level", "inst_level", "geo_level", "ind_level", "by_grad_cohort")
 _HEADERS = {"agg_level_pseo": _AGG, "flags": ("flag", "label"), "flags_ipeds_count": ("flag", "label")}
-_ABOUT = {"flags": "the status flags and what they mean", "flags_ipeds_count": "the flags of IPEDS counts"}
+_ABOUT = {"flags": "status flags and their meaning", "flags_ipeds_count": "flags of IPEDS counts"}
 _LEVELS = ("inst_level", "cip_level", "geo_level", "ind_level")
 _CODES = ("degree_level", "institution", "cipcode", "geography", "industry")
 _FILES = ("agg_level_pseo", "flags", "flags_ipeds_count", *_LEVELS, *_CODES)  # in this order
@@ -27,7 +27,7 @@ _FILES = ("agg_level_pseo", "flags", "flags_ipeds_count", *_LEVELS, *_CODES)  # 
 
 @dataclass(frozen=True, order=True)
 class Version:
-    """What the version file says about one table."""
+    """The entry of one table in the version file."""
 
     product: Kind
     geo: str
@@ -44,22 +44,22 @@ class Version:
 
 @dataclass(frozen=True)
 class Sidecars:
-    """Rows of label files and lines of the version file: from the declaration alone."""
+    """Rows of label files and lines of the version file, from the declaration."""
 
     labels: Mapping[str, Mapping[str, Row]] = field(default_factory=dict)  # by file, by code
     versions: frozenset[Version] = frozenset()
 
     def files(self, simulated: bool) -> dict[str, str]:
-        """Every file's name, and what it is."""
-        found = {_version_name(simulated): "LEHD's line of metadata"} if self.versions else {}
-        labels = {what: _ABOUT.get(what, f"the codes of column {what} and what they mean") for what in self._listed()}
-        return found | {_label_name(what, simulated): about for what, about in labels.items()}
+        """File names, and what each contains."""
+        version = {_version_name(simulated): "LEHD's line of metadata"} if self.versions else {}
+        labels = {what: _ABOUT.get(what, f"codes of column {what} and their meaning") for what in self._listed()}
+        return version | {_label_name(what, simulated): about for what, about in labels.items()}
 
     def texts(self, simulated: bool, reserved: dt.date, release: str) -> dict[str, str]:
-        """What stands in every file."""
+        """The content of every file."""
         lines = "".join(f"{version.line(reserved, release)}\n" for version in sorted(self.versions))
-        found = {_version_name(simulated): lines} if self.versions else {}
-        return found | {_label_name(what, simulated): self._csv(what) for what in self._listed()}
+        version = {_version_name(simulated): lines} if self.versions else {}
+        return version | {_label_name(what, simulated): self._csv(what) for what in self._listed()}
 
     def _listed(self) -> list[str]:
         return [what for what in _FILES if what in self.labels]
@@ -75,7 +75,7 @@ class Sidecars:
 
 
 def merged_sidecars(parts: Iterable[Sidecars]) -> Sidecars:
-    """Those of several tables as one: every code once. A code that means two things is refused."""
+    """The union of several tables' sidecars. A code with two different labels is refused."""
     labels: dict[str, dict[str, Row]] = {}
     versions: set[Version] = set()
     for part in parts:
@@ -97,7 +97,7 @@ def sidecars_of(
     labels: Mapping[str, Mapping[str, str]],
     destinations: dict[str, set[str]] | None = None,
 ) -> Sidecars:
-    """The codes that the declaration uses, with their labels; never those that occur."""
+    """The declared codes with their labels, whether or not they occur in the data."""
     aggs = {level.agg for level in levels}
     used = {what: {str(getattr(agg, what)) for agg in aggs} for what in _LEVELS}
     used |= {what: _codes(levels, what) for what in ("degree_level", "institution", "cipcode")}

@@ -10,7 +10,7 @@ from discreet.spec.base import ColumnName, Strict
 
 
 class Lehd(Strict):
-    """The Census Bureau's public-use layout: which published columns are which of its identifiers."""
+    """The Census Bureau's public-use layout: the published column of each of its identifiers."""
 
     kind: Literal["lehd"] = "lehd"
     area: Annotated[str, Field(pattern=r"^([a-z]{2}|all)$")] = "all"
@@ -27,7 +27,7 @@ class Lehd(Strict):
 
     @model_serializer(mode="wrap")
     def _as_before_flows(self, handler: SerializerFunctionWrapHandler) -> dict[str, str]:
-        """Without the destinations' columns where they have their own names: the digest of a declaration, and with it
-        the noise of a resumed release, is what it was before there were flows."""
+        """Omit the destinations' columns where they have their default names, so that the digest of a declaration, and
+        with it the noise of a resumed release, is the same as before flows were added."""
         dumped: dict[str, str] = handler(self)
         return {key: name for key, name in dumped.items() if key not in {"industry", "division"} or key != name}

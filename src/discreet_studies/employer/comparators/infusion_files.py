@@ -41,7 +41,7 @@ def write_comparator(
     if set(labels) & set(measures) or not table.isprintable() or "/" in table:
         raise PublishError("names that no file can have", where=f"table {table}", do="choose distinct plain names")
     if folder.exists():
-        raise PublishError("exists already", where=str(folder), do="name a folder that does not exist yet")
+        raise PublishError("already exists", where=str(folder), do="name a folder that does not exist yet")
     counts = infused.rounded()
     data = pa.table({**labels, **{name: pa.array(counts[:, i]) for i, name in enumerate(measures)}})
     data = data.replace_schema_metadata({"discreet": f"{NOTICE} {NO_GUARANTEE}"})

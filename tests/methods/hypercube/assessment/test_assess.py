@@ -148,7 +148,7 @@ def test_what_is_refused(survey: tuple[Survey, Path], tmp_path: Path) -> None:
     made, out = survey
     spec = discreet.release(made.folder / "release1.yaml").spec
     (tmp_path / "there").mkdir()
-    with pytest.raises(PublishError, match="exists already"):
+    with pytest.raises(PublishError, match="already exists"):
         assess(spec, str(out), tmp_path / "there", AssessmentOptions())
     with pytest.raises(PublishError, match="lies in a release"):
         assess(spec, str(out), out / "report", AssessmentOptions())

@@ -87,7 +87,7 @@ def assess(
     """Compare, and write a report into a new folder that only its owner can read."""
     method = _chosen(release, asked.table)
     if out.exists() or any((parent / MANIFEST).exists() for parent in out.resolve().parents):
-        raise PublishError("exists already, or lies in a release", where=str(out), do="name a new folder elsewhere")
+        raise PublishError("already exists, or lies in a release", where=str(out), do="name a new folder elsewhere")
     if read(published).spec != release.digest():
         raise PublishError(
             "was not made by this declaration", where=published, do="name the release that this file declares"
