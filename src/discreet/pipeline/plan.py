@@ -45,7 +45,7 @@ class Plan:
         lines = [f"Release {self.description.release} on asset {self.description.asset}", ""]
         for table in self.tables:
             by = " × ".join(f"{n} ({s:,})" for n, s in zip(table.by, table.domain.shape, strict=True)) or "all records"
-            cost = "recoded, no cost" if self.description.recoding else table.cost
+            cost = "recoded, no additional epsilon" if self.description.recoding else table.cost
             said = [table.composition, f"{table.noise}{_expected(table.error)}", *table.notes]
             lines.append(f"  {table.name}: {by} = {plural(table.cells, 'cell')}, {cost}")
             lines += [f"    {text}" for text in said if text]
