@@ -1,4 +1,4 @@
-"""The invented atlas: the same children every time, cells of all sizes, and the slope that suppression hides."""
+"""The synthetic atlas: reproducible, with cells of all sizes, and a slope that suppression removes."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_cells_are_of_all_sizes() -> None:
     [(0, 1, 1), (1.5, 1, 1), (True, 1, 1), (1, 0, 1), (1, 10**9, 1), (1, 1, -1)],
 )
 def test_what_makes_no_atlas_is_refused(children: Any, tracts: Any, seed: Any) -> None:
-    with pytest.raises(ParameterError, match="Give a whole number"):
+    with pytest.raises(ParameterError, match="Give an integer"):
         atlas(children, tracts, seed)
 
 
@@ -157,7 +157,7 @@ def test_tables_go_to_csv_and_stata(tmp_path: Path) -> None:
     assert stata["tract"].tolist() == made.column("tract").to_pylist()
 
 
-# What it is calibrated to: 004, Table 1 and Figure 3, on half of the paper's children and tracts.
+# What it is calibrated to: Chetty & Friedman 2019, Table 1 and Figure 3, on half of the paper's children and tracts.
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from discreet.errors import ParameterError
 from discreet.synth import Graduates, graduates
 from discreet.synth.__main__ import main
 from discreet.synth.arrow import person_ids
-from discreet.synth.data_errors import JUNK, UNDECLARED_FIELDS, UNDECLARED_SECTORS
+from discreet.synth.data_errors import INVALID, UNDECLARED_FIELDS, UNDECLARED_SECTORS
 from discreet.synth.education import records
 from discreet.synth.education.catalogue import FEWEST, MOST, institution_count
 from discreet.synth.education.records import BLOCK, COHORTS, LAST_YEAR, YEARS_AFTER, career_table
@@ -63,8 +63,8 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> Graduates:
 
 
 @pytest.fixture(scope="module")
-def dirty(tmp_path_factory: pytest.TempPathFactory) -> Graduates:
-    return graduates(tmp_path_factory.mktemp("dirty"), ROWS)
+def with_errors(tmp_path_factory: pytest.TempPathFactory) -> Graduates:
+    return graduates(tmp_path_factory.mktemp("with_errors"), ROWS)
 
 
 def listed(path: Path, *columns: str) -> list[tuple[str, ...]]:
@@ -82,8 +82,8 @@ def records_per_person(table: pa.Table) -> pa.ChunkedArray:
     return table.group_by("person_id").aggregate([([], "count_all")])["count_all"]
 
 
-def test_schema_is_plain_and_rows_are_exact(clean: Graduates, dirty: Graduates) -> None:
-    for written in (clean, dirty):
+def test_schema_is_plain_and_rows_are_exact(clean: Graduates, with_errors: Graduates) -> None:
+    for written in (clean, with_errors):
         table = pq.read_table(written.graduates)
         assert {field.name: field.type for field in table.schema} == SCHEMA
         assert table.num_rows == ROWS
@@ -196,8 +196,8 @@ def test_earnings_are_lognormal_rise_with_years_and_pile_up_on_thousands(clean: 
     assert medians == sorted(medians)
 
 
-def test_rows_are_those_from_before_there_were_industries(clean: Graduates, dirty: Graduates) -> None:
-    for written in (clean, dirty):
+def test_rows_are_those_from_before_there_were_industries(clean: Graduates, with_errors: Graduates) -> None:
+    for written in (clean, with_errors):
         table = pq.read_table(written.graduates)
         for row, (*codes, employed, earnings) in BEFORE_INDUSTRY.items():
             *found_codes, found_employed, found_earnings, _ = table.slice(row, 1).to_pylist()[0].values()
@@ -220,8 +220,8 @@ def test_industry_is_null_exactly_without_employment(clean: Graduates) -> None:
     assert len(pc.unique(table["industry"])) == 20 + 1
 
 
-def test_nobody_without_employment_has_an_industry_in_a_dirty_file_either(dirty: Graduates) -> None:
-    table = pq.read_table(dirty.graduates)
+def test_nobody_without_employment_has_an_industry_in_a_file_with_errors_either(with_errors: Graduates) -> None:
+    table = pq.read_table(with_errors.graduates)
     idle = table.filter(pc.invert(table["employed"]))
     assert idle["industry"].null_count == idle.num_rows
     unstated = table.num_rows - idle.num_rows - pc.count(table["industry"]).as_py()
@@ -262,32 +262,32 @@ def test_a_few_institutions_hold_most_graduates(clean: Graduates) -> None:
 
 
 @pytest.mark.parametrize("rows", [10_000, ROWS])
-def test_every_kind_of_dirt_is_there(tmp_path: Path, rows: int) -> None:
+def test_every_kind_of_data_error_occurs(tmp_path: Path, rows: int) -> None:
     table = pq.read_table(graduates(tmp_path, rows).graduates)
     assert table["person_id"].null_count > 0
     assert table["institution"].null_count > 0
     assert pc.min(table["earnings"]).as_py() < 0
     assert set(pc.unique(table["cipcode"]).to_pylist()) & set(UNDECLARED_FIELDS)
     for name in ("institution", "degree_level", "cipcode", "grad_cohort", "years_after", "state"):
-        assert set(pc.unique(table[name]).to_pylist()) & set(JUNK), name
+        assert set(pc.unique(table[name]).to_pylist()) & set(INVALID), name
     industries = set(pc.unique(table["industry"]).to_pylist())
-    assert industries & set(JUNK)
+    assert industries & set(INVALID)
     assert industries & set(UNDECLARED_SECTORS)
     counts = records_per_person(table.filter(pc.not_equal(table["person_id"], "0" * 12)))
     assert pc.max(counts).as_py() >= 20
     assert pc.any(pc.equal(table["person_id"], "0" * 12)).as_py()
 
 
-def test_dirt_leaves_nearly_all_rows_and_the_public_lists_alone(clean: Graduates, dirty: Graduates) -> None:
-    before, after = pq.read_table(clean.graduates), pq.read_table(dirty.graduates)
+def test_data_errors_leave_most_rows_and_public_lists_unchanged(clean: Graduates, with_errors: Graduates) -> None:
+    before, after = pq.read_table(clean.graduates), pq.read_table(with_errors.graduates)
     changed = np.zeros(ROWS, dtype=bool)
     for name in SCHEMA:
         same = pc.equal(before[name], after[name]).fill_null(False)
         both_null = pc.and_(before[name].is_null(), after[name].is_null())
         changed |= ~pc.or_(same, both_null).to_numpy()
     assert 0.002 < changed.mean() < 0.02
-    assert dirty.programmes.read_bytes() == clean.programmes.read_bytes()
-    assert not set(JUNK) & {code for row in listed(dirty.cip, "cip6") for code in row}
+    assert with_errors.programmes.read_bytes() == clean.programmes.read_bytes()
+    assert not set(INVALID) & {code for row in listed(with_errors.cip, "cip6") for code in row}
 
 
 def test_institutions_grow_slowly_with_the_agency() -> None:
@@ -336,7 +336,7 @@ def test_bad_arguments_are_refused_by_name(tmp_path: Path, argument: str, value:
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
-    with pytest.raises(ParameterError, match="Name a folder"):
+    with pytest.raises(ParameterError, match="Give a folder"):
         graduates(tmp_path / "taken", 10)
 
 

@@ -1,4 +1,4 @@
-"""The invented requirements survey: samples hit the population they are drawn from, replicates their spread."""
+"""The synthetic requirements survey: samples reproduce the population, replicates the sampling variance."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_some_occupations_are_common_and_some_are_missed(survey: SurveySample) -
     assert (survey.table(["major_group"], np.ones(ROWS)) > 10).all()
 
 
-def test_the_papers_test_data_002_section_4() -> None:
+def test_the_papers_test_data_li_krenzke_2020_section_4() -> None:
     made = occupations(PAPER_ROWS, requirements=PAPER)
     names = [one.name for one in PAPER]
     assert len(made) == 182

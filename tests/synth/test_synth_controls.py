@@ -10,7 +10,7 @@ import pytest
 
 from discreet.synth import Graduates, graduates
 from discreet.synth.draws import BITS, quantile_table, quantile_tables
-from discreet.synth.education.economy import SMALL_HIRES, SMALL_JOBS, economy
+from discreet.synth.education.economy import SMALL_HIRES, SMALL_JOBS, generate_economy
 from discreet.synth.education.fields import FAMILIES
 from discreet.synth.sectors import AFFINITY, SECTORS, affinities
 from discreet.synth.states import STATES
@@ -62,14 +62,14 @@ def test_files_say_what_the_economy_is(agency: Graduates) -> None:
     """Not transposed, and of the agency's own seed."""
     place = {state.code: number for number, state in enumerate(STATES)}
     sector = {row.code: number for number, row in enumerate(SECTORS)}
-    invented = economy(7)
-    assert all(invented.hires[place[home], place[to]] == int(hires) for home, to, hires in rows(agency.job_flows))
-    assert all(invented.employment[sector[k], place[s]] == int(jobs) for s, k, jobs in rows(agency.employment))
+    economy = generate_economy(7)
+    assert all(economy.hires[place[home], place[to]] == int(hires) for home, to, hires in rows(agency.job_flows))
+    assert all(economy.employment[sector[k], place[s]] == int(jobs) for s, k, jobs in rows(agency.employment))
 
 
 @pytest.mark.parametrize("seed", [0, 7, 8])
 def test_most_hires_stay_and_more_go_next_door(seed: int) -> None:
-    hires = economy(seed).hires
+    hires = generate_economy(seed).hires
     assert (hires >= 0).all()
     assert 0.6 < np.trace(hires) / hires.sum() < 0.8
     assert (np.argmax(hires, axis=1) == np.arange(len(STATES))).all()
@@ -82,7 +82,7 @@ def test_most_hires_stay_and_more_go_next_door(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [0, 7, 8])
 def test_a_few_small_numbers_are_suppressed_and_large_ones_never(seed: int) -> None:
-    found = economy(seed)
+    found = generate_economy(seed)
     for published, small in [(found.hires, SMALL_HIRES), (found.employment, SMALL_JOBS)]:
         assert 0.003 < (published == 0).mean() < 0.08
         assert ((published > 0) & (published < small)).any()
@@ -91,14 +91,14 @@ def test_a_few_small_numbers_are_suppressed_and_large_ones_never(seed: int) -> N
 
 
 def test_suppression_hides_jobs_from_the_public_and_not_from_graduates() -> None:
-    found = economy(7)
+    found = generate_economy(7)
     hidden = np.argwhere(found.employment == 0)
     assert len(hidden)
     assert all((found.work[:, state] == sector).any() for sector, state in hidden)
 
 
 def test_economies_differ_by_seed_alone() -> None:
-    once, again, other = economy(7), economy(7), economy(8)
+    once, again, other = generate_economy(7), generate_economy(7), generate_economy(8)
     for name in ("employment", "hires", "work"):
         assert (getattr(once, name) == getattr(again, name)).all()
         assert (getattr(once, name) != getattr(other, name)).any()

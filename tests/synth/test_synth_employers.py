@@ -1,4 +1,4 @@
-"""Synthetic employers: the moments of 003's sample, jobs that agree with the frame, and the same rows every time."""
+"""Synthetic employers: moments of the sample of Haney et al. 2017, jobs consistent with the frame, reproducible rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import ParameterError
 from discreet.synth.__main__ import main
-from discreet.synth.data_errors import JUNK
+from discreet.synth.data_errors import INVALID
 from discreet.synth.industries import INDUSTRIES, OWNERSHIP, SIZES
 from discreet.synth.sectors import SECTORS
 from discreet.synth.states import population
@@ -55,8 +55,8 @@ def clean(tmp_path_factory: pytest.TempPathFactory) -> EmployerFiles:
 
 
 @pytest.fixture(scope="module")
-def dirty(tmp_path_factory: pytest.TempPathFactory) -> EmployerFiles:
-    return write_employers(tmp_path_factory.mktemp("dirty"), JOBS)
+def with_errors(tmp_path_factory: pytest.TempPathFactory) -> EmployerFiles:
+    return write_employers(tmp_path_factory.mktemp("with_errors"), JOBS)
 
 
 def listed(path: Path, column: str) -> list[str]:
@@ -69,10 +69,10 @@ def positions(column: pa.ChunkedArray, codes: list[str]) -> np.ndarray:
     return found
 
 
-# --- moments at the scale of 003, §10
+# --- moments at the scale of Haney et al. 2017, §10
 
 
-def test_reference_establishments_003_section_10(reference: Employers) -> None:
+def test_reference_establishments_haney_2017_section_10(reference: Employers) -> None:
     assert reference.jobs == 10_900_000
     assert len(reference) == 527_000
     assert 740 <= (reference.size > 1000).sum() <= 815
@@ -81,7 +81,7 @@ def test_reference_establishments_003_section_10(reference: Employers) -> None:
     assert reference.size.min() == 1
 
 
-def test_over_93_per_cent_of_occupied_counts_are_below_1000_003_section_6(reference: Employers) -> None:
+def test_over_93_per_cent_of_occupied_counts_are_below_1000_haney_2017_section_6(reference: Employers) -> None:
     counts = np.bincount(reference.cell, reference.size, reference.cells)
     occupied = np.bincount(reference.cell, minlength=reference.cells) > 0
     assert reference.cells == 72_000
@@ -178,7 +178,7 @@ def test_tables_are_complete() -> None:
     assert all(kind.tail > 1 and kind.mean > 1 and kind.jobs > 0 for kind in INDUSTRIES)
     assert np.allclose(sex_by_education().sum(axis=1), 1)
     assert len(SEXES) * len(EDUCATIONS) == CELLS == 8
-    assert all(sum(staff.educations) == 100 for staff in WORKFORCES.values())
+    assert all(sum(workforce.educations) == 100 for workforce in WORKFORCES.values())
 
 
 def test_same_seed_same_frame_other_seed_another(frame: Employers) -> None:
@@ -293,11 +293,11 @@ def test_the_young_work_in_restaurants(clean: EmployerFiles) -> None:
 
 @pytest.mark.parametrize("data_errors", [True, False])
 def test_batch_size_changes_row_groups_but_no_row(
-    tmp_path: Path, clean: EmployerFiles, dirty: EmployerFiles, data_errors: bool
+    tmp_path: Path, clean: EmployerFiles, with_errors: EmployerFiles, data_errors: bool
 ) -> None:
     pieces = write_employers(tmp_path, JOBS, data_errors=data_errors, batch_rows=1)
     for name in CONFIDENTIAL:
-        whole = getattr(dirty if data_errors else clean, name)
+        whole = getattr(with_errors if data_errors else clean, name)
         assert pq.ParquetFile(whole).num_row_groups == 1
         assert pq.ParquetFile(getattr(pieces, name)).num_row_groups == 3
         assert pq.read_table(whole).equals(pq.read_table(getattr(pieces, name)))
@@ -329,54 +329,56 @@ def test_nobody_has_two_jobs_if_there_are_no_second_ones(tmp_path: Path, monkeyp
     assert pq.read_table(written.workers).num_rows == 10_000
 
 
-# --- dirt
+# --- data errors
 
 
 @pytest.mark.parametrize("size", [10_000, JOBS])
-def test_every_kind_of_dirt_is_there(tmp_path: Path, size: int) -> None:
+def test_every_kind_of_data_error_occurs(tmp_path: Path, size: int) -> None:
     written = write_employers(tmp_path, size)
     table = {name: pq.read_table(getattr(written, name)) for name in CONFIDENTIAL}
     for name in ("sex", "education", "age", "race", "ethnicity"):
         column = table["workers"][name]
         assert column.null_count > 0
-        assert set(pc.unique(column).to_pylist()) & set(data_errors.junk(name)), name
+        assert set(pc.unique(column).to_pylist()) & set(data_errors.invalid_codes(name)), name
     for name in ("place", "sector"):
         assert table["workplaces"][name].null_count > 0
-        assert set(pc.unique(table["workplaces"][name]).to_pylist()) & set(data_errors.junk(name)), name
+        assert set(pc.unique(table["workplaces"][name]).to_pylist()) & set(data_errors.invalid_codes(name)), name
     known, held = (set(table[name]["worker_id"].to_pylist()) for name in ("workers", "jobs"))
     assert known < held
     assert len(known) < table["workers"].num_rows
     assert set(table["jobs"]["workplace_id"].to_pylist()) - set(table["workplaces"]["workplace_id"].to_pylist())
 
 
-def test_dirty_full_file_is_the_join_with_the_first_listing(dirty: EmployerFiles) -> None:
-    workers = pq.read_table(dirty.workers)
+def test_full_file_with_errors_is_the_join_with_the_first_listing(with_errors: EmployerFiles) -> None:
+    workers = pq.read_table(with_errors.workers)
     workers = workers.append_column("row", pa.array(np.arange(workers.num_rows)))
     first = workers.group_by("worker_id").aggregate([("row", "min")])["row_min"]
     joined = (
-        pq.read_table(dirty.jobs)
+        pq.read_table(with_errors.jobs)
         .append_column("at", pa.array(np.arange(JOBS)))
         .join(workers.take(first), "worker_id")
-        .join(pq.read_table(dirty.workplaces), "workplace_id")
+        .join(pq.read_table(with_errors.workplaces), "workplace_id")
         .sort_by("at")
     )
-    full = pq.read_table(dirty.worker_full)
+    full = pq.read_table(with_errors.worker_full)
     assert joined.select(full.column_names).combine_chunks().equals(full.combine_chunks())
     twice = workers.group_by("worker_id").aggregate([("education", "count_distinct"), ([], "count_all")])
     assert set(pc.unique(twice["count_all"]).to_pylist()) == {1, 2}
     assert pc.max(twice["education_count_distinct"]).as_py() == 2  # the two listings disagree
 
 
-def test_dirt_leaves_nearly_all_rows_and_the_public_lists_alone(clean: EmployerFiles, dirty: EmployerFiles) -> None:
-    before, after = pq.read_table(clean.worker_full), pq.read_table(dirty.worker_full)
+def test_data_errors_leave_most_rows_and_public_lists_unchanged(
+    clean: EmployerFiles, with_errors: EmployerFiles
+) -> None:
+    before, after = pq.read_table(clean.worker_full), pq.read_table(with_errors.worker_full)
     changed = np.zeros(JOBS, dtype=bool)
     for name in before.column_names:
         changed |= ~pc.equal(before[name], after[name]).fill_null(False).to_numpy()
     assert 0.003 < changed.mean() < 0.03
-    assert pq.read_table(clean.jobs)["worker_id"].equals(pq.read_table(dirty.jobs)["worker_id"])
+    assert pq.read_table(clean.jobs)["worker_id"].equals(pq.read_table(with_errors.jobs)["worker_id"])
     for name in set(vars(clean)) - set(CONFIDENTIAL):
-        assert getattr(clean, name).read_bytes() == getattr(dirty, name).read_bytes()
-        assert not any(junk in getattr(dirty, name).read_text().replace("\n", ",").split(",") for junk in JUNK)
+        assert getattr(clean, name).read_bytes() == getattr(with_errors, name).read_bytes()
+        assert not any(code in getattr(with_errors, name).read_text().replace("\n", ",").split(",") for code in INVALID)
 
 
 # --- arguments and the command line
@@ -416,7 +418,7 @@ def test_bad_arguments_are_refused_by_name(tmp_path: Path, argument: str, value:
 
 def test_a_file_in_place_of_the_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
-    with pytest.raises(ParameterError, match="Name a folder"):
+    with pytest.raises(ParameterError, match="Give a folder"):
         write_employers(tmp_path / "taken", 10)
 
 

@@ -95,7 +95,7 @@ def test_sectors_follow_the_family(country: National, flows: np.ndarray, family:
 
 @pytest.mark.parametrize(("groups", "seed"), [(0, 7), (-1, 7), (True, 7), (1.0, 7), (10, -1), (10, "7")])
 def test_bad_arguments_are_refused(groups: object, seed: object) -> None:
-    with pytest.raises(ParameterError, match="whole number") as refusal:
+    with pytest.raises(ParameterError, match="an integer") as refusal:
         national(groups, seed)  # type: ignore[arg-type]
     assert refusal.value.where == "synth national"
 

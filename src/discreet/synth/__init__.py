@@ -1,4 +1,8 @@
-"""Synthetic agencies: invented people with the shapes, and the dirt, of real confidential files."""
+"""Synthetic agencies: confidential files of synthetic people, with the distributions and data errors of real ones.
+
+An agency is a folder with confidential Parquet files and, in `public`, the code lists that its releases declare. All
+of it is simulated from seeds and rounded public weights; no real record is involved.
+"""
 
 from discreet.synth.education.files import Graduates, graduates
 

@@ -1,4 +1,4 @@
-"""`python -m discreet.synth graduates --rows 1000000 --out DIR`: write invented records; also `employers`, `atlas`,
+"""Write synthetic data: `python -m discreet.synth graduates --rows 1000000 --out DIR`; also `employers`, `atlas`,
 `occupations`."""
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ def _parser() -> argparse.ArgumentParser:
     agencies = parser.add_subparsers(required=True, metavar="agency")
 
     def agency(name: str, records: str, text: str, write: Callable[..., object]) -> argparse.ArgumentParser:
-        made = agencies.add_parser(name, help=text)
-        made.set_defaults(write=write)
-        made.add_argument(records, dest="records", metavar="N", type=int, required=True, help="at most 10^8")
-        made.add_argument("--out", type=Path, required=True, help="the folder to write into")
-        made.add_argument("--seed", type=int, default=7, help="the same seed gives the same agency")
-        made.add_argument("--quiet", dest="progress", action="store_false", help="show no progress")
-        return made
+        command = agencies.add_parser(name, help=text)
+        command.set_defaults(write=write)
+        command.add_argument(records, dest="records", metavar="N", type=int, required=True, help="number of records")
+        command.add_argument("--out", type=Path, required=True, help="the output folder")
+        command.add_argument("--seed", type=int, default=7, help="equal seeds give equal data")
+        command.add_argument("--quiet", dest="progress", action="store_false", help="show no progress")
+        return command
 
-    def dirty(given: argparse.Namespace, show: Progress | None) -> object:
+    def with_data_errors(given: argparse.Namespace, show: Progress | None) -> object:
         return given.kind(given.out, given.records, given.seed, show, data_errors=given.data_errors)
 
     def atlas(given: argparse.Namespace, show: Progress | None) -> object:
@@ -55,28 +55,30 @@ def _parser() -> argparse.ArgumentParser:
         return write_atlas(given.out, given.records, tracts, given.seed, show)
 
     def occupations(given: argparse.Namespace, show: Progress | None) -> object:
-        asked = PAPER if given.paper else ORS
-        replicates = given.replicates
-        return write_occupations(given.out, given.records, given.seed, show, requirements=asked, replicates=replicates)
+        survey, replicates = PAPER if given.paper else ORS, given.replicates
+        return write_occupations(given.out, given.records, given.seed, show, requirements=survey, replicates=replicates)
 
     for name, records, kind, text in (
-        ("graduates", "--rows", graduates, "graduates and their earnings, like PSEO's input"),
-        ("employers", "--jobs", write_employers, "establishments, their jobs and workers, like LODES's input"),
+        ("graduates", "--rows", graduates, "graduates and their earnings, like the input of PSEO"),
+        ("employers", "--jobs", write_employers, "establishments, their jobs and workers, like the input of LODES"),
     ):
-        made = agency(name, records, text, dirty)
-        made.set_defaults(kind=kind)
-        made.add_argument("--clean", dest="data_errors", action="store_false", help="leave out the dirt of real files")
-    text = "children in tracts, their parents' and their own ranks, like the atlas's input"
-    made = agency("atlas", "--children", text, atlas)
-    made.add_argument("--tracts", type=int, help=f"default: one for {A_TRACT} children")
-    made = agency("occupations", "--rows", "a sample of jobs and what they ask for, like the ORS", occupations)
-    made.add_argument("--replicates", type=int, default=20, help="how many replicate weights; 2 to 160")
-    made.add_argument("--paper", action="store_true", help="the ten requirements of 002; it has --rows 182")
+        command = agency(name, records, text, with_data_errors)
+        command.set_defaults(kind=kind)
+        command.add_argument(
+            "--clean", dest="data_errors", action="store_false", help="without the data errors of real files"
+        )
+    text = "children by tract, with their own and their parents' income ranks, like the input of the Opportunity Atlas"
+    command = agency("atlas", "--children", text, atlas)
+    command.add_argument("--tracts", type=int, help=f"default: one per {A_TRACT} children")
+    text = "a sample of jobs and their requirements, like the Occupational Requirements Survey (ORS)"
+    command = agency("occupations", "--rows", text, occupations)
+    command.add_argument("--replicates", type=int, default=20, help="number of replicate weights, 2 to 160")
+    command.add_argument("--paper", action="store_true", help="the ten requirements of Li & Krenzke 2020 (--rows 182)")
     return parser
 
 
 def _show(done: int, total: int) -> None:
-    """One line that is written over; where nobody can, only the last."""
+    """One line that is overwritten on a terminal; otherwise only the last one."""
     if done < total and not sys.stderr.isatty():
         return
     end = "\n" if done == total else "\r"

@@ -1,4 +1,4 @@
-"""Blocks as Arrow record batches: codes stay positions in a dictionary, so no string is built per row."""
+"""Converts blocks to Arrow record batches; codes stay dictionary indices, so no string is built per row."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from discreet.synth.data_errors import JUNK, NULL, PLACEHOLDER, UNDECLARED_FIELDS, UNDECLARED_SECTORS
+from discreet.synth.data_errors import INVALID, NULL, PLACEHOLDER, UNDECLARED_FIELDS, UNDECLARED_SECTORS
 from discreet.synth.draws import Array
 from discreet.synth.education.catalogue import EducationCatalogue
 from discreet.synth.education.fields import FIELDS, LEVELS
@@ -36,14 +36,14 @@ SCHEMA = pa.schema(
 
 ID_LENGTH = 12
 ID_MASK = (1 << 44) - 1
-ID_STEP = 0x9E3779B97F5  # odd, so that multiplying by it permutes the 44-bit numbers: ids look unordered
+ID_STEP = 0x9E3779B97F5  # odd: multiplication permutes the 44-bit numbers, so that ids look unordered
 PLACEHOLDER_ID = b"0" * ID_LENGTH
 HEX_PAIRS = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), dtype=np.uint16)
 
 
 @dataclass(frozen=True)
 class Codes:
-    """The codes of each coded column, and how many of them are clean (all, where no dirt is wanted)."""
+    """The codes of each coded column, and how many of them are valid (all, without data errors)."""
 
     lists: dict[str, tuple[str, ...]]
     known: dict[str, int]
@@ -59,7 +59,7 @@ class Codes:
 
 
 def codes(public: EducationCatalogue, data_errors: bool) -> Codes:
-    """The code lists of an agency: the public ones, followed by junk where dirt is wanted."""
+    """The code lists of an agency: the public ones, followed by invalid codes if there are data errors."""
     lists = {
         "institution": tuple(school.code for school in public.institutions),
         "level": tuple(level.code for level in LEVELS),
@@ -69,16 +69,16 @@ def codes(public: EducationCatalogue, data_errors: bool) -> Codes:
         "state": tuple(state.code for state in STATES),
         "industry": tuple(sector.code for sector in SECTORS),
     }
-    known = {name: len(clean) for name, clean in lists.items()}
+    known = {name: len(valid) for name, valid in lists.items()}
     if data_errors:
-        lists = {name: clean + JUNK for name, clean in lists.items()}
+        lists = {name: valid + INVALID for name, valid in lists.items()}
         lists["field"] += UNDECLARED_FIELDS
         lists["industry"] += UNDECLARED_SECTORS
     return Codes(lists, known)
 
 
 def person_ids(numbers: Array) -> pa.StringArray:
-    """Twelve characters a person, "P" and eleven hexadecimal digits; null and placeholder numbers as such."""
+    """Ids of twelve characters, "P" and eleven hexadecimal digits; null and placeholder ids for those numbers."""
     scrambled = (numbers.astype(np.uint64) * np.uint64(ID_STEP)) & np.uint64(ID_MASK)
     digits = HEX_PAIRS[scrambled.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 2:]]
     text = digits.view(np.uint8).reshape(-1, ID_LENGTH)
@@ -90,6 +90,6 @@ def person_ids(numbers: Array) -> pa.StringArray:
 
 
 def coded(positions: Array, values: tuple[str, ...]) -> pa.DictionaryArray:
-    """Places in a list of codes, as text; null where there is none."""
+    """Positions in a list of codes as a dictionary array; null for NULL."""
     indices = pa.array(positions.astype(np.int32, copy=False), mask=positions == NULL)
     return pa.DictionaryArray.from_arrays(indices, pa.array(values, pa.string()))

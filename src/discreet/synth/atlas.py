@@ -1,7 +1,9 @@
-"""An invented Opportunity Atlas: children in tracts, their parents' income rank, what became of them (004, §III).
+"""A synthetic Opportunity Atlas: children by tract, their parents' income ranks and their outcomes.
 
-Tracts are public: where they are, how poor, how many single parents. Children are confidential. Built so that few
-teenage births go with few single parents and small cells: suppressing small counts hides a slope (004, Figure 3).
+Chetty and Friedman (2019), *A Practical Method to Reduce Privacy Loss When Disclosing Statistics Based on Small
+Samples*, §III. Tracts are public: location, poverty rate, share of single parents. Children are confidential. Low rates
+of teenage births go with few single parents and small cells, so that suppressing small counts removes a slope (ibid.,
+Figure 3).
 """
 
 from __future__ import annotations
@@ -27,21 +29,22 @@ from discreet.synth.states import STATES, population
 class Race(NamedTuple):
     """A code, its label, and weights.
 
-    They were found by trial, with those below: on five seeds of the paper's scale, Figure 3's slope is .139 on average
-    with noise and .008 with suppression (the paper: .136 and .028), and Table 1's shares are of the paper's size.
+    These and the constants below were calibrated by trial: over five seeds at the paper's scale, Figure 3's slope is
+    .139 on average with noise and .008 with suppression (the paper: .136 and .028), and Table 1's shares are of the
+    paper's magnitude.
     """
 
     code: str
     label: str
-    children: float  # logarithm beside White ones
+    children: float  # logarithm, relative to White children
     children_by_hardship: float
     children_by_form: float
     children_by_chance: float
     parents: float  # logit of a parent's rank
     parents_by_hardship: float
-    rank: tuple[float, ...]  # expected of a girl and a boy at parent rank .25
-    births: float  # share of teenage girls there
-    jail: float  # share of boys there
+    rank: tuple[float, ...]  # expected, of girls and boys, at parent rank .25
+    births: float  # share of girls, at that rank
+    jail: float  # share of boys, at that rank
 
 
 RACES, GENDERS = entries("atlas_races", Race), code_list("gender")
@@ -49,36 +52,41 @@ WHITE, BLACK, GIRLS, BOYS = 0, 1, 0, 1
 GROUPS = len(RACES) * len(GENDERS)  # group = race · 2 + gender
 
 MOST_CHILDREN, MOST_TRACTS = 10**9, 10**6
-BLOCK = 1_024  # tracts per random stream: part of what a seed means, so never a tuning knob
-A_STATE, A_COUNTY = 400, 22  # tracts; of a state at least, of a county on average
-FIRST_COUNTY, MOST_COUNTIES = 901, 99  # real counties have lower numbers, so none is anybody's
+BLOCK = 1_024  # tracts per random stream: part of the meaning of a seed, so not a tuning parameter
+A_STATE, A_COUNTY = 400, 22  # tracts: minimum per state, average per county
+FIRST_COUNTY, MOST_COUNTIES = 901, 99  # real counties have lower numbers
 FIRST_TRACT = 100
 
-SIZES, TINY, TINIER = 0.6, 0.03, 0.05  # spread of log children; so many tracts are this much smaller still
+SIZES, TINY, TINIER = 0.6, 0.03, 0.05  # spread of log children; share of tiny tracts; their relative size
 COUNTY_SPREAD = 1.0  # of log tracts of a county
-COUNTYWIDE = 0.45  # of a tract's hardship is its county's; the rest its own
+COUNTYWIDE = 0.45  # share of the variance of hardship between counties
 
 # Logits of shares of families, at hardship h and family form f, both standard normal.
 POVERTY, POVERTY_H = -2.25, 0.75
 SINGLE, SINGLE_H, SINGLE_F = -1.3, 0.45, 0.8
 
-PARENTS_SPREAD = 1.6  # of the logit of a parent's rank within a cell
-RANK_H, RANK_COMMON, RANK_OWN, RANK_SLOPE = -0.035, 0.035, 0.03, 0.3  # by h, chance twice, per unit of parent rank
-BIRTH_SINGLE, BIRTH_POVERTY, BIRTH_OWN = 0.145, 0.25, 0.07  # by the share of single parents, poverty, chance
-JAIL_H, JAIL_OWN, JAIL_GIRLS = 0.15, 0.3, 0.1  # spread of the logarithm by h and by chance; girls' beside boys'
+PARENTS_SPREAD = 1.6  # standard deviation of the logit of parent rank within a cell
+RANK_H, RANK_COMMON, RANK_OWN, RANK_SLOPE = (
+    -0.035,
+    0.035,
+    0.03,
+    0.3,
+)  # by h, two random effects, per unit of parent rank
+BIRTH_SINGLE, BIRTH_POVERTY, BIRTH_OWN = 0.145, 0.25, 0.07  # by share of single parents, poverty, random effect
+JAIL_H, JAIL_OWN, JAIL_GIRLS = 0.15, 0.3, 0.1  # log-scale effects of h and of chance; ratio of girls to boys
 
-FALL = 1.1  # rates fall by this part of the rate at .25 per unit of parent rank: linear, and never below zero
-LEAST_RATE, MOST_RATE, LEAST_RANK, MOST_RANK = 0.001, 0.75, 0.08, 0.65  # at .25; so no rate leaves 0 … 1
+FALL = 1.1  # rates decline linearly, per unit of parent rank by this multiple of the rate at .25; never below zero
+LEAST_RATE, MOST_RATE, LEAST_RANK, MOST_RANK = 0.001, 0.75, 0.08, 0.65  # at .25, so that every rate is within 0 … 1
 
 
 def _stream(seed: int, purpose: Literal["tracts", "children"], block: int = 0) -> np.random.Generator:
-    """A national atlas draws a hundred million numbers."""
+    """The generator of a block; a national atlas draws a hundred million numbers."""
     return fast_generator(seed, 0xA7, 1 if purpose == "tracts" else 2, block)
 
 
 @dataclass(frozen=True)
 class Tracts:
-    """The public frame, one entry a tract, in the order of the codes; and what decides its children's lives, unseen."""
+    """The public frame, one entry per tract in the order of codes, with the latent variables of its children."""
 
     code: tuple[str, ...]  # two digits of the state, three of the county, six of the tract
     poverty_rate: Floats
@@ -100,7 +108,7 @@ class Tracts:
 
     @cached_property
     def encoded(self) -> dict[str, pa.DictionaryArray]:
-        """The codes of each tract's places, each text once."""
+        """State, county and tract codes of each tract, dictionary-encoded."""
         codes = {"state": self.state, "county": self.county, "tract": self.code}
         return {name: pa.array(mine).dictionary_encode() for name, mine in codes.items()}
 
@@ -108,7 +116,7 @@ class Tracts:
 @dataclass(frozen=True)
 class Atlas:
     """Children, tract by tract. `tract`, `race` and `gender` are positions in their lists; a lean atlas has only
-    tracts and ranks. Outcomes are 0 or 1; teenage births of boys are NULL."""
+    tracts and ranks. Outcomes are 0 or 1; teenage births are NULL for boys."""
 
     tracts: Tracts
     tract: NDArray[np.int32]
@@ -128,7 +136,7 @@ COLUMNS = dict.fromkeys(LEAN, np.float64) | dict.fromkeys(("race", "gender", "te
 
 
 def atlas(children: int, tracts: int, seed: int = 7, *, lean: bool = False) -> Atlas:
-    """Invent so many children in so many tracts: the same for the same seed; a lean one has the same ranks."""
+    """Generate an atlas, a function of its arguments; a lean one has the same ranks."""
     frame = generate_tracts(children, tracts, seed)
     sizes = {name: children if name in LEAN or not lean else 0 for name in COLUMNS}
     columns: dict[str, Array] = {name: np.empty(sizes[name], kind) for name, kind in COLUMNS.items()}
@@ -142,7 +150,7 @@ def atlas(children: int, tracts: int, seed: int = 7, *, lean: bool = False) -> A
 
 
 def generate_tracts(children: int, tracts: int, seed: int) -> Tracts:
-    """The frame: states by their people, counties and tracts of all sizes, hardship partly the county's."""
+    """Generate the frame: states by population, counties and tracts of all sizes, hardship partly by county."""
     refuse_unless_within("synth atlas", "children", children, 1, MOST_CHILDREN)
     refuse_unless_within("synth atlas", "tracts", tracts, 1, MOST_TRACTS)
     refuse_unless_within("synth atlas", "seed", seed, 0, MOST_SEED)
@@ -163,7 +171,7 @@ def generate_tracts(children: int, tracts: int, seed: int) -> Tracts:
 
 
 def _coded(tracts: int, rng: np.random.Generator) -> tuple[tuple[str, ...], Array]:
-    """Codes in order, and the county of each tract, counted through."""
+    """Tract codes in order, and the index of each tract's county."""
     states = int(np.clip(tracts // A_STATE, 1, len(STATES)))
     chosen = np.sort(rng.choice(len(STATES), states, replace=False, p=population()))
     sizes = rng.multinomial(tracts, population()[chosen] / population()[chosen].sum())
@@ -177,7 +185,8 @@ def _coded(tracts: int, rng: np.random.Generator) -> tuple[tuple[str, ...], Arra
 
 
 def block(frame: Tracts, number: int, seed: int, *, lean: bool = False) -> dict[str, Array]:
-    """The children of one block of tracts, by group within a tract. Outcomes come last: lean or not, equal ranks."""
+    """The children of one block of tracts, by group within a tract. Outcomes are drawn last: the ranks of a lean
+    atlas are the same."""
     rng = _stream(seed, "children", number)
     part = slice(number * BLOCK, (number + 1) * BLOCK)
     h, f, size = frame.hardship[part], frame.form[part], frame.size[part]
@@ -220,7 +229,7 @@ def _expected(frame: Tracts, part: slice, rng: np.random.Generator) -> tuple[Arr
     births = column(RACES, "births") + BIRTH_SINGLE * frame.single_parent_share[part][:, None]
     births = births + BIRTH_POVERTY * frame.poverty_rate[part][:, None] + BIRTH_OWN * rng.standard_normal(shape[:2])
     jail = column(RACES, "jail") * np.exp(JAIL_H * h[:, :, 0] + JAIL_OWN * rng.standard_normal(shape[:2]))
-    birth = np.repeat(births, len(GENDERS), axis=1)  # boys' is drawn and thrown away
+    birth = np.repeat(births, len(GENDERS), axis=1)  # drawn for boys too, and discarded
     jailed = jail[:, :, None] * np.array([JAIL_GIRLS, 1.0])
     return (
         np.clip(rank, LEAST_RANK, MOST_RANK).ravel(),
@@ -236,7 +245,7 @@ def _expit(logit: Array) -> Array:
 
 @dataclass(frozen=True)
 class AtlasFiles:
-    """Where everything was written: the confidential children, and what is public without them."""
+    """The files of an atlas: the confidential children, and the public lists."""
 
     children: Path
     tracts: Path
@@ -251,8 +260,8 @@ def write_atlas(
     frame = generate_tracts(children, tracts, seed)
     paths, done = agency_files(AtlasFiles, folder, ["children"]), 0
     columns = zip(frame.code, frame.county, frame.state, frame.poverty_rate, frame.single_parent_share, strict=True)
-    shown = ((*codes, f"{poor:.4f}", f"{single:.4f}") for *codes, poor, single in columns)
-    write_csv(paths.tracts, ("tract", "county", "state", "poverty_rate", "single_parent_share"), shown)
+    lines = ((*codes, f"{poor:.4f}", f"{single:.4f}") for *codes, poor, single in columns)
+    write_csv(paths.tracts, ("tract", "county", "state", "poverty_rate", "single_parent_share"), lines)
     write_csv(paths.races, ("race", "label"), (race[:2] for race in RACES))
     write_csv(paths.genders, ("gender", "label"), (gender[:2] for gender in GENDERS))
     with parquet_file(paths.children, SCHEMA) as writer:
@@ -276,7 +285,7 @@ SCHEMA = pa.schema(
 
 
 def _arrow(frame: Tracts, tract: Array, rows: dict[str, Array]) -> pa.Table:
-    """Children of these tracts as Arrow columns, codes as positions in a dictionary."""
+    """Children of these tracts as Arrow columns, codes dictionary-encoded."""
     at = pa.array(tract)
     columns = {name: frame.encoded[name].take(at) for name in PLACES}
     for name, codes in (("race", RACES), ("gender", GENDERS)):

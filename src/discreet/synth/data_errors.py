@@ -1,6 +1,6 @@
-"""The dirt of real files: codes nobody declared, nulls, shared ids, duplicates, negative earnings.
+"""Data errors of real files: undeclared codes, nulls, shared ids, duplicates, negative earnings.
 
-A release must survive all of it without a word, so the synthetic agency has all of it, in small shares.
+A release must handle all of them by its declared rules, so the synthetic agency has all of them, in small shares.
 """
 
 from __future__ import annotations
@@ -12,58 +12,58 @@ import numpy as np
 from discreet.synth.draws import Array, StreamPurpose, generator
 from discreet.synth.education.records import GraduateRows
 
-SHARE = 0.001  # of rows, for each kind of dirt
-DUPLICATED = 0.00003  # of rows: how many people have a record that is repeated many times
+SHARE = 0.001  # of rows, for each kind of data error
+DUPLICATED = 0.00003  # of rows: people with a record that is repeated many times
 FEWEST_COPIES, MOST_COPIES = 20, 200
-NULL, PLACEHOLDER = -1, -2  # person numbers: missing, and the id a clerk types when there is none
+NULL, PLACEHOLDER = -1, -2  # person numbers: missing, and the placeholder id entered when there is none
 
-SPOILT = ("institution", "level", "field", "cohort", "years", "state")  # codes that junk turns up in place of
+CORRUPTED = ("institution", "level", "field", "cohort", "years", "state")  # columns that receive invalid codes
 UNDECLARED_SECTORS = ("00", "31", "99")  # a total, a part of 31-33, and NAICS's own "unclassified"
 UNDECLARED_FIELDS = ("60.0301", "99.9999", "11.9999")  # well formed, and in no public list
-JUNK = ("n/a", "unk", "xx")  # appended to every list of codes when dirt is wanted
+INVALID = ("n/a", "unk", "xx")  # codes appended to every list if there are data errors
 
 
-def inject(clean: GraduateRows, number: int, seed: int, known: dict[str, int]) -> None:
-    """Dirty a block in place. `known` is how many clean codes precede the dirty ones, per column.
+def inject(rows: GraduateRows, number: int, seed: int, known: dict[str, int]) -> None:
+    """Inject errors into a block in place. `known` is the number of valid codes, by column.
 
-    Its own random stream: the rows it leaves alone are those of the clean file.
+    Uses a random stream of its own: all other rows are those of the file without errors.
     """
     rng = generator(seed, StreamPurpose.DATA_ERRORS, number)
-    _duplicate(clean, rng)
-    for name in SPOILT:
-        rows = _some_rows(clean, rng, SHARE / len(SPOILT))
-        getattr(clean, name)[rows] = known[name] + rng.integers(0, len(JUNK), len(rows))
-    undeclared = _some_rows(clean, rng)
-    clean.field[undeclared] = known["field"] + len(JUNK) + rng.integers(0, len(UNDECLARED_FIELDS), len(undeclared))
-    clean.institution[_some_rows(clean, rng)] = NULL
-    clean.person[_some_rows(clean, rng)] = NULL
-    clean.person[_some_rows(clean, rng)] = PLACEHOLDER
-    in_debt = _some_rows(clean, rng)
-    clean.earnings[in_debt] = -np.abs(clean.earnings[in_debt])
-    clean.employed[in_debt] = True  # or the loss would be written as a null
-    _inject_work(clean, generator(seed, StreamPurpose.WORK_ERRORS, number), known["industry"])
+    _duplicate(rows, rng)
+    for name in CORRUPTED:
+        chosen = _some_rows(rows, rng, SHARE / len(CORRUPTED))
+        getattr(rows, name)[chosen] = known[name] + rng.integers(0, len(INVALID), len(chosen))
+    undeclared = _some_rows(rows, rng)
+    rows.field[undeclared] = known["field"] + len(INVALID) + rng.integers(0, len(UNDECLARED_FIELDS), len(undeclared))
+    rows.institution[_some_rows(rows, rng)] = NULL
+    rows.person[_some_rows(rows, rng)] = NULL
+    rows.person[_some_rows(rows, rng)] = PLACEHOLDER
+    in_debt = _some_rows(rows, rng)
+    rows.earnings[in_debt] = -np.abs(rows.earnings[in_debt])
+    rows.employed[in_debt] = True  # otherwise the loss would be written as a null
+    _inject_industries(rows, generator(seed, StreamPurpose.WORK_ERRORS, number), known["industry"])
 
 
-def _inject_work(clean: GraduateRows, rng: np.random.Generator, known: int) -> None:
-    """Workers with junk, an undeclared sector or nothing for an industry; a stream of its own, as it came later."""
-    workers = np.flatnonzero(clean.employed)
+def _inject_industries(rows: GraduateRows, rng: np.random.Generator, known: int) -> None:
+    """Invalid, undeclared or missing industries of workers; a separate stream, since industries were added later."""
+    workers = np.flatnonzero(rows.employed)
     if len(workers):
-        unknown, unstated = (rng.choice(workers, ceil(len(clean.person) * SHARE)) for _ in range(2))
-        clean.industry[unknown] = known + rng.integers(0, len(JUNK + UNDECLARED_SECTORS), len(unknown))
-        clean.industry[unstated] = NULL
+        unknown, unstated = (rng.choice(workers, ceil(len(rows.person) * SHARE)) for _ in range(2))
+        rows.industry[unknown] = known + rng.integers(0, len(INVALID + UNDECLARED_SECTORS), len(unknown))
+        rows.industry[unstated] = NULL
 
 
-def _some_rows(clean: GraduateRows, rng: np.random.Generator, share: float = SHARE) -> Array:
-    """Rows to spoil: always at least one, so that small files have every kind of dirt too."""
-    rows = len(clean.person)
-    return rng.integers(0, rows, ceil(rows * share))
+def _some_rows(rows: GraduateRows, rng: np.random.Generator, share: float = SHARE) -> Array:
+    """Rows to corrupt: always at least one, so that small files have every kind of error too."""
+    count = len(rows.person)
+    return rng.integers(0, count, ceil(count * share))
 
 
-def _duplicate(clean: GraduateRows, rng: np.random.Generator) -> None:
-    """Overwrite stretches of rows with copies of their first: people with far too many records."""
-    rows = len(clean.person)
-    for _ in range(ceil(rows * DUPLICATED)):
-        start = rng.integers(0, max(1, rows - MOST_COPIES))
+def _duplicate(rows: GraduateRows, rng: np.random.Generator) -> None:
+    """Overwrite runs of rows with copies of their first: people with far too many records."""
+    count = len(rows.person)
+    for _ in range(ceil(count * DUPLICATED)):
+        start = rng.integers(0, max(1, count - MOST_COPIES))
         copies = slice(start, start + rng.integers(FEWEST_COPIES, MOST_COPIES))
-        for column in clean.columns():
+        for column in rows.columns():
             column[copies] = column[start]

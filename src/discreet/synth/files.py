@@ -1,4 +1,4 @@
-"""Files of a synthetic agency: confidential ones as Parquet, and the public lists beside them as CSV."""
+"""Writes the files of a synthetic agency: confidential ones as Parquet, public lists as CSV."""
 
 from __future__ import annotations
 
@@ -24,28 +24,28 @@ BATCH_ROWS = 1 << 20
 
 
 def public_folder(folder: Path) -> Path:
-    """Where the public lists of an agency in `folder` go; both are made if need be."""
+    """The folder of an agency's public lists, created if necessary."""
     public = folder / "public"
     try:
         public.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         raise ParameterError(
-            "the output folder is a file, or lies under one", where=str(folder), do="name a folder"
+            "the output folder is a file or below one", where=str(folder), do="give a folder"
         ) from error
     return public
 
 
 def agency_files(kind: type[Files], folder: Path, confidential: Collection[str]) -> Files:
-    """A path for each field of `kind`."""
+    """An instance of `kind` with a path for each field."""
     public, names = public_folder(folder), [field.name for field in fields(kind)]
     return kind(*(folder / f"{name}.parquet" if name in confidential else public / f"{name}.csv" for name in names))
 
 
 @contextmanager
 def parquet_file(path: Path, schema: pa.Schema, **options: Any) -> Iterator[pq.ParquetWriter]:
-    """A file that has its name once it is complete: a killed run leaves nothing that looks whole.
+    """A writer whose file gets its name when complete: an interrupted run leaves no file that looks complete.
 
-    The Arrow schema is left out, so codes read back as plain strings.
+    The Arrow schema is not stored, so codes are read back as plain strings.
     """
     unfinished = path.with_suffix(".parquet.part")
     with pq.ParquetWriter(unfinished, schema, compression="snappy", store_schema=False, **options) as writer:

@@ -1,6 +1,6 @@
-"""Kinds of establishments, sector by ownership: their share of jobs, how large they are, and who works there.
+"""Kinds of establishments, sector by ownership: their share of jobs and their size distribution.
 
-Rough shapes of the country's economy; every number is rounded, and only a weight.
+Approximations of the national economy; every number is rounded and used as a weight.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from discreet.synth.sectors import SECTORS
 
 
 class Sizes(NamedTuple):
-    """A sector's establishments: mean jobs before any cut, tail (1.2 heavy, 2 light), per cent of public jobs."""
+    """A sector's establishments: mean jobs before truncation, tail (1.2 heavy, 2 light), per cent of public jobs."""
 
     mean: float
     tail: float
@@ -22,8 +22,8 @@ class Sizes(NamedTuple):
 
 OWNERSHIP = code_list("ownership")
 SIZES = by_sector("establishments", Sizes)
-PUBLIC_MEAN = 1.5  # a public establishment has so many times the jobs of a private one in its sector
-PUBLIC_TAIL = 1.25  # there are big public employers in every state
+PUBLIC_MEAN = 1.5  # mean jobs of a public establishment relative to a private one in its sector
+PUBLIC_TAIL = 1.25  # large public employers exist in every state
 
 
 class EstablishmentKind(NamedTuple):
@@ -37,19 +37,19 @@ class EstablishmentKind(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """Of the jobs beyond the first, Lomax: s = (mean − 1)(a − 1)."""
+        """Scale of the Lomax distribution of jobs beyond the first: s = (mean − 1)(a − 1)."""
         return (self.mean - 1) * (self.tail - 1)
 
 
 def _kinds() -> tuple[EstablishmentKind, ...]:
-    found = []
+    kinds = []
     for number, sector in enumerate(SECTORS):
         mean, tail, local, federal = SIZES[sector.code]
         public = PUBLIC_MEAN * mean, PUBLIC_TAIL
         parts = ((100 - local - federal, mean, tail), (local, *public), (federal, *public))
         for owner, (share, *shape) in enumerate(parts):
-            found.append(EstablishmentKind(number, owner, sector.jobs * share / 100, *shape))
-    return tuple(kind for kind in found if kind.jobs)
+            kinds.append(EstablishmentKind(number, owner, sector.jobs * share / 100, *shape))
+    return tuple(kind for kind in kinds if kind.jobs)
 
 
 INDUSTRIES = _kinds()

@@ -1,4 +1,4 @@
-"""Public code lists, and the weights behind what is invented: CSV files in `data`, read as values of a type."""
+"""Public code lists and the weights of synthetic data: CSV files in `data`, read as typed values."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def records(name: str, folder: Path = DATA) -> list[dict[str, str]]:
 
 
 def entries(name: str, kind: type[Entry], folder: Path = DATA) -> tuple[Entry, ...]:
-    """The rows of NAME.csv, columns as the fields of `kind` say; items of a tuple stand between bars."""
+    """The rows of NAME.csv as instances of `kind`; items of a tuple are separated by bars."""
     read = {field: READ[hint] for field, hint in get_type_hints(kind).items()}
     rows = records(name, folder)
     return tuple(kind(**{field: read[field](row[field]) for field in read if field in row}) for row in rows)
 
 
 def by_sector(name: str, kind: type[Entry]) -> dict[str, Entry]:
-    """The same by the code of the sector in the first column."""
+    """The rows of NAME.csv by the sector code in the first column."""
     return dict(zip((row["sector"] for row in records(name)), entries(name, kind), strict=True))
 
 
@@ -56,7 +56,7 @@ def code_list(name: str) -> tuple[Code, ...]:
 
 
 def name_parts(part: str) -> tuple[str, ...]:
-    """Parts of invented names."""
+    """Parts of synthetic names."""
     return tuple(row["text"] for row in records("names") if row["part"] == part)
 
 

@@ -1,6 +1,6 @@
-"""NAICS sectors with their rough share of jobs, and which ones a field of study leads to.
+"""NAICS sectors with approximate shares of jobs, and the sectors that a field of study leads to.
 
-The codes are real (as LEHD writes them); labels are ours, affinities invented.
+The codes are real (as LEHD writes them); labels and affinities are our own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from discreet.synth.lists import column, entries, records
 
 
 class Sector(NamedTuple):
-    """A sector: NAICS code, label, and per mille of the country's jobs (rounded, only a weight)."""
+    """A sector: NAICS code, label, and per mille of national jobs (rounded; used as a weight)."""
 
     code: str
     label: str
@@ -24,13 +24,13 @@ class Sector(NamedTuple):
 
 
 SECTORS = entries("sectors", Sector)
-AFFINITY: defaultdict[str, dict[str, float]] = defaultdict(dict)  # family -> sector -> times likelier; others 1
+AFFINITY: defaultdict[str, dict[str, float]] = defaultdict(dict)  # family -> sector -> relative likelihood; others 1
 for row in records("affinities"):
     AFFINITY[row["family"]][row["sector"]] = float(row["times"])
 
 
 def affinities() -> Array:
-    """Family x sector: how many times likelier than its jobs; a family without an entry takes any job."""
+    """Family x sector: likelihood relative to the share of jobs; a family without an entry takes any job."""
     return np.array([[AFFINITY.get(family, {}).get(sector.code, 1.0) for sector in SECTORS] for family in FAMILIES])
 
 

@@ -1,4 +1,4 @@
-"""The fifty states and DC, their census divisions, and rough sizes: where graduates go to live."""
+"""The fifty states and DC, their census divisions and approximate populations; destinations of graduates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from discreet.synth.lists import column, entries
 
 
 class State(NamedTuple):
-    """A state: FIPS code, census division, name, and people in millions (rounded, only a weight)."""
+    """A state: FIPS code, census division, name, and population in millions (rounded; used as a weight)."""
 
     code: str
     division: str
@@ -21,18 +21,18 @@ class State(NamedTuple):
 
 
 STATES = entries("states", State)
-STAYS, STAYS_NEARBY = 0.65, 0.15  # the rest goes anywhere in the country
+STAYS, STAYS_NEARBY = 0.65, 0.15  # the others go anywhere in the country
 
 
 def population() -> Array:
-    """Each state's share of the country's people."""
+    """Each state's share of the population."""
     millions = column(STATES, "millions")
     shares: Array = millions / millions.sum()
     return shares
 
 
 def destination_shares() -> Array:
-    """Shares of destinations for each home state: most stay, some go next door, some anywhere."""
+    """Shares of destinations for each home state: most stay, some move within the division, some anywhere."""
     everywhere = population()
     divisions = np.array([state.division for state in STATES])
     rows = []

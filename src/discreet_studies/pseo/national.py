@@ -16,7 +16,7 @@ from discreet.synth.draws import (
     refuse_unless_within,
     rows_of_blocks,
 )
-from discreet.synth.education.economy import Economy, economy
+from discreet.synth.education.economy import Economy, generate_economy
 from discreet.synth.education.fields import FAMILIES
 from discreet.synth.education.records import COHORTS, YEARS_AFTER, known_years
 from discreet.synth.sectors import SECTORS
@@ -83,4 +83,4 @@ def national(groups: int, seed: int) -> National:
     }
     keys = np.stack([school, level, family, *np.array(MOMENTS)[moment].T], axis=1).astype(np.int32)
     home = generator(seed, StreamPurpose.NATIONAL).choice(len(STATES), schools, p=population())
-    return National(seed, codes, keys, home, economy(seed))
+    return National(seed, codes, keys, home, generate_economy(seed))

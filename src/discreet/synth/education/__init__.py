@@ -1,1 +1,1 @@
-"""Graduates, their programmes and their earnings, like PSEO's input."""
+"""Synthetic graduates, their programmes and earnings, like the input of PSEO."""

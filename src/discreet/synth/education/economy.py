@@ -1,4 +1,4 @@
-"""Where the jobs are: invented employment and hires, public and incomplete, and the sectors they lead to."""
+"""Synthetic employment and hires, as public and incomplete control totals, and the sectors of graduates' jobs."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from discreet.synth.sectors import affinities, job_shares
 from discreet.synth.states import STATES, destination_shares
 
 JOBS, HIRES = 430_000, 30_000  # for every million people
-SPREAD = 0.35  # of log employment and log hires about what size and distance suggest
+SPREAD = 0.35  # of log employment and log hires about their expectation given size and distance
 SMALL_JOBS, SMALL_HIRES = 5_000, 60  # below these a published number may be suppressed, and is written as 0
 SUPPRESSED = 0.3
 
 
 @dataclass(frozen=True)
 class Economy:
-    """Public controls with their gaps, and behind them the sectors in which graduates find work."""
+    """Public control totals with gaps, and the latent distribution of graduates' sectors."""
 
     employment: Array  # sector x state, as published
     hires: Array  # state of the last job x state of the next, as published
     work: Array  # family x state x quantile -> sector, by affinity times true employment
 
 
-def economy(seed: int) -> Economy:
-    """Invent an economy: size of the state, share of the sector, distance between states, and chance."""
+def generate_economy(seed: int) -> Economy:
+    """Generate an economy from state sizes, sector shares, distances between states, and random effects."""
     rng = generator(seed, StreamPurpose.ECONOMY)
     millions = column(STATES, "millions")
     employment = _around(rng, JOBS * np.outer(job_shares(), millions))
@@ -43,6 +43,6 @@ def _around(rng: np.random.Generator, expected: Array) -> Array:
 
 
 def _published(rng: np.random.Generator, true: Array, small: int) -> Array:
-    """Some of the small numbers are zeros."""
+    """Numbers as published, some of the small ones suppressed (written as 0)."""
     published: Array = np.where((true < small) & (rng.random(true.shape) < SUPPRESSED), 0, true)
     return published

@@ -1,6 +1,6 @@
-"""What can be studied: degree levels, and some sixty CIP codes with who teaches them and how they pay.
+"""Degree levels and about sixty CIP codes, with the levels that teach them, pay and popularity.
 
-The codes are real (Classification of Instructional Programs); labels are ours, pay and popularity invented.
+The codes are real (Classification of Instructional Programs); labels, pay and popularity are our own.
 """
 
 from __future__ import annotations

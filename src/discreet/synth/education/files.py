@@ -1,4 +1,4 @@
-"""A synthetic agency of graduates, written as its confidential file and the public lists beside it."""
+"""Writes a synthetic agency of graduates: the confidential file and the public lists."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 from discreet.synth.arrow import CODED, SCHEMA, Codes, codes
 from discreet.synth.data_errors import inject
 from discreet.synth.draws import MOST_SEED, refuse_unless_within
-from discreet.synth.education.catalogue import EducationCatalogue, catalogue
+from discreet.synth.education.catalogue import EducationCatalogue, generate_catalogue
 from discreet.synth.education.fields import FIELDS, LEVELS
 from discreet.synth.education.recoding import OVERRIDES, completions, crosswalk, programmes_new, series_new
 from discreet.synth.education.records import BLOCK, block
@@ -25,7 +25,7 @@ MOST_ROWS = 10**12  # person ids have 44 bits
 
 @dataclass(frozen=True)
 class Graduates:
-    """Where everything was written: the confidential records, and what is public without them."""
+    """The files of the agency: the confidential records, and the public lists."""
 
     graduates: Path
     institutions: Path
@@ -64,7 +64,7 @@ def graduates(
     ):
         refuse_unless_within("synth graduates", name, value, least, most)
     paths = agency_files(Graduates, folder, ["graduates"])
-    public = catalogue(rows, seed)
+    public = generate_catalogue(rows, seed)
     for name, (header, lines) in _public(public, rows, seed).items():
         write_csv(getattr(paths, name), header, lines)
     batches = _batches(rows, seed, public, codes(public, data_errors), data_errors)
@@ -86,14 +86,14 @@ def _batches(
 def _write_records(
     path: Path, batches: Iterable[pa.RecordBatch], rows: int, batch_rows: int, progress: Progress | None
 ) -> None:
-    """Stream batches into row groups; unsorted codes span their whole list in each: no statistics of them."""
+    """Stream batches into row groups. Statistics for `earnings` only: codes are unsorted and span their lists."""
     done, waiting = 0, list[pa.RecordBatch]()
     coded = [*CODED.values(), "industry"]
     with parquet_file(path, SCHEMA, use_dictionary=coded, write_statistics=["earnings"]) as writer:
         for batch in batches:
             waiting.append(batch)
             done += batch.num_rows
-            if done == rows or sum(held.num_rows for held in waiting) >= batch_rows:
+            if done == rows or sum(batch.num_rows for batch in waiting) >= batch_rows:
                 group = pa.Table.from_batches(waiting)
                 writer.write_table(group, row_group_size=group.num_rows)
                 waiting.clear()
@@ -104,10 +104,8 @@ def _write_records(
 def _public(
     public: EducationCatalogue, rows: int, seed: int
 ) -> dict[str, tuple[tuple[str, ...], Iterable[Iterable[object]]]]:
-    """What is public without the data, header and rows by the name of the file.
-
-    The domains of every release; hires from the agency's states and employment, by which the likelier flows are known;
-    what a change of classification needs: its codes, the history of awards, the programmes that result.
+    """The public files, header and rows by name: domains of all releases; hires and employment, the control totals of
+    flows; and for a change of classification its crosswalk, the history of awards and the resulting programmes.
     """
     schools, offered = public.institutions, public.programmes
     families = {field.cip2: f"CIP family {field.cip2}" for field in FIELDS}

@@ -1,1 +1,1 @@
-"""A sample of jobs and what they ask for, like the ORS."""
+"""A synthetic sample of jobs and their requirements, like the Occupational Requirements Survey (ORS)."""

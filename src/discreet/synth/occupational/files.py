@@ -1,4 +1,4 @@
-"""The invented requirements survey, written as its confidential file and the public lists beside it."""
+"""Writes the synthetic requirements survey: the confidential file and the public lists."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from discreet.synth.occupational.requirements import GROUPS, ORS, Requirement
 
 @dataclass(frozen=True)
 class OccupationFiles:
-    """Where everything was written: the confidential sample; the public hierarchy, and a list for each requirement."""
+    """The files of the survey: the confidential sample, the public hierarchy, and a list for each requirement."""
 
     survey: Path
     occupations: Path
     major_groups: Path
-    requirements: Path  # which there are
-    lists: tuple[Path, ...]  # of the codes of each
+    requirements: Path  # the list of requirements
+    lists: tuple[Path, ...]  # the codes of each requirement
 
 
 def write_occupations(
@@ -36,7 +36,7 @@ def write_occupations(
     replicates: int = 20,
     occupations: int = 600,
 ) -> OccupationFiles:
-    """Write `occupations(rows, seed, …)` into `folder`, some quotes at a time."""
+    """Write the sample of `SurveyDesign(rows, seed, …)` into `folder`, in batches of quotes."""
     design = SurveyDesign(rows, seed, requirements, replicates, occupations)
     public, listed, done = public_folder(folder), design.listed, 0
     names = ("occupations", "major_groups", "requirements", *(one.name for one in requirements))
@@ -53,7 +53,7 @@ def write_occupations(
         for block in sample(design, draw):
             quote = np.arange(done, done + len(block.weight))
             columns = [pa.array(block.establishment), pa.array(quote)]
-            columns += [coded(found, of) for found, of in zip(block.codes, codes, strict=True)]
+            columns += [coded(positions, of) for positions, of in zip(block.codes, codes, strict=True)]
             columns += [pa.array(weight) for weight in (block.weight, *replicated(design, block))]
             writer.write_table(pa.Table.from_arrays(columns, schema=writer.schema), row_group_size=BLOCK)
             done += len(quote)

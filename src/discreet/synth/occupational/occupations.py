@@ -1,8 +1,10 @@
-"""An invented Occupational Requirements Survey: establishments, quotes in them, what the work asks for (002, §1).
+"""A synthetic Occupational Requirements Survey: establishments, quotes (jobs) in them, and requirements of the jobs.
 
-Two stages: establishments in strata (sector × size), systematically and by their size in the frame; then quotes, jobs
-in the establishment, systematically and by their workers now. What a job is follows from its number by a hash, so the
-population behind every sample is known and need not be stored.
+Modelled on the survey of Li and Krenzke (2020), *A Proposed 'Bottom-Up' Differential Privacy Approach for Disclosure
+Prevention in Data Query Tool*, §1. Two-stage sampling: establishments in strata (sector × size), systematic with
+probability proportional to size in the frame; then quotes in the establishment, systematic with probability
+proportional to current workers. The attributes of a job are a hash of its number, so the population behind every sample
+is known and need not be stored.
 """
 
 from __future__ import annotations
@@ -36,23 +38,23 @@ from discreet.synth.sectors import SECTORS
 Floats = NDArray[np.float64]
 
 # Size classes by workers in the frame: smallest, one past the largest, share of establishments, share of quotes, quotes
-# of an establishment.
+# per establishment.
 CLASSES = ((4, 50, 0.84, 0.50, 4), (50, 250, 0.13, 0.35, 6), (250, 4_000, 0.03, 0.15, 8))
 STRATA = len(SECTORS) * len(CLASSES)
 MOST_ROWS, MOST_DRAW, MOST_OCCUPATIONS = 10**8, 10**6, 2_000
 A_QUOTE = 4  # establishments of the frame for each quote of the sample
 TAIL = 1.1  # of sizes within a class: P(size > s) falls like s^−1.1
-STALE = 0.45  # spread of log (workers now / workers in the frame): what makes weights uneven
+STALE = 0.45  # spread of log (current workers / workers in the frame), which makes weights unequal
 JOBS, JOBS_POWER, NEXT_JOB = 1.5, 0.45, 0.8  # an establishment has 1.5·size^0.45 jobs, each 0.8 of the one before
-GRID = 100  # weights are whole hundredths
-BLOCK = 1 << 18  # quotes held at a time; no number depends on it
+GRID = 100  # weights are multiples of 1/100
+BLOCK = 1 << 18  # quotes in memory at a time; results do not depend on it
 FIRST = 10**7  # id of establishment 0
 TAKEN = {"establishment", "quote", "occupation", "major_group", "weight", "occupations", "major_groups", "requirements"}
 FACTOR = 2**-1.5  # of a replicate: 1 + 2^(−3/2)(h_a − h_b)
 
 
 class DrawPurpose(IntEnum):
-    """What a stream is for."""
+    """The purpose of a random stream."""
 
     SIZES = 1
     SAMPLE = 2
@@ -60,7 +62,7 @@ class DrawPurpose(IntEnum):
 
 @dataclass(frozen=True)
 class Stratum:
-    """Establishments of a sector and a size class: how many there are, and how many quotes are taken from them."""
+    """Establishments of a sector and a size class, and the number of quotes sampled from them."""
 
     number: int
     first: int  # number of its first establishment
@@ -77,18 +79,18 @@ class Stratum:
 
     @property
     def selections(self) -> int:
-        """How many establishments are selected; one that is larger than the sampling interval several times."""
+        """The number of selections; an establishment larger than the sampling interval is selected several times."""
         return -(-self.rows // CLASSES[self.number // len(SECTORS)][4])
 
     def quotes(self) -> Array:
-        """Of each selection: equal but for one."""
+        """The number of quotes of each selection; they differ by at most one."""
         even, more = divmod(self.rows, self.selections)
         return np.where(np.arange(self.selections) < more, even + 1, even)
 
 
 @dataclass(frozen=True)
 class SurveyDesign:
-    """The population and the way it is sampled. The same population for the same numbers; samples differ by draw."""
+    """The population and the sampling design. The population is a function of the fields; samples differ by draw."""
 
     rows: int
     seed: int = 7
@@ -106,16 +108,16 @@ class SurveyDesign:
         names = {one.name for one in self.requirements}
         if len(names) < len(self.requirements) or names & TAKEN:
             raise ParameterError("a requirement's name is taken", where="synth occupations", do="rename it")
-        hadamard(self.replicates)  # refuses what is no order
+        hadamard(self.replicates)  # refuses an order without a known matrix
 
     @cached_property
     def listed(self) -> OccupationList:
-        """The public list of occupations, and what is known of each to nobody."""
+        """The public list of occupations, with their latent variables."""
         return occupation_list(self.occupations, self.seed)
 
     @cached_property
     def strata(self) -> tuple[Stratum, ...]:
-        """By size, then sector, as large as the sector; at least one establishment and one quote in each."""
+        """Strata by size, then sector, in proportion to the sector, with at least one establishment and one quote."""
         sector = column(SECTORS, "jobs")
         shares, quotes = (np.outer([one[place] for one in CLASSES], sector).ravel() for place in (2, 3))
         sizes = 1 + apportioned(A_QUOTE * self.rows - STRATA, shares)
@@ -125,8 +127,8 @@ class SurveyDesign:
 
     @cached_property
     def next_selection(self) -> Int64s:
-        """For each selected establishment, counted through the strata, the one it is compared with for variances: the
-        next of its stratum, and the first for the last. A stratum with a single one joins its neighbour."""
+        """For each selection, numbered across strata, the one it is compared with for variance estimation: the next of
+        its stratum, and the first for the last. A stratum with a single selection is merged with its neighbour."""
         ends = np.cumsum([stratum.selections for stratum in self.strata])
         after, first = np.arange(1, ends[-1] + 1), 0
         for end in ends:
@@ -136,21 +138,23 @@ class SurveyDesign:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a table can be by, besides the major group."""
+        """The attributes of a table, besides the major group."""
         return ("occupation", *(one.name for one in self.requirements))
 
     def shape(self, names: Sequence[str]) -> tuple[int, ...]:
-        """Of a table by these names, "major_group" among them."""
+        """The shape of a table by these attributes, which may include "major_group"."""
         sizes = {one.name: one.levels for one in self.requirements}
         sizes |= {"occupation": self.occupations, "major_group": len(GROUPS)}
         if unknown := next((name for name in names if name not in sizes), None):
-            raise ParameterError(f"there is no {unknown!r}", where="synth occupations", do=f"choose of {sorted(sizes)}")
+            raise ParameterError(
+                f"there is no {unknown!r}", where="synth occupations", do=f"choose from {sorted(sizes)}"
+            )
         return tuple(sizes[name] for name in names)
 
 
 @dataclass(frozen=True)
 class QuoteRows:
-    """Some quotes; `selection` counts the selected establishments through all strata."""
+    """A batch of quotes; `selection` numbers the selections across all strata."""
 
     establishment: Int64s
     codes: NDArray[np.int16]
@@ -159,8 +163,8 @@ class QuoteRows:
 
 
 def sample(design: SurveyDesign, draw: int) -> Iterator[QuoteRows]:
-    """The sample, stratum by stratum. A quote's weight is (S/(m·s))·(e/q): S the stratum's size in the frame, m its
-    selections, s and e the establishment's size in the frame and now, q its quotes."""
+    """The sample, stratum by stratum. A quote's weight is (S/(m·s))·(e/q): S is the stratum's size in the frame, m its
+    number of selections, s and e the establishment's size in the frame and now, q its number of quotes."""
     refuse_unless_within("synth occupations", "draw", draw, 0, MOST_DRAW)
     before = 0
     for stratum in design.strata:
@@ -186,12 +190,12 @@ def sample(design: SurveyDesign, draw: int) -> Iterator[QuoteRows]:
 
 
 def replicated(design: SurveyDesign, block: QuoteRows) -> Floats:
-    """w(1 + 2^(−3/2)(h_a − h_b)): a is the row of a Hadamard matrix, not that of ones, which the selection takes in its
-    turn, b that of the selection it is compared with (Fay & Train 1995)."""
+    """Replicate weights w(1 + 2^(−3/2)(h_a − h_b)): a is the row of a Hadamard matrix assigned to the selection in
+    rotation, excluding the row of ones, b that of the selection it is compared with (Fay & Train 1995)."""
     signs = hadamard(design.replicates)[1:].astype(np.float64)
     after = design.next_selection[block.selection]
-    shaken = 1 + FACTOR * (signs[block.selection % len(signs)] - signs[after % len(signs)])
-    return _rounded(block.weight * shaken.T)
+    factors = 1 + FACTOR * (signs[block.selection % len(signs)] - signs[after % len(signs)])
+    return _rounded(block.weight * factors.T)
 
 
 def _rounded(weight: Floats) -> Floats:
@@ -203,7 +207,7 @@ def _stream(design: SurveyDesign, purpose: DrawPurpose, stratum: Stratum, draw: 
 
 
 def _sizes(design: SurveyDesign, stratum: Stratum) -> Floats:
-    """Workers in the frame, Pareto between the bounds of the class; a list in no order."""
+    """Workers in the frame: Pareto truncated to the bounds of the class, in random order."""
     low, high = stratum.bounds
     u = _stream(design, DrawPurpose.SIZES, stratum).random(stratum.establishments)
     size: Floats = np.floor(low * (1 - u * (1 - (low / high) ** TAIL)) ** (-1 / TAIL))
@@ -211,7 +215,7 @@ def _sizes(design: SurveyDesign, stratum: Stratum) -> Floats:
 
 
 def _growth(design: SurveyDesign, establishment: Array) -> Floats:
-    """Workers now beside those in the frame."""
+    """Ratio of current workers to those in the frame."""
     factor: Floats = np.exp(STALE * normal(hashed(design.seed, establishment, np.int64(-1))))
     return factor
 
@@ -221,15 +225,15 @@ def _job_count(size: Array) -> Array:
 
 
 def _job_at(place: Array, jobs: Array) -> Array:
-    """The job of the worker at this place among all: job j ends at (1 − a^(j+1))/(1 − a^J)."""
-    found = np.floor(np.log1p(-place * (1 - NEXT_JOB**jobs)) / np.log(NEXT_JOB))
-    number: Array = np.minimum(found.astype(np.int64), jobs - 1)
+    """The job of the worker at this quantile of the establishment: job j ends at (1 − a^(j+1))/(1 − a^J)."""
+    job = np.floor(np.log1p(-place * (1 - NEXT_JOB**jobs)) / np.log(NEXT_JOB))
+    number: Array = np.minimum(job.astype(np.int64), jobs - 1)
     return number
 
 
 def _jobs(design: SurveyDesign, sector: int, establishment: Array, job: Array) -> NDArray[np.int16]:
-    """What these jobs are: the occupation by the sector, the requirements by the occupation's skill and strain, the
-    job's own, and chance. Column × job."""
+    """Attributes of jobs, column × job: the occupation given the sector; requirements given the skill and strain of the
+    occupation, those of the job, and random effects."""
     key = hashed(design.seed, establishment, job)
     listed = design.listed
     occupation = np.searchsorted(listed.ends[sector], uniform(hashed(1, key)), side="right")

@@ -1,6 +1,6 @@
-"""What the invented survey asks about: occupations in major groups, requirements of work, and the tools to draw them.
+"""The variables of the synthetic survey: occupations in major groups, job requirements, and functions to draw them.
 
-Codes have the form of the Standard Occupational Classification and are none of its: its major groups end at 55.
+Codes have the form of the Standard Occupational Classification but are not real: its major groups end at 55.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from discreet.synth.draws import Array, refuse_unless_within
 from discreet.synth.lists import column, entries
 from discreet.synth.sectors import SECTORS
 
-HOME = 12.0  # times as likely in its own sectors
-WITHIN = 0.35  # spread of an occupation's skill and strain about its group's
+HOME = 12.0  # relative likelihood of a major group in its home sectors
+WITHIN = 0.35  # spread of the skill and strain of occupations within a group
 MOST_LEVELS, MOST_REPLICATES = 50, 160
 
 
 class MajorGroup(NamedTuple):
-    """A major group: code, label, per mille of jobs, skill and strain (standard normal), sectors it is at home in."""
+    """A major group: code, label, per mille of jobs, skill and strain (standard normal), home sectors."""
 
     code: str
     label: str
@@ -42,7 +42,7 @@ GROUPS = entries("occupation_groups", MajorGroup)
 
 @dataclass(frozen=True)
 class Requirement:
-    """A question with ordered answers: which share gives each, and how skill, strain and chance decide."""
+    """A question with ordered answers: their shares, and the loadings of the latent variable on skill and strain."""
 
     name: str
     label: str
@@ -55,7 +55,7 @@ class Requirement:
         refuse_unless_within("synth occupations", f"levels of {self.name}", len(self.shares), 2, MOST_LEVELS)
         if min(self.shares) <= 0 or self.skill**2 + self.strain**2 >= 1:
             raise ParameterError(
-                f"{self.name} has a share that is not positive, or nothing left to chance",
+                f"{self.name} has a share that is not positive, or no random component",
                 where="synth occupations",
                 do="give positive shares, and loadings whose squares sum to less than 1",
             )
@@ -78,7 +78,7 @@ class Requirement:
 
     @cached_property
     def thresholds(self) -> Floats:
-        """Where a standard normal passes from one answer to the next."""
+        """The thresholds of a standard normal between consecutive answers."""
         upto = np.cumsum(self.shares)[:-1] / sum(self.shares)
         return np.array([NormalDist().inv_cdf(share) for share in upto])
 
@@ -87,7 +87,7 @@ ORS = entries("requirements", Requirement)
 
 
 def plain_requirements(levels: Sequence[int]) -> tuple[Requirement, ...]:
-    """Requirements with so many levels each: the first levels the commonest, by turns of skill and of strain."""
+    """Requirements with these numbers of levels, lower levels more common, alternately loading on skill and strain."""
     return tuple(
         Requirement(
             f"requirement_{number}",
@@ -100,12 +100,12 @@ def plain_requirements(levels: Sequence[int]) -> tuple[Requirement, ...]:
     )
 
 
-PAPER, PAPER_ROWS = plain_requirements((5, 4, 3, 3, 3, 2, 2, 2, 2, 2)), 182  # the test data of 002, §4
+PAPER, PAPER_ROWS = plain_requirements((5, 4, 3, 3, 3, 2, 2, 2, 2, 2)), 182  # the test data of Li & Krenzke 2020, §4
 
 
 @dataclass(frozen=True)
 class OccupationList:
-    """Occupations in the order of their codes, and what decides where they are found and what they ask for."""
+    """Occupations in the order of their codes, with skill, strain and distribution over sectors."""
 
     codes: tuple[str, ...]
     group: NDArray[np.int16]
@@ -121,7 +121,7 @@ class OccupationList:
 
 
 def occupation_list(count: int, seed: int) -> OccupationList:
-    """So many occupations: large groups have more; within a group they are 1, 1/2, 1/3, … as common (Zipf)."""
+    """Generate `count` occupations: large groups have more; frequencies within a group follow Zipf's law."""
     jobs = column(GROUPS, "jobs")
     sizes = 1 + apportioned(count - len(GROUPS), np.sqrt(jobs))
     group = np.repeat(np.arange(len(GROUPS), dtype=np.int16), sizes)
@@ -141,13 +141,13 @@ def occupation_list(count: int, seed: int) -> OccupationList:
 
 
 def apportioned(total: int, shares: Array) -> Array:
-    """Whole numbers about in proportion to the shares, with this total."""
+    """Integers approximately in proportion to the shares, with this total."""
     ends = np.rint(np.cumsum(shares) / np.sum(shares) * total).astype(np.int64)
     return np.diff(ends, prepend=0)
 
 
 def hashed(key: int, *numbers: Array | np.int64) -> Words:
-    """64 bits for each tuple of numbers, the same for ever (splitmix64; Steele et al. 2014)."""
+    """A 64-bit hash of each tuple of numbers (splitmix64; Steele et al. 2014)."""
     word = np.full(np.broadcast_shapes(*(np.shape(number) for number in numbers)), key, np.uint64)
     for number in numbers:
         word = (word ^ np.asarray(number).astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
@@ -158,12 +158,12 @@ def hashed(key: int, *numbers: Array | np.int64) -> Words:
 
 
 def uniform(words: Words) -> Floats:
-    """In 0 … 1, below 1."""
+    """Uniform numbers in [0, 1)."""
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def normal(words: Words) -> Floats:
-    """Nearly standard normal, within ±3.5: the sum of four uniform numbers of 16 bits."""
+    """Approximately standard normal numbers within ±3.5: the sum of four uniform 16-bit numbers."""
     parts = words.view(np.uint16).reshape(*words.shape, 4)
     total: Floats = (parts.sum(axis=-1, dtype=np.int64) + 2) * (sqrt(3) / 2**16) - 2 * sqrt(3)
     return total
@@ -171,8 +171,8 @@ def normal(words: Words) -> Floats:
 
 @lru_cache(maxsize=8)
 def hadamard(order: int) -> NDArray[np.int8]:
-    """A matrix of signs with orthogonal rows, the first all ones: Paley's (1933) of order p + 1, p a prime that leaves
-    3 when divided by 4, doubled as often as need be (Sylvester)."""
+    """A Hadamard matrix with a first row of ones: Paley's (1933) of order p + 1, p a prime with p ≡ 3 mod 4, doubled as
+    often as necessary (Sylvester)."""
     refuse_unless_within("synth occupations", "replicates", order, 2, MOST_REPLICATES)
     odd = order
     while odd % 2 == 0 and not _paley(odd):
@@ -183,15 +183,15 @@ def hadamard(order: int) -> NDArray[np.int8]:
             where="synth occupations: replicates",
             do="give 20, 32, 80 or 160",
         )
-    found = np.ones((odd, odd), np.int8)
+    signs = np.ones((odd, odd), np.int8)
     if odd > 1:
         p, place = odd - 1, np.arange(odd - 1)
         residue = np.full(p, -1, np.int8)
         residue[np.arange(1, p) ** 2 % p] = 1
-        found[1:, 1:] = residue[(place[None, :] - place[:, None]) % p]
-    while len(found) < order:
-        found = np.kron(np.array([[1, 1], [1, -1]], np.int8), found)
-    return found
+        signs[1:, 1:] = residue[(place[None, :] - place[:, None]) % p]
+    while len(signs) < order:
+        signs = np.kron(np.array([[1, 1], [1, -1]], np.int8), signs)
+    return signs
 
 
 def _paley(order: int) -> bool:

@@ -1,1 +1,1 @@
-"""Establishments, their jobs and workers, like the input of LODES."""
+"""Synthetic establishments, their jobs and workers, like the input of LODES."""

@@ -1,6 +1,8 @@
-"""Synthetic establishments: where they are, what they do, who owns them, how many work there (003, §3 and §10).
+"""Synthetic establishments: place, sector, ownership and employment, with the size distribution of a real frame.
 
-The sizes are confidential, everything else about an establishment is public. Invented, with the shape of a real frame.
+Sizes are confidential, everything else about an establishment is public (Haney, Machanavajjhala, Abowd, Graham,
+Kutzbach and Vilhuber 2017, *Utility Cost of Formal Privacy for Releasing National Employer-Employee Statistics*, §3 and
+§10).
 """
 
 from __future__ import annotations
@@ -21,16 +23,16 @@ from discreet.synth.workplaces.workforce import CELLS, composition
 
 REFERENCE_ESTABLISHMENTS = 527_000
 MOST_JOBS = 10**9
-LARGEST, LARGEST_SHARE = 14_000, 0.02  # sizes are cut at these (jobs; share of all jobs), before they are scaled
-ROOM = 2  # an establishment needs a place of at least twice as many people
-SPECIAL = 0.6  # spread of log jobs of a sector in a place about the place's jobs
-SERVES = 0.55  # public establishments by the place's jobs to this power: small places have a school and a town hall
+LARGEST, LARGEST_SHARE = 14_000, 0.02  # sizes are truncated at these (jobs; share of all jobs) before scaling
+ROOM = 2  # minimum ratio of a place's population to an establishment's size
+SPECIAL = 0.6  # spread of a sector's log jobs in a place relative to all jobs in the place
+SERVES = 0.55  # public establishments in proportion to this power of a place's jobs: small places have a school too
 
-BLOCK = 4_096  # establishments per random stream: part of what a seed means, so never a tuning knob
+BLOCK = 4_096  # establishments per random stream: part of the meaning of a seed, so not a tuning parameter
 
 
 class Purpose(IntEnum):
-    """What a stream is for."""
+    """The purpose of a random stream."""
 
     FRAME = 1
     WORKFORCE = 2
@@ -41,7 +43,7 @@ class Purpose(IntEnum):
 
 
 def stream(seed: int, purpose: Purpose, block: int = 0) -> np.random.Generator:
-    """The generator of one block: a national file draws a billion numbers."""
+    """The generator of one block; a national file draws a billion numbers."""
     return fast_generator(seed, 0xE3, int(purpose), block)
 
 
@@ -61,23 +63,23 @@ class Employers:
 
     @property
     def jobs(self) -> int:
-        """Of all establishments."""
+        """The total number of jobs."""
         return int(self.size.sum(dtype=np.int64))
 
     @property
     def cells(self) -> int:
-        """Of place x sector x ownership, empty ones included."""
+        """The number of cells place x sector x ownership, empty ones included."""
         return len(self.places) * len(SECTORS) * len(OWNERSHIP)
 
     @cached_property
     def cell(self) -> Int64s:
-        """Of each establishment: (place · 20 + sector) · 3 + ownership."""
+        """The cell of each establishment: (place · 20 + sector) · 3 + ownership."""
         place = self.place.astype(np.int64)
         return (place * len(SECTORS) + self.sector) * len(OWNERSHIP) + self.ownership
 
     @cached_property
     def stratum(self) -> NDArray[np.int8]:
-        """Of each place: position in `STRATA`."""
+        """The position of each place's stratum in `STRATA`."""
         return np.array([place.stratum for place in self.places], dtype=np.int8)
 
     def workers(self, first: int, n: int) -> NDArray[np.int32]:
@@ -91,16 +93,16 @@ class Employers:
 
 
 def employers(jobs: int, seed: int = 7) -> Employers:
-    """Invent the establishments of an economy with exactly that many jobs."""
+    """Generate the establishments of an economy with exactly this many jobs."""
     refuse_unless_within("synth employers", "jobs", jobs, 1, MOST_JOBS)
     refuse_unless_within("synth employers", "seed", seed, 0, MOST_SEED)
     rng = stream(seed, Purpose.FRAME)
-    found = places(jobs, rng)
+    frame = places(jobs, rng)
     sector, ownership, beyond = _sized(jobs, rng)
     size = _exactly(jobs, beyond)
-    place = _placed(found, sector, ownership, size, rng)
+    place = _placed(frame, sector, ownership, size, rng)
     order = rng.permutation(len(size))
-    return Employers(seed, found, place[order], sector[order], ownership[order], size[order])
+    return Employers(seed, frame, place[order], sector[order], ownership[order], size[order])
 
 
 def establishment_count(jobs: int) -> int:
@@ -109,9 +111,9 @@ def establishment_count(jobs: int) -> int:
 
 
 def _sized(jobs: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """Sector, ownership and wished jobs beyond the first: Lomax, P(Y > y) = (1 + y/s)^−a, cut.
+    """Sector, ownership and target jobs beyond the first: truncated Lomax, P(Y > y) = (1 + y/s)^−a.
 
-    One draw from each quantile of each kind: the tail has the same weight for every seed.
+    Stratified, one draw from each quantile of each kind: the tail has the same weight for every seed.
     """
     most = max(1.0, min(LARGEST, LARGEST_SHARE * jobs))
     counts = _apportioned(
@@ -138,7 +140,7 @@ def _mean_below(most: float, kind: EstablishmentKind) -> float:
 
 
 def _apportioned(total: int, weights: Array) -> Array:
-    """Whole numbers in proportion to the weights, with this total: largest remainders."""
+    """Integers in proportion to the weights, with this total, by largest remainders."""
     exact = total * weights / weights.sum()
     counts: Array = np.floor(exact).astype(np.int64)
     counts[np.argsort(counts - exact, kind="stable")[: total - counts.sum()]] += 1
@@ -146,7 +148,7 @@ def _apportioned(total: int, weights: Array) -> Array:
 
 
 def _exactly(jobs: int, beyond: Array) -> NDArray[np.int32]:
-    """Whole sizes, 1 + ⌊c·y⌋, with the largest c that gives no more than this total; the largest take the rest."""
+    """Integer sizes 1 + ⌊c·y⌋ with the largest c whose total does not exceed `jobs`; the largest take the rest."""
     low, high = 0.0, 1.0
     while _total(high, beyond) <= jobs:
         low, high = high, 2 * high
@@ -164,13 +166,16 @@ def _total(factor: float, beyond: Array) -> int:
 
 
 def _placed(
-    found: tuple[CensusPlace, ...], sector: Array, ownership: Array, size: Array, rng: np.random.Generator
+    frame: tuple[CensusPlace, ...], sector: Array, ownership: Array, size: Array, rng: np.random.Generator
 ) -> NDArray[np.int32]:
-    """A place for each establishment, by the jobs there, among those with room for it; sectors favour some places."""
-    people = np.array([place.population for place in found])
+    """A place for each establishment, in proportion to jobs there, among those that are large enough; sectors differ in
+    their distribution over places."""
+    people = np.array([place.population for place in frame])
     order = np.argsort(people, kind="stable")
-    room = np.minimum(np.searchsorted(people[order], ROOM * size), len(order) - 1)  # the largest takes anything
-    jobs = working(found, rng)[order]
+    room = np.minimum(
+        np.searchsorted(people[order], ROOM * size), len(order) - 1
+    )  # the largest place can have any establishment
+    jobs = working(frame, rng)[order]
     place = np.empty(len(size), dtype=np.int32)
     for kind in INDUSTRIES:
         rows = np.flatnonzero((sector == kind.sector) & (ownership == kind.ownership))

@@ -1,4 +1,4 @@
-"""A synthetic agency of employers and jobs, written as its confidential files and the public lists beside them."""
+"""Writes a synthetic agency of employers and jobs: the confidential files and the public lists."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from discreet.synth.files import BATCH_ROWS, Progress, agency_files, parquet_fil
 from discreet.synth.industries import OWNERSHIP
 from discreet.synth.lists import Code
 from discreet.synth.sectors import SECTORS, Sector
-from discreet.synth.workplaces.data_errors import inject, inject_into_frame, junk
+from discreet.synth.workplaces.data_errors import inject, inject_into_frame, invalid_codes
 from discreet.synth.workplaces.employers import BLOCK, MOST_JOBS, Employers, Purpose, employers, stream
 from discreet.synth.workplaces.jobs import ATTRIBUTES, JobRows, block, block_count
 from discreet.synth.workplaces.places import STRATA
@@ -47,7 +47,7 @@ Table = dict[str, Array]
 
 @dataclass(frozen=True)
 class EmployerFiles:
-    """Where everything was written: four confidential files, and what is public without them."""
+    """The files of the agency: four confidential ones, and the public lists."""
 
     jobs: Path
     workers: Path
@@ -74,8 +74,8 @@ def write_employers(
 ) -> EmployerFiles:
     """Write a synthetic agency of employers into `folder`: the same rows for the same `jobs`, `seed` and `data_errors`.
 
-    Jobs are `employers(jobs, seed)`, a block of establishments after the other, mixed within the block; without dirt
-    the files agree with it exactly. `batch_rows`, rounded up to whole blocks, only sets the row groups and the memory.
+    Jobs are those of `employers(jobs, seed)`, block by block, shuffled within each block; without data errors the files
+    agree with it exactly. `batch_rows`, rounded up to whole blocks, only sets the row groups and the memory used.
     """
     refuse_unless_within("synth employers", "batch_rows", batch_rows, 1, MOST_JOBS)
     frame = employers(jobs, seed)
@@ -91,7 +91,7 @@ def write_employers(
     }
     if data_errors:
         inject_into_frame(workplaces, known, seed)
-        lists = {name: codes + junk(name) for name, codes in lists.items()}
+        lists = {name: codes + invalid_codes(name) for name, codes in lists.items()}
     with ExitStack() as open_files:
         writers = {name: open_files.enter_context(_writer(getattr(paths, name), name)) for name in COLUMNS}
         step = -(-batch_rows // BLOCK) * BLOCK
@@ -107,7 +107,7 @@ def write_employers(
 
 
 def worker_ids(numbers: Array) -> Array:
-    """Ids of workers: a permutation of the 44-bit numbers, so that they look unordered."""
+    """Worker ids: a permutation of the 44-bit numbers, so that they look unordered."""
     return ((numbers.astype(np.uint64) * np.uint64(ID_STEP)) & np.uint64(ID_MASK)).astype(np.int64)
 
 
@@ -120,7 +120,7 @@ def _lists(frame: Employers) -> dict[str, tuple[str, ...]]:
 def _groups(
     frame: Employers, workplaces: Table, known: dict[str, int] | None, batch_rows: int
 ) -> Iterator[tuple[int, dict[str, Table]]]:
-    """Row groups of the three files of jobs and workers, and how many jobs there are up to their end."""
+    """Row groups of the three files of jobs and workers, with the cumulative number of jobs."""
     mixed = mixes(stream(frame.seed, Purpose.MIXES))
     waiting: dict[str, list[Table]] = {"jobs": [], "workers": [], "worker_full": []}
     done, written, last = 0, 0, block_count(frame) - 1
@@ -139,7 +139,7 @@ def _groups(
 
 
 def _listed(jobs: JobRows, ids: Array, twice: Array) -> Table:
-    """The workers of a block in the order of their ids; those listed twice have another education the second time."""
+    """The workers of a block in the order of their ids; duplicates have a different education the second time."""
     positions = np.concatenate([np.flatnonzero(jobs.listed), twice])
     second = np.arange(len(positions)) >= len(positions) - len(twice)
     order = np.argsort(ids[positions], kind="stable")
@@ -150,7 +150,7 @@ def _listed(jobs: JobRows, ids: Array, twice: Array) -> Table:
 
 
 def _full(jobs: JobRows, workplaces: Table) -> Table:
-    """The join of jobs with workers, as first listed, and workplaces: null where there is nothing to join."""
+    """Jobs joined with workers, as first listed, and with workplaces; null where there is no match."""
     unknown, unlisted = jobs.workplace < 0, ~jobs.listed[jobs.holder]
     columns = {name: workplaces[name][np.maximum(jobs.workplace, 0)] for name in WORKPLACE[1:]}
     columns |= {name: getattr(jobs, name)[jobs.holder] for name in ("sex", "education")}
@@ -164,7 +164,8 @@ def _stacked(tables: list[Table], names: tuple[str, ...]) -> Table:
 
 
 def _writer(path: Path, name: str) -> AbstractContextManager[pq.ParquetWriter]:
-    """Worker ids are nearly all different; codes span their whole list in every group, workplaces of a block do not."""
+    """A writer without a dictionary for worker ids, nearly all distinct; statistics for workplaces only, since codes
+    span their list in every row group."""
     schema = pa.schema([(column, pa.int64() if column in IDS else CODE) for column in COLUMNS[name]])
     coded_columns = [column for column in COLUMNS[name] if column != "worker_id"]
     return parquet_file(path, schema, use_dictionary=coded_columns, write_statistics=["workplace_id"])
@@ -177,7 +178,7 @@ def _write_group(writer: pq.ParquetWriter, rows: Table, lists: dict[str, tuple[s
 
 
 def _write_public(paths: EmployerFiles, frame: Employers) -> None:
-    """The lists that are public without the data: the domains of every release."""
+    """The public lists: the domains of all releases."""
     write_csv(
         paths.places,
         ("place", "label", "population", "state", "stratum"),

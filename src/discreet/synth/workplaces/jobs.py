@@ -1,4 +1,4 @@
-"""Jobs and who holds them, a fixed block of establishments at a time: most workers have one job, a few have two."""
+"""Generates jobs and their holders in fixed blocks of establishments; most workers have one job, a few have two."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from discreet.synth.draws import Array, draw_quantiles
 from discreet.synth.workplaces.employers import BLOCK, Employers, Purpose, stream
 from discreet.synth.workplaces.workforce import CELLS, EDUCATIONS, ETHNICITIES, MIXES, RACES
 
-SECOND = 0.05  # of jobs are marked as somebody's second; where it fits nobody, it is a first one after all
+SECOND = 0.05  # share of jobs proposed as second jobs; without a matching worker they become first jobs
 ATTRIBUTES = ("sex", "education", "age", "race", "ethnicity")
 
 
 @dataclass(frozen=True)
 class JobRows:
-    """Some jobs, mixed within the block. A worker's attributes stand where the worker's first job does.
+    """The jobs of a block, shuffled. A worker's attributes are at the position of the worker's first job.
 
     `holder` is the position of the first job of each job's worker: its own, unless it is a second job.
     """
 
-    first: int  # jobs of the blocks before
+    first: int  # number of jobs in earlier blocks
     workplace: Array  # number of the establishment; negative for one that is not in the frame
     holder: Array
     sex: Array
@@ -29,14 +29,14 @@ class JobRows:
     age: Array
     race: Array
     ethnicity: Array
-    listed: Array  # is the worker who holds this first job in the list of workers?
+    listed: Array  # whether the holder of this first job is in the list of workers
 
     def __len__(self) -> int:
         return len(self.workplace)
 
 
 def block_count(frame: Employers) -> int:
-    """Blocks of jobs, which are those of the establishments."""
+    """The number of blocks, those of the establishments."""
     return -(-len(frame) // BLOCK)
 
 
@@ -59,9 +59,8 @@ def block(frame: Employers, number: int, first: int, mixes: Array) -> JobRows:
 
 
 def _holders(own: Array, cell: Array, rng: np.random.Generator) -> Array:
-    """Whose job each is. A second job goes to the next worker of the same sex and education, if employed elsewhere:
-
-    the counts of an establishment's jobs are then those of its workers, second jobs included.
+    """The holder of each job. A second job goes to the next worker of the same sex and education, if employed
+    elsewhere: an establishment's counts of jobs and of workers by sex and education then agree, second jobs included.
     """
     order = np.argsort(cell, kind="stable").astype(np.int32)
     second = rng.random(len(order), dtype=np.float32) < SECOND

@@ -1,4 +1,4 @@
-"""Invented places: many hamlets, a few cities, and some where far more people work than live."""
+"""Synthetic places: many hamlets, a few cities, and some employment centres with far more workers than residents."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from discreet.synth.education.catalogue import FIRST, LAST
 from discreet.synth.lists import name_parts
 from discreet.synth.states import STATES, population
 
-REFERENCE_JOBS = 10_900_000  # the three states of 003, §10
+REFERENCE_JOBS = 10_900_000  # the three states of Haney et al. 2017, §10
 REFERENCE_PLACES, FEWEST_PLACES, MOST_PLACES = 1_200, 36, 25_000  # 36: one of them is a city
-THINNING = 0.5  # a smaller agency is a thin sample: places fall with the root of the jobs, and keep their people
-SPREADING = 1.1  # a larger one is more of the country: 18,000 places at 130 million jobs
+THINNING = 0.5  # a smaller agency is a sample: fewer places, by the root of the jobs, of unchanged population
+SPREADING = 1.1  # a larger one covers more of the country: 18,000 places at 130 million jobs
 REFERENCE_STATES, STATE_GROWTH = 3, 1.144  # all 51 at 130 million jobs
 
-MEDIAN, SPREAD = 1_300.0, 2.2  # people of a place: lognormal; an eighth below 100, a fortieth above 100,000
-AROUND = 150  # people who live outside every place, and work in the nearest
-COMMUTING = 0.4  # spread of log jobs about log people
-CENTRES, CENTRE_PULL = 0.05, 3.0  # of the places above 10,000 people: where thrice as many work
-METROPOLIS_PULL = 2.5  # the same for the largest place of each state
+MEDIAN, SPREAD = 1_300.0, 2.2  # population of a place, lognormal: an eighth below 100, a fortieth above 100,000
+AROUND = 150  # people who live outside all places and work in the nearest
+COMMUTING = 0.4  # spread of log jobs about log population
+CENTRES, CENTRE_PULL = (
+    0.05,
+    3.0,
+)  # share of places above 10,000 people that are employment centres; factor of their jobs
+METROPOLIS_PULL = 2.5  # factor of jobs in the largest place of each state
 
-FIRST_NUMBER = 90_001  # within a state; real places have lower ones, so none is anybody's
-STRATA = ("0-100", "100-10k", "10k-100k", "100k+")  # by people (003, §10)
+FIRST_NUMBER = 90_001  # within a state; real places have lower numbers
+STRATA = ("0-100", "100-10k", "10k-100k", "100k+")  # by population (Haney et al. 2017, §10)
 BOUNDS = (100, 10_000, 100_000)
 
 KINDS = ("hamlet", "town", "city", "city")  # by stratum
@@ -34,7 +37,7 @@ WHICH = tuple(f"{word} " if word else "" for word in name_parts("which"))
 
 @dataclass(frozen=True)
 class CensusPlace:
-    """A place: two digits of its state and five of its own, a label, its people."""
+    """A place: a code of two digits for the state and five for the place, a label, the population."""
 
     code: str
     label: str
@@ -64,9 +67,9 @@ def state_count(jobs: int) -> int:
 
 
 def places(jobs: int, rng: np.random.Generator) -> tuple[CensusPlace, ...]:
-    """The public list of places, by code. People are drawn one from each quantile: every stratum has its share."""
+    """The public list of places, by code. Populations are stratified by quantile: every stratum has its share."""
     count = place_count(jobs)
-    quantiles = (np.arange(count) + 0.25 + 0.5 * rng.random(count)) / count  # never far out
+    quantiles = (np.arange(count) + 0.25 + 0.5 * rng.random(count)) / count  # bounded away from 0 and 1
     people = [max(1, round(MEDIAN * np.exp(SPREAD * NormalDist().inv_cdf(quantile)))) for quantile in quantiles]
     home = _homes(count, state_count(jobs), rng)
     numbers = np.empty(count, dtype=np.int64)
@@ -74,15 +77,15 @@ def places(jobs: int, rng: np.random.Generator) -> tuple[CensusPlace, ...]:
         members = np.flatnonzero(home == state)
         numbers[members] = rng.permutation(len(members))
     names = rng.permutation([which + first + last for which in WHICH for first in FIRST for last in LAST])
-    found = [
+    entries = [
         (f"{STATES[state].code}{FIRST_NUMBER + number}", str(names[number]), people[place])
         for place, (state, number) in enumerate(zip(home, numbers, strict=True))
     ]
-    return tuple(CensusPlace(code, _label(name, living), living) for code, name, living in sorted(found))
+    return tuple(CensusPlace(code, _label(name, living), living) for code, name, living in sorted(entries))
 
 
 def _homes(count: int, states: int, rng: np.random.Generator) -> Array:
-    """The state of each place: as many as the state has people, and at least one."""
+    """The state of each place, in proportion to population; at least one per state."""
     chosen = rng.choice(len(STATES), states, replace=False, p=population())
     share = population()[chosen] / population()[chosen].sum()
     drawn = rng.choice(chosen, count, p=share)
@@ -94,13 +97,13 @@ def _label(name: str, living: int) -> str:
     return f"{name} {KINDS[CensusPlace('', name, living).stratum]}"
 
 
-def working(found: tuple[CensusPlace, ...], rng: np.random.Generator) -> Array:
-    """How many work in each place, relatively: its people, those who live around it, and commuters."""
-    people = np.array([place.population for place in found], dtype=np.float64)
-    pull = rng.lognormal(0.0, COMMUTING, len(found))
-    pull[(people >= BOUNDS[1]) & (rng.random(len(found)) < CENTRES)] *= CENTRE_PULL
-    for state in sorted({place.state for place in found}):
-        members = np.flatnonzero([place.state == state for place in found])
+def working(frame: tuple[CensusPlace, ...], rng: np.random.Generator) -> Array:
+    """Relative number of jobs in each place: residents, people living around it, and commuters."""
+    people = np.array([place.population for place in frame], dtype=np.float64)
+    pull = rng.lognormal(0.0, COMMUTING, len(frame))
+    pull[(people >= BOUNDS[1]) & (rng.random(len(frame)) < CENTRES)] *= CENTRE_PULL
+    for state in sorted({place.state for place in frame}):
+        members = np.flatnonzero([place.state == state for place in frame])
         pull[members[np.argmax(people[members])]] = METROPOLIS_PULL
     jobs: Array = (people + AROUND) * pull
     return jobs
