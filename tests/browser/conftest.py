@@ -12,7 +12,7 @@ from selenium.webdriver.chrome.service import Service
 
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import TableCatalogue
-from discreet.serve.config import Config, Served
+from discreet.serve.config import Config, ServerContext
 from support.chromium import Browser
 from support.served_cubes import both, serving
 
@@ -51,7 +51,9 @@ def chromium(catalogue: TableCatalogue, tmp_path_factory: pytest.TempPathFactory
     options.add_experimental_option("prefs", {"download.default_directory": str(folder / "downloads")})
     with ExitStack() as stack:
         homes = [
-            stack.enter_context(serving(create_app(Served(catalogue, Config(max_calls=1_000_000, max_cells=most)))))
+            stack.enter_context(
+                serving(create_app(ServerContext(catalogue, Config(max_calls=1_000_000, max_cells=most))))
+            )
             for most in (100_000, 40)
         ]
         driver = webdriver.Chrome(options=options, service=Service(steering))

@@ -183,7 +183,7 @@ def test_too_large_a_table_leads_to_a_smaller_one(small: Browser) -> None:
 
 def test_a_wrong_question_can_be_mended(browser: Browser) -> None:
     browser.open("/tables/cube?rows=nonsense")
-    assert "No variable" in browser.one("[role=alert]").text
+    assert "Unknown variable" in browser.one("[role=alert]").text
     browser.choose("#rows-1", "strength")
     browser.follow(browser.one("button.main"))
     assert [row[0] for row in browser.table()] == ["light", "medium", "heavy"]

@@ -212,12 +212,12 @@ def test_a_question_is_in_the_link_or_in_the_body(web: Client) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "said"),
     [
-        ("nothing/data", 404, "no table"),
-        ("nothing/metadata", 404, "no table"),
+        ("nothing/data", 404, "unknown table"),
+        ("nothing/metadata", 404, "unknown table"),
         ("cube/data?valueCodes[nothing]=*", 400, "the table has occupation, strength"),
         ("cube/data?valueCodes[strength]=none", 400, "it has light, medium, heavy"),
-        ("cube/data?valueCodes[strength]=light,light", 400, "twice"),
-        ("cube/data?valueCodes[major]=*&valueCodes[occupation]=*", 400, "twice"),
+        ("cube/data?valueCodes[strength]=light,light", 400, "duplicate code"),
+        ("cube/data?valueCodes[major]=*&valueCodes[occupation]=*", 400, "duplicate variable"),
         ("cube/data?valueCodes[ContentsCode]=none", 400, "the table has estimate, se"),
         ("cube/data?outputFormat=pdf", 400, "json-stat2, csv"),
         ("cube/data?where[strength]=light&where[major]=11&where[occupation]=13-1011", 400, "go together"),

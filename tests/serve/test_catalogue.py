@@ -58,8 +58,8 @@ def test_every_table_is_there_with_its_guarantee_and_the_simulation_is_told(cata
     assert set(catalogue.tables) == {"cube", "counts", "few"}  # a cube answers for its controls
     assert catalogue.simulation
     for table in catalogue.tables.values():
-        assert table.about.guarantee
-        assert table.about.simulation
+        assert table.summary.guarantee
+        assert table.summary.simulation
 
 
 def test_a_cube_answers_as_it_does_elsewhere(folder: Path, catalogue: TableCatalogue) -> None:
@@ -71,7 +71,7 @@ def test_a_cube_answers_as_it_does_elsewhere(folder: Path, catalogue: TableCatal
     for name, column in (("estimate", expected.estimate), ("se", expected.se), ("high90", expected.high)):
         assert np.array_equal(found.numbers[name], column[places])
     assert found.shape == (2, 2)
-    assert table.variables[-1].of == "occupation"
+    assert table.variables[-1].finer == "occupation"
     assert table.variables[-1].groups == tuple(["11", "13"].index(major) for major in OCCUPATIONS.values())
 
 
@@ -110,7 +110,7 @@ def stored(catalogue: TableCatalogue) -> StoredTable:
     place = TableVariable("place", "Place", tuple("abcde"), tuple("ABCDE"))
     measures = (Measure("count", "Count"), Measure("p50", "Median", 2))
     errors = (Measure("p50_low90", "low", 2, "p50"), Measure("p50_high90", "high", 2, "p50"))
-    return StoredTable(catalogue.table("cube").about, rows, (place,), (*measures, *errors))
+    return StoredTable(catalogue.table("cube").summary, rows, (place,), (*measures, *errors))
 
 
 def test_other_tables_are_looked_up_and_never_added(catalogue: TableCatalogue) -> None:
@@ -131,12 +131,12 @@ def test_other_tables_are_looked_up_and_never_added(catalogue: TableCatalogue) -
 def test_every_measure_has_marks_of_its_own(catalogue: TableCatalogue) -> None:
     found = stored(catalogue).answer(TableQuery(by=(("place", ()),)), MOST)
     count, median, low, _ = found.measures
-    assert found.marked(count) == ["", "x", "s", "", ":"]  # no error is published: not positive, at least
-    assert found.marked(median) == ["", "u", "s", "", ":"]
-    assert found.marked(low) == found.marked(median)
+    assert found.marks_for(count) == ["", "x", "s", "", ":"]  # no error is published: not positive, at least
+    assert found.marks_for(median) == ["", "u", "s", "", ":"]
+    assert found.marks_for(low) == found.marks_for(median)
     assert found.status == ["", "x", "s", "", ":"]
     alone = stored(catalogue).answer(TableQuery(by=(("place", ()),), measures=("p50",)), MOST)
-    assert alone.marked(median) == found.marked(median)  # whatever else is asked for
+    assert alone.marks_for(median) == found.marks_for(median)  # whatever else is asked for
 
 
 def test_codes_that_a_limit_leaves_out_are_not_shown(catalogue: TableCatalogue) -> None:
@@ -159,16 +159,16 @@ HOSTILE = "'; DROP TABLE cube; --"
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        (TableQuery(by=(("color", ()),)), "no variable 'color'"),
-        (TableQuery(by=((HOSTILE, ()),)), "no variable"),
-        (TableQuery(by=(("strength", ("lihgt",)),)), "no code 'lihgt' of strength. It has light"),
-        (TableQuery(where=(("strength", (HOSTILE,)),)), "no code"),
-        (TableQuery(by=(("strength", ("light", "light")),)), "named twice"),
-        (TableQuery(by=(("occupation", ()), ("major", ()))), "asked for twice"),
-        (TableQuery(measures=("truth",)), "no measure 'truth'"),
-        (TableQuery(measures=("se", "se")), "a measure is named twice"),
-        (TableQuery(by=(("strength", ("",)),)), "no code '' of strength"),
-        (TableQuery(by=(("strength", ("light",)),), where=(("strength", ("heavy",)),)), "no code of strength is left"),
+        (TableQuery(by=(("color", ()),)), "unknown variable 'color'"),
+        (TableQuery(by=((HOSTILE, ()),)), "unknown variable"),
+        (TableQuery(by=(("strength", ("lihgt",)),)), "unknown code 'lihgt' of strength. Its codes are light"),
+        (TableQuery(where=(("strength", (HOSTILE,)),)), "unknown code"),
+        (TableQuery(by=(("strength", ("light", "light")),)), "duplicate code of strength"),
+        (TableQuery(by=(("occupation", ()), ("major", ()))), "duplicate variable occupation"),
+        (TableQuery(measures=("truth",)), "unknown measure 'truth'"),
+        (TableQuery(measures=("se", "se")), "duplicate measure"),
+        (TableQuery(by=(("strength", ("",)),)), "unknown code '' of strength"),
+        (TableQuery(by=(("strength", ("light",)),), where=(("strength", ("heavy",)),)), "the limits exclude every code of strength"),
         (TableQuery(where=(("major", ("11",)), ("occupation", ("13-1011",)))), "no cell of the cube is chosen"),
     ],
 )
@@ -180,7 +180,7 @@ def test_wrong_questions_are_told_what_to_ask(catalogue: TableCatalogue, questio
 def test_too_much_is_offered_with_less(catalogue: TableCatalogue) -> None:
     question = TableQuery(by=(("strength", ()), ("occupation", ()), ("outdoors", ())))
     assert catalogue.table("cube").cells(question) == 120
-    with pytest.raises(TooMuch, match="120 numbers are more than the 100 of one answer") as error:
+    with pytest.raises(TooMuch, match="120 numbers, more than the limit of 100") as error:
         catalogue.table("cube").answer(question, 100)
     assert error.value.offers[0] == "occupation"
 

@@ -17,7 +17,7 @@ from discreet.serve import charts
 from discreet.serve.charts.colours import CLASSES, ON_CLASSES, SERIES
 from discreet.serve.charts.svg import width_of
 from discreet.serve.charts.tiles import FIPS, PLACES
-from discreet.serve.query_model import About, Answer, Measure, Status, TableVariable
+from discreet.serve.query_model import Answer, Measure, Status, TableSummary, TableVariable
 
 SVG = "{http://www.w3.org/2000/svg}"
 OK, CAUTION, BAD, WITHHELD, ABSENT = Status
@@ -50,12 +50,12 @@ def answer(
     return Answer(title, tuple(variables), measures, numbers, marks)
 
 
-def about(method: str = "counts", **more: object) -> About:
+def summary(method: str = "counts", **more: object) -> TableSummary:
     known = {
         "id": "workers", "title": "Workers", "release": "demo", "method": method, "guarantee": "At most e^1.",
         "caveats": (), "noise": "", "notes": (), "updated": "2026-11-16", "simulation": False,
     }  # fmt: skip
-    return About(**(known | more))  # type: ignore[arg-type]
+    return TableSummary(**(known | more))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -178,8 +178,8 @@ SMALL_FLOWS = [variable("origin_place", "AB"), variable("destination", "XYZ")]
         (answer([LETTERS, variable("sex", "FM")], range(10)), ("bars",)),
         (answer([STATES], range(51)), ("tiles", "bars")),
         (answer([POSTAL], range(51)), ("tiles", "bars")),
-        (answer([POSTAL.chosen(POSTAL.codes[:40])], range(40)), ("tiles", "bars")),
-        (answer([POSTAL.chosen(POSTAL.codes[:10])], range(10)), ("bars",)),
+        (answer([POSTAL.with_codes(POSTAL.codes[:40])], range(40)), ("tiles", "bars")),
+        (answer([POSTAL.with_codes(POSTAL.codes[:10])], range(10)), ("bars",)),
         (answer([STATES, variable("sex", "FM")], range(102)), ("bars",)),
         (answer([STATES, variable("sex", "F")], range(51)), ("tiles", "bars")),
         (answer([YEARS], range(4)), ("lines", "bars")),
@@ -205,13 +205,13 @@ def test_kinds(given: Answer, expected: tuple[str, ...]) -> None:
     assert (drawn.kind if drawn else None) == (expected[0] if expected else None)
     for kind in expected:
         assert picture(charts.chart(given, kind)).kind == kind
-        inside(charts.chart(given, kind, about=about()))
+        inside(charts.chart(given, kind, summary=summary()))
 
 
 def test_kinds_are_asked_for() -> None:
     two = answer([LETTERS, variable("sex", "FM")], range(10))
     assert picture(charts.chart(two, "sankey")).kind == "sankey"  # any two variables, if asked
-    assert charts.kinds(two, about("flows"))[0] == "sankey"
+    assert charts.kinds(two, summary("flows"))[0] == "sankey"
     assert charts.chart(two, "tiles") is None
     assert charts.chart(answer([LETTERS], range(5)), "sankey") is None
     assert charts.chart(two, measure="no such") is None
@@ -256,7 +256,7 @@ def test_nothing_lies_on_anything_else(scale: float, sign: int) -> None:
         answer([long], values, spread=scale, status={2: WITHHELD}),
         answer([long, variable("sex", "FMX")], values * 3, spread=scale, status={2: WITHHELD}),
     ):
-        drawn = charts.chart(given, "bars", about=about())
+        drawn = charts.chart(given, "bars", summary=summary())
         inside(drawn)
         marks = [m for name in ("chart-bar", "chart-error", "chart-missing") for m in items(drawn, name)]
         texts = [i for i in items(drawn) if i.tag == "text"]
@@ -318,7 +318,7 @@ def test_withheld_numbers_are_not_there() -> None:
             assert texts == ["10", "20", "s", ":", "–"]
             whole = picture(drawn).svg + picture(drawn).alt
             assert not re.search("98,?7|87,?6", whole)
-            assert "withheld by a rule" in whole
+            assert "suppressed by a rule" in whole
             assert "no number is published" in whole
     alone = picture(charts.chart(answer([], [98765], status={0: WITHHELD})))
     assert alone.kind == "number"
@@ -490,11 +490,11 @@ def test_lines_go_through_the_numbers() -> None:
 
 
 def test_one_number_is_large() -> None:
-    drawn = charts.chart(answer([], [1234567.0], spread=1000, status={0: CAUTION}), about=about())
+    drawn = charts.chart(answer([], [1234567.0], spread=1000, status={0: CAUTION}), summary=summary())
     [text] = items(drawn, "chart-number")
     assert text.text == "1,234,567 u"
     assert float(text.get("font-size")) > 40
-    assert "90% interval: 1,233,567 to 1,236,567" in picture(drawn).svg
+    assert "90% confidence interval: 1,233,567 to 1,236,567" in picture(drawn).svg
     inside(drawn)
     inside(charts.chart(answer([], [-1.23e14], spread=1e20)))
 
@@ -502,24 +502,24 @@ def test_one_number_is_large() -> None:
 def test_words_around_the_picture() -> None:
     limited = ((variable("place", "ABCDE", ["Ayton", "Beeville", "Cedale", "D", "E"]), tuple("ABCDE")),)
     given = Answer("Workers", (LETTERS, variable("sex", "F", ["Women"])), COUNT, drawn_numbers(), [OK] * 5, (), limited)
-    drawn = picture(charts.chart(given, about=about(caveats=("mind this",))))
+    drawn = picture(charts.chart(given, summary=summary(caveats=("mind this",))))
     assert [i.text for i in items(drawn, "chart-title")] == ["Workers: Number of records by Group"]
     assert [i.text for i in items(drawn, "chart-subtitle")] == ["Sex: Women; Place: Ayton, Beeville, Cedale and 2 more"]
     notes = " ".join(i.text for i in items(drawn, "chart-note"))
     assert "Source: demo, table workers, 2026-11-16. At most e^1. Caveats apply" in notes
-    assert "Lines with ends: 90% interval." in notes
+    assert "Error bars: 90% confidence interval." in notes
     assert drawn.alt.startswith(
-        "Workers: Number of records by Group. Bars of 5 numbers. Highest: Eggs: 5 (90% interval 4"
+        "Workers: Number of records by Group. Bars of 5 numbers. Highest: Eggs: 5 (90% confidence interval 4"
     )
 
 
 def test_simulations_say_so() -> None:
     given = answer([LETTERS], range(5))
     noted = Answer(given.title, given.variables, given.measures, given.numbers, given.status, ("SIMULATION: not real",))
-    assert not items(charts.chart(given, about=about()), "chart-banner")
+    assert not items(charts.chart(given, summary=summary()), "chart-banner")
     for drawn in (
         charts.chart(given, simulation=True),
-        charts.chart(given, about=about(simulation=True)),
+        charts.chart(given, summary=summary(simulation=True)),
         charts.chart(noted),
     ):
         assert "SIMULATION" in " ".join(i.text for i in items(drawn, "chart-banner-text"))
@@ -561,7 +561,7 @@ SAMPLES = [
 @pytest.mark.parametrize(("given", "kind"), SAMPLES)
 def test_everything_is_seen(given: Answer, kind: str) -> None:
     """Text at 4.5 to 1 or more, marks at 3 to 1 or more, by their filling or their edge."""
-    drawn = charts.chart(given, kind, about=about(), simulation=True)
+    drawn = charts.chart(given, kind, summary=summary(), simulation=True)
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     texts = [i for i in items(drawn) if i.tag == "text"]
     tiles = [i for i in items(drawn) if i.tag == "rect" and i.get("fill") in CLASSES and 40 < i.width < 60]
@@ -592,7 +592,7 @@ def test_series_are_told_apart_without_colour() -> None:
 
 @pytest.mark.parametrize(("given", "kind"), SAMPLES)
 def test_it_stands_alone_and_is_safe(given: Answer, kind: str) -> None:
-    drawn = picture(charts.chart(given, kind, about=about()))
+    drawn = picture(charts.chart(given, kind, summary=summary()))
     root = ElementTree.fromstring(drawn.svg)
     assert root.get("role") == "img"
     assert root.get("viewBox") == f"0 0 {drawn.width} {drawn.height}"
@@ -617,7 +617,7 @@ def test_it_stands_alone_and_is_safe(given: Answer, kind: str) -> None:
     for element in root.iter(f"{SVG}text"):
         assert element.get("font-family") == "sans-serif"
         assert element.get("fill")
-    other = picture(charts.chart(given, kind, about=about()))
+    other = picture(charts.chart(given, kind, summary=summary()))
     assert other == drawn  # the same question, the same picture
 
 

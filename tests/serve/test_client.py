@@ -25,7 +25,7 @@ from discreet.serve import client as client_module
 from discreet.serve.client import Client, Refused, Unreachable, read
 from discreet.serve.formats import FORMATS, columns
 from discreet.serve.query_model import Answer, TableVariable
-from discreet.serve.query_string import asked
+from discreet.serve.query_string import parse_query
 from support.answers import ABOUT, COUNT, ERROR, NASTY, PLACE, SEX, answers, jobs
 from support.hypothesis_profile import examples
 
@@ -44,7 +44,7 @@ class Server:
 
     url: str = ""
     reply: Callable[[str, Any], Reply] = lambda path, headers: (200, {}, DATA)
-    asked: list[tuple[str, Any]] = field(default_factory=list)
+    parse_query: list[tuple[str, Any]] = field(default_factory=list)
 
     @property
     def last(self) -> tuple[str, list[tuple[str, str]]]:
@@ -134,7 +134,7 @@ def test_what_is_asked(server: Server) -> None:
 class PublishedTable:
     """As much of one as a question is read with."""
 
-    about = ABOUT
+    summary = ABOUT
     variables = (PLACE, SEX, TableVariable("sector", "Sector", ("11",), ("Farming",)))
     measures = (COUNT, ERROR)
 
@@ -153,7 +153,7 @@ def test_the_server_reads_what_the_client_writes(codes: list[str]) -> None:
             return DATA
 
     Told("http://localhost").data("jobs", by={"sex": codes, "place": "*"}, where={"sector": codes}, measures=["se"])
-    found, others = asked(PublishedTable(), urlsplit(sent[0]).query, ("lang", "outputFormat"))
+    found, others = parse_query(PublishedTable(), urlsplit(sent[0]).query, ("lang", "outputFormat"))
     assert found.by == (("sex", tuple(codes)), ("place", ()))
     assert sorted(found.where[0][1]) == sorted(codes)
     assert found.measures == ("se",)
@@ -162,7 +162,7 @@ def test_the_server_reads_what_the_client_writes(codes: list[str]) -> None:
 
 def test_no_codes_are_not_all_codes(server: Server) -> None:
     for asked_for in ({"by": {"sex": []}}, {"where": {"sex": []}}):
-        with pytest.raises(Refused, match=r"\[sex\]: names no codes"):
+        with pytest.raises(Refused, match=r"\[sex\]: has no codes"):
             Client(server.url).data("jobs", **asked_for)
     assert server.asked == []
 

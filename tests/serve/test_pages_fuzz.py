@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 from fastapi import FastAPI
 
-from discreet.serve.config import Config, Served
+from discreet.serve.config import Config, ServerContext
 from discreet.serve.pages import router
 from discreet.serve.query_model import QueryableTable
 from support.served_cubes import both
@@ -57,7 +57,7 @@ def asked(table: QueryableTable, rng: random.Random) -> list[tuple[str, str]]:
 def test_every_question_has_a_page(tmp_path: Path) -> None:
     catalogue, rng = both(tmp_path), random.Random(7)
     app = FastAPI()
-    app.include_router(router(Served(catalogue, Config(max_cells=80))))
+    app.include_router(router(ServerContext(catalogue, Config(max_cells=80))))
     codes: dict[int, int] = {}
 
     async def ask() -> None:
@@ -65,7 +65,7 @@ def test_every_question_has_a_page(tmp_path: Path) -> None:
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
             for _ in range(400):
                 table = rng.choice(list(catalogue.tables.values()))
-                path = f"/tables/{table.about.id}{rng.choice(['', '', '', '/chart.svg'])}"
+                path = f"/tables/{table.summary.id}{rng.choice(['', '', '', '/chart.svg'])}"
                 answer = await client.get(path, params=asked(table, rng))
                 codes[answer.status_code] = codes.get(answer.status_code, 0) + 1
                 assert "<script>alert" not in answer.text

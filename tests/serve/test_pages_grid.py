@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pytest
 
 from discreet.serve.catalogue import TableCatalogue
-from discreet.serve.pages import words
-from discreet.serve.pages.builder_state import BuilderState, filled, question, read
+from discreet.serve.pages import texts
+from discreet.serve.pages.builder_state import BuilderState, complete_state, parse_state, table_query
 from discreet.serve.pages.chart_view import page_chart
 from discreet.serve.pages.grid import Layer, _layer, _shares, grid
 from discreet.serve.pages.view import view
@@ -20,7 +20,7 @@ from discreet.serve.query_model import Measure, QueryableTable, Status
 from support.served_cubes import cubes, pay
 
 COUNT = Measure("estimate", "Count")
-LOW, HIGH, SE = (Measure(name, name, about="estimate") for name in ("low90", "high90", "se"))
+LOW, HIGH, SE = (Measure(name, name, error_of="estimate") for name in ("low90", "high90", "se"))
 
 
 @pytest.fixture(scope="module")
@@ -116,34 +116,34 @@ def test_a_question_and_its_address_are_the_same(table: QueryableTable) -> None:
         ),
         BuilderState(rows=("strength",), sort="-value", key="yes", top=5, page=3, error="se", chart="bars"),
     ]:
-        assert read(parse_qsl(asked.query(), keep_blank_values=True), table) == asked
+        assert parse_state(parse_qsl(asked.query(), keep_blank_values=True), table) == asked
 
 
 def test_groups_chosen_limit_the_codes_shown(table: QueryableTable) -> None:
-    asked = filled(BuilderState(rows=("occupation",), only={"major": ("11",)}), table)
-    assert question(asked, table).by == (("occupation", ("11-1011", "11-1021")),)
-    assert question(asked, table).where == ()
+    asked = complete_state(BuilderState(rows=("occupation",), only={"major": ("11",)}), table)
+    assert table_query(asked, table).by == (("occupation", ("11-1011", "11-1021")),)
+    assert table_query(asked, table).where == ()
     other = BuilderState(rows=("strength",), only={"major": ("11",)})
-    assert question(other, table).where == (("major", ("11",)),)
+    assert table_query(other, table).where == (("major", ("11",)),)
 
 
 def test_words() -> None:
-    assert words.number(-1234.5, 1) == "−1,234.5"
-    assert words.number(-0.04, 1) == "0.0"
-    assert words.margin(0.01, 1) == "<0.1"
-    assert words.margin(0, 1) == "0.0"
-    assert words.listed(["a", "b", "c"]) == "a, b and c"
-    assert words.listed([]) == ""
+    assert texts.number(-1234.5, 1) == "−1,234.5"
+    assert texts.number(-0.04, 1) == "0.0"
+    assert texts.margin(0.01, 1) == "<0.1"
+    assert texts.margin(0, 1) == "0.0"
+    assert texts.comma_list(["a", "b", "c"]) == "a, b and c"
+    assert texts.comma_list([]) == ""
 
 
 def test_factor_is_a_number_in_words(table: QueryableTable) -> None:
     def told(power: str) -> str:
-        return words.factor(replace(table.about, guarantee=f"a factor of at most e^{power} when"))
+        return texts.factor_as_number(replace(table.summary, guarantee=f"a factor of at most e^{power} when"))
 
     assert told("0.5") == "e^0.5 is about 1.6."
     assert told("4") == "e^4 is about 55."
     assert told("24") == "e^24 is more than 10¹⁰."
-    assert words.factor(replace(table.about, guarantee="nothing")) == ""
+    assert texts.factor_as_number(replace(table.summary, guarantee="nothing")) == ""
 
 
 def test_nothing_of_the_engine_is_loaded(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_charts_of_percentiles_have_the_marks_of_the_median(tmp_path: Path) -> N
     for name, factor in (("p25", 0.5), ("p75", 1.5)):
         rows = rows.append_column(name, pc.multiply(rows["p50"], factor))
     table = replace(table, rows=rows, measures=(*table.measures, Measure("p25", "Lower"), Measure("p75", "Upper")))
-    asked = filled(BuilderState(rows=("school",), at={"degree": "2", "year": "2021"}), table)
+    asked = complete_state(BuilderState(rows=("school",), at={"degree": "2", "year": "2021"}), table)
     laid = view(grid(asked, table, 1000), asked, table, lambda _: "")
     assert [mark.value for mark in laid.marks["p50"]] == ["", "", ":"]
     found = page_chart(laid, asked, table, lambda _: "")
@@ -181,17 +181,19 @@ def test_first_codes_are_those_with_most_numbers(tmp_path: Path) -> None:
     table = pay(tmp_path)
     rows = table.rows.filter(pc.not_equal(table.rows["degree"].cast("string"), "1"))
     sparse = replace(table, rows=rows)
-    assert filled(BuilderState(rows=("school",)), table).at == {"degree": "1", "year": "2020"}
-    assert filled(BuilderState(rows=("school",)), sparse).at == {"degree": "2", "year": "2020"}
-    assert filled(BuilderState(rows=("school",), at={"degree": "1"}), sparse).at["degree"] == "1"  # what is said, holds
+    assert complete_state(BuilderState(rows=("school",)), table).at == {"degree": "1", "year": "2020"}
+    assert complete_state(BuilderState(rows=("school",)), sparse).at == {"degree": "2", "year": "2020"}
+    assert (
+        complete_state(BuilderState(rows=("school",), at={"degree": "1"}), sparse).at["degree"] == "1"
+    )  # what is said, holds
 
 
 def test_a_table_without_a_number_says_so_and_has_no_chart(tmp_path: Path) -> None:
     table = pay(tmp_path)
     empty = replace(table, rows=table.rows.filter(pc.equal(table.rows["degree"].cast("string"), "2")))
-    asked = filled(BuilderState(rows=("school",), at={"degree": "1", "year": "2020"}), empty)
+    asked = complete_state(BuilderState(rows=("school",), at={"degree": "1", "year": "2020"}), empty)
     laid = view(grid(asked, empty, 1000), asked, empty, lambda _: "")
-    assert any(note.startswith("None of 3 has a number: 0 withheld, 3 not in the release.") for note in laid.notes)
+    assert any(note.startswith("None of 3 cells has a number: 0 suppressed, 3 not in the release.") for note in laid.notes)
     assert page_chart(laid, asked, empty, lambda _: "") is None
 
 
@@ -199,11 +201,11 @@ def test_labels_that_are_not_unique_have_their_codes(tmp_path: Path) -> None:
     table = pay(tmp_path)
     school = replace(table.variables[0], labels=("Same", "Same", "Other"))
     table = replace(table, variables=(school, *table.variables[1:]))
-    asked = filled(BuilderState(rows=("school",), only={"school": ("a", "c")}), table)
+    asked = complete_state(BuilderState(rows=("school",), only={"school": ("a", "c")}), table)
     laid = view(grid(asked, table, 1000), asked, table, lambda _: "")
     assert [row.heads[0].label for row in laid.rows] == ["Same (a)", "Other"]
     assert laid.chart.variables[0].labels == ("Same (a)", "Other")
-    across = filled(BuilderState(rows=("year",), columns="school"), table)
+    across = complete_state(BuilderState(rows=("year",), columns="school"), table)
     groups = view(grid(across, table, 1000), across, table, lambda _: "").groups
     assert [head.label for head in groups] == ["Same (a)", "Same (b)", "Other"]
 
@@ -212,7 +214,7 @@ def test_only_the_measure_sorted_by_has_an_arrow(tmp_path: Path) -> None:
     table = pay(tmp_path)
 
     def orders(**more: Any) -> list[str]:
-        asked = filled(replace(BuilderState(rows=("school",), sort="-value"), **more), table)
+        asked = complete_state(replace(BuilderState(rows=("school",), sort="-value"), **more), table)
         return [head.order for head in view(grid(asked, table, 1000), asked, table, lambda _: "").columns]
 
     assert orders() == ["descending", ""]

@@ -268,10 +268,10 @@ import discreet.cli
 import httpx
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import TableCatalogue
-from discreet.serve.config import Config, Served
+from discreet.serve.config import Config, ServerContext
 
 async def main():
-    app = create_app(Served(TableCatalogue.of(sys.argv[1:]), Config()))
+    app = create_app(ServerContext(TableCatalogue.of(sys.argv[1:]), Config()))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://test") as web:
         for path in ["/", "/health", "/api/v2/tables", "/api/v2/tables/cube/metadata", "/api/v2/openapi.json"]:
             assert (await web.get(path)).status_code == 200, path

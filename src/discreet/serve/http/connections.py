@@ -1,6 +1,6 @@
-"""Connections that nobody uses are closed: soon, and at once where there is no room for another one.
+"""Idle connections are closed: after a timeout, or at once when the limit on connections is reached.
 
-While we wait for a client, to ask or to take its answer, time runs; bytes that come one by one do not stop it.
+The clock runs while we wait for a client to send its request or to read its answer; single bytes do not reset it.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from discreet.serve.http.rate import client_of
+from discreet.serve.http.rate import client_address
 
-ROOM = 1_000  # connections of one worker
-PATIENCE = 10.0  # seconds for a whole request, and for any part of an answer
-KEPT = 5  # seconds for another request
+MAX_CONNECTIONS = 1_000  # connections of one worker
+CLIENT_TIMEOUT = 10.0  # seconds to send a whole request, and to read any part of an answer
+KEEP_ALIVE = 5  # seconds to wait for another request
 
 
 class Connection(H11Protocol):
-    """uvicorn's, with a clock."""
+    """uvicorn's connection with a client timeout."""
 
-    _clock: asyncio.TimerHandle | None = None  # running: it is the client's turn
+    _clock: asyncio.TimerHandle | None = None  # running while we wait for the client
     _since = 0.0
     _unread = 0
     who = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        if len(self.connections) >= ROOM:
+        if len(self.connections) >= MAX_CONNECTIONS:
             self._make_room()
         super().connection_made(transport)
-        self.who = client_of({"client": self.client}, trust_proxy=False)
+        self.who = client_address({"client": self.client}, trust_proxy=False)
         self._theirs()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -53,12 +53,12 @@ class Connection(H11Protocol):
 
     def resume_writing(self) -> None:
         if self.cycle.response_complete:
-            self._theirs()  # the rest is theirs to take
+            self._theirs()  # the client has the rest to read
         else:
             self._ours()
         super().resume_writing()
 
-    # --- whose turn it is -------------------------------------------------------------------------------------------
+    # --- the client clock -------------------------------------------------------------------------------------------
 
     def _ours(self) -> None:
         if self._clock is not None:
@@ -72,22 +72,22 @@ class Connection(H11Protocol):
 
     def _wait(self) -> None:
         self._unread = self.transport.get_write_buffer_size()
-        self._clock = self.loop.call_later(PATIENCE, self._late)
+        self._clock = self.loop.call_later(CLIENT_TIMEOUT, self._late)
 
     def _late(self) -> None:
-        if 0 < self.transport.get_write_buffer_size() < self._unread:  # slow, but it reads
+        if 0 < self.transport.get_write_buffer_size() < self._unread:  # slow, but reading
             self._wait()
         else:
             self.leave()
 
     def leave(self) -> None:
-        """Gone at once: what it has not read it does not get."""
+        """Close at once; unread bytes are lost."""
         self._ours()
         self.connections.discard(self)
         self.transport.abort()
 
     def _make_room(self) -> None:
-        """Of whoever has most of the connections that wait for their clients, the one that has waited longest."""
+        """Close one idle connection: of the client with most of them, the one that has been idle longest."""
         idle: list[Any] = [one for one in self.connections if isinstance(one, Connection) and one._clock is not None]
         if idle:
             most = Counter(one.who for one in idle).most_common(1)[0][0]
