@@ -56,8 +56,8 @@ def test_the_catalogue_has_pages_and_links_to_walk_them(web: Client) -> None:
         found = web.get(rel["next"]).json()
     assert seen == ["cube", "counts", "few", "firms"]
     for path, said in (
-        ("pageNumber=4&pageSize=2", "There are 2 pages, and no"),
-        ("pageNumber=2", "There is 1 page, and"),
+        ("pageNumber=4&pageSize=2", "Page 4 does not exist"),
+        ("pageNumber=2", "the list has 1 page"),
     ):
         beyond = web.get(f"{TABLES}?{path}")
         assert (beyond.status_code, is_problem(beyond)) == (404, True)
@@ -214,18 +214,18 @@ def test_a_question_is_in_the_link_or_in_the_body(web: Client) -> None:
     [
         ("nothing/data", 404, "unknown table"),
         ("nothing/metadata", 404, "unknown table"),
-        ("cube/data?valueCodes[nothing]=*", 400, "the table has occupation, strength"),
-        ("cube/data?valueCodes[strength]=none", 400, "it has light, medium, heavy"),
+        ("cube/data?valueCodes[nothing]=*", 400, "use one of occupation, strength"),
+        ("cube/data?valueCodes[strength]=none", 400, "its codes are light, medium, heavy"),
         ("cube/data?valueCodes[strength]=light,light", 400, "duplicate code"),
         ("cube/data?valueCodes[major]=*&valueCodes[occupation]=*", 400, "duplicate variable"),
-        ("cube/data?valueCodes[ContentsCode]=none", 400, "the table has estimate, se"),
+        ("cube/data?valueCodes[ContentsCode]=none", 400, "use one of estimate, se"),
         ("cube/data?outputFormat=pdf", 400, "json-stat2, csv"),
         ("cube/data?where[strength]=light&where[major]=11&where[occupation]=13-1011", 400, "go together"),
         ("cube/data?lang=sv", 400, "lang"),
         ("firms/data", 400, "firms: county, strength are neither shown"),
         ("firms/data?where[strength]=light", 400, "county is neither shown"),
         ("firms/data?where[strength]=light,heavy", 400, "several codes"),
-        ("firms/data?where[nothing]=light", 400, "the table has county, strength"),
+        ("firms/data?where[nothing]=light", 400, "use one of county, strength"),
         ("cube/data?LANG=sv", 400, "lang"),
     ],
 )
@@ -298,7 +298,7 @@ def test_a_body_names_code_lists_either_way(web: Client) -> None:
     finer = ",".join(code for code, major in OCCUPATIONS.items() if major == "11")
     single = posted(codeList="cube_major", outputValues="single")
     assert single == web.get(f"{DATA}?valueCodes[occupation]={finer}").content
-    assert b"no such code list" in posted(codeList="cube_major", codelist="other")
+    assert b"unknown code list" in posted(codeList="cube_major", codelist="other")
 
 
 def test_recent_tables_are_those_of_the_last_days(web: Client, monkeypatch: pytest.MonkeyPatch) -> None:

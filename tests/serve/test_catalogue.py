@@ -168,7 +168,10 @@ HOSTILE = "'; DROP TABLE cube; --"
         (TableQuery(measures=("truth",)), "unknown measure 'truth'"),
         (TableQuery(measures=("se", "se")), "duplicate measure"),
         (TableQuery(by=(("strength", ("",)),)), "unknown code '' of strength"),
-        (TableQuery(by=(("strength", ("light",)),), where=(("strength", ("heavy",)),)), "the limits exclude every code of strength"),
+        (
+            TableQuery(by=(("strength", ("light",)),), where=(("strength", ("heavy",)),)),
+            "the limits exclude every code of strength",
+        ),
         (TableQuery(where=(("major", ("11",)), ("occupation", ("13-1011",)))), "no cell of the cube is chosen"),
     ],
 )
@@ -233,7 +236,7 @@ def test_a_manifest_that_names_files_elsewhere(folder: Path, tmp_path: Path) -> 
 
 
 def test_two_releases_with_tables_of_one_name(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(PublishError, match="as another one has"):
+    with pytest.raises(PublishError, match="as does another release"):
         TableCatalogue.of([folder, copied(folder, tmp_path)])
 
 

@@ -186,16 +186,16 @@ def test_what_is_not_shown_of_a_table_that_does_not_add_up_has_one_code(get: Get
 
 def test_a_wrong_question_keeps_the_form(get: Get) -> None:
     for query, said in {
-        "rows=nonsense": "No variable",
-        "rows=school&only.school=z": "No code",
-        "rows=school&at.degree=9": "No code",
-        "rows=school&measure=mean": "No measure",
-        "rows=school&sort=random": "is unknown",
+        "rows=nonsense": "Unknown variable",
+        "rows=school&only.school=z": "Unknown code",
+        "rows=school&at.degree=9": "Unknown code",
+        "rows=school&measure=mean": "Unknown measure",
+        "rows=school&sort=random": "unknown value",
         "rows=school&page=x": "is not a number",
         "rows=school&rows=degree&rows=year": "more than two variables",
         "rows=school&columns=school": "duplicate variable",
-        "rows=school&only.sex=1": "No variable",
-        "rows=school&at.sex=1": "No variable",
+        "rows=school&only.sex=1": "Unknown variable",
+        "rows=school&at.sex=1": "Unknown variable",
     }.items():
         answer = get(f"/tables/pay?{query}")
         assert answer.status_code == 400, query
@@ -407,7 +407,10 @@ def test_wrong_questions_are_worded_with_labels(get: Get) -> None:
 
 def test_kinds_of_charts_that_are_not_drawn_are_told(get: Get) -> None:
     assert "“pie” is not a kind of chart." in get("/tables/cube?rows=strength&chart=pie").text
-    assert "“tiles” is not available for this table. Available: bars." in get("/tables/cube?rows=strength&chart=tiles").text
+    assert (
+        "“tiles” is not available for this table. Available: bars."
+        in get("/tables/cube?rows=strength&chart=tiles").text
+    )
     assert "kind of chart." not in get("/tables/cube?rows=strength&chart=bars").text
 
 
@@ -420,4 +423,7 @@ def test_cards_have_the_promise_folded(get: Get, catalogue: TableCatalogue) -> N
     table = catalogue.table("pay")
     about = replace(table.summary, method="sensitivity")
     chi = replace(table, summary=about, measures=(replace(table.measures[0], id="chi"),))  # type: ignore[type-var]
-    assert "Scale factors for the noise of other tables, by school" in site(replace(catalogue, tables={"pay": chi}))("/").text
+    assert (
+        "Scale factors for the noise of other tables, by school"
+        in site(replace(catalogue, tables={"pay": chi}))("/").text
+    )

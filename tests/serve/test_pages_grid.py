@@ -193,7 +193,9 @@ def test_a_table_without_a_number_says_so_and_has_no_chart(tmp_path: Path) -> No
     empty = replace(table, rows=table.rows.filter(pc.equal(table.rows["degree"].cast("string"), "2")))
     asked = complete_state(BuilderState(rows=("school",), at={"degree": "1", "year": "2020"}), empty)
     laid = view(grid(asked, empty, 1000), asked, empty, lambda _: "")
-    assert any(note.startswith("None of 3 cells has a number: 0 suppressed, 3 not in the release.") for note in laid.notes)
+    assert any(
+        note.startswith("None of 3 cells has a number: 0 suppressed, 3 not in the release.") for note in laid.notes
+    )
     assert page_chart(laid, asked, empty, lambda _: "") is None
 
 

@@ -191,7 +191,7 @@ def test_a_strange_file_a_changed_file_and_a_link_are_refused(tmp_path: Path, fo
 
 
 def test_the_same_table_twice_is_refused(folder: Path) -> None:
-    assert "as another one has" in refused(folder, folder)
+    assert "as does another release" in refused(folder, folder)
 
 
 def test_a_port_that_is_taken_is_one_line(folder: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_port_that_is_taken_is_one_line(folder: Path) -> None:
 
 @pytest.mark.parametrize("prefix", ["a b", "/../x", "//evil.example//x", "é", "a?b"])
 def test_a_strange_prefix_is_refused(prefix: str) -> None:
-    with pytest.raises(ParameterError, match="no path"):
+    with pytest.raises(ParameterError, match="not a valid path"):
         prefix_of(prefix)
 
 
@@ -247,7 +247,7 @@ def test_workers_that_find_another_release_stop_instead_of_trying_for_ever(folde
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert f"discreet: {gone}: has no manifest" in done.stderr
-    assert "discreet: a worker: could not be opened again" in done.stderr
+    assert "discreet: worker: could not reopen the releases" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -98,7 +98,7 @@ class _Release:
         for name, expected in manifest.files.items():
             if name not in present or place.sha256(name) != expected:
                 raise PublishError(
-                    "has another SHA-256 than its manifest states", where=name, do="restore the release from a copy"
+                    "is not what the manifest lists", where=name, do="restore the release from a copy"
                 )
         return cls(PublishedFiles(manifest, place, str(path)), read_codebook(manifest, place, str(path)))
 

@@ -60,7 +60,7 @@ def serve(plan: ServerPlan, say: Callable[[str], object]) -> None:
     _raise_file_limit(2 * BACKLOG)
     settings = settings_of(plan.config)
     if catalogue.simulation:
-        say("SIMULATION: noise drawn with a fixed test key. It protects nobody.")
+        say("SIMULATION: drawn with a fixed test key. It protects nobody.")
     say(f"{plural(len(catalogue.tables), 'table')} at {address(plan, bound)}")
     with bound, suppress(KeyboardInterrupt):  # uvicorn raises the signal again once all is done
         if plan.workers == 1:
