@@ -88,18 +88,16 @@ class _Release:
                 do="serve the folder as the agency published it, with the agency's pins",
             )
         present = {str(file.relative_to(path)) for file in path.rglob("*") if not file.is_dir()}
-        if strange := sorted(present - {FILE, *manifest.files}):
+        if unknown := sorted(present - {FILE, *manifest.files}):
             raise PublishError(
-                "is not in the manifest", where=f"{path}: {strange[0]}", do="serve the release as it was published"
+                "is not in the manifest", where=f"{path}: {unknown[0]}", do="serve the release as it was published"
             )
         if any(file.is_symlink() for file in path.rglob("*")):
             raise PublishError("contains a symbolic link", where=str(path), do="serve the release as it was published")
         place = storage_at(str(path))
         for name, expected in manifest.files.items():
             if name not in present or place.sha256(name) != expected:
-                raise PublishError(
-                    "is not what the manifest lists", where=name, do="restore the release from a copy"
-                )
+                raise PublishError("is not what the manifest lists", where=name, do="restore the release from a copy")
         return cls(PublishedFiles(manifest, place, str(path)), read_codebook(manifest, place, str(path)))
 
     @property

@@ -76,15 +76,15 @@ class AdditiveTable:
         return tuple(self._within(v, limited) for v in shown), limited, measures
 
     def _within(self, shown: TableVariable, limited: Sequence[TableVariable]) -> TableVariable:
-        whole = {v.id: v for v in self.variables}
-        axis = whole[shown.finer or shown.id]
+        by_id = {v.id: v for v in self.variables}
+        axis = by_id[shown.finer or shown.id]
         left = np.ones(len(axis), np.bool_)
         for v in limited:
             if (v.finer or v.id) == axis.id and v.id != shown.id:
                 chosen = set(v.codes)
-                selected = np.array([code in chosen for code in whole[v.id].codes], np.bool_)
-                left &= selected[_groups(whole[v.id])]
-        remaining = {whole[shown.id].codes[i] for i in np.unique(_groups(whole[shown.id])[left])}
+                selected = np.array([code in chosen for code in by_id[v.id].codes], np.bool_)
+                left &= selected[_groups(by_id[v.id])]
+        remaining = {by_id[shown.id].codes[i] for i in np.unique(_groups(by_id[shown.id])[left])}
         codes = [code for code in shown.codes if code in remaining]
         if not codes:
             raise AskedWrongly("the limits exclude every cell", where="where", do="choose codes that occur together")

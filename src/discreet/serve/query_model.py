@@ -178,10 +178,10 @@ def select_codes(table: QueryableTable, name: str, codes: Sequence[str], where: 
     if not codes:
         return v
     known = set(v.codes)
-    strange = next((code for code in codes if code not in known), None)
-    if strange is not None:
+    unknown = next((code for code in codes if code not in known), None)
+    if unknown is not None:
         some = ", ".join(v.codes[:5]) + (" …" if len(v) > 5 else "")
-        raise AskedWrongly(f"unknown code {strange[:40]!r} of {name}", where=where, do=f"its codes are {some}")
+        raise AskedWrongly(f"unknown code {unknown[:40]!r} of {name}", where=where, do=f"its codes are {some}")
     if len(set(codes)) < len(codes):
         raise AskedWrongly(f"duplicate code of {name}", where=where, do="name each code once")
     return v.with_codes(codes)
@@ -200,10 +200,10 @@ def resolve_query(
         raise AskedWrongly("duplicate measure", where="measures", do="name each measure once")
     shown = tuple(_left(v, limited) for v in shown)
     measures = {measure.id: measure for measure in table.measures}
-    strange = next((name for name in query.measures if name not in measures), None)
-    if strange is not None:
+    unknown = next((name for name in query.measures if name not in measures), None)
+    if unknown is not None:
         raise AskedWrongly(
-            f"unknown measure {strange[:40]!r}", where="measures", do=f"use one of {', '.join(measures)}"
+            f"unknown measure {unknown[:40]!r}", where="measures", do=f"use one of {', '.join(measures)}"
         )
     return shown, limited, tuple(measures[name] for name in query.measures) or table.measures
 

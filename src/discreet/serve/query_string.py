@@ -64,8 +64,8 @@ def parse_query(
         elif match := _KEY.fullmatch(key):
             kind, name = match.group(1).lower(), match.group(2)
             own = into[kind].setdefault(name, [])
-            whole = kind in ("codelist", "outputvalues")
-            own += [value] if whole else _split(value, f"{match.group(1)}[{name[:40]}]")
+            verbatim = kind in ("codelist", "outputvalues")
+            own += [value] if verbatim else _split(value, f"{match.group(1)}[{name[:40]}]")
         elif not _ignored(small, value):
             raise AskedWrongly(
                 f"unknown parameter {key[:60]!r}",
@@ -113,9 +113,9 @@ def build_query(
             measures = codes or ()
         elif codes is not None:
             by.append((name, _finer_codes(table, own, codes)) if own != name and name in finer else (own, codes))
-    if strange := next((name for name in lists if name not in shown), None):
+    if unknown := next((name for name in lists if name not in shown), None):
         raise AskedWrongly(
-            f"a code list of {strange[:40]!r}, which is not shown",
+            f"a code list of {unknown[:40]!r}, which is not shown",
             where="codelist",
             do="add valueCodes for the variable",
         )
@@ -202,15 +202,15 @@ def _split(text: str, where: str) -> list[str]:
     pieces = _PIECES.findall(text)
     if not all(pieces):
         raise AskedWrongly("contains an empty code", where=where, do="separate codes with commas, or write * for all")
-    whole, joined = list[str](), False
+    codes, joined = list[str](), False
     for one in pieces:  # the comma of range(a,b) is its own
-        if whole and not joined and _OPEN.fullmatch(whole[-1]):
-            whole[-1] += f",{one}"
+        if codes and not joined and _OPEN.fullmatch(codes[-1]):
+            codes[-1] += f",{one}"
             joined = True
         else:
-            whole.append(one)
+            codes.append(one)
             joined = False
-    return whole
+    return codes
 
 
 def _codes(table: QueryableTable, name: str, written: Sequence[str], where: str) -> _Codes | None:
@@ -307,8 +307,8 @@ def _code_range(kind: str, arguments: Sequence[str], known: Sequence[str], where
             do=f"write {kind}({'a,b'[: 2 * count - 1]})",
         )
     ends = [_unescape(one) for one in arguments]
-    if strange := next((code for code in ends if code not in known), None):
-        raise AskedWrongly(f"unknown code {strange[:40]!r}", where=where, do="see the codes in the table's metadata")
+    if unknown := next((code for code in ends if code not in known), None):
+        raise AskedWrongly(f"unknown code {unknown[:40]!r}", where=where, do="see the codes in the table's metadata")
     first = 0 if kind == "to" else known.index(ends[0])
     return known[first : len(known) if kind == "from" else known.index(ends[-1]) + 1]
 
@@ -316,9 +316,9 @@ def _code_range(kind: str, arguments: Sequence[str], known: Sequence[str], where
 def _finer_codes(table: QueryableTable, coarser: str, codes: _Codes) -> _Codes:
     """The finer codes that belong to these codes of a coarser variable, or to any of them."""
     v = variable(table, coarser, "codelist")
-    if strange := next((code for code in codes if code not in v.codes), None):
+    if unknown := next((code for code in codes if code not in v.codes), None):
         raise AskedWrongly(
-            f"unknown code {strange[:40]!r} of {coarser}", where="codelist", do="see the codes in the code list"
+            f"unknown code {unknown[:40]!r} of {coarser}", where="codelist", do="see the codes in the code list"
         )
     return members(variable(table, v.finer, "codelist"), v, {*codes} or v.codes)
 

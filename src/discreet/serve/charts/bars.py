@@ -28,7 +28,7 @@ def bars(data: ChartData) -> Picture:
     each, cells = max(1, len(shown.series)), shown.all
     size, high = (LABEL, 16.0) if each == 1 else (SMALL, 15.0)
     layout = row_layout(shown.labels, [data.text(c) for c in cells], size)
-    at = scale(data.numbers_of(cells), layout.plot, layout.end, whole=data.main.decimals == 0)
+    at = scale(data.numbers_of(cells), layout.plot, layout.end, integer=data.main.decimals == 0)
     picture = Picture(alt_text(data, "Bars", cells), series=len(shown.series))
     picture.parts, top = legend(shown.series, key, signs=False, name=shown.within)
 
@@ -84,7 +84,7 @@ def single_number(data: ChartData) -> Picture:
         low, high = (number(end, data.decimals) for end in ends)
         lines = wrap(f"{data.level}: {low} to {high}", WIDTH - 2 * MARGIN, 16, 2)
         picture.parts += [write(line, middle, 86 + 20 * i, 16, "middle") for i, line in enumerate(lines)]
-        at = scale([value, *ends], 90, WIDTH - 90, whole=data.main.decimals == 0)
+        at = scale([value, *ends], 90, WIDTH - 90, integer=data.main.decimals == 0)
         picture.parts += [*axis_across(at, 124, 160), _bar(data, key, 0, 0, at, 142, 18)]
         picture.height = 184
     return picture

@@ -160,9 +160,9 @@ def _marks_of(answer: Answer, name: str, value: Floats, around: Interval | None)
 def _plotted(answer: Answer, name: str) -> Floats:
     """The numbers of a measure, NaN where the cell is suppressed or absent."""
     value = np.array(answer.numbers[name], np.float64)
-    hidden = np.fromiter((s in WITHOUT_NUMBER for s in answer.status), np.bool_, len(value))
+    without = np.fromiter((s in WITHOUT_NUMBER for s in answer.status), np.bool_, len(value))
     with np.errstate(invalid="ignore"):
-        value[hidden | ~(np.abs(value) <= HUGE)] = np.nan
+        value[without | ~(np.abs(value) <= HUGE)] = np.nan
         value[np.abs(value) < TINY] = 0.0
     return value
 

@@ -68,8 +68,8 @@ def marker(series: int, x: float, y: float, tooltip: str = "", *, hollow: bool =
         "stroke": SERIES[series],
         "stroke_width": 1.5,
     }
-    inside = (title(tooltip),) if tooltip else ()
+    children = (title(tooltip),) if tooltip else ()
     if not SHAPES[series]:
-        return tag("circle", *inside, cx=x, cy=y, r=size, **look)
+        return tag("circle", *children, cx=x, cy=y, r=size, **look)
     places = " L".join(f"{short(x + right * size)} {short(y + down * size)}" for right, down in SHAPES[series])
-    return tag("path", *inside, d=f"M{places}Z", **look)
+    return tag("path", *children, d=f"M{places}Z", **look)

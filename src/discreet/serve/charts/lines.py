@@ -107,7 +107,7 @@ def lines(data: ChartData) -> Picture:
         top += 14
         picture.parts.append(write(text, MARGIN, top, TICK, class_="chart-axis"))
     top += 10
-    y = scale(data.numbers_of(cells), top + HIGH, top, zero=False, whole=data.main.decimals == 0, down=True)
+    y = scale(data.numbers_of(cells), top + HIGH, top, zero=False, integer=data.main.decimals == 0, down=True)
     left = MARGIN + max(width_of(text, TICK) for text in y.labels) + 8
     x = _across([at_x[i] for i in ranks], left + 14, WIDTH - MARGIN - 20)
     picture.parts += _axes(y, left, [label_of(variable, i) for i in ranks], x)

@@ -32,7 +32,7 @@ def ranges(data: ChartData) -> Picture:
     values += median.numbers_of(
         [c for c in cells if not median.is_unreliable(c)]
     )  # unreliable intervals may be cut off
-    at = scale(values, layout.plot, layout.end, zero=False, whole=median.main.decimals == 0)
+    at = scale(values, layout.plot, layout.end, zero=False, integer=median.main.decimals == 0)
     picture = Picture(alt_text(median, f"Ranges around the median ({inner[0]}% to {inner[1]}%)", cells))
     picture.what = f"{inner[0]}th, 50th and {inner[1]}th percentile"
     picture.parts.append(write("median", WIDTH - MARGIN, 13, 12, "end", class_="chart-axis"))

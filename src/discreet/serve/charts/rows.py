@@ -89,13 +89,13 @@ def draw_rows(
     picture.height = bottom + (38 if axis else 22)
 
 
-def _label(lines: list[str], whole: str, right: float, middle: float) -> str:
+def _label(lines: list[str], full_text: str, right: float, middle: float) -> str:
     """The label of a row, right-aligned at the plot."""
     first = middle + LABEL * 0.36 - (len(lines) - 1) * LABEL * 0.575
     texts = [
         write(text, right, first + i * LABEL * 1.15, LABEL, "end", class_="chart-label") for i, text in enumerate(lines)
     ]
-    return tag("g", title(whole), *texts)
+    return tag("g", title(full_text), *texts)
 
 
 def _axis_name(name: str, right: float, y: float) -> list[str]:

@@ -72,7 +72,7 @@ class Scale:
 
 
 def scale(
-    values: Sequence[float], start: float, end: float, *, zero: bool = True, whole: bool = False, down: bool = False
+    values: Sequence[float], start: float, end: float, *, zero: bool = True, integer: bool = False, down: bool = False
 ) -> Scale:
     """A scale that covers all values (and zero), with as many ticks as there is room for labels."""
     fine = [v for v in values if isfinite(v)]
@@ -84,7 +84,7 @@ def scale(
     pad = (high - low) * PAD
     low, high = low - (pad if low else 0), high + (pad if high else 0)
     for most in range(8, 0, -1):
-        ticks, step = _ticks(low, high, most, whole=whole)
+        ticks, step = _ticks(low, high, most, integer=integer)
         labels = [number(t, _places(step)) for t in ticks]
         room = TICK * 1.6 if down else max(width_of(text, TICK) for text in labels) + 10
         if abs(end - start) * step / (high - low) >= room or len(ticks) == 1:
@@ -94,12 +94,12 @@ def scale(
     return Scale(low, high, start, end, tuple(ticks), tuple(labels))
 
 
-def _ticks(low: float, high: float, most: int, *, whole: bool) -> tuple[list[float], float]:
+def _ticks(low: float, high: float, most: int, *, integer: bool) -> tuple[list[float], float]:
     """Round numbers within the range, at least one."""
     raw = (high - low) / most
     size = 10.0 ** floor(log10(raw))
     step = next(m * size for m in STEPS if m * size >= raw * (1 - 1e-9))
-    step = max(step, 1.0) if whole else step
+    step = max(step, 1.0) if integer else step
     slack = (high - low) * 1e-9
     first, last = ceil((low - slack) / step), floor((high + slack) / step)
     return [i * step for i in range(first, last + 1)] or [low], step

@@ -82,9 +82,9 @@ def write(
 
 
 def rect(
-    x: float, y: float, width: float, height: float, *inside: str, fill: str = PAPER, **look: str | float | None
+    x: float, y: float, width: float, height: float, *children: str, fill: str = PAPER, **attributes: str | float | None
 ) -> str:
-    return tag("rect", *inside, x=x, y=y, width=width, height=height, fill=fill, **look)
+    return tag("rect", *children, x=x, y=y, width=width, height=height, fill=fill, **attributes)
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str, stroke: str, width: float = 1) -> str:

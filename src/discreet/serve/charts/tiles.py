@@ -45,9 +45,9 @@ def states(variable: TableVariable) -> dict[int, str]:
     numbered = {i: FIPS.get(c) or TERRITORIES[c] for i, c in enumerate(variable.codes) if c in FIPS or c in TERRITORIES}
     known = re.search(r"state|fips|geo", f"{variable.id} {variable.label}", re.IGNORECASE)
     for postal_codes, sure in ((postal, True), (numbered, known is not None)):
-        on_map, strange = sum(s in PLACES for s in postal_codes.values()), len(variable) - len(postal_codes)
-        mostly = on_map >= MANY and len(postal_codes) >= MOSTLY * len(variable) and strange <= ACROSS - len(TERRITORIES)
-        if mostly and (sure or (on_map >= ALL and not strange)):
+        on_map, others = sum(s in PLACES for s in postal_codes.values()), len(variable) - len(postal_codes)
+        mostly = on_map >= MANY and len(postal_codes) >= MOSTLY * len(variable) and others <= ACROSS - len(TERRITORIES)
+        if mostly and (sure or (on_map >= ALL and not others)):
             return postal_codes
     return {}
 
@@ -105,8 +105,8 @@ def _tile(data: ChartData, key: str, cell: int, name: str, x: float, y: float, b
     edge = {"stroke": stroke, "stroke_width": width, "stroke_dasharray": dashes}
     box = rect(x, y, TILE, TILE, class_=f"chart-class-{place + 1}", fill=CLASSES[place], **edge)
     text = f"{brief(float(data.value[cell]), data.decimals)} {data.mark(cell)}".rstrip()
-    inside = _tile_text(name, text, x, y, ON_CLASSES[place])
-    return tag("g", title(data.describe(cell)), box, *inside, class_="chart-tile")
+    texts = _tile_text(name, text, x, y, ON_CLASSES[place])
+    return tag("g", title(data.describe(cell)), box, *texts, class_="chart-tile")
 
 
 def _tile_text(name: str, text: str, x: float, y: float, fill: str) -> list[str]:

@@ -21,8 +21,8 @@ class Format:
 
 
 FORMATS: dict[str, Format] = {
-    found.id: found
-    for found in (
+    form.id: form
+    for form in (
         Format("json-stat2", "application/json", "json", jsonstat.write, "JSON-stat 2"),
         Format("csv", "text/csv; charset=utf-8", "csv", text.write, "CSV"),
         Format(

@@ -98,8 +98,8 @@ def extension(summary: TableSummary) -> dict[str, Any]:
 def _numbers(column: Floats, decimals: int) -> list[Any]:
     """Numbers for JSON, null where there is none."""
     missing = np.isnan(column)
-    whole = decimals <= 0 and bool(np.all(missing | (np.abs(column) < LARGEST)))
-    numbers: list[Any] = (np.where(missing, 0, column).astype(np.int64) if whole else column).tolist()
+    integers = decimals <= 0 and bool(np.all(missing | (np.abs(column) < LARGEST)))
+    numbers: list[Any] = (np.where(missing, 0, column).astype(np.int64) if integers else column).tolist()
     for i in np.flatnonzero(missing).tolist():
         numbers[i] = None
     return numbers

@@ -113,8 +113,8 @@ def complete_state(state: BuilderState, table: QueryableTable) -> BuilderState:
     missing = [v for v in table.variables if v.id not in state.shown and v.id not in state.at]
     first = first_codes(table, default_state(table).rows, FIRST_MEASURES) if missing else {}
     at = {v.id: state.at.get(v.id, first.get(v.id, v.codes[0])) for v in table.variables if v.id not in state.shown}
-    strange = {name: code for name, code in state.at.items() if name not in known}
-    return replace(state, only=only, at={**at, **strange}, totals=False, share="")
+    unknown = {name: code for name, code in state.at.items() if name not in known}
+    return replace(state, only=only, at={**at, **unknown}, totals=False, share="")
 
 
 def table_query(state: BuilderState, table: QueryableTable) -> TableQuery:
@@ -169,10 +169,10 @@ def _variable(table: QueryableTable, name: str, where: str) -> TableVariable:
 def _variable_with_codes(table: QueryableTable, name: str, codes: Iterable[str]) -> TableVariable:
     """The variable, if it has these codes."""
     v = _variable(table, name, "limits")
-    strange = next((code for code in codes if code not in v.codes), None)
-    if strange is not None:
+    unknown = next((code for code in codes if code not in v.codes), None)
+    if unknown is not None:
         some = ", ".join(v.labels[:5]) + (" …" if len(v) > 5 else "")
-        raise AskedWrongly(f"unknown code {strange[:40]!r} of {v.label}", where="limits", do=f"its codes are {some}")
+        raise AskedWrongly(f"unknown code {unknown[:40]!r} of {v.label}", where="limits", do=f"its codes are {some}")
     return v
 
 
@@ -180,9 +180,9 @@ def main_measures(state: BuilderState, table: QueryableTable) -> list[Measure]:
     """The measures that are shown: those selected, or the first ones. Their errors are shown with them."""
     known = {m.id: m for m in table.measures}
     mains = [m for m in table.measures if not m.error_of]
-    if strange := next((name for name in state.measures if name not in known), None):
+    if unknown := next((name for name in state.measures if name not in known), None):
         raise AskedWrongly(
-            f"unknown measure {strange[:40]!r}",
+            f"unknown measure {unknown[:40]!r}",
             where="measures",
             do=f"the measures are {comma_list([m.label for m in mains])}",
         )

@@ -30,17 +30,19 @@ class PageChart:
 
 
 def page_chart(
-    laid: TableView, state: BuilderState, table: QueryableTable, link: Callable[[BuilderState], str]
+    table_view: TableView, state: BuilderState, table: QueryableTable, link: Callable[[BuilderState], str]
 ) -> PageChart | None:
     """The best kind of chart, or the requested kind."""
-    answer = laid.chart
+    answer = table_view.chart
     known = kinds(answer, table.summary)
     kind = state.chart if state.chart in known else next(iter(known), None)
-    drawn_of = MEDIAN if kind == "ranges" and MEDIAN in laid.marks else next(iter(laid.marks))
-    if np.isnan(answer.numbers[drawn_of]).all():  # nothing to draw
+    drawn_measure = MEDIAN if kind == "ranges" and MEDIAN in table_view.marks else next(iter(table_view.marks))
+    if np.isnan(answer.numbers[drawn_measure]).all():  # nothing to draw
         return None
-    answer = replace(answer, status=laid.marks[drawn_of])  # an answer has the worst mark of its measures
-    which = laid.which if len(state.rows) == 1 else ""  # with two variables in the rows, all are drawn, as published
+    answer = replace(answer, status=table_view.marks[drawn_measure])  # an answer has the worst mark of its measures
+    which = (
+        table_view.which if len(state.rows) == 1 else ""
+    )  # with two variables in the rows, all are drawn, as published
     drawn = chart(answer, kind, summary=table.summary, simulation=table.summary.simulation, which=which)
     if drawn is None:
         return None
@@ -49,18 +51,18 @@ def page_chart(
     return PageChart(drawn.kind, Markup(drawn.svg), drawn.alt, links, query)  # noqa: S704 - labels are escaped there
 
 
-def chart_note(laid: TableView, state: BuilderState, table: QueryableTable) -> str:
+def chart_note(table_view: TableView, state: BuilderState, table: QueryableTable) -> str:
     """A note if the requested kind of chart is not available."""
-    known = kinds(laid.chart, table.summary)
+    known = kinds(table_view.chart, table.summary)
     if not state.chart or state.chart in known:
         return ""
     what = "is not available for this table" if state.chart in KINDS else "is not a kind of chart"
     return f"“{state.chart}” {what}. " + (f"Available: {comma_list(known)}." if known else "")
 
 
-def chart_file(laid: TableView, state: BuilderState, table: QueryableTable, kind: str) -> bytes | None:
+def chart_file(table_view: TableView, state: BuilderState, table: QueryableTable, kind: str) -> bytes | None:
     """The chart as a file, SVG or PNG."""
-    drawn = page_chart(laid, state, table, lambda _: "")
+    drawn = page_chart(table_view, state, table, lambda _: "")
     if drawn is None:
         return None
     if kind == "svg":

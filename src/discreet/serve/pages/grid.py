@@ -64,16 +64,16 @@ class NumberGrid:
         return len(self.column) if self.column else 1
 
 
-def grid(state: BuilderState, table: QueryableTable, most: int) -> NumberGrid:
+def grid(state: BuilderState, table: QueryableTable, max_numbers: int) -> NumberGrid:
     """Query the table, and for totals query it again: sums of displayed numbers would accumulate their rounding."""
     query = table_query(state, table)
-    answer = table.answer(query, most)
-    whole = {v.id: v for v in table.variables}
+    answer = table.answer(query, max_numbers)
+    by_id = {v.id: v for v in table.variables}
     answer = replace(
         answer,
         status=[Status(mark) for mark in answer.status],  # tables may give it as plain text
-        variables=tuple(distinguish_labels(v, whole[v.id]) for v in answer.variables),
-        limits=tuple((distinguish_labels(v, whole[v.id]), codes) for v, codes in answer.limits),
+        variables=tuple(distinguish_labels(v, by_id[v.id]) for v in answer.variables),
+        limits=tuple((distinguish_labels(v, by_id[v.id]), codes) for v, codes in answer.limits),
     )
     rows = answer.variables[: len(state.rows)]
     column = answer.variables[-1] if state.columns else None
@@ -83,9 +83,9 @@ def grid(state: BuilderState, table: QueryableTable, most: int) -> NumberGrid:
     for main in main_measures(state, table):
         own = TableQuery(query.by, query.where, (main.id, *(m.id for m in errors_of(table, main))))
         if wider:
-            numbers, status = _with_margins(own, table, most, bool(rows), column is not None)
+            numbers, status = _with_margins(own, table, max_numbers, bool(rows), column is not None)
         else:
-            numbers, status = _inner(own, table, most, column is not None)
+            numbers, status = _inner(own, table, max_numbers, column is not None)
         layer = _layer(main, errors_of(table, main), numbers, status, state.error)
         layers.append(_shares(layer, share, _independent(table), state.error, numbers) if share else layer)
     if share and not _independent(table):
@@ -119,8 +119,10 @@ def _independent(table: QueryableTable) -> bool:
 Numbers = Mapping[str, Floats]
 
 
-def _inner(query: TableQuery, table: QueryableTable, most: int, columns: bool) -> tuple[Numbers, NDArray[np.object_]]:
-    answer = table.answer(query, most)
+def _inner(
+    query: TableQuery, table: QueryableTable, max_numbers: int, columns: bool
+) -> tuple[Numbers, NDArray[np.object_]]:
+    answer = table.answer(query, max_numbers)
     width = len(answer.variables[-1]) if columns else 1
     status = np.empty(len(answer), object)
     status[:] = list(answer.status)
@@ -128,18 +130,18 @@ def _inner(query: TableQuery, table: QueryableTable, most: int, columns: bool) -
 
 
 def _with_margins(
-    query: TableQuery, table: QueryableTable, most: int, rows: bool, columns: bool
+    query: TableQuery, table: QueryableTable, max_numbers: int, rows: bool, columns: bool
 ) -> tuple[Numbers, NDArray[np.object_]]:
     """The numbers with a last row and column of totals, where there is a variable to sum over."""
     count = len(query.by) - columns
     down, across = query.by[:count], query.by[count:]
-    blocks = [[_inner(query, table, most, columns)]]
+    blocks = [[_inner(query, table, max_numbers, columns)]]
     if columns:
-        blocks[0].append(_inner(_without(query, down, across), table, most, False))
+        blocks[0].append(_inner(_without(query, down, across), table, max_numbers, False))
     if rows:
-        blocks.append([_inner(_without(query, across, down), table, most, columns)])
+        blocks.append([_inner(_without(query, across, down), table, max_numbers, columns)])
         if columns:
-            blocks[1].append(_inner(_without(query, (), query.by), table, most, False))
+            blocks[1].append(_inner(_without(query, (), query.by), table, max_numbers, False))
     numbers = {name: np.block([[part[0][name] for part in line] for line in blocks]) for name in query.measures}
     return numbers, np.block([[part[1] for part in line] for line in blocks])
 
@@ -206,9 +208,9 @@ def _shares(layer: Layer, share: str, independent: bool, choice: str, numbers: N
         error = np.full(value.shape, np.nan)
         se = next((values for name, values in numbers.items() if name.endswith("se")), None)
         if independent and se is not None and choice != "none":
-            whole = se[place[share]]
-            variance = (se**2 * (1 - 2 * value) + value**2 * whole**2) / base**2
-            error = np.where((whole < MAX_BASE_CV * base) & (value != 1), np.sqrt(np.maximum(variance, 0)), np.nan)
+            base_error = se[place[share]]
+            variance = (se**2 * (1 - 2 * value) + value**2 * base_error**2) / base**2
+            error = np.where((base_error < MAX_BASE_CV * base) & (value != 1), np.sqrt(np.maximum(variance, 0)), np.nan)
     kind: Kind = "" if np.isnan(error).all() else "se" if choice == "se" else "margin"
     nothing = np.full(value.shape, np.nan)
     half = error if choice == "se" else NORMAL90 * error

@@ -118,12 +118,12 @@ class _Pages:
             state = parse_state(request.query_params.multi_items(), table)
             state = complete_state(state, table)
             numbers = grid(state, table, self.served.config.max_cells)
-            more["view"] = laid = view(numbers, state, table, lambda other: f"{link(other)}#result")
+            more["view"] = table_view = view(numbers, state, table, lambda other: f"{link(other)}#result")
             more["files"] = downloads(
                 numbers.query, table.summary.id, request.scope.get("root_path", ""), table.summary.simulation
             )
-            more["chart"] = page_chart(laid, state, table, link)
-            more["chart_note"] = chart_note(laid, state, table)
+            more["chart"] = page_chart(table_view, state, table, link)
+            more["chart_note"] = chart_note(table_view, state, table)
         except TooMuch as error:
             more["too_much"] = error.what
             more["offers"] = offers(state, table, error.offers, self.served.config.max_cells, link)
