@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from discreet.errors import AskedWrongly
+from discreet.errors import InvalidQuery
 from discreet.serve import charts
 from discreet.serve.charts.colours import CLASSES, ON_CLASSES, SERIES
 from discreet.serve.charts.svg import width_of

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
-from discreet.errors import TooMuch
+from discreet.errors import QueryTooLarge
 from discreet.publish.description import SIMULATION
 from discreet.serve.formats import FORMATS, excel, sdmx
 from discreet.serve.query_model import MEANING, Answer, Status, TableVariable

@@ -25,7 +25,7 @@ def released(home: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISCREET_KEYS", str(home / "keys"))
         patch.setenv("DISCREET_TMP", str(home / "tmp"))
-        survey = Survey(home / "survey")
+        survey = SurveyAgency(home / "survey")
         cube = survey.spec(weights=WEIGHTS, controls=CONTROLS)["tables"][0]
         survey.more["tables"] = [cube, COUNTS, SPARSE]
         return survey.run()
@@ -35,7 +35,7 @@ def opened(folder: Path, config: Config = ROOMY, **more: Any) -> FastAPI:
     return create_app(ServerContext(TableCatalogue.of([folder]), config), **more)
 
 
-class Client:
+class WebClient:
     """Requests without a network, one after another."""
 
     def __init__(self, app: FastAPI, address: str = "127.0.0.1") -> None:

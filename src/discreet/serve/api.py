@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ValidationError
 
-from discreet.errors import AskedWrongly, Missing, TooMuch
+from discreet.errors import InvalidQuery, QueryTooLarge, UnknownTable
 from discreet.serve.catalogue import matches
 from discreet.serve.config import ServerContext
 from discreet.serve.formats import FORMATS, jsonstat, safe_name

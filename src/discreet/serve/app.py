@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from discreet.errors import AskedWrongly, Missing, TooMuch
+from discreet.errors import InvalidQuery, QueryTooLarge, UnknownTable
 from discreet.serve import pages
 from discreet.serve.api import router
 from discreet.serve.config import ServerContext
@@ -83,7 +83,7 @@ def _server_routes(app: FastAPI, served: ServerContext, counts: Counter[str]) ->
 def _query_problem(_: Request, error: Exception) -> Response:
     if isinstance(error, TooMuch):
         return problem(403, str(error), offers=list(error.offers))
-    return problem(404 if isinstance(error, Missing) else 400, str(error))
+    return problem(404 if isinstance(error, UnknownTable) else 400, str(error))
 
 
 def _parameter_problem(_: Request, error: Exception) -> Response:

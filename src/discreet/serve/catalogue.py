@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.errors import Missing, PublishError
+from discreet.errors import PublishError, UnknownTable
 from discreet.post.cubes.cube import Cube
 from discreet.post.cubes.model import AxisModel, CubeModel
 from discreet.publish.codebook_read import AdditivePart, Codebook, TablePart, read_codebook

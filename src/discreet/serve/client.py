@@ -24,7 +24,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
-from discreet.errors import Refused, Unreachable
+from discreet.errors import QueryRejected, ServerUnreachable
 
 if TYPE_CHECKING:
     import pyarrow as pa

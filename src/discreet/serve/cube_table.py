@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from discreet.errors import AskedWrongly, ParameterError
+from discreet.errors import InvalidQuery, ParameterError
 from discreet.post.cubes.cube import Cube
 from discreet.serve.query_model import (
     Answer,

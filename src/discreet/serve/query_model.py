@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.errors import AskedWrongly, TooMuch
+from discreet.errors import InvalidQuery, QueryTooLarge
 from discreet.post.cubes.sampling import reliability
 
 CAUTION, UNRELIABLE = 0.15, 0.3  # coefficients of variation above which numbers are marked

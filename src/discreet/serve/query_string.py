@@ -16,7 +16,7 @@ from dataclasses import replace
 from fnmatch import translate
 from urllib.parse import parse_qsl, quote
 
-from discreet.errors import AskedWrongly
+from discreet.errors import InvalidQuery
 from discreet.serve.query_model import QueryableTable, TableQuery, TableVariable, members, variable
 
 CONTENTS = "ContentsCode"
@@ -186,7 +186,7 @@ def pairs(query: bytes | str) -> list[tuple[str, str]]:
         text = query if isinstance(query, str) else query.decode("utf-8")
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
     except UnicodeDecodeError:
-        raise AskedWrongly("is not UTF-8", where="query", do="percent-encode codes as UTF-8") from None
+        raise InvalidQuery("is not UTF-8", where="query", do="percent-encode codes as UTF-8") from None
     except ValueError:
         raise AskedWrongly(
             f"has more than {MAX_PARAMETERS:,} parameters", where="query", do="separate codes with commas"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.arrays import Flags, Floats, Int64s
-from discreet.errors import AskedWrongly, PublishError
+from discreet.errors import InvalidQuery, PublishError
 from discreet.serve.query_model import (
     NORMAL90,
     Answer,

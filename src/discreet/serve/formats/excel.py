@@ -7,7 +7,7 @@ from io import BytesIO
 from math import isnan
 from typing import Any
 
-from discreet.errors import TooMuch
+from discreet.errors import QueryTooLarge
 from discreet.serve.formats.columns import headings, marks, meanings, places, remarks, rounded
 from discreet.serve.query_model import Answer, TableSummary
 

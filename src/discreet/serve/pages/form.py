@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from discreet.errors import AskedWrongly
+from discreet.errors import InvalidQuery
 from discreet.serve.formats import FORMATS, safe_name
 from discreet.serve.pages.builder_state import BuilderState, complete_state, errors_of, table_query
 from discreet.serve.query_model import QueryableTable, TableQuery, TableVariable

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.routing import Match
 from starlette.types import Scope
 
-from discreet.errors import AskedWrongly, TooMuch
+from discreet.errors import InvalidQuery, QueryTooLarge
 from discreet.formatting import cut
 from discreet.serve.catalogue import matches
 from discreet.serve.config import ServerContext
