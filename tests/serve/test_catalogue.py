@@ -183,7 +183,7 @@ def test_wrong_questions_are_told_what_to_ask(catalogue: TableCatalogue, questio
 def test_too_much_is_offered_with_less(catalogue: TableCatalogue) -> None:
     question = TableQuery(by=(("strength", ()), ("occupation", ()), ("outdoors", ())))
     assert catalogue.table("cube").cells(question) == 120
-    with pytest.raises(TooMuch, match="120 numbers, more than the limit of 100") as error:
+    with pytest.raises(QueryTooLarge, match="120 numbers, more than the limit of 100") as error:
         catalogue.table("cube").answer(question, 100)
     assert error.value.offers[0] == "occupation"
 

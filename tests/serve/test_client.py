@@ -162,7 +162,7 @@ def test_the_server_reads_what_the_client_writes(codes: list[str]) -> None:
 
 def test_no_codes_are_not_all_codes(server: Server) -> None:
     for asked_for in ({"by": {"sex": []}}, {"where": {"sex": []}}):
-        with pytest.raises(Refused, match=r"\[sex\]: has no codes"):
+        with pytest.raises(QueryRejected, match=r"\[sex\]: has no codes"):
             Client(server.url).data("jobs", **asked_for)
     assert server.asked == []
 

@@ -175,7 +175,7 @@ def test_a_workbook_has_the_date_of_the_release() -> None:
 
 def test_more_rows_than_a_sheet_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(excel, "ROWS", 5)
-    with pytest.raises(TooMuch, match="6 rows, more than an Excel sheet can hold"):
+    with pytest.raises(QueryTooLarge, match="6 rows, more than an Excel sheet can hold"):
         written("xlsx")
 
 

@@ -19,7 +19,7 @@ from fastapi import FastAPI, Response
 from discreet.serve.config import Config
 from discreet.serve.http.middleware import POLICY, RequestLimitMiddleware, route_path
 from discreet.serve.http.rate import MOST_CLIENTS, ClientSemaphores, RateLimiter, client_address
-from support.web_client import Client, is_problem, opened, released
+from support.web_client import WebClient, is_problem, open_app, released
 
 SECRET = "what-people-ask"
 

@@ -153,7 +153,7 @@ def test_rows_are_sorted_and_ranked(get: Get) -> None:
 
 def test_withheld_and_missing_cells_are_shown_and_explained(get: Get) -> None:
     text = get("/tables/pay?rows=school&rows=degree&columns=year").text
-    rows = {tuple(row[:2]): row[2:] for row in Seen(text).rows[3:]}
+    rows = {tuple(row[:2]): row[2:] for row in PageTable(text).rows[3:]}
     assert rows[HIGH, "1"] == ["100 ± 10", "30,000 29,500 to 32,500", "110 u ± 30", "suppressed s"]
     assert rows["High & dry", "2"][2:] == [":", ":"]
     assert "suppressed by a rule stated in the notes of the release" in text
@@ -209,7 +209,7 @@ def test_too_large_a_table_is_offered_with_less_detail(catalogue: TableCatalogue
     config = Config(max_cells=40)
     get = site(catalogue, config)
     parse_query = "/tables/cube?rows=occupation&columns=strength"
-    with pytest.raises(TooMuch):
+    with pytest.raises(QueryTooLarge):
         catalogue.table("cube").answer(TableQuery((("occupation", ()), ("strength", ()))), config.max_cells)
     answer = get(parse_query)
     assert answer.status_code == 200
@@ -350,7 +350,7 @@ def test_some_of_all_rows_are_said_to_be_some(get: Get) -> None:
 def test_captions_say_of_what_percentages_are(get: Get, share: str, said: str) -> None:
     text = get(f"/tables/counts?rows=strength&columns=outdoors&share={share}").text
     assert f"by strength and outdoors, percent {said}</span>" in text
-    dashes = any("–" in cell for row in Seen(text).rows for cell in row)
+    dashes = any("–" in cell for row in PageTable(text).rows for cell in row)
     assert ("the base of the percentage is unreliable" in text) == dashes
 
 

@@ -234,7 +234,7 @@ def test_estimates_below_zero_are_explained_where_they_are_shown(table: Queryabl
         arrays = [np.array(numbers).reshape(3, 1) for numbers in (value, low, high)]
         one = Layer(COUNT, arrays[0], "margin", arrays[2] - arrays[0], arrays[1], arrays[2], status)
         laid = view(replace(found, layers=(one,)), asked, table, lambda _: "")
-        return [row.cells[0].error for row in laid.rows], any("below 0 counts as 0" in note for note in laid.notes)
+        return [row.cells[0].error for row in laid.rows], any("Read a negative estimate as 0" in note for note in laid.notes)
 
     assert told([5, -2, 9], [0, 0, 4], [10, 5, 14]) == (["± 5", "0 to 5", "± 5"], True)
     assert told([5, 2, 9], [0, 0, 4], [10, 7, 14]) == (["± 5", "± 5", "± 5"], False)

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, ServerContext
-from support.survey import CONTROLS, WEIGHTS, Survey
+from support.survey import CONTROLS, WEIGHTS, SurveyAgency
 
 COUNTS: dict[str, Any] = {"name": "counts", "method": "counts", "by": ["strength", "outdoors"], "epsilon": "1"}
 SPARSE: dict[str, Any] = {**COUNTS, "name": "few", "form": "sparse", "by": ["occupation", "strength"]}
@@ -31,7 +31,7 @@ def released(home: Path) -> Path:
         return survey.run()
 
 
-def opened(folder: Path, config: Config = ROOMY, **more: Any) -> FastAPI:
+def open_app(folder: Path, config: Config = ROOMY, **more: Any) -> FastAPI:
     return create_app(ServerContext(TableCatalogue.of([folder]), config), **more)
 
 

@@ -152,7 +152,7 @@ class _Api:
     def get_code_list_by_id(self, request: Request, id: Name) -> Response:
         """Get a code list: the codes of a coarser variable, and the finer codes that each groups."""
         if id not in self._lists:
-            raise Missing(
+            raise UnknownTable(
                 f"unknown code list {id[:60]!r}", where="codelists", do="see the code lists in the table's metadata"
             )
         table, coarser = self._lists[id]
@@ -172,7 +172,7 @@ class _Api:
         table = self.served.catalogue.table(id)
         linked, others = parse_query(table, request.scope.get("query_string", b""), OTHERS)
         if linked != TableQuery():
-            raise AskedWrongly("is given in both the body and the URL", where="query", do="give it in the body only")
+            raise InvalidQuery("is given in both the body and the URL", where="query", do="give it in the body only")
         return self._data(request, table, parse_body(table, body), others)
 
     def _page(self, parameters: Mapping[str, str], number: int, size: int) -> str:
@@ -258,11 +258,11 @@ class _Api:
     def _data(self, request: Request, table: QueryableTable, query: TableQuery, others: Mapping[str, str]) -> Response:
         name = others.get("outputFormat", DEFAULT)
         if name not in FORMATS:
-            raise AskedWrongly(
+            raise InvalidQuery(
                 f"unknown format {name[:40]!r}", where="outputFormat", do=f"use one of {', '.join(FORMATS)}"
             )
         if others.get("lang", "en") != "en":
-            raise AskedWrongly("only English is available", where="lang", do="write en, or leave it out")
+            raise InvalidQuery("only English is available", where="lang", do="write en, or leave it out")
         most, form = self.served.config.max_cells, FORMATS[name]
         resolve_query(table, query)
         if missing := unspecified(table, {*query.shown, *dict(query.where)}):
@@ -273,15 +273,15 @@ class _Api:
             if client_has(request, tag):
                 return Response(status_code=304, headers=cache_headers(tag))
             content = form.write(table.answer(query, most), table.summary)
-        except TooMuch as error:
-            return self._too_much(table, query, name, error)
+        except QueryTooLarge as error:
+            return self._too_large(table, query, name, error)
         headers = cache_headers(tag) if request.method == "GET" else {"Cache-Control": "no-store"}
         if name != DEFAULT:
             stem = safe_name(table.summary.id) + (".simulation" if table.summary.simulation else "")
             headers["Content-Disposition"] = f'attachment; filename="{stem}.{form.extension}"'
         return Response(content, headers=headers, media_type=form.media_type)
 
-    def _too_much(self, table: QueryableTable, query: TableQuery, name: str, error: TooMuch) -> Response:
+    def _too_large(self, table: QueryableTable, query: TableQuery, name: str, error: QueryTooLarge) -> Response:
         """403, as in PxWeb, with a URL that requests less."""
         smaller = reduce_query(table, query, self.served.config.max_cells)
         offers = list(error.offers)
@@ -329,7 +329,7 @@ def parse_body(table: QueryableTable, body: bytes) -> TableQuery:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(str(part)[:40] for part in first["loc"][:4])
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"is not a valid query: {ascii(first['msg'][:200])[1:-1]}",
             where=f"body.{ascii(place)[1:-1]}" if place else "body",
             do='write {"selection": [{"variableCode": "…", "valueCodes": ["…"]}]}',
@@ -349,7 +349,7 @@ def parse_body(table: QueryableTable, body: bytes) -> TableQuery:
 
 def _add_selection(into: dict[str, list[str]], name: str, codes: list[str]) -> None:
     if name in into:
-        raise AskedWrongly(f"duplicate variable {name[:40]!r}", where="body", do="list all of its codes in one entry")
+        raise InvalidQuery(f"duplicate variable {name[:40]!r}", where="body", do="list all of its codes in one entry")
     into[name] = [code.replace("\\", "\\\\") for code in codes]  # nothing is escaped in a body
 
 

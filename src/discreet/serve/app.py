@@ -80,8 +80,8 @@ def _server_routes(app: FastAPI, served: ServerContext, counts: Counter[str]) ->
         return app.openapi_schema
 
 
-def _query_problem(_: Request, error: Exception) -> Response:
-    if isinstance(error, TooMuch):
+def _invalid_query(_: Request, error: Exception) -> Response:
+    if isinstance(error, QueryTooLarge):
         return problem(403, str(error), offers=list(error.offers))
     return problem(404 if isinstance(error, UnknownTable) else 400, str(error))
 
@@ -100,7 +100,7 @@ def _http_problem(_: Request, error: Exception) -> Response:
 
 
 _HANDLERS: dict[type[Exception], Callable[[Request, Exception], Response]] = {
-    AskedWrongly: _query_problem,
+    InvalidQuery: _invalid_query,
     RequestValidationError: _parameter_problem,
     HTTPException: _http_problem,
 }

@@ -69,7 +69,7 @@ class TableCatalogue:
     def table(self, name: str) -> QueryableTable:
         table = self.tables.get(name)
         if table is None:
-            raise Missing(f"unknown table {name[:60]!r}", where="tables", do="see the catalogue for its tables")
+            raise UnknownTable(f"unknown table {name[:60]!r}", where="tables", do="see the catalogue for its tables")
         return table
 
 

@@ -188,7 +188,7 @@ class Client:
 
     def __post_init__(self) -> None:
         if urlsplit(self.url).scheme not in ("http", "https"):
-            raise Unreachable("is not a web address", where=self.url, do="begin it with http:// or https://")
+            raise ServerUnreachable("is not a web address", where=self.url, do="begin it with http:// or https://")
 
     def tables(self) -> list[CatalogueTable]:
         """All tables of the catalogue."""
@@ -228,7 +228,7 @@ class Client:
         except ValueError:
             document = None
         if not isinstance(document, dict):
-            raise Unreachable(
+            raise ServerUnreachable(
                 "did not answer in JSON", where=_short(url), do="check that this is the address of a query tool"
             )
         return document
@@ -253,7 +253,7 @@ class Client:
             return self._body(url, again=False)
         except (URLError, HTTPException, OSError) as error:
             reason = getattr(error, "reason", None) or error
-            raise Unreachable(
+            raise ServerUnreachable(
                 f"cannot be reached ({reason})", where=_short(url), do="check the address, or try again later"
             ) from None
         self._cache.pop(url, None)
@@ -274,7 +274,7 @@ def read(document: JsonStatDataset, where: str = "") -> TableData:
         values = _dense(document["value"], prod(size))
         marks = _dense([status] if isinstance(status, str) else status, prod(size))
         if size != document["size"] or {len(values), len(marks)} != {prod(size)}:
-            raise Unreachable("has inconsistent sizes", where=where, do="report it to the operator of the server")
+            raise ServerUnreachable("has inconsistent sizes", where=where, do="report it to the operator of the server")
         own = dimensions.pop(metric)
         inner = prod(size[metric + 1 :])
         numbers = {code: tuple(map(_number, _part(values, inner, size[metric], j))) for j, code in enumerate(own.codes)}
@@ -291,7 +291,9 @@ def read(document: JsonStatDataset, where: str = "") -> TableData:
             status=tuple(next((mark for mark in cell if mark), "") for cell in by_cell),
         )
     except (LookupError, ValueError, TypeError, AttributeError):
-        raise Unreachable("is not a JSON-stat 2 dataset with measures", where=where, do="request json-stat2") from None
+        raise ServerUnreachable(
+            "is not a JSON-stat 2 dataset with measures", where=where, do="request json-stat2"
+        ) from None
 
 
 def _dimension(name: str, description: JsonStatDimension) -> AnswerDimension:
@@ -326,7 +328,7 @@ def _parameters(key: str, codes: Codes) -> list[tuple[str, str]]:
         return [(key, ALL)]
     texts = [_escaped(code) for code in ([codes] if isinstance(codes, str) else codes)]
     if not texts:
-        raise Refused("has no codes", where=key, do=f'list some, or write "{ALL}" for all')
+        raise QueryRejected("has no codes", where=key, do=f'list some, or write "{ALL}" for all')
     return [(key, text) for text in texts] if any("," in text for text in texts) else [(key, ",".join(texts))]
 
 
@@ -347,7 +349,7 @@ def _seconds(header: str | None) -> float | None:
         return None
 
 
-def _refusal(error: HTTPError, url: str) -> Refused:
+def _refusal(error: HTTPError, url: str) -> QueryRejected:
     """The refusal of the server, with its problem details (RFC 9457) if it sent any."""
     try:
         document = json.loads(error.read())
@@ -355,7 +357,7 @@ def _refusal(error: HTTPError, url: str) -> Refused:
         document = {}
     document = document if isinstance(document, dict) else {}
     what = str(document.get("detail") or document.get("title") or error.reason)
-    return Refused(what, where=_short(url), status=error.code, problem=document)
+    return QueryRejected(what, where=_short(url), status=error.code, problem=document)
 
 
 def _short(url: str) -> str:

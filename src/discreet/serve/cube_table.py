@@ -87,7 +87,7 @@ class AdditiveTable:
         remaining = {by_id[shown.id].codes[i] for i in np.unique(_groups(by_id[shown.id])[left])}
         codes = [code for code in shown.codes if code in remaining]
         if not codes:
-            raise AskedWrongly("the limits exclude every cell", where="where", do="choose codes that occur together")
+            raise InvalidQuery("the limits exclude every cell", where="where", do="choose codes that occur together")
         return shown if len(codes) == len(shown) else shown.with_codes(codes)
 
     def answer(self, query: TableQuery, most: int) -> Answer:
@@ -96,7 +96,7 @@ class AdditiveTable:
         try:
             table = self.cube.table(query.shown, _where(query), level=LEVEL)
         except ParameterError as error:  # such as codes that never occur together
-            raise AskedWrongly(error.what, where=error.where, do=error.do) from None
+            raise InvalidQuery(error.what, where=error.where, do=error.do) from None
         order = np.argsort(self._places(shown, table.codes))  # codes come in the order of the query
         columns = {"estimate": table.estimate, "se": table.se, "low90": table.low, "high90": table.high}
         numbers = {measure.id: columns[measure.id][order] for measure in measures}

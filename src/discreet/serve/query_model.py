@@ -154,7 +154,7 @@ class QueryableTable(Protocol):
         """How many numbers the answer would have."""
 
     def answer(self, query: TableQuery, most: int) -> Answer:
-        """The numbers; raises `TooMuch` if there would be more than `most`."""
+        """The numbers; raises `QueryTooLarge` if there would be more than `most`."""
 
 
 def variable(table: QueryableTable, name: str, where: str) -> TableVariable:
@@ -163,7 +163,7 @@ def variable(table: QueryableTable, name: str, where: str) -> TableVariable:
         if v.id == name:
             return v
     known = ", ".join(v.id for v in table.variables)
-    raise AskedWrongly(f"unknown variable {name[:40]!r}", where=where, do=f"use one of {known}")
+    raise InvalidQuery(f"unknown variable {name[:40]!r}", where=where, do=f"use one of {known}")
 
 
 def members(finer: TableVariable, coarser: TableVariable, groups: Collection[str]) -> tuple[str, ...]:
@@ -181,9 +181,9 @@ def select_codes(table: QueryableTable, name: str, codes: Sequence[str], where: 
     unknown = next((code for code in codes if code not in known), None)
     if unknown is not None:
         some = ", ".join(v.codes[:5]) + (" …" if len(v) > 5 else "")
-        raise AskedWrongly(f"unknown code {unknown[:40]!r} of {name}", where=where, do=f"its codes are {some}")
+        raise InvalidQuery(f"unknown code {unknown[:40]!r} of {name}", where=where, do=f"its codes are {some}")
     if len(set(codes)) < len(codes):
-        raise AskedWrongly(f"duplicate code of {name}", where=where, do="name each code once")
+        raise InvalidQuery(f"duplicate code of {name}", where=where, do="name each code once")
     return v.with_codes(codes)
 
 
@@ -195,14 +195,14 @@ def resolve_query(
     limited = tuple(select_codes(table, name, codes, "where") for name, codes in query.where)
     for places, where in (([v.finer or v.id for v in shown], "by"), ([v.id for v in limited], "where")):
         if twice := next((place for place, times in Counter(places).items() if times > 1), None):
-            raise AskedWrongly(f"duplicate variable {twice}", where=where, do="name it, or a coarser one, only once")
+            raise InvalidQuery(f"duplicate variable {twice}", where=where, do="name it, or a coarser one, only once")
     if len(set(query.measures)) < len(query.measures):
-        raise AskedWrongly("duplicate measure", where="measures", do="name each measure once")
+        raise InvalidQuery("duplicate measure", where="measures", do="name each measure once")
     shown = tuple(_left(v, limited) for v in shown)
     measures = {measure.id: measure for measure in table.measures}
     unknown = next((name for name in query.measures if name not in measures), None)
     if unknown is not None:
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"unknown measure {unknown[:40]!r}", where="measures", do=f"use one of {', '.join(measures)}"
         )
     return shown, limited, tuple(measures[name] for name in query.measures) or table.measures
@@ -213,7 +213,7 @@ def _left(shown: TableVariable, limited: Sequence[TableVariable]) -> TableVariab
     own = next((set(v.codes) for v in limited if v.id == shown.id), None)
     codes = [code for code in shown.codes if own is None or code in own]
     if not codes:
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"the limits exclude every code of {shown.id}", where="where", do="choose codes that occur together"
         )
     return shown if len(codes) == len(shown) else shown.with_codes(codes)
@@ -238,7 +238,7 @@ def require_size(table: QueryableTable, shown: Sequence[TableVariable], measures
     cells = prod(len(v) for v in shown) * measures
     if cells > most:
         offers = [v.id for v in sorted(shown, key=len, reverse=True)]
-        raise TooMuch(
+        raise QueryTooLarge(
             f"the answer would have {cells:,} numbers, more than the limit of {most:,}",
             where=table.summary.id,
             do=f"choose fewer codes, or leave out {offers[0]}" if offers else "request fewer measures",

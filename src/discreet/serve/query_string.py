@@ -59,7 +59,7 @@ def parse_query(
         small = key.lower()
         if small in known:
             if known[small] in others:
-                raise AskedWrongly("is given twice", where=known[small], do="give one value")
+                raise InvalidQuery("is given twice", where=known[small], do="give one value")
             others[known[small]] = value
         elif match := _KEY.fullmatch(key):
             kind, name = match.group(1).lower(), match.group(2)
@@ -67,7 +67,7 @@ def parse_query(
             verbatim = kind in ("codelist", "outputvalues")
             own += [value] if verbatim else _split(value, f"{match.group(1)}[{name[:40]}]")
         elif not _ignored(small, value):
-            raise AskedWrongly(
+            raise InvalidQuery(
                 f"unknown parameter {key[:60]!r}",
                 where="query",
                 do="write valueCodes[VARIABLE]=code,code or where[VARIABLE]=code,code",
@@ -84,14 +84,14 @@ def _ignored(key: str, value: str) -> bool:
         return key in LAYOUT
     names = {name.lower() for name in FORMAT_PARAMETERS}
     if any(one.strip().lower() not in names for one in value.split(",")):
-        raise AskedWrongly("has an unknown value", where="outputFormatParams", do=f"use {', '.join(FORMAT_PARAMETERS)}")
+        raise InvalidQuery("has an unknown value", where="outputFormatParams", do=f"use {', '.join(FORMAT_PARAMETERS)}")
     return True
 
 
 def is_single(value: str) -> bool:
     """Whether the codes of a code list stand for the finer codes in them, rather than for their sums."""
     if value.lower() not in OUTPUT_VALUES:
-        raise AskedWrongly("has an unknown value", where="outputValues", do=f"use {' or '.join(OUTPUT_VALUES)}")
+        raise InvalidQuery("has an unknown value", where="outputValues", do=f"use {' or '.join(OUTPUT_VALUES)}")
     return value.lower() == "single"
 
 
@@ -114,7 +114,7 @@ def build_query(
         elif codes is not None:
             by.append((name, _finer_codes(table, own, codes)) if own != name and name in finer else (own, codes))
     if unknown := next((name for name in lists if name not in shown), None):
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"a code list of {unknown[:40]!r}, which is not shown",
             where="codelist",
             do="add valueCodes for the variable",
@@ -188,7 +188,7 @@ def pairs(query: bytes | str) -> list[tuple[str, str]]:
     except UnicodeDecodeError:
         raise InvalidQuery("is not UTF-8", where="query", do="percent-encode codes as UTF-8") from None
     except ValueError:
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"has more than {MAX_PARAMETERS:,} parameters", where="query", do="separate codes with commas"
         ) from None
 
@@ -198,10 +198,10 @@ def _split(text: str, where: str) -> list[str]:
     if not text:
         return []
     if not _WHOLE.fullmatch(text):
-        raise AskedWrongly("ends in a single backslash", where=where, do="write two for a literal backslash")
+        raise InvalidQuery("ends in a single backslash", where=where, do="write two for a literal backslash")
     pieces = _PIECES.findall(text)
     if not all(pieces):
-        raise AskedWrongly("contains an empty code", where=where, do="separate codes with commas, or write * for all")
+        raise InvalidQuery("contains an empty code", where=where, do="separate codes with commas, or write * for all")
     codes, joined = list[str](), False
     for one in pieces:  # the comma of range(a,b) is its own
         if codes and not joined and _OPEN.fullmatch(codes[-1]):
@@ -219,7 +219,7 @@ def _codes(table: QueryableTable, name: str, written: Sequence[str], where: str)
         return None
     if ALL in written:
         if len(written) > 1:
-            raise AskedWrongly("mixes * with codes", where=where, do="write * alone, or list the codes")
+            raise InvalidQuery("mixes * with codes", where=where, do="write * alone, or list the codes")
         return ()
     choices = sum(_is_expression(text) for text in written)
     if not choices:
@@ -228,7 +228,7 @@ def _codes(table: QueryableTable, name: str, written: Sequence[str], where: str)
     named = set(known)
     choices = sum(_is_expression(text) and _unescape(text) not in named for text in written)
     if choices > MAX_EXPRESSIONS:
-        raise AskedWrongly(f"has more than {MAX_EXPRESSIONS} expressions", where=where, do="list the codes")
+        raise InvalidQuery(f"has more than {MAX_EXPRESSIONS} expressions", where=where, do="list the codes")
     codes, chosen = list[str](), set[str]()
     for text in written:
         if not _is_expression(text) or _unescape(text) in named:
@@ -269,7 +269,7 @@ def _matching_codes(text: str, known: Sequence[str], where: str) -> Sequence[str
             else _code_range(kind, arguments, known, where)
         )
     if not matching:
-        raise AskedWrongly(f"no code matches {text[:40]!r}", where=where, do="see the codes in the table's metadata")
+        raise InvalidQuery(f"no code matches {text[:40]!r}", where=where, do="see the codes in the table's metadata")
     return matching
 
 
@@ -287,7 +287,7 @@ def _first_or_last(kind: str, arguments: Sequence[str], known: Sequence[str], wh
         or not all(_COUNT.fullmatch(one.strip()) for one in arguments)
         or int(arguments[0]) < 1
     ):
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"{kind}() takes one or two numbers", where=where, do=f"write {kind}(3), or {kind}(3,1) to skip one"
         )
     many, passed = int(arguments[0]), int(arguments[1]) if len(arguments) > 1 else 0
@@ -301,14 +301,14 @@ def _first_or_last(kind: str, arguments: Sequence[str], known: Sequence[str], wh
 def _code_range(kind: str, arguments: Sequence[str], known: Sequence[str], where: str) -> Sequence[str]:
     count = 2 if kind == "range" else 1
     if len(arguments) != count:
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"{kind}() takes {'two codes' if count == 2 else 'one code'}",
             where=where,
             do=f"write {kind}({'a,b'[: 2 * count - 1]})",
         )
     ends = [_unescape(one) for one in arguments]
     if unknown := next((code for code in ends if code not in known), None):
-        raise AskedWrongly(f"unknown code {unknown[:40]!r}", where=where, do="see the codes in the table's metadata")
+        raise InvalidQuery(f"unknown code {unknown[:40]!r}", where=where, do="see the codes in the table's metadata")
     first = 0 if kind == "to" else known.index(ends[0])
     return known[first : len(known) if kind == "from" else known.index(ends[-1]) + 1]
 
@@ -317,7 +317,7 @@ def _finer_codes(table: QueryableTable, coarser: str, codes: _Codes) -> _Codes:
     """The finer codes that belong to these codes of a coarser variable, or to any of them."""
     v = variable(table, coarser, "codelist")
     if unknown := next((code for code in codes if code not in v.codes), None):
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"unknown code {unknown[:40]!r} of {coarser}", where="codelist", do="see the codes in the code list"
         )
     return members(variable(table, v.finer, "codelist"), v, {*codes} or v.codes)
@@ -340,5 +340,5 @@ def _codelist_variable(table: QueryableTable, name: str, lists: Mapping[str, Seq
     coarser = {codelist_id(table, v): v.id for v in table.variables if v.finer == name}
     if len(lists[name]) != 1 or lists[name][0] not in coarser:
         known = ", ".join(coarser) or "none"
-        raise AskedWrongly(f"unknown code list of {name[:40]!r}", where="codelist", do=f"its code lists: {known}")
+        raise InvalidQuery(f"unknown code list of {name[:40]!r}", where="codelist", do=f"its code lists: {known}")
     return coarser[lists[name][0]]

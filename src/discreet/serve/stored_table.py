@@ -92,11 +92,11 @@ class StoredTable:
         """Cells cannot be summed, so each variable must be shown or limited to one code."""
         for v in limited:
             if len(v) != 1 and v.id not in {s.id for s in shown}:
-                raise AskedWrongly(
+                raise InvalidQuery(
                     f"{v.id} is limited to several codes", where="where", do="name one code, or show the variable"
                 )
         if missing := unspecified(self, {v.id for v in (*shown, *limited)}):
-            raise AskedWrongly(
+            raise InvalidQuery(
                 f"{missing[0]} is neither shown nor limited to one code",
                 where="by",
                 do="cells of this table cannot be summed: show the variable, or choose one code",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from discreet.errors import AskedWrongly
+from discreet.errors import InvalidQuery
 from discreet.serve.charts.bars import bars, single_number
 from discreet.serve.charts.chart_data import ChartData, percentiles, read_chart_data
 from discreet.serve.charts.frame import Chart, Picture, frame_chart
@@ -65,7 +65,7 @@ def chart(
     `which` describes in the title which rows are shown, if not all.
     """
     if kind is not None and kind not in KINDS:
-        raise AskedWrongly(f"unknown kind of chart {kind[:40]!r}", where="chart", do=f"use one of {', '.join(KINDS)}")
+        raise InvalidQuery(f"unknown kind of chart {kind[:40]!r}", where="chart", do=f"use one of {', '.join(KINDS)}")
     fitting, data = kinds(answer, summary), read_chart_data(answer, measure)
     if data is None or not fitting:
         return None
@@ -87,7 +87,7 @@ def png(svg: str) -> bytes:
     try:
         return bytes(vl_convert.svg_to_png(svg, scale=SCALE))
     except (ValueError, RuntimeError):
-        raise AskedWrongly("cannot be drawn as PNG", where="chart", do="request SVG") from None
+        raise InvalidQuery("cannot be drawn as PNG", where="chart", do="request SVG") from None
 
 
 def _is_map(data: ChartData) -> bool:

@@ -22,7 +22,7 @@ def write(answer: Answer, summary: TableSummary) -> bytes:
     import xlsxwriter
 
     if len(answer) > ROWS:
-        raise TooMuch(
+        raise QueryTooLarge(
             f"the answer has {len(answer):,} rows, more than an Excel sheet can hold",
             where=summary.id,
             do="request CSV or Parquet",

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from discreet.errors import AskedWrongly
+from discreet.errors import InvalidQuery
 from discreet.serve.pages.texts import comma_list
 from discreet.serve.query_model import Measure, QueryableTable, TableQuery, TableVariable, members
 from discreet.serve.stored_table import StoredTable
@@ -120,13 +120,13 @@ def complete_state(state: BuilderState, table: QueryableTable) -> BuilderState:
 def table_query(state: BuilderState, table: QueryableTable) -> TableQuery:
     """The query to the table; unknown variables, codes and measures are refused."""
     if len(state.rows) > 2:
-        raise AskedWrongly("more than two variables in the rows", where="rows", do="choose at most two")
+        raise InvalidQuery("more than two variables in the rows", where="rows", do="choose at most two")
     if len(set(state.shown)) < len(state.shown):
-        raise AskedWrongly("duplicate variable", where="rows or columns", do="choose each variable once")
+        raise InvalidQuery("duplicate variable", where="rows or columns", do="choose each variable once")
     shown = [_variable(table, name, "rows or columns") for name in state.shown]
     if len({v.finer or v.id for v in shown}) < len(shown):
         both = " and ".join(v.label for v in shown)
-        raise AskedWrongly(f"{both} are levels of one variable", where="rows or columns", do="choose one of them")
+        raise InvalidQuery(f"{both} are levels of one variable", where="rows or columns", do="choose one of them")
     picked = {v.id: _codes_shown(state, table, v) for v in shown}
     others: dict[str, tuple[str, ...]] = {}
     for name, codes in state.only.items():
@@ -152,7 +152,7 @@ def _codes_shown(state: BuilderState, table: QueryableTable, shown: TableVariabl
         within = set(members(shown, coarser, groups))
         codes = tuple(code for code in codes or shown.codes if code in within)
         if not codes:
-            raise AskedWrongly(
+            raise InvalidQuery(
                 f"the limits exclude every code of {shown.label}", where="limits", do="remove some limits"
             )
     return codes
@@ -163,7 +163,7 @@ def _variable(table: QueryableTable, name: str, where: str) -> TableVariable:
         if v.id == name:
             return v
     known = comma_list([v.label for v in table.variables])
-    raise AskedWrongly(f"unknown variable {name[:40]!r}", where=where, do=f"the variables are {known}")
+    raise InvalidQuery(f"unknown variable {name[:40]!r}", where=where, do=f"the variables are {known}")
 
 
 def _variable_with_codes(table: QueryableTable, name: str, codes: Iterable[str]) -> TableVariable:
@@ -172,7 +172,7 @@ def _variable_with_codes(table: QueryableTable, name: str, codes: Iterable[str])
     unknown = next((code for code in codes if code not in v.codes), None)
     if unknown is not None:
         some = ", ".join(v.labels[:5]) + (" …" if len(v) > 5 else "")
-        raise AskedWrongly(f"unknown code {unknown[:40]!r} of {v.label}", where="limits", do=f"its codes are {some}")
+        raise InvalidQuery(f"unknown code {unknown[:40]!r} of {v.label}", where="limits", do=f"its codes are {some}")
     return v
 
 
@@ -181,7 +181,7 @@ def main_measures(state: BuilderState, table: QueryableTable) -> list[Measure]:
     known = {m.id: m for m in table.measures}
     mains = [m for m in table.measures if not m.error_of]
     if unknown := next((name for name in state.measures if name not in known), None):
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"unknown measure {unknown[:40]!r}",
             where="measures",
             do=f"the measures are {comma_list([m.label for m in mains])}",
@@ -204,14 +204,14 @@ def _one_of(text: str, known: tuple[str, ...], where: str) -> str:
     if text in known:
         return text
     names = ", ".join(name for name in known if name)
-    raise AskedWrongly(f"unknown value {text[:40]!r}", where=where, do=f"choose one of {names}")
+    raise InvalidQuery(f"unknown value {text[:40]!r}", where=where, do=f"choose one of {names}")
 
 
 def _number(text: str, where: str) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) < 8):
-        raise AskedWrongly(f"{text[:40]!r} is not a number", where=where, do="write an integer")
+        raise InvalidQuery(f"{text[:40]!r} is not a number", where=where, do="write an integer")
     return int(text)
 
 
@@ -234,7 +234,7 @@ def _best(table: QueryableTable, shown: tuple[str, ...], measures: int) -> Mappi
         at = {v.id: code for v, code in zip(others, codes, strict=True)}
         try:
             answer = table.answer(TableQuery(by, tuple((name, (code,)) for name, code in at.items()), mains), CELLS)
-        except AskedWrongly:  # too large to try, or not a valid query
+        except InvalidQuery:  # too large to try, or not a valid query
             return best
         published = sum(int((~np.isnan(answer.numbers[name])).sum()) for name in mains)
         if published > most:

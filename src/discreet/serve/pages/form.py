@@ -132,7 +132,7 @@ def offers(
         less = complete_state(other, table)
         try:
             cells = table.cells(table_query(less, table))
-        except AskedWrongly:
+        except InvalidQuery:
             continue
         if cells <= most:
             fitting.append((f"{label}: {cells:,} numbers", link(less)))

@@ -124,10 +124,10 @@ class _Pages:
             )
             more["chart"] = page_chart(table_view, state, table, link)
             more["chart_note"] = chart_note(table_view, state, table)
-        except TooMuch as error:
+        except QueryTooLarge as error:
             more["too_much"] = error.what
             more["offers"] = offers(state, table, error.offers, self.served.config.max_cells, link)
-        except AskedWrongly as error:
+        except InvalidQuery as error:
             wrong = f"{error.what[0].upper()}{error.what[1:]} ({error.where}). {error.do[0].upper()}{error.do[1:]}."
         query = state.query()
         return self._page(
@@ -155,7 +155,7 @@ class _Pages:
             table_query(state, table)
             numbers = grid(state, table, self.served.config.max_cells)
             body = chart_file(view(numbers, state, table, lambda _: ""), state, table, kind)
-        except AskedWrongly:
+        except InvalidQuery:
             return self.table(request, name)
         if body is None:
             return self._page(request, "missing.html", 404, name=f"{name[:60]} as a chart")
