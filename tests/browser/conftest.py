@@ -35,7 +35,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> TableCatalogue:
 
 @pytest.fixture(scope="session")
 def chromium(catalogue: TableCatalogue, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Browser, Browser]]:
-    """One browser for all tests, at a server and at one that allows little."""
+    """One browser for all tests, with a server and with one that has a small limit."""
     program, steering = shutil.which("chromium"), shutil.which("chromedriver")
     if program is None or steering is None:
         pytest.fail(
@@ -64,7 +64,7 @@ def chromium(catalogue: TableCatalogue, tmp_path_factory: pytest.TempPathFactory
 
 @pytest.fixture
 def browser(chromium: tuple[Browser, Browser]) -> Iterator[Browser]:
-    """Whatever a test does: nothing may be asked of another host, and the console stays empty."""
+    """In every test: no requests to other hosts, and an empty console."""
     found = chromium[0]
     found.wide_viewport()
     found.requested(), found.console_errors()

@@ -1,4 +1,4 @@
-"""Releases opened to be asked: verified whole, refused otherwise; answers are those of the published files."""
+"""The catalogue: releases are verified or refused, and answers are those of the published files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def copied(folder: Path, tmp_path: Path) -> Path:
 # --- what is served -----------------------------------------------------------------------------------------------
 
 
-def test_every_table_is_there_with_its_guarantee_and_the_simulation_is_told(catalogue: TableCatalogue) -> None:
+def test_every_table_has_its_guarantee_and_a_simulation_is_marked(catalogue: TableCatalogue) -> None:
     assert set(catalogue.tables) == {"cube", "counts", "few"}  # a cube answers for its controls
     assert catalogue.simulation
     for table in catalogue.tables.values():
@@ -75,7 +75,7 @@ def test_a_cube_answers_as_it_does_elsewhere(folder: Path, catalogue: TableCatal
     assert table.variables[-1].groups == tuple(["11", "13"].index(major) for major in OCCUPATIONS.values())
 
 
-def test_what_is_limited_is_added_up(catalogue: TableCatalogue) -> None:
+def test_numbers_are_summed_over_the_codes_of_a_limit(catalogue: TableCatalogue) -> None:
     table = catalogue.table("cube")
     one = table.answer(TableQuery(where=(("strength", ("light", "heavy")),)), MOST)
     each = table.answer(TableQuery(by=(("strength", ("light", "heavy")),)), MOST)
@@ -84,7 +84,7 @@ def test_what_is_limited_is_added_up(catalogue: TableCatalogue) -> None:
 
 
 @pytest.mark.parametrize("name", ["counts", "few"])
-def test_counts_add_up_with_the_error_of_their_noise(folder: Path, catalogue: TableCatalogue, name: str) -> None:
+def test_counts_are_summed_with_the_error_of_their_noise(folder: Path, catalogue: TableCatalogue, name: str) -> None:
     table = catalogue.table(name)
     assert isinstance(table, AdditiveTable)
     rows = pq.read_table(folder / f"{name}.simulation.parquet").to_pylist()
@@ -96,7 +96,7 @@ def test_counts_add_up_with_the_error_of_their_noise(folder: Path, catalogue: Ta
 
 
 def stored(catalogue: TableCatalogue) -> StoredTable:
-    """Counts without an error, and medians with one; of four rows one is withheld, and one code has none."""
+    """Counts without an error, and medians with one; one of four rows is suppressed, and one code has no row."""
     rows = pa.table(
         {
             "place": pa.array(["a", "b", "c", "d"]).dictionary_encode(),
@@ -113,7 +113,7 @@ def stored(catalogue: TableCatalogue) -> StoredTable:
     return StoredTable(catalogue.table("cube").summary, rows, (place,), (*measures, *errors))
 
 
-def test_other_tables_are_looked_up_and_never_added(catalogue: TableCatalogue) -> None:
+def test_other_tables_are_looked_up_and_never_summed(catalogue: TableCatalogue) -> None:
     table = stored(catalogue)
     assert not table.additive
     found = table.answer(TableQuery(by=(("place", ("d", "a")),)), MOST)
@@ -128,7 +128,7 @@ def test_other_tables_are_looked_up_and_never_added(catalogue: TableCatalogue) -
         table.answer(TableQuery(where=(("place", ("a", "b")),)), MOST)
 
 
-def test_every_measure_has_marks_of_its_own(catalogue: TableCatalogue) -> None:
+def test_every_measure_has_its_own_marks(catalogue: TableCatalogue) -> None:
     found = stored(catalogue).answer(TableQuery(by=(("place", ()),)), MOST)
     count, median, low, _ = found.measures
     assert found.marks_for(count) == ["", "x", "s", "", ":"]  # no error is published: not positive, at least
@@ -139,7 +139,7 @@ def test_every_measure_has_marks_of_its_own(catalogue: TableCatalogue) -> None:
     assert alone.marks_for(median) == found.marks_for(median)  # whatever else is asked for
 
 
-def test_codes_that_a_limit_leaves_out_are_not_shown(catalogue: TableCatalogue) -> None:
+def test_codes_that_a_limit_excludes_are_not_shown(catalogue: TableCatalogue) -> None:
     table = catalogue.table("cube")
     same = table.answer(TableQuery(by=(("strength", ()),), where=(("strength", ("heavy",)),)), MOST)
     assert same.variables[0].codes == ("heavy",)
@@ -175,12 +175,14 @@ HOSTILE = "'; DROP TABLE cube; --"
         (TableQuery(where=(("major", ("11",)), ("occupation", ("13-1011",)))), "no cell of the cube is chosen"),
     ],
 )
-def test_wrong_questions_are_told_what_to_ask(catalogue: TableCatalogue, question: TableQuery, said: str) -> None:
+def test_invalid_queries_are_refused_with_what_to_do(
+    catalogue: TableCatalogue, question: TableQuery, said: str
+) -> None:
     with pytest.raises(InvalidQuery, match=said):
         catalogue.table("cube").answer(question, MOST)
 
 
-def test_too_much_is_offered_with_less(catalogue: TableCatalogue) -> None:
+def test_too_large_a_query_names_what_to_leave_out(catalogue: TableCatalogue) -> None:
     question = TableQuery(by=(("strength", ()), ("occupation", ()), ("outdoors", ())))
     assert catalogue.table("cube").cells(question) == 120
     with pytest.raises(QueryTooLarge, match="120 numbers, more than the limit of 100") as error:
@@ -241,7 +243,7 @@ def test_two_releases_with_tables_of_one_name(folder: Path, tmp_path: Path) -> N
 
 
 def test_nothing_that_reads_confidential_data_is_loaded(folder: Path) -> None:
-    """In a process of its own: no engine, no method, no key, no noise."""
+    """In a separate process: no engine, no method, no key, no noise."""
     program = (
         "import json, sys; from discreet.serve.catalogue import TableCatalogue; "
         "from discreet.serve.query_model import TableQuery; "
@@ -267,7 +269,7 @@ CODEBOOKS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("case", CODEBOOKS)
-def test_a_codebook_that_says_too_little_is_refused_in_one_line(folder: Path, tmp_path: Path, case: str) -> None:
+def test_an_incomplete_codebook_is_refused_in_one_line(folder: Path, tmp_path: Path, case: str) -> None:
     """Though every digest fits."""
     change, said = CODEBOOKS[case]
     copy = copied(folder, tmp_path)

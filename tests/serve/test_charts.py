@@ -1,4 +1,4 @@
-"""Charts: the kind that fits, and pictures whose geometry says what the numbers say."""
+"""Charts: the choice of kind, and pictures whose geometry agrees with the numbers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def picture(drawn: charts.Chart | None) -> charts.Chart:
 
 
 def items(drawn: charts.Chart | None, wanted: str = "") -> list[Item]:
-    """What is drawn, outside definitions; of a class, if one is wanted."""
+    """The drawn elements, without definitions; only those of a class, if given."""
     root = ElementTree.fromstring(picture(drawn).svg)
     found = list(_walk(root, 0.0, 0.0))
     return [item for item in found if not wanted or wanted in item.classes]
@@ -208,7 +208,7 @@ def test_kinds(given: Answer, expected: tuple[str, ...]) -> None:
         inside(charts.chart(given, kind, summary=summary()))
 
 
-def test_kinds_are_asked_for() -> None:
+def test_a_kind_can_be_requested() -> None:
     two = answer([LETTERS, variable("sex", "FM")], range(10))
     assert picture(charts.chart(two, "sankey")).kind == "sankey"  # any two variables, if asked
     assert charts.kinds(two, summary("flows"))[0] == "sankey"
@@ -306,7 +306,7 @@ def test_many_rows_are_cut_to_the_largest() -> None:
     assert picture(drawn).alt.count("Only the 60 largest") == 1
 
 
-def test_withheld_numbers_are_not_there() -> None:
+def test_suppressed_numbers_are_not_in_the_chart() -> None:
     """Even if an answer has them."""
     given = answer([LETTERS], [10, 20, 98765, 87654, NAN], status={2: WITHHELD, 3: ABSENT, 4: OK})
     for kind in ("bars", "sankey"):
@@ -327,7 +327,7 @@ def test_withheld_numbers_are_not_there() -> None:
     assert not re.search("98,?7", picture(charts.chart(states)).svg)
 
 
-def test_doubtful_numbers_are_pale_and_marked() -> None:
+def test_unreliable_numbers_are_pale_and_marked() -> None:
     drawn = charts.chart(answer([LETTERS], [10, 20, 30, 40, 50], status={1: BAD, 2: CAUTION}))
     pale = items(drawn, "chart-pale")
     assert [float(p.get("fill-opacity")) < 0.5 and p.get("stroke") == SERIES[0] for p in pale] == [True]
@@ -499,7 +499,7 @@ def test_one_number_is_large() -> None:
     inside(charts.chart(answer([], [-1.23e14], spread=1e20)))
 
 
-def test_words_around_the_picture() -> None:
+def test_title_notes_and_alt_text() -> None:
     limited = ((variable("place", "ABCDE", ["Ayton", "Beeville", "Cedale", "D", "E"]), tuple("ABCDE")),)
     given = Answer("Workers", (LETTERS, variable("sex", "F", ["Women"])), COUNT, drawn_numbers(), [OK] * 5, (), limited)
     drawn = picture(charts.chart(given, summary=summary(caveats=("mind this",))))
@@ -513,7 +513,7 @@ def test_words_around_the_picture() -> None:
     )
 
 
-def test_simulations_say_so() -> None:
+def test_simulations_are_marked() -> None:
     given = answer([LETTERS], range(5))
     noted = Answer(given.title, given.variables, given.measures, given.numbers, given.status, ("SIMULATION: not real",))
     assert not items(charts.chart(given, summary=summary()), "chart-banner")

@@ -154,7 +154,7 @@ FINITE = st.floats(-1e300, 1e300).map(lambda v: v if abs(v) > 1e-289 else 0.0)  
 
 @given(st.lists(FINITE, min_size=1, max_size=5), st.booleans(), st.booleans())
 def test_ticks_are_round_and_within(values: list[float], zero: bool, whole: bool) -> None:
-    at = scale(values, 100, 600, zero=zero, whole=whole)
+    at = scale(values, 100, 600, zero=zero, integer=whole)
     assert at.low < at.high
     assert all(at.low <= v <= at.high for v in values)
     assert at.ticks

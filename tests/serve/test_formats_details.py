@@ -1,4 +1,4 @@
-"""What each format says beside the numbers, and that equal answers give equal bytes."""
+"""Notes and metadata in each format; equal answers give equal bytes."""
 
 from __future__ import annotations
 

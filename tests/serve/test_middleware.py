@@ -1,4 +1,4 @@
-"""The guard: headers, limits of size, time, number and rate, and nothing about the inside."""
+"""The middleware: headers, limits on size, time, concurrency and rate, and errors without internals."""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ def test_a_forwarded_address_counts_only_if_the_proxy_is_trusted() -> None:
 # --- nothing about the inside, nothing about the people -----------------------------------------------------------
 
 
-def test_an_error_says_nothing_and_its_record_only_where(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_reveals_nothing_and_its_log_entry_only_where(caplog: pytest.LogCaptureFixture) -> None:
     web = WebClient(guarded())
     with caplog.at_level(logging.DEBUG):
         response = web.get(f"/fails?q={SECRET}")
@@ -365,7 +365,7 @@ def test_health_counts_by_class(tmp_path: Path, real: WebClient) -> None:
     assert SECRET not in str(after)
 
 
-def test_nothing_is_written_about_what_is_asked(
+def test_queries_are_not_logged(
     real: WebClient, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with caplog.at_level(logging.DEBUG):
@@ -404,7 +404,7 @@ def test_the_client_of_these_tests_raises_what_the_guard_lets_through() -> None:
 # --- one client beside others -------------------------------------------------------------------------------------
 
 
-def test_one_client_takes_no_more_than_its_turns() -> None:
+def test_one_client_has_no_more_than_its_share_of_slots() -> None:
     async def run() -> None:
         turns = ClientSemaphores(2)
         greedy, other = turns.of("greedy"), turns.of("other")
@@ -438,7 +438,7 @@ def test_a_turn_that_is_given_up_is_not_kept() -> None:
     asyncio.run(run())
 
 
-def test_clients_are_forgotten_once_they_are_answered() -> None:
+def test_clients_are_forgotten_after_their_answers() -> None:
     app = guarded(Config())
     web = WebClient(app)
     assert web.get("/fast").status_code == 200

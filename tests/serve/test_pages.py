@@ -1,4 +1,4 @@
-"""Pages: what each shows, says and links to; nothing inline, everything escaped."""
+"""Pages: contents and links; nothing inline, everything escaped."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_first_look_shows_groups_and_links_to_their_codes(get: Get, catalogue: T
     assert [row[0] for row in PageTable(get(up).text).rows] == ["Major", "11", "13"]
 
 
-def test_totals_are_asked_for_and_not_added_up(get: Get, catalogue: TableCatalogue) -> None:
+def test_totals_are_queries_of_their_own(get: Get, catalogue: TableCatalogue) -> None:
     seen = PageTable(
         get("/tables/cube?rows=strength&columns=outdoors&totals=1&only.strength=light&only.strength=heavy").text
     )
@@ -119,7 +119,7 @@ def test_totals_are_asked_for_and_not_added_up(get: Get, catalogue: TableCatalog
 
 
 @pytest.mark.parametrize(("share", "place"), [("rows", (0, -1)), ("columns", (-1, 0)), ("all", (-1, -1))])
-def test_percentages_divide_by_the_margin_asked_for(get: Get, share: str, place: tuple[int, int]) -> None:
+def test_percentages_divide_by_the_chosen_total(get: Get, share: str, place: tuple[int, int]) -> None:
     address = "/tables/counts?rows=strength&columns=outdoors&totals=1&error=none"
     numbers, shares = (PageTable(get(f"{address}{more}").text).rows[2:] for more in ("", f"&share={share}"))
     values = np.array([[_number(cell) for cell in row[1:]] for row in numbers])
@@ -151,7 +151,7 @@ def test_rows_are_sorted_and_ranked(get: Get) -> None:
     assert by_column.rows[-1][0] == ""  # no number, no rank
 
 
-def test_withheld_and_missing_cells_are_shown_and_explained(get: Get) -> None:
+def test_suppressed_and_absent_cells_are_shown_and_explained(get: Get) -> None:
     text = get("/tables/pay?rows=school&rows=degree&columns=year").text
     rows = {tuple(row[:2]): row[2:] for row in PageTable(text).rows[3:]}
     assert rows[HIGH, "1"] == ["100 ± 10", "30,000 29,500 to 32,500", "110 u ± 30", "suppressed s"]
@@ -176,7 +176,7 @@ def test_headings_have_scopes_and_tables_captions(get: Get) -> None:
     assert scopes == ["col", "colgroup", "colgroup", "colgroup", *["col"] * 4, *["row"] * 3]
 
 
-def test_what_is_not_shown_of_a_table_that_does_not_add_up_has_one_code(get: Get) -> None:
+def test_variables_not_shown_of_a_non_additive_table_have_one_code(get: Get) -> None:
     text = get("/tables/pay?rows=school").text
     assert "degree: 1; year: 2020" in text
     assert '<select name="at.degree"' in text
@@ -184,7 +184,7 @@ def test_what_is_not_shown_of_a_table_that_does_not_add_up_has_one_code(get: Get
     assert 'name="totals"' not in text
 
 
-def test_a_wrong_question_keeps_the_form(get: Get) -> None:
+def test_an_invalid_query_keeps_the_form(get: Get) -> None:
     for query, said in {
         "rows=nonsense": "Unknown variable",
         "rows=school&only.school=z": "Unknown code",
@@ -264,7 +264,7 @@ def test_link_and_citation_lead_back_to_the_same_table(get: Get) -> None:
     assert "survey1" in citation
 
 
-def test_simulation_is_said_on_every_page(get: Get, catalogue: TableCatalogue, tmp_path: object) -> None:
+def test_simulation_is_stated_on_every_page(get: Get, catalogue: TableCatalogue, tmp_path: object) -> None:
     real = site(replace(catalogue, tables={"pay": catalogue.table("pay")}, simulation=False))
     for page in ["/", "/about", "/tables/pay", "/tables/pay?rows=no", "/tables/none"]:
         assert 'class="banner"' in get(page).text
@@ -329,7 +329,7 @@ def _number(text: str) -> float:
     return float(text.split(maxsplit=1)[0].replace(",", "").replace("−", "-"))
 
 
-def test_some_of_all_rows_are_said_to_be_some(get: Get) -> None:
+def test_captions_state_that_only_some_rows_are_shown(get: Get) -> None:
     text = unescape(get("/tables/cube?rows=occupation&totals=1&share=columns&sort=-value&top=2").text)
     seen = PageTable(text)
     assert [row[1] for row in seen.rows][-1:] != ["Total"]
@@ -347,14 +347,14 @@ def test_some_of_all_rows_are_said_to_be_some(get: Get) -> None:
 
 
 @pytest.mark.parametrize(("share", "said"), [("rows", "of each row"), ("columns", "of each column"), ("all", "of all")])
-def test_captions_say_of_what_percentages_are(get: Get, share: str, said: str) -> None:
+def test_captions_state_the_base_of_percentages(get: Get, share: str, said: str) -> None:
     text = get(f"/tables/counts?rows=strength&columns=outdoors&share={share}").text
     assert f"by strength and outdoors, percent {said}</span>" in text
     dashes = any("–" in cell for row in PageTable(text).rows for cell in row)
     assert ("the base of the percentage is unreliable" in text) == dashes
 
 
-def test_what_columns_are_is_told(catalogue: TableCatalogue) -> None:
+def test_columns_are_defined(catalogue: TableCatalogue) -> None:
     table = catalogue.table("pay")
     first = replace(table.measures[0], meaning="How many <people>.")
     told = replace(table, measures=(first, *table.measures[1:]))  # type: ignore[type-var]
@@ -388,7 +388,7 @@ def test_files_have_codes_with_commas_and_strange_names(catalogue: TableCatalogu
     assert read_link(odd, urlsplit(address).query, ["outputFormat"])[0] == asking
 
 
-def test_people_get_pages_even_where_nothing_is(get: Get) -> None:
+def test_pages_for_urls_that_do_not_exist(get: Get) -> None:
     for path in ("/nothing", "/tables", "/tables/pay/more", "/tables/", "/apis"):
         answer = get(path)
         assert answer.status_code == 404
@@ -398,14 +398,14 @@ def test_people_get_pages_even_where_nothing_is(get: Get) -> None:
         assert get(path).headers["content-type"] == "application/json"
 
 
-def test_wrong_questions_are_worded_with_labels(get: Get) -> None:
+def test_refusals_on_pages_use_labels(get: Get) -> None:
     text = unescape(get("/tables/pay?rows=school&only.school=z").text)
     assert f"Unknown code 'z' of School (limits). Its codes are {HIGH}, Middle, High & dry." in text
     assert "The measures are Count and Median." in get("/tables/pay?rows=school&measure=mean").text
     assert "The variables are School, Degree and Year." in get("/tables/pay?rows=x").text
 
 
-def test_kinds_of_charts_that_are_not_drawn_are_told(get: Get) -> None:
+def test_unavailable_kinds_of_chart_are_noted(get: Get) -> None:
     assert "“pie” is not a kind of chart." in get("/tables/cube?rows=strength&chart=pie").text
     assert (
         "“tiles” is not available for this table. Available: bars."
@@ -414,7 +414,7 @@ def test_kinds_of_charts_that_are_not_drawn_are_told(get: Get) -> None:
     assert "kind of chart." not in get("/tables/cube?rows=strength&chart=bars").text
 
 
-def test_cards_have_the_promise_folded(get: Get, catalogue: TableCatalogue) -> None:
+def test_cards_have_the_guarantee_in_a_collapsed_section(get: Get, catalogue: TableCatalogue) -> None:
     text = get("/").text
     folded = " ".join(re.findall(r"<details>(.*?)</details>", text, re.S))
     assert "e^1.5 is about 4.5." in folded

@@ -1,4 +1,4 @@
-"""Questions at random, right and hostile: a page each time, never a failure, and what was said stays text."""
+"""Random queries, valid and hostile: always a page, never a failure, and input is always escaped."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FIELDS = {
 
 
 def asked(table: QueryableTable, rng: random.Random) -> list[tuple[str, str]]:
-    """Some fields, nine in ten of them as the form would send them."""
+    """Random form fields, nine in ten of them as the form would send them."""
 
     def pick(good: list[str]) -> str:
         return rng.choice(good if good and rng.random() < 0.93 else HOSTILE)
@@ -54,7 +54,7 @@ def asked(table: QueryableTable, rng: random.Random) -> list[tuple[str, str]]:
     return found + [(name, pick(good)) for name, good in FIELDS.items() if rng.random() < 0.4]
 
 
-def test_every_question_has_a_page(tmp_path: Path) -> None:
+def test_every_query_has_a_page(tmp_path: Path) -> None:
     catalogue, rng = cubes_and_pay(tmp_path), random.Random(7)
     app = FastAPI()
     app.include_router(router(ServerContext(catalogue, Config(max_cells=80))))

@@ -44,7 +44,7 @@ def test_other_intervals_are_shown_by_their_ends() -> None:
     assert layer([50, 3], low90=[45, 0], high90=[60, 13]).kind == "interval"
 
 
-def test_standard_errors_are_shown_if_wanted_and_published() -> None:
+def test_standard_errors_are_shown_if_chosen_and_published() -> None:
     errors = {"low90": [40.0], "high90": [60.0]}
     assert layer([50], "se", se=[6], **errors).kind == "se"
     assert layer([50], "se", **errors).kind == "margin"
@@ -54,7 +54,7 @@ def test_standard_errors_are_shown_if_wanted_and_published() -> None:
 
 @pytest.mark.parametrize("share", ["rows", "columns", "all"])
 def test_errors_of_percentages_are_those_of_independent_noise(share: str) -> None:
-    """Against noise drawn many times; an error that takes part and whole for independent would be refused."""
+    """Against simulated noise; an error that treated part and whole as independent would be detected."""
     rng, sd = np.random.default_rng(3), 9.0
     cells = np.array([[800.0, 150.0, 60.0], [300.0, 500.0, 90.0]])
 
@@ -76,14 +76,14 @@ def test_errors_of_percentages_are_those_of_independent_noise(share: str) -> Non
     assert np.abs(drawn.std(0)[there] / told[there] - 1).max() < 0.06
 
 
-def test_percentages_of_unreliable_wholes_are_not_given() -> None:
+def test_percentages_of_unreliable_bases_are_not_given() -> None:
     value, nothing = np.array([[5.0, 3.0, 8.0]]), np.full((1, 3), np.nan)
     status = np.array([["", "", Status.UNRELIABLE]], object)
     found = _shares(Layer(COUNT, value, "", nothing, nothing, nothing, status), "rows", False, "", {})
     assert np.isnan(found.value).all()
 
 
-def test_numbers_beside_withheld_ones_are_marked_by_their_own_errors() -> None:
+def test_numbers_beside_suppressed_ones_are_marked_by_their_own_errors() -> None:
     numbers = {"estimate": np.array([[100.0, 100.0, 100.0, np.nan]]), "se": np.array([[5.0, 20.0, 40.0, np.nan]])}
     found = _layer(COUNT, [SE], numbers, np.full((1, 4), Status.SUPPRESSED, object), "")
     assert found.status.tolist() == [["", "u", "x", "s"]]
@@ -106,7 +106,7 @@ def test_charts_have_the_order_of_the_rows(table: QueryableTable) -> None:
     assert chart.numbers["estimate"].reshape(2, 2).tolist() == before[[1, 0]].tolist()
 
 
-def test_a_question_and_its_address_are_the_same(table: QueryableTable) -> None:
+def test_a_state_survives_its_url(table: QueryableTable) -> None:
     from urllib.parse import parse_qsl
 
     for asked in [
@@ -119,7 +119,7 @@ def test_a_question_and_its_address_are_the_same(table: QueryableTable) -> None:
         assert parse_state(parse_qsl(asked.query(), keep_blank_values=True), table) == asked
 
 
-def test_groups_chosen_limit_the_codes_shown(table: QueryableTable) -> None:
+def test_selected_groups_limit_the_codes_shown(table: QueryableTable) -> None:
     asked = complete_state(BuilderState(rows=("occupation",), only={"major": ("11",)}), table)
     assert table_query(asked, table).by == (("occupation", ("11-1011", "11-1021")),)
     assert table_query(asked, table).where == ()
@@ -127,7 +127,7 @@ def test_groups_chosen_limit_the_codes_shown(table: QueryableTable) -> None:
     assert table_query(other, table).where == (("major", ("11",)),)
 
 
-def test_words() -> None:
+def test_numbers_and_enumerations_as_text() -> None:
     assert texts.number(-1234.5, 1) == "−1,234.5"
     assert texts.number(-0.04, 1) == "0.0"
     assert texts.margin(0.01, 1) == "<0.1"
@@ -136,7 +136,7 @@ def test_words() -> None:
     assert texts.comma_list([]) == ""
 
 
-def test_factor_is_a_number_in_words(table: QueryableTable) -> None:
+def test_the_factor_of_a_guarantee_as_a_number(table: QueryableTable) -> None:
     def told(power: str) -> str:
         return texts.factor_as_number(replace(table.summary, guarantee=f"a factor of at most e^{power} when"))
 
@@ -234,7 +234,9 @@ def test_estimates_below_zero_are_explained_where_they_are_shown(table: Queryabl
         arrays = [np.array(numbers).reshape(3, 1) for numbers in (value, low, high)]
         one = Layer(COUNT, arrays[0], "margin", arrays[2] - arrays[0], arrays[1], arrays[2], status)
         laid = view(replace(found, layers=(one,)), asked, table, lambda _: "")
-        return [row.cells[0].error for row in laid.rows], any("Read a negative estimate as 0" in note for note in laid.notes)
+        return [row.cells[0].error for row in laid.rows], any(
+            "Read a negative estimate as 0" in note for note in laid.notes
+        )
 
     assert told([5, -2, 9], [0, 0, 4], [10, 5, 14]) == (["± 5", "0 to 5", "± 5"], True)
     assert told([5, 2, 9], [0, 0, 4], [10, 7, 14]) == (["± 5", "± 5", "± 5"], False)

@@ -1,4 +1,4 @@
-"""A server that is told which releases are the agency's own refuses every other one, however well its digests fit."""
+"""A server with pins refuses every release that is not the agency's own, even if its digests are consistent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ledger(home: Path, folder: Path) -> Path:
 
 @pytest.fixture
 def pinned(folder: Path, tmp_path: Path) -> Path:
-    """What anybody can make, without us."""
+    """A file of pins as `sha256sum` writes it."""
     made = subprocess.run(["sha256sum", folder / "manifest.json"], capture_output=True, check=True).stdout
     (tmp_path / "pins").write_bytes(made)
     return tmp_path / "pins"

@@ -1,4 +1,4 @@
-"""Questions as links: what is written is what is read, and hostile links are refused in a sentence."""
+"""Query strings: queries survive a round trip, and hostile query strings are refused in one sentence."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def questions(draw: st.DrawFn) -> TableQuery:
 
 
 @given(questions())
-def test_a_link_reads_as_the_question_that_it_was_made_of(question: TableQuery) -> None:
+def test_a_link_is_parsed_back_into_its_query(question: TableQuery) -> None:
     text = link(question)
     assert parse_query(TABLE, text)[0] == canonical(question)
     assert parse_query(TABLE, text.encode())[0] == canonical(question)
@@ -98,7 +98,7 @@ def test_limits_are_sorted_and_what_is_shown_keeps_its_order() -> None:
         ("valueCodes[occupation]=*&codelist[occupation]=cube_major", TableQuery((("major", ()),))),
     ],
 )
-def test_links_are_read(query: str, question: TableQuery) -> None:
+def test_links_are_parsed(query: str, question: TableQuery) -> None:
     assert parse_query(TABLE, query)[0] == question
 
 
@@ -226,7 +226,7 @@ def test_an_unpaired_bracket_is_part_of_the_name_and_a_long_name_is_cut() -> Non
 
 
 @given(st.binary(max_size=60))
-def test_whatever_comes_is_read_or_refused(query: bytes) -> None:
+def test_any_bytes_are_parsed_or_refused(query: bytes) -> None:
     try:
         found, _ = parse_query(TABLE, query, ["lang"])
     except InvalidQuery:
@@ -235,7 +235,9 @@ def test_whatever_comes_is_read_or_refused(query: bytes) -> None:
 
 
 @given(st.sampled_from([1, 2, 3, 5, 16, 24]), st.booleans(), st.data())
-def test_less_detail_fits_and_keeps_what_was_chosen(most: int, additive: bool, data: st.DataObject) -> None:
+def test_less_detail_is_within_the_limit_and_keeps_the_selection(
+    most: int, additive: bool, data: st.DataObject
+) -> None:
     own = VARIABLES[:3]
     chosen = {v.id: tuple(data.draw(st.lists(st.sampled_from(v.codes), unique=True))) for v in own}
     question = TableQuery(tuple(chosen.items()))
@@ -258,7 +260,7 @@ def test_less_detail_is_a_coarser_variable_first() -> None:
     assert reduce_query(TABLE, wide, 0) is None
 
 
-def test_what_was_left_out_is_told() -> None:
+def test_reductions_are_described() -> None:
     wide = TableQuery((("occupation", ()), ("strength", ("a", "b")), ("outdoors", ())))
     for most, said in [
         (8, "major instead of occupation"),

@@ -1,4 +1,4 @@
-"""`discreet serve` as people start it: a process of its own, a real port, signals."""
+"""`discreet serve` as a command: a separate process, a real port, signals."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FORBIDDEN = (
 
 
 def forbidden(name: str, *more: str) -> bool:
-    """Whether a module may not be in a process that serves. What methods add to the command line loads nothing."""
+    """Whether a module must not be loaded in a serving process. What methods add to the command line loads nothing."""
     parts = name.split(".")
     of_a_method = parts[:2] == ["discreet", "methods"] and len(parts) > 3 and parts[3:] != ["commands"]
     shared = parts[:2] == ["discreet", "methods"] and len(parts) == 3 and parts[2] not in (*METHODS, "recode")

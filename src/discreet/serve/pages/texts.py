@@ -15,7 +15,7 @@ METHODS = {
     "earnings": "Percentiles of earnings, from histograms with added noise",
     "flows": "Flows from origins to destinations, with added noise",
     "employer": "Jobs at establishments, with added noise",
-    "hypercube": "Totals of a survey with added noise and standard errors, for any combination of its variables",
+    "hypercube": "Totals of a survey, with added noise and standard errors",
     "sensitivity": "Estimates for small groups, with added noise",
 }
 _POWER = re.compile(r"e\^(\d+(?:\.\d+)?)")
