@@ -24,49 +24,49 @@ class Connection(H11Protocol):
     _clock: asyncio.TimerHandle | None = None  # running while we wait for the client
     _since = 0.0
     _unread = 0
-    who = ""
+    client_id = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         if len(self.connections) >= MAX_CONNECTIONS:
             self._make_room()
         super().connection_made(transport)
-        self.who = client_address({"client": self.client}, trust_proxy=False)
-        self._theirs()
+        self.client_id = client_address({"client": self.client}, trust_proxy=False)
+        self._start_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._ours()
+        self._stop_clock()
         super().connection_lost(exc)
 
     def handle_events(self) -> None:
         before = self.cycle
         super().handle_events()
         if self.cycle is not before and not self.cycle.response_complete:
-            self._ours()
+            self._stop_clock()
 
     def on_response_complete(self) -> None:
-        self._theirs()
+        self._start_clock()
         super().on_response_complete()
 
     def pause_writing(self) -> None:
-        self._theirs()
+        self._start_clock()
         super().pause_writing()
 
     def resume_writing(self) -> None:
         if self.cycle.response_complete:
-            self._theirs()  # the client has the rest to read
+            self._start_clock()  # the client has the rest to read
         else:
-            self._ours()
+            self._stop_clock()
         super().resume_writing()
 
     # --- the client clock -------------------------------------------------------------------------------------------
 
-    def _ours(self) -> None:
+    def _stop_clock(self) -> None:
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
 
-    def _theirs(self) -> None:
-        self._ours()
+    def _start_clock(self) -> None:
+        self._stop_clock()
         self._since = self.loop.time()
         self._wait()
 
@@ -82,7 +82,7 @@ class Connection(H11Protocol):
 
     def leave(self) -> None:
         """Close at once; unread bytes are lost."""
-        self._ours()
+        self._stop_clock()
         self.connections.discard(self)
         self.transport.abort()
 
@@ -90,5 +90,5 @@ class Connection(H11Protocol):
         """Close one idle connection: of the client with most of them, the one that has been idle longest."""
         idle: list[Any] = [one for one in self.connections if isinstance(one, Connection) and one._clock is not None]
         if idle:
-            most = Counter(one.who for one in idle).most_common(1)[0][0]
-            min((one for one in idle if one.who == most), key=lambda one: one._since).leave()
+            most = Counter(one.client_id for one in idle).most_common(1)[0][0]
+            min((one for one in idle if one.client_id == most), key=lambda one: one._since).leave()
