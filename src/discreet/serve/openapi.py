@@ -18,7 +18,7 @@ _LIST = {"type": "array", "items": {"type": "string"}}
 _CHOICES = (
     "Expressions select codes in their order: `61*`, `?1`, `top(n)`, `bottom(n)`, `range(a,b)`, `from(a)`, `to(b)`."
 )
-_IGNORED = "PxWeb's page layout. Accepted and ignored."
+_IGNORED = "A parameter of PxWeb. Accepted and ignored."
 
 
 def _parameter(name: str, description: str, schema: dict[str, Any], **style: Any) -> dict[str, Any]:
