@@ -1,4 +1,4 @@
-"""Synthetic employers: moments of the sample of Haney et al. 2017, jobs consistent with the frame, reproducible rows."""
+"""Synthetic employers: moments of the sample of Haney et al. 2017, jobs consistent with the frame, equal rows."""
 
 from __future__ import annotations
 
