@@ -128,7 +128,7 @@ class Method(ABC):
         """Add noise where the numbers are, and write everything that is published of them."""
 
 
-def refuse_taken_columns(columns: Iterable[str], domain: Domain, where: str) -> None:
+def refuse_clashes(columns: Iterable[str], domain: Domain, where: str) -> None:
     """Refuse a published column with the same name as a code column of the domain."""
     if taken := sorted(set(columns) & set(domain.columns)):
         raise DomainError(
@@ -138,7 +138,7 @@ def refuse_taken_columns(columns: Iterable[str], domain: Domain, where: str) -> 
         )
 
 
-def refuse_unless_records(unit: Unit, where: str) -> None:
+def refuse_size_units(unit: Unit, where: str) -> None:
     """Refuse units that discrete Laplace noise cannot protect: it protects records, not a size within a factor."""
     if isinstance(unit, Establishment):
         raise GuaranteeError(

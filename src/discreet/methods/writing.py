@@ -22,7 +22,7 @@ from discreet.noise.stream import Stream
 from discreet.privacy.confidential import Reservation, WorkerGrant
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.protected import Protected
-from discreet.publish.description import DEFAULT_FORMATS, FileFormats, file_names
+from discreet.publish.description import FORMATS, FileFormats, file_names
 from discreet.publish.storage import Storage
 from discreet.publish.tables import WrittenTable, write_table
 
@@ -62,7 +62,7 @@ class WriteKernel:
     spans: Spans
     grant: WorkerGrant
     seals: tuple[bytes, ...]
-    formats: FileFormats = DEFAULT_FORMATS
+    formats: FileFormats = FORMATS
     packed: bool = False
     schema = pa.schema([("span", pa.int64()), ("file", pa.string()), ("sha256", pa.string()), ("rows", pa.int64())])
 
@@ -105,7 +105,7 @@ def write_parts(
     guarantee: Guarantee,
     place: Storage,
     progress: Progress = quiet,
-    formats: FileFormats = DEFAULT_FORMATS,
+    formats: FileFormats = FORMATS,
     intermediate: bool = False,
 ) -> Protected[WrittenTable]:
     """Run a kernel over every span of a table and write its rows; `intermediate` ones are post-processed later."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CODEBOOKS = ("codebook.json", "codebook.md")
 MEASUREMENTS = "measurements.json"
 FileFormats = tuple[Literal["parquet", "csv", "dta"], ...]
-DEFAULT_FORMATS: FileFormats = ("parquet", "csv")
+FORMATS: FileFormats = ("parquet", "csv")
 SIMULATION = "SIMULATION: drawn with a fixed test key. It has no privacy guarantee and must not be published."
 
 
@@ -35,7 +35,7 @@ def stem(table: str, simulated: bool) -> str:
     return f"{table}.simulation" if simulated else table
 
 
-def file_names(table: str, simulated: bool, parts: int, formats: FileFormats = DEFAULT_FORMATS) -> list[str]:
+def file_names(table: str, simulated: bool, parts: int, formats: FileFormats = FORMATS) -> list[str]:
     """The files of a table. A large table is a folder of parts: `jobs.parquet/part-00000.parquet`."""
     return [n for part in ([None] if parts == 1 else range(parts)) for n in part_names(table, simulated, part, formats)]
 
@@ -97,7 +97,7 @@ class PublishedTable:
     additive: AdditiveColumn | None = None  # the column that may be summed
     no_cost_note: str = ""  # why it has no epsilon of its own, if it has none
     parts: int = 1  # number of part files per format
-    formats: FileFormats = DEFAULT_FORMATS
+    formats: FileFormats = FORMATS
     method: str = ""  # the method that publishes it
     notes: tuple[str, ...] = ()  # further lines of the plan
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from discreet.errors import PublishError
 from discreet.formatting import guarded, guarded_table
 from discreet.privacy.protected import Protected
-from discreet.publish.description import DEFAULT_FORMATS, SIMULATION, FileFormats, part_names
+from discreet.publish.description import FORMATS, SIMULATION, FileFormats, part_names
 from discreet.publish.storage import HashedFile, Storage
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def write_table(
     batches: Iterator[Protected[pa.RecordBatch]],
     simulated: bool,
     part: int | None = None,
-    formats: FileFormats = DEFAULT_FORMATS,
+    formats: FileFormats = FORMATS,
     *,
     bare: bool = False,
     packed: bool = False,

@@ -23,13 +23,7 @@ from discreet.engine.tabulate import Reading, count_cells
 from discreet.errors import GuaranteeError
 from discreet.formatting import plural
 from discreet.methods.counts.spec import Counts
-from discreet.methods.protocol import (
-    Method,
-    distribution_of,
-    parallel_composition,
-    refuse_taken_columns,
-    refuse_unless_records,
-)
+from discreet.methods.protocol import Method, distribution_of, parallel_composition, refuse_clashes, refuse_size_units
 from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
@@ -63,7 +57,7 @@ class CountsMethod(Method):
         return cls(table, table.cells(release), release.unit)
 
     def __post_init__(self) -> None:
-        refuse_unless_records(self.unit, self.spec.place)
+        refuse_size_units(self.unit, self.spec.place)
         if self.spec.form == "dense" and self.domain.cells > DENSE_LIMIT:
             raise GuaranteeError(
                 f"{self.domain.cells:,} cells are too many to visit one by one",
@@ -71,7 +65,7 @@ class CountsMethod(Method):
                 do="write `form: sparse`: the same distribution, only non-zero rows are written",
             )
         _ = self.distribution
-        refuse_taken_columns((c.name for c in self.columns if c.type != "code"), self.domain, self.spec.place)
+        refuse_clashes((c.name for c in self.columns if c.type != "code"), self.domain, self.spec.place)
 
     @property
     def name(self) -> str:

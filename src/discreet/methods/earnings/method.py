@@ -30,7 +30,7 @@ from discreet.methods.earnings.spec import Earnings
 from discreet.methods.earnings.tables import EarningsTables
 from discreet.methods.histograms import HistogramKernel, histogram_domain, histogram_spans
 from discreet.methods.noise_provenance import NoiseProvenance
-from discreet.methods.protocol import Method, parallel_composition, refuse_taken_columns, refuse_unless_records
+from discreet.methods.protocol import Method, parallel_composition, refuse_clashes, refuse_size_units
 from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.post.summary import margins
 from discreet.privacy.confidential import Confidential, Grant, Reservation
@@ -68,7 +68,7 @@ class EarningsMethod(Method):
         return cls(table, table.domains(release), release.unit, families, release.labels())
 
     def __post_init__(self) -> None:
-        refuse_unless_records(self.unit, self.spec.place)
+        refuse_size_units(self.unit, self.spec.place)
         self._check_size(self.name, measured=True)
         for level in self.spec.levels:
             self._check_size(level.name, measured=level.epsilon is not None)
@@ -90,7 +90,7 @@ class EarningsMethod(Method):
 
     def _check(self, level: AnyLevel) -> None:
         where = self._where(level.name)
-        refuse_taken_columns((c.name for c in self.columns(level) if c.type != "code"), level.domain, where)
+        refuse_clashes((c.name for c in self.columns(level) if c.type != "code"), level.domain, where)
         for column, codes in level.shape.suppress_codes.items():
             if column not in level.domain.columns:
                 raise SpecError(

@@ -30,7 +30,7 @@ from discreet.methods.employer.mechanisms import Mechanism
 from discreet.methods.employer.mechanisms.discrete import Truncated
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.methods.employer.spec import Employer
-from discreet.methods.protocol import Method, refuse_taken_columns
+from discreet.methods.protocol import Method, refuse_clashes
 from discreet.methods.writing import MethodOutput, OutputLocations, dry_run, write_parts
 from discreet.privacy.confidential import Confidential, Reservation
 from discreet.privacy.exact import format_exact
@@ -70,7 +70,7 @@ class EmployerMethod(Method):
                 where=self.spec.place,
                 do="publish fewer",
             )
-        refuse_taken_columns(self._numbers, self.domain, self.spec.place)
+        refuse_clashes(self._numbers, self.domain, self.spec.place)
 
     @property
     def name(self) -> str:

@@ -31,13 +31,7 @@ from discreet.methods.flows.tables import FlowTables
 from discreet.methods.flows.weights import FlowWeights
 from discreet.methods.histograms import HistogramKernel, histogram_spans
 from discreet.methods.noise_provenance import NoiseProvenance
-from discreet.methods.protocol import (
-    Method,
-    distribution_of,
-    parallel_composition,
-    refuse_taken_columns,
-    refuse_unless_records,
-)
+from discreet.methods.protocol import Method, distribution_of, parallel_composition, refuse_clashes, refuse_size_units
 from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.summary import LEVEL, margins
@@ -45,14 +39,7 @@ from discreet.privacy.confidential import Confidential, Grant, Reservation
 from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee, Unit
 from discreet.privacy.protected import Protected
-from discreet.publish.description import (
-    DEFAULT_FORMATS,
-    Column,
-    ExpectedError,
-    FileFormats,
-    Measurement,
-    PublishedTable,
-)
+from discreet.publish.description import FORMATS, Column, ExpectedError, FileFormats, Measurement, PublishedTable
 from discreet.publish.lehd.pseof import Pseof, lehd_flows
 from discreet.publish.lehd.sidecars import Sidecars
 from discreet.publish.tables import WrittenTable
@@ -92,7 +79,7 @@ class FlowsMethod(Method):
 
     def __post_init__(self) -> None:
         where = self.spec.place
-        refuse_unless_records(self.unit, where)
+        refuse_size_units(self.unit, where)
         _ = self.distribution
         if shared := {c for a in self.groups.attributes for c in a.source} & set(self.destinations.attribute.source):
             raise SpecError(
@@ -120,7 +107,7 @@ class FlowsMethod(Method):
             )
         for table in self.published_tables():
             numbers = (c.name for c in table.columns if c.type != "code")
-            refuse_taken_columns(numbers, table.domain, f"table {table.name}")
+            refuse_clashes(numbers, table.domain, f"table {table.name}")
         _ = self.weights.home_states, self.pseof
         self.weights.check()
 
@@ -263,7 +250,7 @@ class FlowsMethod(Method):
             form=form,
             sum_of=source or ("" if name == self.name else self.name),
             parts=len(self.spans[0]) if name in own else 1,
-            formats=own.get(name, DEFAULT_FORMATS),
+            formats=own.get(name, FORMATS),
         )
 
     def _noise(self, source: str) -> str:

@@ -18,7 +18,7 @@ from discreet.errors import DomainError, GuaranteeError, SpecError
 from discreet.formatting import plural
 from discreet.methods.hypercube import limits, wording
 from discreet.methods.hypercube.spec import Average, Control, Hypercube
-from discreet.methods.protocol import distribution_of, refuse_unless_records
+from discreet.methods.protocol import distribution_of, refuse_size_units
 from discreet.methods.public_cells import read_listed_cells
 from discreet.noise.interval_arithmetic import few_digits_above
 from discreet.noise.samplers.discrete import DiscreteLaplace
@@ -70,7 +70,7 @@ class CubeDesign:
         return cls(table, release.unit, cells, controls, varied, strata, release.base, attributes)
 
     def __post_init__(self) -> None:
-        refuse_unless_records(self.unit, self.where)
+        refuse_size_units(self.unit, self.where)
         limits.check(self)
 
     @property

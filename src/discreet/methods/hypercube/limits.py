@@ -10,7 +10,7 @@ import numpy as np
 from discreet.errors import DiscreetError, DomainError, GuaranteeError, SpecError
 from discreet.methods.hypercube.control_feasibility import contradictions, disagreements
 from discreet.methods.hypercube.rounding.controlled_rounding import decomposable
-from discreet.methods.protocol import refuse_taken_columns
+from discreet.methods.protocol import refuse_clashes
 from discreet.post.cubes.variance import MOST_EFFECTS
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _check_names(design: CubeDesign) -> None:
         (design.domain, design.columns),
         *((c.cells.coarse, design.control_columns) for c in design.controls),
     ):
-        refuse_taken_columns(names, domain, design.where)
+        refuse_clashes(names, domain, design.where)
 
 
 def _check_whole(design: CubeDesign) -> None:

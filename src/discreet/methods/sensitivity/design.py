@@ -12,7 +12,7 @@ import numpy as np
 from discreet.domain import Coarsening, Domain, coarsening
 from discreet.engine.spans import Int64s
 from discreet.errors import DomainError, GuaranteeError, SpecError
-from discreet.methods.protocol import refuse_taken_columns
+from discreet.methods.protocol import refuse_clashes
 from discreet.methods.sensitivity import wording
 from discreet.methods.sensitivity.kernel import EstimateKernel, stepped
 from discreet.methods.sensitivity.noise import EstimateNoise, public_sizes
@@ -68,7 +68,7 @@ class EstimateDesign:
                 where=f"table {self.name}",
                 do="publish fewer",
             )
-        refuse_taken_columns(self.columns, self.domain, f"table {self.name}")
+        refuse_clashes(self.columns, self.domain, f"table {self.name}")
         if "dta" in self.spec.formats and _longest(self.domain) > LONGEST_TEXT:
             raise DomainError("a code is too long for Stata", where=f"table {self.name}", do="leave out `dta`")
         self._check_size()

@@ -12,7 +12,7 @@ import pyarrow as pa
 from discreet.domain import Domain
 from discreet.engine.spans import Span, Spans, dense, ranges
 from discreet.engine.tabulate import Reading, count_cells
-from discreet.methods.protocol import Method, refuse_unless_records
+from discreet.methods.protocol import Method, refuse_size_units
 from discreet.methods.writing import MethodOutput, OutputLocations, write_parts
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.privacy.confidential import Confidential
@@ -31,7 +31,7 @@ class TallyMethod(Method):
 
     @classmethod
     def of(cls, release: Release, table: Tally) -> TallyMethod:
-        refuse_unless_records(release.unit, table.place)
+        refuse_size_units(release.unit, table.place)
         return cls(table, table.cells(release), release.unit)
 
     @property
