@@ -1,5 +1,5 @@
-"""The house as it should be, beyond what import-linter and ruff check: methods are added by their folder and a line of
-the registry, published code opens nothing confidential, and modules fit in a head."""
+"""Architecture tests beyond import-linter and ruff: a method is added by its package and a line of the registry, code
+for published data never opens confidential data, and modules and folders stay small."""
 
 import ast
 import json
@@ -23,20 +23,20 @@ SRC = Path(discreet.__file__).parent
 TREES = {file.relative_to(SRC).as_posix(): ast.parse(file.read_text("utf-8")) for file in SRC.rglob("*.py")}
 PUBLIC = ("post", "publish", "report", "serve")
 EXCEPTIONS = {  # each is explained in decision 0047
-    "__init__.py": "the public API names declarations for those who type them",
+    "__init__.py": "the public API exports declarations for typed code",
     "pipeline/recode.py": "a recoding is a release of measurements, not a method of tables",
     "pipeline/stored_measurements.py": "likewise",
-    "publish/lehd/rules.py": "a measure of LEHD's layout is called as one",
+    "publish/lehd/rules.py": "a measure of LEHD's layout has the same name as a method",
     "serve/pages/texts.py": "descriptions of methods for the pages of the query tool",
     "serve/query_model.py": "what the query tool may do with the tables of a method",
 }
 
 
-# --- no module outside a method's folder knows it ------------------------------------------------------------------
+# --- no module outside a method's package depends on it ------------------------------------------------------------
 
 
 def outside() -> Iterator[tuple[str, ast.Module]]:
-    """Every module but those of methods, and the registry."""
+    """Every module except those of methods and the registry."""
     for name, tree in TREES.items():
         inside = name.startswith("methods/") and name.count("/") > 1
         if not inside and name not in EXCEPTIONS and name != "methods/__init__.py":
@@ -44,7 +44,7 @@ def outside() -> Iterator[tuple[str, ast.Module]]:
 
 
 def single_methods(tree: ast.Module) -> Iterator[str]:
-    """Where a module imports a single method, or decides by the name of one."""
+    """Lines where a module imports a single method or branches on its name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom | ast.Import):
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else [a.name for a in node.names]
@@ -70,7 +70,7 @@ def single_methods(tree: ast.Module) -> Iterator[str]:
                 yield f"line {node.lineno} asks for {', '.join(strange)}"
 
 
-def test_no_module_outside_its_folder_knows_a_single_method() -> None:
+def test_no_module_outside_its_package_depends_on_a_method() -> None:
     assert [f"{name}: {what}" for name, tree in outside() for what in single_methods(tree)] == []
 
 
@@ -87,21 +87,21 @@ def test_no_module_outside_its_folder_knows_a_single_method() -> None:
         "isinstance(made, (str, CountsMethod))",
     ],
 )
-def test_one_that_does_would_be_seen(line: str) -> None:
+def test_such_a_dependency_would_be_detected(line: str) -> None:
     assert list(single_methods(ast.parse(line)))
 
 
-def test_every_exception_is_one() -> None:
+def test_every_exception_is_needed() -> None:
     needless = [name for name in EXCEPTIONS if not list(single_methods(TREES[name]))]
     assert needless == []
 
 
-# --- a method is its folder and a line of the registry -------------------------------------------------------------
+# --- a method is its package and a line of the registry ------------------------------------------------------------
 
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A method that nobody has heard of: its folder, and its line."""
+    """A new method: its package, and its line of the registry."""
     monkeypatch.setattr(
         methods, "__path__", [*methods.__path__, str(Path(__file__).parent / "support" / "toy_methods")]
     )
@@ -153,19 +153,19 @@ def test_a_new_method_can_be_interrupted(agency: Agency, isolated: Path, then: s
 
 
 @pytest.mark.usefixtures("toy")
-def test_what_a_new_method_refuses_is_named(agency: Agency) -> None:
+def test_refusals_of_a_new_method_name_the_key(agency: Agency) -> None:
     with pytest.raises(discreet.DiscreetError, match="epsilon"):
         declared(agency, epsilon="-1")
 
 
-# --- what is published opens nothing -------------------------------------------------------------------------------
+# --- code for published data opens nothing confidential ------------------------------------------------------------
 
 CONFIDENTIAL = ("discreet.privacy.confidential", "discreet.engine", "discreet.pipeline", "discreet.noise.key")
 CONFIDENTIAL += ("discreet.noise.stream", "duckdb", "ibis", "cryptography")
 
 
-def test_importing_the_public_side_really_opens_nothing() -> None:
-    """In a process of its own, whatever linters make of it."""
+def test_the_public_side_imports_nothing_confidential() -> None:
+    """Checked at run time, in a separate process."""
     names = [name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in TREES]
     modules = sorted(f"discreet.{name}" for name in names if name.split(".")[0] in PUBLIC)
     code = f"import sys, importlib\nfor m in {modules!r}: importlib.import_module(m)\nprint(*sys.modules)"
@@ -175,8 +175,8 @@ def test_importing_the_public_side_really_opens_nothing() -> None:
     assert [m for m in loaded if any(m == name or m.startswith(f"{name}.") for name in CONFIDENTIAL)] == []
 
 
-def test_behind_the_wall_nothing_is_imported_by_name_at_run_time() -> None:
-    """A linter does not see it."""
+def test_the_public_side_imports_nothing_dynamically() -> None:
+    """Import-linter does not see dynamic imports."""
     for name, tree in TREES.items():
         if name.split("/")[0] in PUBLIC:
             called = {ast.unparse(node.func).split(".")[-1] for node in ast.walk(tree) if isinstance(node, ast.Call)}
@@ -184,7 +184,7 @@ def test_behind_the_wall_nothing_is_imported_by_name_at_run_time() -> None:
 
 
 def test_synth_draws_only_from_seeded_generators() -> None:
-    """No generator without a seed: `default_rng()` or `SeedSequence()` would ask the operating system."""
+    """No generator without a seed: `default_rng()` or `SeedSequence()` would use entropy of the operating system."""
     for name, tree in TREES.items():
         for node in ast.walk(tree):
             if name.startswith("synth/") and isinstance(node, ast.Call):
@@ -197,13 +197,13 @@ def test_synth_draws_only_from_seeded_generators() -> None:
 # --- modules and folders -------------------------------------------------------------------------------------------
 
 
-def test_modules_and_folders_fit_in_a_head() -> None:
+def test_modules_and_folders_are_small() -> None:
     long = [name for name in TREES if len((SRC / name).read_text("utf-8").splitlines()) >= 400]
     wide = [folder for folder in SRC.rglob("*/") if len(list(folder.glob("*.py"))) > 16]
     assert (long, wide) == ([], [])
 
 
 def test_no_two_test_files_have_one_name() -> None:
-    """pytest imports them by name: the second would not be collected, and a run of one folder does not show it."""
+    """pytest imports test files by name: the second would not be collected, which a run of one folder does not show."""
     names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
     assert sorted(names) == sorted(set(names))

@@ -75,7 +75,7 @@ def test_pseo_values_at_the_ends() -> None:
     ]
 
 
-def test_one_bin_takes_everything() -> None:
+def test_one_bin_contains_everything() -> None:
     assert Bins((0, 1)).number(np.array([-5, 0, 1, 7])).tolist() == [0, 0, 0, 0]
 
 
@@ -112,7 +112,7 @@ def test_prices_are_positive(ratio: Fraction) -> None:
         PSEO.indexed(ratio, "")
 
 
-def test_prices_that_make_two_edges_one_are_refused() -> None:
+def test_a_price_ratio_that_merges_edges_is_refused() -> None:
     with pytest.raises(ParameterError, match="is not above"):
         FOUR.indexed(Fraction(1, 100), "")
 

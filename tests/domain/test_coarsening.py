@@ -1,4 +1,4 @@
-"""Which coarse cell a fine cell lies in: against a brute force that goes through the data's codes one by one."""
+"""The coarse cell of each fine cell, compared with a brute force over all codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ distributions = examples(80)
 
 
 def nested(name: str, parents: list[int], other: str | None = None) -> tuple[Attribute, Attribute]:
-    """A fine attribute with a category a code, and a coarser one of the same codes."""
+    """A fine attribute with one category per code, and a coarser one of the same codes."""
     codes = [(f"{name}{i}",) for i in range(len(parents))]
     order = list(dict.fromkeys(parents))
     fine = Attribute(f"{name}_fine", (f"{name}_fine",), (name,), tuple(codes), {c: i for i, c in enumerate(codes)})
@@ -36,7 +36,7 @@ def nested(name: str, parents: list[int], other: str | None = None) -> tuple[Att
 
 
 def code_of(attribute: Attribute, value: str) -> int | None:
-    """The category of a value of the data, as a release finds it."""
+    """The category of a source value, as in a release."""
     found = attribute.lookup.get((value,))
     return attribute.other_code if found is None else found
 
@@ -48,7 +48,7 @@ kept = st.sets(st.integers(0, 2))
 @distributions
 @given(pairs, kept, st.randoms(use_true_random=False))
 def test_parents_and_children_against_every_record(made: list[tuple[list[int], bool]], keep: set[int], luck) -> None:  # type: ignore[no-untyped-def]
-    """Every record that could be is put into its fine and its coarse cell: the first decides the second."""
+    """Every possible record is assigned to its fine and its coarse cell: the first determines the second."""
     both = [nested(f"x{i}", parents, "other" if other else None) for i, (parents, other) in enumerate(made)]
     fine = Domain(tuple(a for a, _ in both))
     places = [i for i in range(len(both)) if i in keep]
@@ -88,14 +88,14 @@ def test_within_is_a_function_or_none(one: list[int], two: list[int]) -> None:
         assert found.tolist() == expected
 
 
-def test_other_lies_in_other() -> None:
+def test_other_is_in_other() -> None:
     fine, coarse = nested("x", [0, 0, 1], "other")
     assert fine.within(coarse).tolist() == [0, 0, 1, 2]  # type: ignore[union-attr]
     assert fine.within(fine).tolist() == [0, 1, 2, 3]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("other", ["fine", "coarse"])
-def test_who_drops_the_undeclared_and_who_counts_them_do_not_add_up(other: str) -> None:
+def test_attributes_that_treat_undeclared_values_differently_do_not_nest(other: str) -> None:
     fine, coarse = nested("x", [0, 0, 1])
     fine, coarse = (replace(fine, other="other"), coarse) if other == "fine" else (fine, replace(coarse, other="other"))
     assert fine.within(coarse) is None
@@ -112,7 +112,7 @@ def test_attributes_of_another_column_width_or_list_are_not_coarser() -> None:
     assert fine.within(replace(coarse, lookup={**coarse.lookup, ("x9",): 0})) is None
 
 
-def test_an_attribute_that_is_not_coarser_makes_none() -> None:
+def test_an_attribute_that_is_not_coarser_gives_no_coarsening() -> None:
     fine, coarse = nested("x", [0, 0, 1])
     other, _ = nested("y", [0, 1])
     assert coarsening(Domain((fine,)), Domain((coarse, other))) is None
@@ -160,8 +160,8 @@ def test_levels_of_a_hierarchy_and_coarser_groups_add_up(tmp_path: Path) -> None
     assert down.children().tolist() == [4, 2, 2]
 
 
-def test_a_category_that_no_code_has_lies_nowhere() -> None:
-    """It could not be added up to anything, so the coarser cell would lack it: there is no such sum."""
+def test_a_category_without_codes_has_no_parent() -> None:
+    """It would be missing from every coarser cell, so the domains do not nest."""
     fine, coarse = nested("x", [0, 0, 1])
     unreachable = replace(fine, categories=(*fine.categories, ("never",)))
     found = unreachable.within(coarse)

@@ -34,7 +34,7 @@ def test_codes_keep_leading_zeros_order_and_labels(file: Any) -> None:
     assert a.lookup == {("011",): 0, ("012",): 1, ("021",): 2, ("101",): 3}
 
 
-def test_a_hierarchy_reads_every_level_off_the_finest_code(file: Any) -> None:
+def test_a_hierarchy_derives_every_level_from_the_finest_code(file: Any) -> None:
     text = "block,tract,county\n1a,1,X\n1b,1,X\n2a,2,X\n3a,3,Y\n"
     block, tract, county = from_hierarchy(file(text), ["block", "tract", "county"], "code", "other", "", "geo")
     assert [a.name for a in (block, tract, county)] == ["block", "tract", "county"]
@@ -76,7 +76,7 @@ def test_groups_have_several_columns(file: Any) -> None:
         from_groups("programme", path, {"programme": ["inst", "cip"]}, ["i", "c"], None, "IPEDS")
 
 
-def test_groups_lie_in_coarser_groups(file: Any) -> None:
+def test_groups_are_nested_in_coarser_groups(file: Any) -> None:
     path = file("inst,cip,family,state\n001,01.01,01,44\n001,01.02,01,44\n002,52.01,52,44\n")
     shown = {"programme": ["inst", "cip"], "families": ["state", "family"], "states": ["state"]}
     fine, families, states = from_groups("programme", path, shown, ["i", "c"], "other", "IPEDS")
@@ -89,12 +89,12 @@ def test_groups_lie_in_coarser_groups(file: Any) -> None:
     assert families.within(fine) is None
 
 
-def test_a_double_code_is_refused(file: Any) -> None:
+def test_a_duplicate_code_is_refused(file: Any) -> None:
     with pytest.raises(DomainError, match="lists 'x' twice"):
         from_codes("a", file("code\nx\ny\nx\n"), "code", None, "a", None, "")
 
 
-def test_a_missing_column_names_the_nearest(file: Any) -> None:
+def test_a_missing_column_suggests_the_nearest(file: Any) -> None:
     with pytest.raises(DomainError, match="no column 'sectr'") as caught:
         read_columns(file(NAICS), ["sectr"], "industry")
     assert caught.value.do == "did you mean 'sector'?"
@@ -130,12 +130,12 @@ def test_a_missing_file_or_a_folder_is_refused(tmp_path: Path) -> None:
         assert path.name in caught.value.where
 
 
-def test_a_path_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
+def test_an_invalid_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DomainError):
         read_columns(tmp_path / "a\0b.csv", ["code"], "a")
 
 
-def test_a_byte_order_mark_and_crlf_are_no_part_of_a_code(file: Any) -> None:
+def test_a_byte_order_mark_and_crlf_are_not_part_of_a_code(file: Any) -> None:
     assert read_columns(file(b"\xef\xbb\xbfcode,x\r\n01,a\r\n"), ["code"], "a") == [("01",)]
 
 

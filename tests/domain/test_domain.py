@@ -1,4 +1,4 @@
-"""Domains: the numbering of cells, and what they are called."""
+"""Domains: the numbering of cells, and their codes."""
 
 from math import prod
 from typing import Any
@@ -63,7 +63,7 @@ def test_numbers_outside_are_refused(space: Domain, data: st.DataObject) -> None
                 space.number(codes)
 
 
-def test_one_code_an_attribute() -> None:
+def test_one_code_per_attribute() -> None:
     with pytest.raises(ValueError, match=r"shorter|longer"):
         domain([2, 2]).number([0])
 
@@ -75,7 +75,7 @@ def test_the_total_is_a_domain_of_one_cell() -> None:
 
 @distributions
 @given(shapes)
-def test_describe_says_what_codes_say(space: Domain) -> None:
+def test_code_arrays_agree_with_codes(space: Domain) -> None:
     cells = np.arange(space.cells, dtype=np.int64)[::-1].copy()
     columns = [array.to_pylist() for array in space.code_arrays(cells)]
     for row, cell in enumerate(cells.tolist()):
@@ -84,7 +84,7 @@ def test_describe_says_what_codes_say(space: Domain) -> None:
 
 
 @given(st.lists(st.integers(2, 2**9), min_size=5, max_size=8), st.data())
-def test_numbering_holds_up_to_the_last_cell_that_int64_can_name(sizes: list[int], data: st.DataObject) -> None:
+def test_numbering_holds_up_to_the_largest_int64(sizes: list[int], data: st.DataObject) -> None:
     while prod(sizes) > MAX_CELLS:
         sizes.pop()
     space = domain(sizes)
@@ -94,7 +94,7 @@ def test_numbering_holds_up_to_the_last_cell_that_int64_can_name(sizes: list[int
     assert row == [f"{code:02}" for code in space.codes(cell)]
 
 
-def test_beyond_int64_is_refused_with_the_sizes_and_a_way_out() -> None:
+def test_more_cells_than_int64_are_refused_with_the_sizes_and_a_remedy() -> None:
     assert domain([2] * 62).cells == 2**62
     with pytest.raises(DomainError) as caught:
         domain([2] * 63)
@@ -103,7 +103,7 @@ def test_beyond_int64_is_refused_with_the_sizes_and_a_way_out() -> None:
         assert part in text
 
 
-def test_far_beyond_int64_is_refused_too() -> None:
+def test_far_more_cells_than_int64_are_refused_too() -> None:
     with pytest.raises(DomainError, match="more than"):
         domain([10] * 400)
 
@@ -144,7 +144,7 @@ def test_an_attribute_needs_categories_each_once() -> None:
     assert caught.value.where == "domain a"
 
 
-def test_other_is_no_category() -> None:
+def test_other_is_not_a_category() -> None:
     with pytest.raises(DomainError, match="both as a category"):
         Attribute.flat("a", ["x", "other"], None, "a", "other", "")
     with pytest.raises(DomainError, match="both as a category"):
@@ -214,14 +214,14 @@ def test_the_order_and_grouping_of_attributes_are_part_of_the_digest() -> None:
     assert len(digests) == 5
 
 
-def test_so_are_labels_and_provenance_because_they_are_published() -> None:
+def test_labels_and_provenance_are_part_of_the_digest_because_they_are_published() -> None:
     plain = Attribute.flat("a", ["1"], None, "a", None, "")
     labelled = Attribute.flat("a", ["1"], ["one"], "a", None, "IPEDS")
     elsewhere = Attribute.flat("a", ["1"], ["one"], "a", None, "BLS")
     assert len({Domain((a,)).digest() for a in (plain, labelled, elsewhere)}) == 3
 
 
-def test_a_double_in_a_long_list_is_found_at_once() -> None:
+def test_a_duplicate_in_a_long_list_is_detected_quickly() -> None:
     import signal
 
     def late(*_: object) -> None:

@@ -1,4 +1,4 @@
-"""The codebook: every file, column and code, for people and for programs."""
+"""The codebook: every file, column and code, as Markdown and as JSON."""
 
 import json
 from dataclasses import replace
@@ -51,7 +51,7 @@ def test_every_code_has_a_label_where_there_are_labels() -> None:
     assert len(state["labels"]) == len(state["codes"])
 
 
-def test_the_text_promises_and_repeats_every_caveat() -> None:
+def test_the_text_states_the_guarantee_and_every_caveat() -> None:
     text = as_markdown(RELEASE)
     assert PROMISE.in_words() in text
     for caveat in PROMISE.caveats:
@@ -60,7 +60,7 @@ def test_the_text_promises_and_repeats_every_caveat() -> None:
     assert "two-sided geometric" in text
 
 
-def test_the_text_is_a_table_whatever_is_in_it() -> None:
+def test_the_text_escapes_table_cells() -> None:
     lines = as_markdown(RELEASE).splitlines()
     assert "| state | code | state \\| territory |" in lines
     assert "| count | integer | a b |" in lines

@@ -1,4 +1,4 @@
-"""Opening a published cube: what is read is what was published, or nothing is."""
+"""Opening a published cube: it is read as published or refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_published_numbers_and_no_others(survey: SurveyAgency) -> None:
     assert np.array_equal(open_cube(str(found.folder), "cube").values, cube.values)
 
 
-def test_a_real_release_is_no_simulation(survey: SurveyAgency) -> None:
+def test_a_real_release_is_not_marked_as_a_simulation(survey: SurveyAgency) -> None:
     ledger = discreet.ledger(survey.folder / "real.sqlite")
     set_budget(ledger, "survey", epsilon="10", unit="record")
     survey.more["ledger"] = "real.sqlite"
@@ -47,7 +47,7 @@ def test_a_real_release_is_no_simulation(survey: SurveyAgency) -> None:
 
 
 def test_rows_in_any_order_are_the_same_cube(survey: SurveyAgency) -> None:
-    """Whoever copies a release may sort it, and list it so."""
+    """A copy of a release may have sorted rows, with a manifest to match."""
     found = survey.simulate()
     expected = found.cube.values
     path = found.folder / "cube.simulation.parquet"
@@ -97,7 +97,7 @@ def test_a_model_of_another_version_is_refused(survey: SurveyAgency) -> None:
         open_cube(folder)
 
 
-def test_a_folder_without_a_manifest_is_no_release(survey: SurveyAgency) -> None:
+def test_a_folder_without_a_manifest_is_not_a_release(survey: SurveyAgency) -> None:
     folder = survey.run()
     (folder / "manifest.json").unlink()
     with pytest.raises(DiscreetError, match="manifest"):
@@ -123,7 +123,7 @@ def test_several_cubes_need_a_name(survey: SurveyAgency) -> None:
 
 
 def test_a_sparse_cube_without_rows(tmp_path: Path) -> None:
-    """At a large epsilon nothing is noise, and without records there is nothing else."""
+    """At a large epsilon all noise is 0, and without records no cell is listed."""
     survey = SurveyAgency(tmp_path / "empty", quotes().slice(0, 0))
     cube = survey.simulate(form="sparse", epsilon="100").cube
     assert cube.cells is not None

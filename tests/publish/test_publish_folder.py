@@ -1,4 +1,4 @@
-"""Staging, sealing, publishing: at every moment the folder is a finished release or none."""
+"""Staging, sealing, publishing: at every moment the folder is a complete release or none."""
 
 import os
 from collections.abc import Callable
@@ -86,7 +86,7 @@ def test_publishing_twice_changes_nothing(output: FolderOutput) -> None:
 
 
 class Crash(BaseException):
-    """Not an error: the end of the process."""
+    """Not an error: simulates the end of the process."""
 
 
 @pytest.mark.parametrize("moment", range(9))
@@ -120,7 +120,7 @@ def test_a_crash_at_any_moment_of_publishing_can_be_repeated(
     complete(output, files)
 
 
-def test_a_half_written_manifest_is_never_seen(output: FolderOutput, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_partial_manifest_is_never_visible(output: FolderOutput, monkeypatch: pytest.MonkeyPatch) -> None:
     files = staged(output)
 
     def full(handle: int) -> None:
@@ -189,7 +189,7 @@ def test_a_file_that_was_lost_is_not_sealed(output: FolderOutput) -> None:
         output.seal(files)
 
 
-def test_what_was_just_sealed_replaces_nothing(output: FolderOutput) -> None:
+def test_sealed_files_replace_nothing(output: FolderOutput) -> None:
     files = staged(output)
     output.folder.mkdir()
     with pytest.raises(PublishError, match="already exists"):
@@ -227,7 +227,7 @@ def test_existing_output_is_refused(output: FolderOutput, tmp_path: Path) -> Non
 
 @posix
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_we_cannot_write_to_is_refused(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     try:
         with pytest.raises(PublishError, match="cannot be created"):
@@ -247,7 +247,7 @@ def test_staging_starts_empty(output: FolderOutput) -> None:
     assert list(output.staging.iterdir()) == list(scratch.iterdir()) == []
 
 
-def test_what_is_abandoned_is_gone_or_named(output: FolderOutput, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoned_files_are_removed_or_reported(output: FolderOutput, monkeypatch: pytest.MonkeyPatch) -> None:
     output.abandon()
     assert not output.folder.parent.exists()  # nothing was there to be locked
     staged(output)
@@ -260,7 +260,7 @@ def test_what_is_abandoned_is_gone_or_named(output: FolderOutput, monkeypatch: p
     assert list(output.folder.parent.iterdir()) == []
 
 
-def test_releases_and_folders_do_not_share_a_staging(tmp_path: Path) -> None:
+def test_releases_and_folders_have_their_own_staging(tmp_path: Path) -> None:
     names = [(n, f, r) for n in ("0" * 32, "1" * 32) for f in ("a", "a.b", "b") for r in ("b.c", "c", "r")]
     places = {FolderOutput(tmp_path / f, Owner(n, r)).staging for n, f, r in names}
     assert len(places) == 18
@@ -289,7 +289,7 @@ def test_holds_nothing_when_nothing_is_there(output: FolderOutput) -> None:
     assert output.holds({"t.csv": "00"}) is False
 
 
-def test_the_manifest_file_is_no_part_of_the_digests(output: FolderOutput) -> None:
+def test_the_manifest_file_is_not_part_of_the_digests(output: FolderOutput) -> None:
     files = staged(output)
     output.publish(files, made(files))
     assert manifests.FILE not in files

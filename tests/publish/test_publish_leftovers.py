@@ -1,4 +1,4 @@
-"""A published Parquet file has in it what was meant to be in it, and no other byte of the process that wrote it.
+"""A published Parquet file contains what was written to it, and no other byte of the process's memory.
 
 Arrow 26 reserves a dictionary page for every entry of a dictionary and writes each distinct one: of a dictionary with
 entries that occur twice the rest of the page is whatever lay in that memory before. The columns of a list of groups are
@@ -27,7 +27,7 @@ PROMISE = Guarantee(unit=Record(), epsilon=1)
 
 
 def whole(data: bytes, place: int) -> tuple[int, int]:
-    """A number of Thrift's compact protocol, and what follows it."""
+    """An integer of Thrift's compact protocol, and the remaining bytes."""
     value = shift = 0
     while True:
         byte = data[place]
@@ -37,7 +37,7 @@ def whole(data: bytes, place: int) -> tuple[int, int]:
 
 
 def struct(data: bytes, place: int) -> tuple[dict[int, object], int]:
-    """A page's header: numbers, and structures of them."""
+    """A page header: integers, and structures of them."""
     found: dict[int, object] = {}
     field = 0
     while data[place]:
@@ -48,7 +48,7 @@ def struct(data: bytes, place: int) -> tuple[dict[int, object], int]:
 
 
 def dictionary_page(data: bytes, start: int) -> tuple[int, bytes]:
-    """How many entries a dictionary page has, and all of its bytes."""
+    """The number of entries of a dictionary page, and its bytes."""
     header, place = struct(data, start)
     size, packed, about = header[2], header[3], header[7]
     assert isinstance(size, int)
@@ -87,7 +87,7 @@ def written(folder: Path, columns: list[pa.Array], names: list[str]) -> bytes:
     return (folder / "t.parquet").read_bytes()
 
 
-def test_the_test_itself_sees_what_a_page_has(tmp_path: Path) -> None:
+def test_the_test_itself_reads_pages(tmp_path: Path) -> None:
     column = pa.array(["x", "yy", "x"]).dictionary_encode()
     assert list(leftovers(written(tmp_path, [column], ["c"]))) == [("c", b"")]
 
@@ -99,14 +99,14 @@ def test_the_dictionaries_of_cells_have_no_entry_twice(tmp_path: Path) -> None:
         assert len(set(entries)) == len(entries)
 
 
-def test_no_page_has_bytes_that_nobody_wrote(tmp_path: Path) -> None:
+def test_no_page_has_bytes_that_were_not_written(tmp_path: Path) -> None:
     domain = programmes(tmp_path, 50)
     data = written(tmp_path, domain.code_arrays(np.arange(domain.cells)), list(domain.columns))
     assert [rest for _, rest in leftovers(data) if rest] == []
 
 
-def test_nothing_of_what_was_read_before_is_in_a_published_file(tmp_path: Path) -> None:
-    """Records as an engine hands them over, freed; then a table is written."""
+def test_no_freed_memory_is_in_a_published_file(tmp_path: Path) -> None:
+    """Records are read as by an engine and freed; then a table is written."""
     domain = programmes(tmp_path, 20_000)
     columns = domain.code_arrays(np.arange(domain.cells))
     for _ in range(5):
@@ -116,7 +116,7 @@ def test_nothing_of_what_was_read_before_is_in_a_published_file(tmp_path: Path) 
         assert [rest for _, rest in leftovers(data) if b"XSECRET" in rest] == []
 
 
-def test_the_writer_refuses_what_arrow_would_leave_unwritten(tmp_path: Path) -> None:
+def test_the_writer_refuses_dictionaries_that_arrow_would_leave_unwritten(tmp_path: Path) -> None:
     double = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array(["x", "y", "x"]))
     with pytest.raises(PublishError, match="lists a category twice"):
         written(tmp_path, [double], ["c"])

@@ -1,4 +1,4 @@
-"""One process at a time works on an output, however it spells it, and nothing of the lock is left."""
+"""One process at a time works on an output, however its path is spelled, and no lock remains."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOLD = (
 
 
 def held(folder: Path, **environment: str) -> subprocess.Popen[str]:
-    """Another process that has the lock."""
+    """Another process that holds the lock."""
     process = subprocess.Popen(
         [sys.executable, "-c", HOLD, str(folder)],
         stdout=subprocess.PIPE, text=True, env={**os.environ, **environment},
@@ -75,7 +75,7 @@ def test_another_spelling_is_the_same_place(tmp_path: Path, monkeypatch: pytest.
             pass
 
 
-def test_names_are_short_however_long_the_folders_is(tmp_path: Path) -> None:
+def test_lock_names_are_short_even_for_long_folder_names(tmp_path: Path) -> None:
     with exclusive_lock(tmp_path / ("k" * 255)):
         pass
 

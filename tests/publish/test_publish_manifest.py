@@ -1,4 +1,4 @@
-"""The manifest: what a release says about itself, strictly read back."""
+"""The manifest: written, and read back strictly."""
 
 import json
 from pathlib import Path
@@ -113,7 +113,7 @@ def test_a_manifest_file_reads_back(tmp_path: Path) -> None:
     assert read(write(tmp_path, example().text())) == example()
 
 
-def test_the_text_says_what_matters() -> None:
+def test_the_text_has_guarantee_ledger_and_files() -> None:
     data = json.loads(example().text())
     assert data["simulation"] is True
     assert data["guarantee"]["epsilon"] == "1.5"
@@ -149,13 +149,13 @@ def test_unknown_missing_and_wrong_fields_are_refused(tmp_path: Path, change: An
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"[]", b"null", b"{", b"\xff\xfe", b"not json"])
-def test_what_is_no_manifest_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_manifest_is_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(PublishError, match="cannot be read") as caught:
         read(write(tmp_path, content))
     assert caught.value.where == str(tmp_path)
 
 
-def test_a_folder_without_manifest_is_no_release(tmp_path: Path) -> None:
+def test_a_folder_without_manifest_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n")
     for folder in (tmp_path, tmp_path / "none"):
         with pytest.raises(PublishError, match="no manifest") as caught:

@@ -1,4 +1,4 @@
-"""Stata files: read back by two readers, the same bytes for the same rows."""
+"""Stata files: read back by two readers, and deterministic."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_both_readers_find_the_same(tmp_path: Path) -> None:
 
 
 def test_equal_rows_give_equal_bytes() -> None:
-    """However they are cut into batches; no time is in the file."""
+    """However they are split into batches; the file contains no time stamp."""
     assert written(example()) == written(example().combine_chunks())
 
 
@@ -56,7 +56,7 @@ def test_a_table_without_rows(tmp_path: Path) -> None:
     assert list(pyreadstat.read_dta(str(path))[0].columns) == ["tract", "estimate", "count"]
 
 
-def test_names_that_stata_takes() -> None:
+def test_names_that_stata_accepts() -> None:
     found = names(["a b", "a_b", "a.b", "9", "double", "", "x" * 50, "x" * 51, "größe", "if", "_n", "str10"])
     assert found[:6] == ["a_b", "a_b_2", "a_b_3", "_9", "_double", "_"]
     assert found[6:] == ["x" * 32, "x" * 30 + "_2", "gr__e", "_if", "__n", "_str10"]

@@ -1,4 +1,4 @@
-"""Files of a place: there whole or not at all, whoever writes them, and with the digest of what went in."""
+"""Storage: files are complete or absent, whoever writes them, and have the digest of their content."""
 
 import hashlib
 import os
@@ -40,18 +40,18 @@ def write(place: Storage, name: str, *pieces: bytes) -> str:
 
 
 class Crash(BaseException):
-    """Not an error: the end of the process."""
+    """Not an error: simulates the end of the process."""
 
 
 def fail(place: Storage, name: str, error: type[BaseException] = Crash) -> None:
-    """Stop in the middle of a file."""
+    """Fail in the middle of a file."""
     with place.create(name) as file:
         file.write(b"the half of it")
         raise error("gone")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_appears_whole_when_its_block_ends(folder: LocalFolder, name: str) -> None:
+def test_a_file_appears_complete_when_its_block_ends(folder: LocalFolder, name: str) -> None:
     with folder.create(name) as file:
         file.write(b"first, ")
         file.flush()
@@ -86,14 +86,14 @@ def test_a_failure_at_the_end_leaves_nothing(folder: LocalFolder, monkeypatch: p
     assert list(folder.scratch.iterdir()) == []
 
 
-def test_a_failure_keeps_what_was_there(folder: LocalFolder) -> None:
+def test_a_failure_keeps_the_previous_file(folder: LocalFolder) -> None:
     write(folder, "t.csv", b"whole")
     with pytest.raises(Crash):
         fail(folder, "t.csv")
     assert (folder.path / "t.csv").read_bytes() == b"whole"
 
 
-def test_it_is_on_the_disk_before_it_has_its_name(folder: LocalFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_on_disk_before_it_has_its_name(folder: LocalFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
     for call in ("fsync", "replace"):
         original = getattr(os, call)
@@ -114,7 +114,7 @@ def test_a_task_may_be_repeated(folder: LocalFolder) -> None:
 
 @pytest.mark.parametrize("name", ["t.csv", "t.csv/part-00000.csv"])
 def test_writers_of_the_same_name_at_once_leave_equal_bytes(folder: LocalFolder, name: str) -> None:
-    """A reader beside them sees the whole file or none."""
+    """A concurrent reader sees the complete file or none."""
     pieces = [bytes([i]) * 4096 for i in range(32)]
     content, writers = b"".join(pieces), 8
     start, ended = threading.Barrier(writers), threading.Event()
@@ -181,7 +181,7 @@ def test_clearing_takes_everything(folder: LocalFolder) -> None:
 
 
 def test_a_link_is_a_file_too(folder: LocalFolder, tmp_path: Path) -> None:
-    """Whatever was put beside the written files is seen: a dangling link, a link to a folder's file."""
+    """Anything put beside the written files is listed: a dangling link, a link to a folder's file."""
     (folder.path / "link").symlink_to(tmp_path / "nowhere")
     assert folder.names() == {"link"}
 
@@ -215,8 +215,8 @@ def test_arrow_writes_buffers_of_wide_numbers(folder: LocalFolder) -> None:
     assert pq.read_table(folder.path / "t.parquet").equals(table)
 
 
-def test_a_prefix_keeps_the_same_promises(tmp_path: Path) -> None:
-    """Through the file system of this machine, which Arrow opens like any other."""
+def test_a_prefix_behaves_like_a_folder(tmp_path: Path) -> None:
+    """Through the local file system, which Arrow opens like any other."""
     (tmp_path / "out" / "t.csv").mkdir(parents=True)
     prefix = ObjectStore(f"file://{tmp_path}/out/")
     assert ObjectStore(f"file://{tmp_path}/none").names() == set()

@@ -1,4 +1,4 @@
-"""An object store for real: files lie where they will be read, and are no release before the manifest is there."""
+"""A real object store: files are written to their final place, and are not a release before the manifest exists."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STEPS = ("reserve", "protect both", "protect states", "write", "commit", "publis
 
 
 class Crash(BaseException):
-    """Not an error: the end of the process."""
+    """Not an error: simulates the end of the process."""
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def office(store: S3Server, tmp_path: Path, isolated: Path, monkeypatch: pytest.
 
 
 class Office:
-    """An agency with a simulation ledger that publishes in an object store."""
+    """An agency with a simulation ledger that publishes to an object store."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ def test_a_large_table_is_a_prefix_of_parts(office: Office) -> None:
     assert read(office.uri).release == "r1"
 
 
-def test_what_lies_beside_is_nobodys_business(office: Office) -> None:
+def test_objects_beside_the_prefix_are_ignored(office: Office) -> None:
     office.store.put(f"{office.prefix}2/x.csv", b"x")
     office.run()
     office.complete()
@@ -173,7 +173,7 @@ def test_what_lies_beside_is_nobodys_business(office: Office) -> None:
 
 
 @pytest.mark.parametrize("step", ["read", "tabulate", "key"])
-def test_before_the_reservation_nothing_is_there(office: Office, step: str) -> None:
+def test_nothing_is_written_before_the_reservation(office: Office, step: str) -> None:
     with pytest.raises(Crash):
         office.run(observe=crash_at(step))
     assert office.store.objects(office.prefix) == {}
@@ -198,7 +198,7 @@ def test_crashed_then_resumed(office: Office, step: str) -> None:
 
 @pytest.mark.parametrize("number", range(0, 14, 3))
 def test_crashed_in_an_upload(office: Office, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Files are there whole or not at all, and what was there is written anew."""
+    """Files are complete or absent, and are written again."""
     create, made = ObjectStore.create, list[str]()
 
     def counted(self: ObjectStore, name: str) -> Any:
@@ -232,7 +232,7 @@ def test_killed_and_resumed_by_other_processes(office: Office) -> None:
     office.complete()
 
 
-def test_objects_of_somebody_else_among_ours_are_not_published(office: Office) -> None:
+def test_a_prefix_with_foreign_objects_is_not_published(office: Office) -> None:
     def intrude(step: str, done: int, total: int) -> None:
         if step == "protect states":
             office.store.put(f"{office.prefix}/stray.csv", b"1,2,3\n")
@@ -248,8 +248,8 @@ def test_objects_of_somebody_else_among_ours_are_not_published(office: Office) -
     office.complete()
 
 
-def test_bytes_that_others_put_in_place_of_ours_are_not_committed(office: Office) -> None:
-    """The names are right, the bytes are not: a prefix is read again before the ledger hears of it."""
+def test_replaced_bytes_are_not_committed(office: Office) -> None:
+    """The names are right, the bytes are not: a prefix is read again before the ledger commits it."""
 
     def overwrite(step: str, done: int, total: int) -> None:
         if step == "protect states" and done == total:
@@ -263,8 +263,8 @@ def test_bytes_that_others_put_in_place_of_ours_are_not_committed(office: Office
 
 
 @pytest.mark.parametrize("name", ["thesis/chapter.tex", "both.simulation.csv/notes.csv", "my.parquet", "x.model.json"])
-def test_what_the_release_does_not_write_is_never_removed(office: Office, name: str) -> None:
-    """Somebody put it there after we had looked: neither `resume` nor `abandon` may take it away. The key goes."""
+def test_foreign_objects_are_never_removed(office: Office, name: str) -> None:
+    """An object that appears after the check: neither `resume` nor `abandon` may remove it. The key is destroyed."""
     with pytest.raises(Crash):
         office.run(observe=crash_at("write"))
     office.store.put(f"{office.prefix}/{name}", b"years of work")
@@ -278,7 +278,7 @@ def test_what_the_release_does_not_write_is_never_removed(office: Office, name: 
     assert office.ledger.verify().releases()["r1"].status == "abandoned"
 
 
-def test_resume_removes_nothing_of_others(office: Office) -> None:
+def test_resume_removes_no_foreign_objects(office: Office) -> None:
     with pytest.raises(Crash):
         office.run(observe=crash_at("write"))
     office.store.put(f"{office.prefix}/thesis/chapter.tex", b"years of work")
@@ -288,8 +288,8 @@ def test_resume_removes_nothing_of_others(office: Office) -> None:
     assert office.files() == {"thesis/chapter.tex": b"years of work"}
 
 
-def test_a_prefix_that_an_entry_only_names_is_left_alone(office: Office) -> None:
-    """An entry could name any prefix: without the mark of its release nothing there is its own."""
+def test_a_prefix_without_the_mark_is_not_touched(office: Office) -> None:
+    """A ledger entry could name any prefix: without the mark of its release nothing there is its own."""
     with pytest.raises(Crash):
         office.run(observe=crash_at("reserve"))
     office.store.put(f"{office.prefix}/both.simulation.csv", b"somebody else's")
@@ -310,7 +310,7 @@ def test_a_colleague_without_the_key_may_clean_up(office: Office) -> None:
     assert office.store.objects(office.prefix) == {}
 
 
-def test_what_could_not_be_cleaned_goes_when_it_is_typed_again(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abandoning_again_removes_what_could_not_be_removed(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Crash):
         office.run(observe=crash_at("write"))
 
@@ -330,7 +330,7 @@ def test_what_could_not_be_cleaned_goes_when_it_is_typed_again(office: Office, m
 
 
 def test_crashed_with_manifest_and_mark(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the two last steps: nothing opens it as a release until it is resumed."""
+    """Between the last two steps: it is not opened as a release until it is resumed."""
 
     def crash(self: StoreOutput) -> None:
         raise Crash
@@ -365,8 +365,8 @@ def test_two_ledgers_at_one_prefix(office: Office) -> None:
     assert made.ledger.head == office.ledger.chain().releases()["r1"].committed_at.hash
 
 
-def test_two_that_come_at_once_do_not_both_write(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another release's mark appears between our look and our own mark."""
+def test_concurrent_releases_do_not_both_write(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another release's mark appears between the check and our own mark."""
     create = ObjectStore.create
 
     def late(self: ObjectStore, name: str) -> Any:
@@ -382,7 +382,7 @@ def test_two_that_come_at_once_do_not_both_write(office: Office, monkeypatch: py
 
 
 def test_bytes_changed_after_the_commit_get_no_manifest(office: Office) -> None:
-    """Compared once more right before the manifest, though they were just sealed."""
+    """Files are compared again right before the manifest is written, although they were just sealed."""
 
     def overwrite(step: str, done: int, total: int) -> None:
         if step == "commit":
@@ -429,7 +429,7 @@ def test_a_prefix_that_is_not_empty(office: Office, name: str) -> None:
 
 @pytest.mark.parametrize("below", ["x", "x/y", "both.simulation.csv/z"])
 def test_a_prefix_inside_another_release(office: Office, below: str) -> None:
-    """Its files would count as files of that one."""
+    """Its files would count as files of the other release."""
     office.store.put(f"{office.prefix}/{FILE}", b"x")
     with pytest.raises(PublishError, match="is inside another release"):
         office.run(office.store.uri(f"{office.prefix}/{below}"))
@@ -449,7 +449,7 @@ def test_a_prefix_inside_another_release(office: Office, below: str) -> None:
         "hdfs://user:XSECRETX@namenode/out",
     ],
 )
-def test_credentials_have_no_place_in_an_address(office: Office, uri: str) -> None:
+def test_credentials_in_an_address_are_refused(office: Office, uri: str) -> None:
     with pytest.raises(PublishError, match="contains credentials") as refusal:
         office.run(uri)
     assert "XSEC" not in str(refusal.value)
@@ -465,12 +465,12 @@ def test_credentials_have_no_place_in_an_address(office: Office, uri: str) -> No
         "abfss://container@account.dfs.core.windows.net/out?credential_kind=environment",
     ],
 )
-def test_what_is_no_credential(uri: str) -> None:
+def test_addresses_without_credentials(uri: str) -> None:
     ObjectStore(uri)._open()
 
 
 def test_a_bucket_that_does_not_exist(office: Office) -> None:
-    """Arrow lists it as empty: without a look at the bucket itself the budget would be charged first."""
+    """Arrow lists it as empty: without a check of the bucket itself the budget would be charged first."""
     uri = office.store.uri("out", bucket="nobodys")
     refused = office.cli("run", str(office.agency.spec()), "--out", uri, "--simulation", SEED)
     assert refused.returncode == 1
@@ -499,7 +499,7 @@ def test_an_endpoint_that_does_not_answer(office: Office) -> None:
 def test_a_store_that_goes_away_after_the_reservation(
     office: Office, monkeypatch: pytest.MonkeyPatch, error: type[Exception], text: str, kind: str
 ) -> None:
-    """It is said what is spent, and that resuming costs nothing more."""
+    """The message says what is spent, and that resuming costs nothing more."""
 
     def gone(*_: Any) -> Any:
         raise error(text)
@@ -525,7 +525,7 @@ def test_a_store_that_goes_away_after_the_reservation(
 
 
 def test_a_bucket_that_vanishes_after_the_reservation(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same, seen from the command line of an operator, with a store that really refuses."""
+    """The same on the command line, with a store that really refuses."""
     monkeypatch.setattr(counts, "PART", 1 << 22)  # as it is in other processes
     uri = office.store.uri("out", bucket="short-lived")
     system, _ = FileSystem.from_uri(
@@ -573,15 +573,15 @@ def test_workers_write_to_the_store_themselves(office: Office) -> None:
 
 
 @pytest.mark.parametrize("way", ["a/../b", "a/./b", "a//b", "a/%2e%2e/b", "a/%2E/b", "a/b%0A", "x/../../elsewhere/b"])
-def test_a_prefix_has_one_spelling(office: Office, way: str) -> None:
-    """Listed in one place and written in another, a release was overwritten."""
+def test_a_prefix_must_be_canonical(office: Office, way: str) -> None:
+    """A release that was listed in one place and written in another was overwritten."""
     uri = office.store.uri("PLACE").replace("PLACE", way)
     with pytest.raises(PublishError, match="listed in one place and written in another"):
         office.run(uri)
     office.untouched()
 
 
-def test_what_a_store_does_not_list_is_refused_before_anything_is_spent(
+def test_a_store_that_does_not_list_is_refused_before_anything_is_spent(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ObjectStore, "names", lambda self: set())
@@ -591,7 +591,7 @@ def test_what_a_store_does_not_list_is_refused_before_anything_is_spent(
     office.untouched()
 
 
-def test_a_store_that_takes_no_files_costs_nothing(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_refuses_files_costs_nothing(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(self: ObjectStore, name: str) -> Any:
         raise StoreUnavailable("the object store refuses", where=self.uri, do="ask for the right to write")
 
@@ -603,7 +603,7 @@ def test_a_store_that_takes_no_files_costs_nothing(office: Office, monkeypatch: 
 
 
 def test_a_manifest_is_never_alone(office: Office, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files vanish while the manifest is written: it is taken back, the key stays, and the release can be resumed."""
+    """Files vanish while the manifest is written: it is removed, the key is kept, and the release can be resumed."""
     create = ObjectStore.create
 
     def late(self: ObjectStore, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Protected rows to files: the same bytes for the same rows, codes as text, simulations marked."""
+"""Writing protected rows: deterministic, codes as text, simulations marked."""
 
 import csv
 from collections.abc import Iterator
@@ -118,7 +118,7 @@ def test_no_code_and_no_column_of_a_csv_file_is_a_formula(tmp_path: Path) -> Non
     assert pq.read_table(tmp_path / "t.parquet").column("=state").to_pylist() == codes
 
 
-def test_codes_that_need_no_guard_are_written_as_ever(tmp_path: Path) -> None:
+def test_codes_that_need_no_guard_are_written_unchanged(tmp_path: Path) -> None:
     write_table(place(tmp_path), "t", SCHEMA, batches(["01", "a,b", "x y"]), simulated=False)
     expected = sha256(tmp_path / "t.csv")
     (tmp_path / "old.csv").write_text('"state","count"\n"01",-2\n"a,b",-1\n"x y",0\n')
@@ -145,7 +145,7 @@ def test_a_part_has_a_number_and_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("simulated", [False, True])
 @pytest.mark.parametrize("parts", [1, 3])
-def test_the_names_announced_are_those_written(tmp_path: Path, simulated: bool, parts: int) -> None:
+def test_the_names_in_the_description_are_those_written(tmp_path: Path, simulated: bool, parts: int) -> None:
     found: list[str] = []
     for part in range(parts):
         content = batches(["1"], simulated=simulated)

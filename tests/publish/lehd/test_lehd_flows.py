@@ -1,4 +1,4 @@
-"""Flows in LEHD's layout: every number stands in its row, nothing suppressed is shown, and check-layout agrees."""
+"""Flows in LEHD's layout: every number is in its row, suppressed ones are absent, and check-layout accepts the file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def everything() -> tuple[LehdFlows, ...]:
 
 
 def drawn(of: LehdFlows, seed: int = 1) -> FlowNumbers:
-    """Numbers that differ from each other, and a fifth of them suppressed."""
+    """Distinct numbers, a fifth of them suppressed."""
     random, groups, pairs = np.random.default_rng(seed), of.groups.domain.cells, of.destinations.cells
     employed = 1000 + random.permutation(groups * pairs).reshape(groups, pairs)
     in_state = random.integers(0, employed + 1)
@@ -115,7 +115,7 @@ def identified(rows: Sequence[Row]) -> dict[tuple[str, ...], Row]:
 # --- what is written ------------------------------------------------------------------------------------------------
 
 
-def test_every_number_stands_in_its_row_and_the_file_passes(tmp_path: Path) -> None:
+def test_every_number_is_in_its_row_and_the_file_passes(tmp_path: Path) -> None:
     made = Pseof(LAYOUT, everything(), {})
     numbers = {one.name: drawn(one, seed) for seed, one in enumerate(made.levels)}
     files = written(tmp_path, made, numbers)
@@ -155,7 +155,7 @@ def test_rows_go_by_group_then_by_destination(tmp_path: Path) -> None:
     ]
 
 
-def test_those_without_a_job_are_counted_in_rows_of_all_employers_alone(tmp_path: Path) -> None:
+def test_nonemployment_is_only_in_rows_of_all_employers(tmp_path: Path) -> None:
     made = Pseof(LAYOUT, everything(), {})
     written(tmp_path, made, {one.name: drawn(one) for one in made.levels})
     for row in rows_of(tmp_path / "out" / "pseof_all.csv"):
@@ -169,7 +169,7 @@ def test_those_without_a_job_are_counted_in_rows_of_all_employers_alone(tmp_path
 
 
 @pytest.mark.parametrize("to", [(), (SECTOR,), (DIVISION, SECTOR)], ids=["all", "sectors", "both"])
-def test_nothing_that_is_suppressed_is_shown(tmp_path: Path, to: tuple[Attribute, ...]) -> None:
+def test_suppressed_numbers_are_absent(tmp_path: Path, to: tuple[Attribute, ...]) -> None:
     one = level("x", [SCHOOL, COHORT, YEARS], to)
     numbers = drawn(one)
     hidden = replace(numbers, status=np.full_like(numbers.status, 5))
@@ -210,7 +210,7 @@ def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert len(texts) == 1
 
 
-def test_a_simulation_says_so_and_an_area_has_its_name(tmp_path: Path) -> None:
+def test_file_names_have_simulation_and_area(tmp_path: Path) -> None:
     layout = Lehd(area="co", area_code="08")
     one = level("x", [SCHOOL, YEARS, COHORT], layout=layout)
     made = Pseof(layout, (one,), {})
@@ -219,7 +219,7 @@ def test_a_simulation_says_so_and_an_area_has_its_name(tmp_path: Path) -> None:
     assert set(made.files(False)) == {"pseof_co.parquet", "pseof_co.csv"}
 
 
-def test_simulated_and_real_levels_do_not_mix(tmp_path: Path) -> None:
+def test_simulated_and_real_levels_cannot_be_mixed(tmp_path: Path) -> None:
     levels = (level("x", [SCHOOL, YEARS, COHORT]), level("y", [SCHOOL, YEARS]))
     flows = {one.name: protected(drawn(one), simulated=one.name == "x") for one in levels}
     with pytest.raises(PublishError, match="cannot be mixed"):
@@ -237,7 +237,7 @@ def test_columns_may_have_other_names(tmp_path: Path) -> None:
 
 
 def test_destinations_may_be_listed_together(tmp_path: Path) -> None:
-    """A public list of the sectors of each division: not all pairs need be there."""
+    """A public list of the sectors of each division; not all pairs need exist."""
     pairs = attribute("division/industry", "1/11", "1/92", "9/92")
     one = level("x", [SCHOOL, COHORT, YEARS], [pairs])
     assert one.groups.agg.number == 26 + 6 + 12 + 48 + 96
@@ -311,7 +311,7 @@ REFUSED: dict[str, tuple[type[DiscreetError], list[Attribute], list[Attribute], 
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_the_layout_has_no_place_for_is_refused(case: str) -> None:
+def test_what_the_layout_cannot_represent_is_refused(case: str) -> None:
     error, groups, to, what = REFUSED[case]
     with pytest.raises(error) as refusal:
         level("flows", groups, to)
@@ -320,7 +320,7 @@ def test_what_the_layout_has_no_place_for_is_refused(case: str) -> None:
     assert refusal.value.do
 
 
-def test_each_aggregation_level_once_and_some_cohorts() -> None:
+def test_repeated_levels_and_missing_cohorts_are_refused() -> None:
     twice = (level("x", [SCHOOL, YEARS, COHORT], [SECTOR]), level("y", [COHORT, SCHOOL, YEARS], [SECTOR]))
     with pytest.raises(SpecError, match="two levels are LEHD's aggregation level 92"):
         Pseof(LAYOUT, twice, {})
@@ -340,7 +340,7 @@ def changed(numbers: FlowNumbers, name: str, value: int) -> FlowNumbers:
     ("name", "value"),
     [("employed", -1), ("in_state", -1), ("in_state", 10**9), ("marginal", -1), ("status", -1), ("status", 0)],
 )
-def test_numbers_that_no_file_can_have_are_refused(name: str, value: int) -> None:
+def test_impossible_numbers_are_refused(name: str, value: int) -> None:
     one = level("x", [SCHOOL, YEARS, COHORT], [SECTOR])
     assert list(one.batches(drawn(one)))
     with pytest.raises(PublishError, match="has inconsistent numbers") as refusal:

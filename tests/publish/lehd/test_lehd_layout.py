@@ -1,4 +1,4 @@
-"""The LEHD layout of PSEO files, and a checker that names each way of leaving it, its line and its column."""
+"""The LEHD layout of PSEO files, and a checker that reports each violation by line and column."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def earned(identifiers: Row, layout: Layout, *flags: str) -> Row:
 
 
 def flowed(identifiers: Row, flag: str) -> Row:
-    """A row of flows; those without a job are counted in rows of all employers alone."""
+    """A row of flows; nonemployment is available only in rows of all employers."""
     row = identifiers | dict.fromkeys(PSEOF.indicators, "7" if flag == "1" else "") | dict.fromkeys(PSEOF.flags, flag)
     if (row["geo_level"], row["ind_level"]) != ("N", "A"):
         row |= {f"{year}_grads_nme": "" for year in YEARS} | {f"status_{year}_grads_nme": "-1" for year in YEARS}
@@ -89,7 +89,7 @@ def flowed(identifiers: Row, flag: str) -> Row:
 
 
 def good(layout: Layout = PSEOE) -> list[Row]:
-    """Every aggregation level that may be there, suppressed and missing years among them."""
+    """Every permitted aggregation level, with suppressed and missing years."""
     if layout is PSEOF:
         return [
             flowed(ids(38, "00134500", "05", "00", "0000"), "1"),
@@ -172,7 +172,7 @@ def test_only_bachelors_have_cohorts_of_three_years() -> None:
     assert {code: cohort_years(code) for code in LABELS["degree_level"] if cohort_years(code) != 5} == {"05": 3}
 
 
-def test_the_columns_stand_in_order() -> None:
+def test_the_columns_are_in_order() -> None:
     assert [len(layout.columns) for layout in (PSEOE, PSEOE_2019, PSEOF)] == [36, 34, 30]
     assert PSEOE.columns[12:16] == ("y1_p25_earnings", "y1_p50_earnings", "y1_p75_earnings", "y1_grads_earn")
     assert PSEOE.columns[24:29] == (
@@ -246,7 +246,7 @@ def test_gzip_parquet_quotes_and_byte_order_marks_change_nothing(tmp_path: Path)
 
 
 def parquet(path: Path, rows: list[Row], layout: Layout, number: pa.DataType) -> Path:
-    """Codes are dictionaries of text, numbers are numbers, what is missing is null."""
+    """Codes are dictionaries of text, numbers are numeric, missing values are null."""
     numbers = {"agg_level_pseo", "grad_cohort_years", *layout.indicators, *layout.flags}
     columns = {}
     for name in layout.columns:
@@ -408,7 +408,7 @@ MUTATIONS: dict[str, tuple[Layout, int, Change, str, str]] = {
 
 
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_one_fault_is_named_and_nothing_else(tmp_path: Path, name: str) -> None:
+def test_one_fault_is_reported_and_nothing_else(tmp_path: Path, name: str) -> None:
     layout, place, change, column, problem = MUTATIONS[name]
     rows = good(layout)
     assert change.items() - rows[place].items(), "the change must change something"
@@ -429,7 +429,7 @@ def test_no_indicator_is_quoted(tmp_path: Path) -> None:
     assert "777777" not in text
 
 
-def test_what_may_be(tmp_path: Path) -> None:
+def test_unusual_but_valid_rows_pass(tmp_path: Path) -> None:
     """Equal percentiles, no IPEDS graduates, restricted fields in 2019, totals of 2019 without an IPEDS flag."""
     rows = good()
     rows[0] |= {"y1_p25_earnings": "1", "y1_p50_earnings": "1", "y1_p75_earnings": "1", "y1_ipeds_count": "0"}
@@ -445,21 +445,21 @@ def test_what_may_be(tmp_path: Path) -> None:
     assert found(write(tmp_path / "z.csv", flows, PSEOF)) == []
 
 
-def test_repeated_identifiers_are_named_at_each_later_line(tmp_path: Path) -> None:
+def test_repeated_identifiers_are_reported_at_each_later_line(tmp_path: Path) -> None:
     rows = good()
     again = [*rows, rows[1] | {"y1_grads_earn": "99"}, rows[3], rows[1]]
     lost = violations_of(write(tmp_path / "x.csv", again))
     assert lost == [Violation(line, "identifiers", "are those of an earlier line") for line in (6, 7, 8)]
 
 
-def test_repeated_identifiers_are_seen_after_repair(tmp_path: Path) -> None:
+def test_repeated_identifiers_are_detected_after_repair(tmp_path: Path) -> None:
     rows = good()
     path = write(tmp_path / "x.csv", [*rows, rows[0] | {"institution": "134500"}])
     assert found(path) == [(6, "institution")]
     assert found(path, repair=True) == [(6, "identifiers")]
 
 
-def test_twenty_of_a_sort_are_named_and_all_are_counted(tmp_path: Path) -> None:
+def test_twenty_of_a_kind_are_listed_and_all_are_counted(tmp_path: Path) -> None:
     rows = [earned(ids(38, f"{n:08}", "05", "00", "0000"), PSEOE, "1", "1", "1") for n in range(1000)]
     for row in rows:
         row |= {"status_y1_earnings": "7"}
@@ -507,13 +507,13 @@ HEADERS: dict[str, tuple[Callable[[list[str]], list[str]], list[tuple[str, str]]
 
 
 @pytest.mark.parametrize("name", HEADERS)
-def test_a_wrong_header_is_named_by_its_columns(tmp_path: Path, name: str) -> None:
+def test_a_wrong_header_is_reported_by_column(tmp_path: Path, name: str) -> None:
     change, expected = HEADERS[name]
     lost = violations_of(renamed(tmp_path / "x.csv", change))
     assert lost == [Violation(1, column, problem) for column, problem in expected]
 
 
-def test_two_columns_that_changed_places(tmp_path: Path) -> None:
+def test_swapped_columns(tmp_path: Path) -> None:
     for layout in (PSEOE, PSEOE_2019, PSEOF):
         (lost,) = violations_of(renamed(tmp_path / "x.csv", swap(13, 14), layout))
         assert lost.line == 1
@@ -522,12 +522,12 @@ def test_two_columns_that_changed_places(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["\n", "a,b\n1,2\n", ",".join(IDENTIFIERS), "hello"], ids=repr)
-def test_a_header_of_another_file_is_one_line(tmp_path: Path, text: str) -> None:
+def test_a_header_of_another_file_is_one_violation(tmp_path: Path, text: str) -> None:
     (tmp_path / "x").write_text(text)
     assert lines(violations_of(tmp_path / "x")) == ["line 1: the header is neither that of pseoe nor that of pseof"]
 
 
-def test_ragged_and_empty_lines_are_named(tmp_path: Path) -> None:
+def test_ragged_and_empty_lines_are_reported(tmp_path: Path) -> None:
     text = write(tmp_path / "x.csv", good()).read_text().splitlines()
     text[2] += ",1"
     text[3] = text[3].rpartition(",")[0]
@@ -575,7 +575,7 @@ def spoiled() -> dict[str, tuple[bytes, str]]:
 
 
 @pytest.mark.parametrize("name", spoiled())
-def test_what_cannot_be_read_is_one_refusal(tmp_path: Path, name: str) -> None:
+def test_an_unreadable_file_is_one_refusal(tmp_path: Path, name: str) -> None:
     content, what = spoiled()[name]
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(SourceError, match=re.escape(what)) as refusal:
@@ -585,7 +585,7 @@ def test_what_cannot_be_read_is_one_refusal(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["nowhere.csv", ".", "a\0b", "x" * 5000], ids=["missing", "folder", "null", "long"])
-def test_what_is_no_file_is_one_refusal(path: str) -> None:
+def test_an_invalid_path_is_one_refusal(path: str) -> None:
     with pytest.raises(SourceError, match="cannot be read"):
         violations_of(Path(path))
 
@@ -621,7 +621,7 @@ def test_what_is_no_file_is_one_refusal(path: str) -> None:
         ("industry", "A", "", ""),
     ],
 )
-def test_zeros_are_put_back(column: str, level: str, mangled: str, code: str) -> None:
+def test_zeros_are_restored(column: str, level: str, mangled: str, code: str) -> None:
     assert with_zeros(column, level, mangled) == code
     assert with_zeros(column, level, code) == code
 
@@ -645,7 +645,7 @@ def test_a_mangled_file_passes_only_with_repair(tmp_path: Path) -> None:
     assert all(v.problem.endswith(("leading zeros", "closing zeros")) for v in violations_of(path))
 
 
-def test_repair_hides_no_other_fault(tmp_path: Path) -> None:
+def test_repair_masks_no_other_fault(tmp_path: Path) -> None:
     for name, (layout, place, change, column, problem) in MUTATIONS.items():
         rows = good(layout)
         rows[place] |= change

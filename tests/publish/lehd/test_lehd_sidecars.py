@@ -1,4 +1,4 @@
-"""The small files beside LEHD's layouts: those of several tables are one, and a release of one table has its own."""
+"""Label and version files of LEHD's layouts: shared by the tables of a release."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_the_quarter_is_that_of_the_reservation(month: int, quarter: int) -> Non
     assert line == f"PSEOF US 00 2010-2013 V4.14.0 R2026Q{quarter} discreet_r"
 
 
-def test_joined_files_have_the_rows_of_both_once() -> None:
+def test_merged_files_have_the_rows_of_both_once() -> None:
     one, other = earnings(), flows()
     both = merged_sidecars([one, other])
     assert both == merged_sidecars([other, one])
@@ -111,7 +111,7 @@ def test_joined_files_have_the_rows_of_both_once() -> None:
     assert set(both.files(False)) == set(one.files(False)) | set(other.files(False))
 
 
-def test_alone_a_table_has_the_files_of_its_own() -> None:
+def test_a_single_table_has_its_own_files() -> None:
     for part in (earnings(), flows()):
         assert merged_sidecars([part]) == part
         assert list(part.files(True)) == list(part.texts(True, DAY, "r"))
@@ -132,8 +132,8 @@ def test_a_code_with_two_labels_is_refused() -> None:
 # --- the declaration ------------------------------------------------------------------------------------------------
 
 
-def test_the_digest_of_a_layout_is_what_it_was_before_there_were_flows() -> None:
-    """Were it another, releases that were reserved before could not be resumed."""
+def test_the_digest_of_a_layout_is_the_same_as_before_flows_were_added() -> None:
+    """Otherwise releases that were reserved before could not be resumed."""
     assert Lehd().model_dump(mode="json") == {
         **{"kind": "lehd", "area": "all", "area_code": "00", "institution": "institution", "state": "state"},
         **{"degree_level": "degree_level", "cip4": "cip4", "cip2": "cip2", "grad_cohort": "grad_cohort"},
@@ -159,7 +159,7 @@ AREAS = (
 )
 
 
-def test_two_layouts_of_one_release_share_their_small_files(tmp_path: Path) -> None:
+def test_two_layouts_of_one_release_share_their_sidecars(tmp_path: Path) -> None:
     files = Registrar(tmp_path / "office", graduates(40)).published(spec(*AREAS))
     assert files["version_pseo.simulation.txt"] == (
         b"PSEOE CO 08 2010-2013 V4.14.0 R2026Q1 discreet_r\nPSEOE WY 00 2010-2013 V4.14.0 R2026Q1 discreet_r\n"
@@ -199,6 +199,6 @@ def test_one_file_is_not_written_by_two_tables(tmp_path: Path) -> None:
         methods(declared(tmp_path, table(layout="lehd"), table(name="again", layout="lehd")))
 
 
-def test_counts_have_no_small_files(tmp_path: Path) -> None:
+def test_counts_have_no_sidecars(tmp_path: Path) -> None:
     (made,) = methods(declared(tmp_path, {"name": "n", "method": "counts", "by": ["grad_cohort"], "epsilon": "1"}))
     assert made.shared_files() is None
