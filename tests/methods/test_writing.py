@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> LocalFolder:
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_counts_are_never_given_without_noise(form: str) -> None:
-    with pytest.raises(GuaranteeError, match="never given without noise"):
+    with pytest.raises(GuaranteeError, match="never published without noise"):
         next(method(form)(Spans(CELLS, CELLS)[0], rows(), None))
 
 
@@ -140,7 +140,7 @@ def test_rows_that_the_key_is_not_bound_to_never_become_a_file(
 
 def test_nothing_is_written_without_noise(folder: LocalFolder) -> None:
     spans = Spans(CELLS, CELLS)
-    with pytest.raises(EngineError, match="nothing is written without noise"):
+    with pytest.raises(EngineError, match="tables are never written without noise"):
         list(written_by(folder, spans)(spans[0], rows(), None))
 
 
@@ -173,7 +173,7 @@ def test_a_part_that_no_worker_wrote_is_missed(folder: LocalFolder) -> None:
         who="w",
         time=dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
     )
-    with pytest.raises(EngineError, match="not every part was written"):
+    with pytest.raises(EngineError, match="some parts were not written"):
         write_parts(
             Forgetful(), FingerprintedTable(None, spans, marks), kernel, Reservation(reserve, key, binding),  # type: ignore[arg-type]
             name="t", purpose="p", guarantee=kernel.guarantee(), place=folder,

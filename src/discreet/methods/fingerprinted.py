@@ -22,7 +22,7 @@ def read_fingerprinted(engine: Engine, bound: FingerprintedTable, names: Sequenc
         rows = (columns[0] >= span.first) & (columns[0] < span.end)
         fingerprint.update(pa.RecordBatch.from_arrays([pa.array(c[rows]) for c in columns], names=[CELL, *names]))
         if fingerprint.digest() != mark:
-            raise EngineError("the source changed while it was being read", where=where)
+            raise EngineError("its source changed while it was read", where=where)
     arrays = [np.zeros(bound.spans.cells, np.int64) for _ in names]
     for values, column in zip(arrays, columns[1:], strict=True):
         values[columns[0]] = column

@@ -86,7 +86,7 @@ class WriteKernel:
         for _ in watched:  # a kernel need not read all rows
             pass
         if not hmac.compare_digest(_seal(stream, span.number, fingerprint.digest()), self.seals[span.number]):
-            raise EngineError("the source changed while it was being read", where=f"table {self.table}")
+            raise EngineError("its source changed while it was read", where=f"table {self.table}")
 
 
 def _seal(stream: Stream, number: int, fingerprint: bytes) -> bytes:

@@ -196,7 +196,7 @@ def listed(**changes: str) -> str:
     ("text", "said"),
     [
         (listed() + "huge,3\n", "line 5 has an undeclared category, 'huge'"),
-        (listed() + "light,200\n", "line 5 lists a cell again"),
+        (listed() + "light,200\n", "line 5 repeats a cell"),
         ("strength,total\nlight,200\nheavy,3\n", "has no line for 1 cell, medium the first"),
         ("strength,total\n", "has no line for 3 cells, light the first"),
         (listed(heavy="-1"), "line 4 has '-1', which is no total"),

@@ -377,8 +377,8 @@ def test_overrides_do_not_tell_parents_from_a_file(office: RecodingOffice) -> No
 @pytest.mark.parametrize(
     ("keep", "match"),
     [
-        ("out-new", "is or contains the place"),
-        ("out-new/kept", "is or contains the place"),
+        ("out-new", "equals, contains or lies in the place"),
+        ("out-new/kept", "equals, contains or lies in the place"),
         ("kept/old", "already exists"),
         ("out-old/kept", "inside another release"),
     ],

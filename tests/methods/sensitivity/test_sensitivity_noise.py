@@ -269,7 +269,7 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_read(
 @pytest.mark.parametrize("first", ["0", "1", "7"])
 def test_a_list_of_sizes_does_not_contradict_itself(atlas: AtlasAgency, first: str) -> None:
     (atlas.folder / "sizes.csv").write_text(f"tract,people\n000,{first}\n000,900\n")
-    with pytest.raises(DomainError, match="line 3 lists a cell again"):
+    with pytest.raises(DomainError, match="line 3 repeats a cell"):
         atlas.open(size={"public": "sizes.csv", "column": "people", "provenance": "x"}, delta=None).plan()
 
 
