@@ -12,18 +12,18 @@ from discreet.publish.description import SIMULATION, Column, PublishedTable, Rel
 
 STATE = Attribute.flat("state", ["01", "02"], ["Alabama", "Alaska"], "st", "other", "FIPS 5-2")
 GROUP = Attribute("prog", ("inst", "cip"), ("i", "c"), (("001", "52"),), {("001", "52"): 0}, provenance="IPEDS")
-PROMISE = Guarantee(unit=Person(column="p", max_records=2), epsilon="1.5", caveats=("weights are exact", "two"))
+GUARANTEE = Guarantee(unit=Person(column="p", max_records=2), epsilon="1.5", caveats=("weights are exact", "two"))
 TABLE = PublishedTable(
     name="t",
     by=("state", "prog"),
     domain=Domain((STATE, GROUP)),
-    guarantee=PROMISE,
+    guarantee=GUARANTEE,
     composition="",
     noise="two-sided geometric",
     error=None,
     columns=(Column("state", "code", "state | territory"), Column("count", "integer", "a\nb")),
 )
-RELEASE = ReleaseDescription("r", "a", False, PROMISE, (TABLE,), (), {}, None, ("t",))
+RELEASE = ReleaseDescription("r", "a", False, GUARANTEE, (TABLE,), (), {}, None, ("t",))
 
 
 @pytest.mark.parametrize("simulated", [False, True])
@@ -53,8 +53,8 @@ def test_every_code_has_a_label_where_there_are_labels() -> None:
 
 def test_the_text_states_the_guarantee_and_every_caveat() -> None:
     text = as_markdown(RELEASE)
-    assert PROMISE.in_words() in text
-    for caveat in PROMISE.caveats:
+    assert GUARANTEE.in_words() in text
+    for caveat in GUARANTEE.caveats:
         assert f"- Caveat: {caveat}" in text
     assert "t.parquet, t.csv" in text
     assert "two-sided geometric" in text
@@ -67,7 +67,7 @@ def test_the_text_escapes_table_cells() -> None:
 
 
 def test_no_caveats_no_list() -> None:
-    text = as_markdown(replace(RELEASE, guarantee=Guarantee(unit=PROMISE.unit, epsilon=1)))
+    text = as_markdown(replace(RELEASE, guarantee=Guarantee(unit=GUARANTEE.unit, epsilon=1)))
     assert "Caveat" not in text
     assert "\n\n\n" not in text
 

@@ -20,7 +20,7 @@ CONTENT = {"t.csv": b"a,b\n1,2\n", "t.parquet": b"PAR1", "u.csv/part-00000.csv":
 
 
 def made(files: dict[str, str], release: str = "r") -> Manifest:
-    promise = Guarantee(unit=Record(), epsilon="1.5")
+    guarantee = Guarantee(unit=Record(), epsilon="1.5")
     said = ManifestBody(
         release=release,
         asset="a",
@@ -29,8 +29,8 @@ def made(files: dict[str, str], release: str = "r") -> Manifest:
         reserved="2026-01-01",
         code="1",
         spec="00",
-        guarantee=promise,
-        guarantee_in_words=promise.in_words(),
+        guarantee=guarantee,
+        guarantee_in_words=guarantee.in_words(),
         composition="one table",
         domains=[],
         tables=[],

@@ -23,7 +23,7 @@ from discreet.privacy.protected import Protected
 from discreet.publish.storage import LocalFolder
 from discreet.publish.tables import write_table
 
-PROMISE = Guarantee(unit=Record(), epsilon=1)
+GUARANTEE = Guarantee(unit=Record(), epsilon=1)
 
 
 def whole(data: bytes, place: int) -> tuple[int, int]:
@@ -83,7 +83,7 @@ def programmes(folder: Path, count: int) -> Domain:
 
 def written(folder: Path, columns: list[pa.Array], names: list[str]) -> bytes:
     batch = pa.RecordBatch.from_arrays(columns, names)
-    write_table(LocalFolder(folder, folder), "t", batch.schema, iter([Protected(batch, PROMISE, False)]), False)
+    write_table(LocalFolder(folder, folder), "t", batch.schema, iter([Protected(batch, GUARANTEE, False)]), False)
     return (folder / "t.parquet").read_bytes()
 
 

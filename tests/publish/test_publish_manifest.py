@@ -14,7 +14,7 @@ from discreet.publish.manifest import FILE, DomainEntry, LedgerEntry, Manifest, 
 from support.hypothesis_profile import examples
 
 texts = st.text(st.characters(codec="utf-8"), max_size=8)
-promises = st.builds(
+guarantees = st.builds(
     Guarantee,
     unit=st.sampled_from(
         [Record(), Person(column="p", max_records=2), Establishment(column="e", alpha="1/3", adversary="weak")]
@@ -32,7 +32,7 @@ tables = st.builds(
     form=st.just("dense"),
     noise=texts,
     margin90=st.integers(0, 99),
-    guarantee=promises,
+    guarantee=guarantees,
     guarantee_in_words=texts,
     files=st.lists(texts, max_size=2),
 )
@@ -53,7 +53,7 @@ sayings = st.builds(
     reserved=st.dates(),
     code=texts,
     spec=texts,
-    guarantee=promises,
+    guarantee=guarantees,
     guarantee_in_words=texts,
     composition=texts,
     domains=st.lists(entries, max_size=2),
@@ -65,7 +65,7 @@ manifests = st.builds(ManifestBody.with_ledger_entry, sayings, places)
 
 
 def example() -> Manifest:
-    promise = Guarantee(unit=Person(column="p", max_records=2), epsilon="3/2", caveats=("weights",))
+    guarantee = Guarantee(unit=Person(column="p", max_records=2), epsilon="3/2", caveats=("weights",))
     table = TableEntry(
         name="t",
         method="counts",
@@ -74,8 +74,8 @@ def example() -> Manifest:
         form="dense",
         noise="geometric",
         margin90=3,
-        guarantee=promise,
-        guarantee_in_words=promise.in_words(),
+        guarantee=guarantee,
+        guarantee_in_words=guarantee.in_words(),
         files=["t.csv"],
     )
     said = ManifestBody(
@@ -86,8 +86,8 @@ def example() -> Manifest:
         reserved="2026-01-01",
         code="1",
         spec="00",
-        guarantee=promise,
-        guarantee_in_words=promise.in_words(),
+        guarantee=guarantee,
+        guarantee_in_words=guarantee.in_words(),
         composition="one table",
         domains=[DomainEntry(name="d", columns=["d"], categories=2, undeclared="dropped", provenance="")],
         tables=[table],

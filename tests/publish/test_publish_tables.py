@@ -21,7 +21,7 @@ from discreet.publish.storage import LocalFolder, sha256
 from discreet.publish.tables import write_table
 from support.hypothesis_profile import examples
 
-PROMISE = Guarantee(unit=Record(), epsilon=1)
+GUARANTEE = Guarantee(unit=Record(), epsilon=1)
 CODES = pa.dictionary(pa.int32(), pa.string())
 SCHEMA = pa.schema([("state", CODES), ("count", pa.int64())])
 
@@ -33,7 +33,7 @@ def batches(
     for first in range(0, len(codes), size):
         cells = np.arange(first, min(first + size, len(codes)), dtype=np.int64)
         arrays = [*space.code_arrays(cells), pa.array(cells - 2)]
-        yield Protected(pa.RecordBatch.from_arrays(arrays, schema=schema), PROMISE, simulated)
+        yield Protected(pa.RecordBatch.from_arrays(arrays, schema=schema), GUARANTEE, simulated)
 
 
 def place(folder: Path) -> LocalFolder:

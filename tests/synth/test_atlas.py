@@ -230,11 +230,11 @@ def slopes(made: Atlas, cells: Cells) -> tuple[Fit, Fit]:
 
 def test_figure_3_suppressing_small_counts_hides_the_slope(half: Atlas) -> None:
     girls = (half.race == BLACK) & (half.gender == GIRLS)
-    infused, hidden = slopes(half, released(half, girls, half.teen_birth, "births"))
+    infused, suppressed = slopes(half, released(half, girls, half.teen_birth, "births"))
     assert abs(infused.slope - 0.136) < 2 * infused.error
     assert infused.slope > 3 * infused.error
-    assert abs(hidden.slope) < 2 * hidden.error
-    assert hidden.cells < 0.8 * infused.cells
+    assert abs(suppressed.slope) < 2 * suppressed.error
+    assert suppressed.cells < 0.8 * infused.cells
     assert 0.3 < infused.at(0.1) < infused.at(0.5) < 0.42  # the paper's axis
 
 

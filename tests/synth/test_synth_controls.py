@@ -92,9 +92,9 @@ def test_a_few_small_numbers_are_suppressed_and_large_ones_never(seed: int) -> N
 
 def test_suppression_hides_jobs_from_the_public_and_not_from_graduates() -> None:
     found = generate_economy(7)
-    hidden = np.argwhere(found.employment == 0)
-    assert len(hidden)
-    assert all((found.work[:, state] == sector).any() for sector, state in hidden)
+    gaps = np.argwhere(found.employment == 0)
+    assert len(gaps)
+    assert all((found.work[:, state] == sector).any() for sector, state in gaps)
 
 
 def test_economies_differ_by_seed_alone() -> None:

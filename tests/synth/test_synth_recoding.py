@@ -29,7 +29,7 @@ def rows(path: Path) -> list[tuple[str, ...]]:
 
 
 def destinations(agency: Graduates, digits: int) -> dict[str, set[str]]:
-    """Where codes of so many characters may go, deleted ones nowhere."""
+    """The possible successors of codes of this length; none for deleted ones."""
     found = defaultdict[str, set[str]](set)
     for old, new, _ in rows(agency.crosswalk):
         if old:

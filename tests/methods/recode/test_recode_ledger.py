@@ -142,7 +142,10 @@ def test_from_the_command_line(office: RecodingOffice) -> None:
 
     assert "recoded, no additional epsilon" in told("plan", spec, *ledger)
     said = told("run", spec, "--out", out, *ledger)
-    assert f"Published new in {out}: 1 table, no additional privacy loss: post-processing of the measurements of old" in said
+    assert (
+        f"Published new in {out}: 1 table, no additional privacy loss: post-processing of the measurements of old"
+        in said
+    )
     assert "SIMULATION" in said
     assert f"Published new in {out}" in told("resume", spec, *ledger)
     number = len(contents(office.folder / "out-new")) - 1

@@ -172,12 +172,12 @@ def test_nonemployment_is_only_in_rows_of_all_employers(tmp_path: Path) -> None:
 def test_suppressed_numbers_are_absent(tmp_path: Path, to: tuple[Attribute, ...]) -> None:
     one = level("x", [SCHOOL, COHORT, YEARS], to)
     numbers = drawn(one)
-    hidden = replace(numbers, status=np.full_like(numbers.status, 5))
-    written(tmp_path / "a", Pseof(LAYOUT, (one,), {}), {"x": hidden})
+    suppressed = replace(numbers, status=np.full_like(numbers.status, 5))
+    written(tmp_path / "a", Pseof(LAYOUT, (one,), {}), {"x": suppressed})
     for row in rows_of(tmp_path / "a" / "out" / "pseof_all.csv"):
         assert {row[c] for c in PSEOF.indicators} == {""}
         assert {row[c] for c in PSEOF.flags if c.endswith(("emp", "instate"))} == {"5"}
-    other = FlowNumbers(hidden.employed * 3, hidden.in_state // 2, hidden.marginal + 1, hidden.status)
+    other = FlowNumbers(suppressed.employed * 3, suppressed.in_state // 2, suppressed.marginal + 1, suppressed.status)
     written(tmp_path / "b", Pseof(LAYOUT, (one,), {}), {"x": other})
     for name in ("pseof_all.csv", "pseof_all.parquet"):  # not one byte depends on it
         assert (tmp_path / "a" / "out" / name).read_bytes() == (tmp_path / "b" / "out" / name).read_bytes()

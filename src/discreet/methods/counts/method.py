@@ -150,7 +150,7 @@ class CountsMethod(Method):
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         """The kernel: noise for every cell of a span, or in the sparse form the cells where it is not zero."""
         if stream is None:
-            raise GuaranteeError("counts are never given without noise", where=self.spec.place)
+            raise GuaranteeError("counts are never published without noise", where=self.spec.place)
         for first, n, occupied, (counts,) in ranges(span, rows, self._cells_for(RANGE)):
             if self.spec.form == "dense":
                 numbers = np.arange(first, first + n, dtype=np.int64)

@@ -54,7 +54,7 @@ class EmployerKernel:
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         if stream is None:
-            raise GuaranteeError("counts are never given without noise", where=f"table {self.table}")
+            raise GuaranteeError("counts are never published without noise", where=f"table {self.table}")
         size = max(RANGE // self.shared, 1) * self.shared
         for first, n, occupied, (counts, largest) in ranges(span, rows, size, 2):
             most = dense(first, n, occupied, largest)

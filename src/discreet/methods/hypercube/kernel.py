@@ -105,7 +105,7 @@ class CubeKernel:
     def numbers(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[Numbers]:
         """Cells with their protected numbers, some at a time."""
         if stream is None:
-            raise GuaranteeError("a cube is never given without noise", where=f"table {self.table}")
+            raise GuaranteeError("a cube is never published without noise", where=f"table {self.table}")
         size = RANGE
         if self.form == "sparse" and self.noise.count is not None:
             size = max(int(RANGE / max(float(self.noise.count.tail(1)), SELDOM)), RANGE)
@@ -159,7 +159,7 @@ class DeviationKernel:
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         if stream is None:
-            raise GuaranteeError("deviations are never given without noise", where=f"table {self.table}")
+            raise GuaranteeError("deviations are never published without noise", where=f"table {self.table}")
         size = self.replicates
         for first, n, occupied, exact in ranges(span, rows, max(RANGE // size, 1), size):
             values = np.zeros((n, size), np.int64)

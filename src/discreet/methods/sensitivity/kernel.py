@@ -169,7 +169,7 @@ class EstimateKernel:
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         if stream is None:
-            raise GuaranteeError("estimates are never given without noise", where=f"table {self.table}")
+            raise GuaranteeError("estimates are never published without noise", where=f"table {self.table}")
         for first, n, occupied, (counts, estimates, errors) in ranges(span, rows, DRAWN, 3):
             numbers = np.arange(first, first + n, dtype=np.int64)
             true, error = (dense(first, n, occupied, column) for column in (counts, errors))
