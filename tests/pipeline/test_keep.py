@@ -261,7 +261,7 @@ def test_ended_at_any_step_then_resumed(
 
 MOMENTS = {
     "between the renames": "publish",
-    "before the manifest": "_finish",
+    "before the manifest": "_write_manifest",
 }
 
 

@@ -140,7 +140,7 @@ def test_a_release_name_is_used_once(agency: Agency) -> None:
         agency.release().run(agency.folder / "b")
 
 
-def test_strict_refuses_dirt_without_spending_and_carries_its_caveat(agency: Agency) -> None:
+def test_strict_refuses_data_errors_without_spending_and_carries_its_caveat(agency: Agency) -> None:
     with pytest.raises(SourceError, match="strict") as refusal:
         agency.release(strict=True).run(agency.folder / "out")
     assert SECRET_CODE not in str(refusal.value)
@@ -148,7 +148,7 @@ def test_strict_refuses_dirt_without_spending_and_carries_its_caveat(agency: Age
     clean = graduates(0).slice(0, 0)
     agency.write(clean)
     made = agency.release(strict=True).run(agency.folder / "out")
-    assert any("exists tells" in caveat for caveat in made.guarantee.caveats)
+    assert any("existence of this release reveals" in caveat for caveat in made.guarantee.caveats)
 
 
 def test_plan_reads_no_confidential_data(agency: Agency) -> None:
@@ -252,7 +252,7 @@ def test_two_levels_of_one_hierarchy_are_not_crossed(agency: Agency) -> None:
     (agency.folder / "geo.csv").write_text("state,region\n01,N\n02,N\n")
     domains = {"geo": {"hierarchy": "geo.csv", "levels": ["state", "region"]}}
     tables = [{"name": "t", "method": "counts", "by": ["region", "state"], "epsilon": "1"}]
-    with pytest.raises(discreet.DiscreetError, match="finer level alone"):
+    with pytest.raises(discreet.DiscreetError, match="only the finer level"):
         agency.release(domains=domains, tables=tables).plan()
 
 

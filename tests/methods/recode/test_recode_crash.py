@@ -83,7 +83,7 @@ def test_ended_at_any_step(again: RecodingOffice, undisturbed: Both, step: str) 
     completed(again, undisturbed)
 
 
-@pytest.mark.parametrize("name", ["publish", "_finish"])
+@pytest.mark.parametrize("name", ["publish", "_write_manifest"])
 def test_ended_while_publishing(again: RecodingOffice, undisturbed: Both, name: str) -> None:
     """Between the two renames, and between the second and the manifest."""
     then = getattr(FolderOutput, name)
@@ -99,7 +99,7 @@ def test_ended_while_publishing(again: RecodingOffice, undisturbed: Both, name: 
         with pytest.raises(RunCrash):
             again.open(again.recoding(*SMALL)).run(again.folder / "out-new")
     assert contents(again.folder / "kept/new") == undisturbed[1]
-    assert (again.folder / "out-new").exists() == (name == "_finish")
+    assert (again.folder / "out-new").exists() == (name == "_write_manifest")
     completed(again, undisturbed)
 
 
