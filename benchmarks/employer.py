@@ -40,7 +40,7 @@ DOMAINS = {
 }
 WORKLOADS: dict[str, dict[str, Any]] = {
     "w1": {"epsilon": "2"},
-    "w3": {"epsilon": "16", "workers": WORKERS},
+    "w3": {"epsilon": "16", "worker_attributes": WORKERS},
 }
 JOIN = {"workers": "worker_id", "workplaces": "workplace_id"}
 

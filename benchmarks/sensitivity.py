@@ -49,7 +49,7 @@ SPEC: dict[str, Any] = {
             "variables": {"parent_rank": {"low": "0", "high": "1"}, "kid_rank": {"low": "0", "high": "1"}},
             "epsilon": "8",
             "delta": "0.000001",
-            "minimum": {"count": 20},
+            "suppress_below": {"count": 20},
         }
     ],
 }

@@ -40,8 +40,8 @@ def mark(atlas: Atlas) -> Path:
 
 @pytest.fixture
 def sent(atlas: Atlas, mark: Path) -> OpenRelease:
-    table = {"statistic": FUNCTION, "variables": {"kid_rank": UNIT_INTERVAL}, "size": "true", "search": "corners"}
-    return atlas.open(**table, delta=None, numbers=["estimate", "count"])
+    table = {"statistic": FUNCTION, "variables": {"kid_rank": UNIT_INTERVAL}, "cell_size": "true", "search": "corners"}
+    return atlas.open(**table, delta=None, publish=["estimate", "count"])
 
 
 def test_a_declaration_is_opened_and_planned_without_running_its_file(sent: OpenRelease, mark: Path) -> None:

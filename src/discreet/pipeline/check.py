@@ -48,8 +48,8 @@ def _estimates(found: EstimateAudit) -> list[str]:
         names = "; ".join(found.examples) + ("; …" if found.infinite > len(found.examples) else "")
         out.append(
             f"{found.table}: one record can move {plural(found.infinite, 'cell')} beyond all bounds: {names}. They "
-            "have no say in χ; winsorise, raise `minimum`, join cells or search a grid to include them, or write "
-            "`infinite: refuse`"
+            "have no say in χ; winsorise, raise `suppress_below`, merge cells or search a grid to include them, or write "
+            "`infinite_influence: refuse`"
         )
     return out
 

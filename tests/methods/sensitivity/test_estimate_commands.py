@@ -80,18 +80,18 @@ def test_one_command_from_a_stata_file_to_a_stata_file(stata: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "kind", "said"),
     [
-        ({"bounds": "kid_rank=0:1"}, SpecError, "'parent_rank' is not bounded"),
-        ({"bounds": "parent_rank=0"}, SpecError, "are no bounds"),
+        ({"bounds": "kid_rank=0:1"}, SpecError, "'parent_rank' has no bounds"),
+        ({"bounds": "parent_rank=0"}, SpecError, "are not bounds"),
         ({"bounds": "parent_rank"}, SpecError, "cannot read 'parent_rank'"),
-        ({"by": "tract=9..1"}, SpecError, "no range of codes"),
+        ({"by": "tract=9..1"}, SpecError, "not a range of codes"),
         ({"at": "25"}, SpecError, "outside the bounds of 'parent_rank', 0 … 1"),
-        ({"unit": "person"}, SpecError, "is no unit"),
+        ({"unit": "person"}, SpecError, "is not a unit"),
         ({"bounds": "other=0:1"}, SpecError, "is neither x nor y"),
-        ({"x": None}, SpecError, "is one of y on x"),
+        ({"x": None}, SpecError, "needs an x"),
         ({"delta": None}, SpecError, "'delta' is missing"),
         ({"epsilon": "eight"}, SpecError, "expected an exact number"),
         ({"statistic": "medain"}, SpecError, "unknown statistic 'medain'"),
-        ({"budget": "23"}, SpecError, "budget: 23 is less than what this costs, 24"),
+        ({"budget": "23"}, SpecError, "budget: 23 is below the cost of this release, 24"),
         ({"x": "nothing", "bounds": "nothing=0:1"}, SourceError, "no column 'nothing'"),
     ],
 )
@@ -108,13 +108,13 @@ def test_refusals_leave_nothing_behind(
 
 def test_a_second_release_needs_a_larger_budget(stata: Path) -> None:
     typed(*options(stata))
-    with pytest.raises(SpecError, match="less than what this costs, 24, and 24 before"):
+    with pytest.raises(SpecError, match="below the cost of this release, 24, plus 24 spent before"):
         typed(*options(stata, out=str(stata.parent / "again")))
     typed(*options(stata, out=str(stata.parent / "again"), budget="48"))
     assert len(discreet.ledger(stata.parent / "discreet-ledger.sqlite").chain().releases()) == 2
 
 
-def test_codes_that_match_nothing_give_reason_to_doubt(stata: Path) -> None:
+def test_codes_that_match_nothing_give_a_sanity_warning(stata: Path) -> None:
     """Told from the released counts: nothing else may be said."""
     assert "about 0 everywhere" in typed(*options(stata, by="tract=7,8,9"))
     looked = typed(*options(stata, by="tract=7,8,9", out=str(stata.parent / "x")), "--check")

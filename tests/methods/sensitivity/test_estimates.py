@@ -233,7 +233,7 @@ def test_with_less_noise_s_at_its_word_would_cover_too_little(distribution: Dist
         ({"level": F(1)}, "level"),
         ({"level": F(999, 1000)}, "level"),
         ({"df": np.array([0])}, "degrees"),
-        ({"df": np.array([1.5])}, "whole"),
+        ({"df": np.array([1.5])}, "not integers"),
         ({"scale": np.zeros(1)}, "positive"),
         ({"error_scale": -np.ones(1)}, "positive"),
         ({"error": np.array([np.nan])}, "finite"),

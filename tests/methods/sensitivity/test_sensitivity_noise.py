@@ -103,14 +103,14 @@ def kernel(**changes: Any) -> EstimateKernel:
         "domain": nothing,
         "groups": groups,
         "noise": noise(),
-        "numbers": ("estimate", "error", "count"),
+        "quantities": ("estimate", "error", "count"),
         "steps": 1000,
         "empty": 500,
         "parameters": 2,
         "chi": np.array([5000]),
         "chi_error": np.array([700]),
-        "minimum": None,
-        "true_minimum": False,
+        "suppress_below": None,
+        "suppress_by_true_count": False,
         "sizes": None,
         "chosen": (),
     }
@@ -174,7 +174,7 @@ def test_what_is_published_is_cut_before_its_noise_is() -> None:
 
 
 def test_hidden_cells_hide_their_size() -> None:
-    row = drawn(kernel(minimum=1000), 40, 420, 30, "few")
+    row = drawn(kernel(suppress_below=1000), 40, 420, 30, "few")
     assert row["estimate"] is row["size"] is row["noise_sd"] is row["low95"] is None
     assert row["count"] is not None
 
@@ -207,21 +207,23 @@ def with_wild_cell(n: int) -> pa.Table:
 
 
 def test_only_cells_that_can_be_published_decide(atlas: Atlas) -> None:
-    least = table_of(atlas, minimum=20).design.least
+    least = table_of(atlas, suppress_below=20).design.least
     assert 10 < least < 20
     chi = {}
     for n in (least - 1, least):
         atlas.write(with_wild_cell(n))
-        chi[n] = atlas.run(f"with{n}", minimum=20)["mobility_chi"]["chi"][0].as_py()
+        chi[n] = atlas.run(f"with{n}", suppress_below=20)["mobility_chi"]["chi"][0].as_py()
     assert chi[least] > 20 * chi[least - 1]
-    assert table_of(atlas, minimum={"count": 20, "on": "true"}).design.least == 20
+    assert table_of(atlas, suppress_below={"count": 20, "on": "true"}).design.least == 20
     sizes = {"public": "tracts.csv", "column": "state", "provenance": "x"}
     (atlas.folder / "tracts.csv").write_text("tract,state\n000,5\n101,0\n")
-    assert table_of(atlas, minimum=20, size=sizes, delta=None).design.least == 1  # nothing pays for a mistake
+    assert (
+        table_of(atlas, suppress_below=20, cell_size=sizes, delta=None).design.least == 1
+    )  # nothing pays for a mistake
 
 
 def test_delta_is_divided_among_what_may_fail(atlas: Atlas) -> None:
-    three = table_of(atlas, noise="normal", minimum=20).design
+    three = table_of(atlas, noise="normal", suppress_below=20).design
     assert {claim: three.part(claim) for claim in three.spec.claims} == dict.fromkeys(
         ("bound", "normal", "small"), DELTA / 3
     )
@@ -237,12 +239,12 @@ def test_every_option_says_what_it_does_not_promise(atlas: Atlas) -> None:
     public = {"public": "sizes.csv", "column": "people", "provenance": "x"}
     usual = (wording.CHI, wording.ROUNDED, wording.UNDEFINED)
     assert table_of(atlas).guarantee().caveats == usual
-    assert table_of(atlas, size=public, delta=None).guarantee().caveats == (*usual, wording.PUBLIC_SIZE)
-    assert table_of(atlas, size="true", delta=None).guarantee().caveats == (*usual, wording.TRUE_SIZE)
+    assert table_of(atlas, cell_size=public, delta=None).guarantee().caveats == (*usual, wording.PUBLIC_SIZE)
+    assert table_of(atlas, cell_size="true", delta=None).guarantee().caveats == (*usual, wording.TRUE_SIZE)
     winsorised = {**LINE, "winsorise": "0.05"}
     assert table_of(atlas, statistic=winsorised).guarantee().caveats == (*usual, wording.WINSORISED)
-    refusing = table_of(atlas, infinite="refuse").guarantee().caveats
-    assert refusing == (wording.CHI, wording.ROUNDED, wording.REFUSED)
+    refusing = table_of(atlas, infinite_influence="refuse").guarantee().caveats
+    assert refusing == (wording.CHI, wording.ROUNDED, wording.REFUSED_INFINITE)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +272,7 @@ def test_what_cannot_be_drawn_is_refused_before_anything_is_read(
 def test_a_list_of_sizes_does_not_contradict_itself(atlas: Atlas, first: str) -> None:
     (atlas.folder / "sizes.csv").write_text(f"tract,people\n000,{first}\n000,900\n")
     with pytest.raises(DomainError, match="line 3 lists a cell again"):
-        atlas.open(size={"public": "sizes.csv", "column": "people", "provenance": "x"}, delta=None).plan()
+        atlas.open(cell_size={"public": "sizes.csv", "column": "people", "provenance": "x"}, delta=None).plan()
 
 
 def test_a_large_but_finite_sensitivity_is_heard(atlas: Atlas) -> None:

@@ -74,7 +74,7 @@ def test_no_neighbours_lose_more_than_epsilon(mechanism: Mechanism) -> None:
 
 @pytest.mark.parametrize("mechanism", DISCRETE, ids=name)
 def test_no_job_and_no_small_establishment_loses_more_than_epsilon(mechanism: Mechanism) -> None:
-    jobs = [1] if mechanism.hides == "job" else [1, 7, 19]
+    jobs = [1] if mechanism.protects == "job" else [1, 7, 19]
     found = [losses(mechanism, (n, 0), (n + j, 0)).worst for n in (0, 500) for j in jobs]
     assert max(found) <= float(mechanism.epsilon) + SLACK
     assert max(found) >= 0.94 * float(mechanism.epsilon)

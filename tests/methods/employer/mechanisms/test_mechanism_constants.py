@@ -11,7 +11,7 @@ from flint import arb, ctx
 from scipy import integrate, optimize
 
 from discreet.errors import ParameterError
-from discreet.methods.employer.mechanisms.joint import Joint, joint_constant, supremum
+from discreet.methods.employer.mechanisms.joint import JointLossBound, joint_constant, supremum
 from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
 from discreet.methods.employer.mechanisms.smooth_gamma import SmoothGamma
 from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace, exact_delta
@@ -64,7 +64,7 @@ def test_a_smaller_joint_constant_is_not_certain() -> None:
     """Also where wide boxes have no finite bound at first: they must count as unknown, not as small."""
     for alpha, epsilon, gamma in ((TENTH, TWO, F(4)), (FIFTH, TWO, F(13, 4)), (TENTH, F(20), F(4)), (F(1), F(3), F(3))):
         c = SmoothGamma(alpha, epsilon, gamma=gamma).constant
-        joint = Joint(gamma, alpha, epsilon)
+        joint = JointLossBound(gamma, alpha, epsilon)
         assert joint.certain(c)
         assert joint.certain(2 * c)
         assert not joint.certain(c * (1 - F(1, 10**8)))
@@ -74,7 +74,7 @@ def test_a_smaller_joint_constant_is_not_certain() -> None:
 
 def test_the_supremum_of_one_loss() -> None:
     """Against scipy; and what lies beyond W is below ε."""
-    joint = Joint(F(4), TENTH, TWO)
+    joint = JointLossBound(F(4), TENTH, TWO)
     shift = F(7, 8)
     with ctx.workprec(128):
         for loss in joint.losses(shift):

@@ -40,7 +40,7 @@ def everything() -> list[Mechanism]:
 
 
 def test_each_says_what_it_is() -> None:
-    found = [(m.name, m.hides, m.epsilon, m.delta) for m in everything()]
+    found = [(m.name, m.protects, m.epsilon, m.delta) for m in everything()]
     assert found == [
         ("laplace-pareto", "size", TWO, 0),
         ("smooth-gamma", "size", TWO, 0),
@@ -50,9 +50,9 @@ def test_each_says_what_it_is() -> None:
         ("geometric", "job", TWO, 0),
         ("truncated", "establishment", TWO, 0),
     ]
-    assert [m.in_words()[:9] for m in everything()] == [*["count + 0", "count + 1", "count + 3", "count + 0"],
+    assert [m.describe()[:9] for m in everything()] == [*["count + 0", "count + 1", "count + 3", "count + 0"],
                                                         "(count + ", "count + t", "count + t"]  # fmt: skip
-    assert LogLaplace(TENTH, TWO, unbiased=False).in_words().endswith("biased upwards; rounded to integers")
+    assert LogLaplace(TENTH, TWO, unbiased=False).describe().endswith("biased upwards; rounded to integers")
 
 
 def test_a_used_one_pickles_and_is_equal_to_a_fresh_one() -> None:

@@ -61,7 +61,7 @@ SEARCHES: tuple[str, ...] = ("exact", "corners", "grid", "removals")
 
 
 @dataclass(frozen=True)
-class Local:
+class LocalSensitivities:
     """What is known of every cell: one entry each. Confidential."""
 
     n: Int64s
@@ -72,7 +72,7 @@ class Local:
 
 
 @dataclass(frozen=True)
-class Worst:
+class WorstRecord:
     """The observation that moves a cell's statistic most. Confidential."""
 
     added: bool  # or removed
@@ -112,7 +112,7 @@ class Statistic(Protocol):
 
     def local(
         self, columns: Sequence[Floats], starts: Int64s, search: Search | None = None, *, errors: bool = True
-    ) -> Local:
+    ) -> LocalSensitivities:
         """The statistic and its sensitivity in every cell. Cell j has rows starts[j] … starts[j+1] − 1 of the columns,
         sorted by the columns in order; every cell has at least one row. Sums run over rows in order, so that equal
         cells give equal bits. Without `errors`, standard errors are left out (None)."""
@@ -129,26 +129,26 @@ class CompiledStatistic(Statistic):
 
     def local(
         self, columns: Sequence[Floats], starts: Int64s, search: Search | None = None, *, errors: bool = True
-    ) -> Local:
-        out = self._measured(_contiguous(columns), starts, known(self, search), errors)
+    ) -> LocalSensitivities:
+        out = self._compute(_contiguous(columns), starts, known(self, search), errors)
         both = (out[2], out[3]) if errors and self.has_error else (None, None)
-        return Local(np.diff(starts), out[0], out[1], *both)
+        return LocalSensitivities(np.diff(starts), out[0], out[1], *both)
 
-    def worst(self, columns: Sequence[Floats], search: Search | None = None) -> Worst:
+    def worst(self, columns: Sequence[Floats], search: Search | None = None) -> WorstRecord:
         """The observation behind one cell's sensitivity, for its picture (004, Figure 1)."""
         return self._worst(_contiguous(columns), known(self, search))
 
     @abstractmethod
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         """A column a cell: the statistic, its sensitivity, its standard error, and the sensitivity of that."""
 
     @abstractmethod
-    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+    def _worst(self, columns: list[Floats], search: Search) -> WorstRecord:
         """Of one cell."""
 
 
 @dataclass(frozen=True)
-class OfOneVariable(CompiledStatistic):
+class UnivariateStatistic(CompiledStatistic):
     """A statistic in the unit of its one variable; the middle of the bounds where there is no observation."""
 
     y: Variable
@@ -189,7 +189,7 @@ def known(statistic: Statistic, search: Search | None) -> Search:
     return search
 
 
-def tried_points(statistic: Statistic, search: Search) -> Floats:
+def added_points(statistic: Statistic, search: Search) -> Floats:
     """Every observation that corners or a grid add, a row each; none for removals alone."""
     if search.kind == "removals":
         return np.empty((0, len(statistic.variables)))

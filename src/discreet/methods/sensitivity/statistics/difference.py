@@ -7,7 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from discreet.errors import ParameterError, SourceError
-from discreet.methods.sensitivity.statistics import CompiledStatistic, Floats, Int64s, Search, Variable, Worst, one_cell
+from discreet.methods.sensitivity.statistics import (
+    CompiledStatistic,
+    Floats,
+    Int64s,
+    Search,
+    Variable,
+    WorstRecord,
+    one_cell,
+)
 from discreet.noise.jit import compiled
 
 ILL = 2.0**-10  # a sum of squares that falls below this part of itself is summed anew
@@ -42,12 +50,12 @@ class Difference(CompiledStatistic):
     def scale(self) -> float:
         return self.y.width
 
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002
         return self._run(columns, starts, search)[0]
 
-    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+    def _worst(self, columns: list[Floats], search: Search) -> WorstRecord:
         added, y, arm, change = self._run(columns, one_cell(columns), search)[1][0].tolist()
-        return Worst(bool(added), (y, arm), change)
+        return WorstRecord(bool(added), (y, arm), change)
 
     def _run(self, columns: list[Floats], starts: Int64s, search: Search) -> tuple[Floats, Floats]:
         y, arm = columns

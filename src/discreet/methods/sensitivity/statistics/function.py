@@ -28,23 +28,23 @@ from discreet.methods.sensitivity.statistics import (
     SEARCHES,
     Floats,
     Int64s,
-    Local,
+    LocalSensitivities,
     Search,
     Variable,
+    added_points,
     known,
-    tried_points,
 )
 
 Cell = Sequence[Floats]
-OfCell = Callable[[Cell], float]
+CellFunction = Callable[[Cell], float]
 
-SMALL = 2_000  # calls: less is done here before other processes have heard of it
+SMALL = 2_000  # calls: less is done here before other processes have eligible of it
 PARTS = 32  # of the work, about: what one process takes at a time
-INVENTED = 24  # observations of a rehearsal
+DRY_RUN_ROWS = 24  # observations of a rehearsal
 
 
 @dataclass(frozen=True)
-class FromFile:
+class FunctionInFile:
     """A function that a Python file defines. Its text goes to every process that calls it: a worker need not have the
     file, and none reads another one."""
 
@@ -55,8 +55,8 @@ class FromFile:
     def __call__(self, columns: Cell) -> float:
         return self.load()(columns)
 
-    def load(self) -> OfCell:
-        function: OfCell | None = getattr(_module(self.file, self.text), self.name, None)
+    def load(self) -> CellFunction:
+        function: CellFunction | None = getattr(_module(self.file, self.text), self.name, None)
         if not callable(function):
             raise ParameterError(f"defines no function {self.name!r}", where=self.file, do="name one that it defines")
         return function
@@ -86,10 +86,10 @@ class Function:
 
     name: str
     variables: tuple[Variable, ...]
-    function: OfCell
+    function: CellFunction
     scale: float
     empty: float
-    error: OfCell | None = None
+    error: CellFunction | None = None
     parameters: int = 0
     processes: int | None = None
 
@@ -118,8 +118,8 @@ class Function:
             text = file.read_text(encoding="utf-8")
         except (OSError, ValueError):  # no text, no path
             raise ParameterError("is no Python file", where=file.name, do="give the path of a .py file") from None
-        spread = FromFile(file.name, text, error) if error is not None else None
-        return cls(name, variables, FromFile(file.name, text, name), scale, empty, spread)
+        spread = FunctionInFile(file.name, text, error) if error is not None else None
+        return cls(name, variables, FunctionInFile(file.name, text, name), scale, empty, spread)
 
     @property
     def has_error(self) -> bool:
@@ -128,15 +128,18 @@ class Function:
     def searches(self) -> tuple[str, ...]:
         return SEARCHES[1:]
 
-    def rehearse(self) -> Function:
+    def dry_run(self) -> Function:
         """Call it with invented observations, spread over the bounds: there its own message may be shown."""
-        steps = [np.arange(INVENTED) * (2 * j + 7) % INVENTED / (INVENTED - 1) for j in range(len(self.variables))]
+        steps = [
+            np.arange(DRY_RUN_ROWS) * (2 * j + 7) % DRY_RUN_ROWS / (DRY_RUN_ROWS - 1)
+            for j in range(len(self.variables))
+        ]
         cell = [v.low + v.width * step for v, step in zip(self.variables, steps, strict=True)]
         for function in (self.function, self.error):
-            if isinstance(function, FromFile):
+            if isinstance(function, FunctionInFile):
                 function.load()
             try:
-                found, again = (function([column.copy() for column in cell]) if function else 0.0 for _ in range(2))
+                value, again = (function([column.copy() for column in cell]) if function else 0.0 for _ in range(2))
             except KeyboardInterrupt:
                 raise
             except BaseException as failed:
@@ -145,9 +148,9 @@ class Function:
                     where=f"function {self.name}",
                     do="try it with a list of arrays, one a variable",
                 ) from failed
-            if not _is_number(found):
+            if not _is_number(value):
                 raise ParameterError("does not give a number", where=f"function {self.name}", do="return a float")
-            if found != again:
+            if value != again:
                 raise ParameterError(
                     "gives two values for one cell", where=f"function {self.name}", do="let it depend on nothing else"
                 )
@@ -160,7 +163,7 @@ class Function:
         search: Search | None = None,
         *,
         errors: bool = True,
-    ) -> Local:
+    ) -> LocalSensitivities:
         grid, spread = self._added(search), self.error if errors else None
         task = Task(self.function, spread, self.empty, grid)
         calls = int(columns[0].size) + len(grid) * (starts.size - 1)
@@ -173,10 +176,10 @@ class Function:
         for first, rows in _results(task, parts, workers):
             out[first : first + len(rows)] = rows
         both = (out[:, 2], out[:, 3]) if spread else (None, None)
-        return Local(np.diff(starts), out[:, 0], out[:, 1], *both)
+        return LocalSensitivities(np.diff(starts), out[:, 0], out[:, 1], *both)
 
     def _added(self, search: Search | None) -> list[tuple[float, ...]]:
-        return [tuple(point) for point in tried_points(self, known(self, search)).tolist()]
+        return [tuple(point) for point in added_points(self, known(self, search)).tolist()]
 
     def _workers(self, calls: int) -> int:
         shared = all(_importable(f) for f in (self.function, self.error) if f is not None)
@@ -189,8 +192,8 @@ class Function:
 class Task:
     """What is computed in each cell: by any process, in the same way."""
 
-    function: OfCell
-    error: OfCell | None
+    function: CellFunction
+    error: CellFunction | None
     empty: float
     grid: list[tuple[float, ...]]
 
@@ -262,24 +265,24 @@ def _spans(starts: Int64s, points: int, calls: int) -> Iterator[tuple[int, int]]
             a, taken = b, 0
 
 
-def _value(function: OfCell, columns: Cell, fallback: float) -> float:
+def _value(function: CellFunction, columns: Cell, fallback: float) -> float:
     """What the function makes of a copy of these observations; the fallback of none, of a failure, of no number."""
     if not columns[0].size:
         return fallback
     try:
-        found = function([np.array(column) for column in columns])
+        value = function([np.array(column) for column in columns])
     except KeyboardInterrupt:  # the operator's, and alone to go on
         raise
     except BaseException:  # noqa: BLE001 - whatever the function raises may quote observations: it counts as no value
         return fallback
-    return float(found) if _is_number(found) else fallback
+    return float(value) if _is_number(value) else fallback
 
 
-def _is_number(found: object) -> TypeGuard[float]:
+def _is_number(value: object) -> TypeGuard[float]:
     """A finite one; True is none."""
-    if isinstance(found, bool) or not isinstance(found, int | float | np.integer | np.floating):
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return False
-    return bool(np.isfinite(found))
+    return bool(np.isfinite(value))
 
 
 @contextmanager
@@ -290,8 +293,8 @@ def _quiet() -> Iterator[None]:
         yield
 
 
-def _importable(function: OfCell) -> bool:
+def _importable(function: CellFunction) -> bool:
     """Whether another process finds it: from a file, or by the name of a module and its own."""
     module = getattr(function, "__module__", "__main__")
-    named = getattr(sys.modules.get(module), getattr(function, "__qualname__", ""), None)
-    return isinstance(function, FromFile) or (module != "__main__" and named is function)
+    by_name = getattr(sys.modules.get(module), getattr(function, "__qualname__", ""), None)
+    return isinstance(function, FunctionInFile) or (module != "__main__" and by_name is function)

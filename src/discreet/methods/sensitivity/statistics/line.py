@@ -7,14 +7,22 @@ from math import isfinite
 from typing import Literal
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import SEARCHES, CompiledStatistic, Floats, Int64s, Search, Variable, Worst
+from discreet.methods.sensitivity.statistics import (
+    SEARCHES,
+    CompiledStatistic,
+    Floats,
+    Int64s,
+    Search,
+    Variable,
+    WorstRecord,
+)
 from discreet.methods.sensitivity.statistics.line_kernel import centred, lines, worst_of
 
 
 @dataclass(frozen=True)
 class LeastSquaresLine(CompiledStatistic):
-    """θ = w·ȳ + (t − w·x̄)·Sxy/Sxx of the line of y on x: its slope (w = 0, t = 1), its intercept (w = 1, t = 0), or its
-    prediction at x = `at` (w = 1, t = at)."""
+    """θ = w·ȳ + (t − w·x̄)·Sxy/Sxx of the line of y on x: its slope (w = 0, t = 1), its intercept (w = 1, t = 0), or
+    its prediction at x = `at` (w = 1, t = at)."""
 
     x: Variable
     y: Variable
@@ -61,17 +69,17 @@ class Line(LeastSquaresLine):
 
     kinds = SEARCHES[:3]
 
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         """Exact by closed forms: eight candidates for an addition, one division a removal (DECISIONS)."""
         x, y = columns
         return lines(x, y, starts, *self.weights, *self._tried(search), search.kind == "exact", errors)
 
-    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+    def _worst(self, columns: list[Floats], search: Search) -> WorstRecord:
         """Where nothing bounds the change: the point that ever worse ones approach."""
         x, y = columns
         fit, exact = centred(x, y, -1), search.kind == "exact"
         _, change, added, px, py = worst_of(x, y, fit, *self.weights, *self._tried(search), exact)
-        return Worst(added, (px, py), change)
+        return WorstRecord(added, (px, py), change)
 
     def _tried(self, search: Search) -> tuple[Floats, Floats]:
         return search.values(self.x), search.values(self.y)

@@ -228,13 +228,13 @@ def _added_errors(
     roots, c = np.empty(MOST), np.empty(5)
     for j in range(len(ys)):
         rise = (ys[j] - oy) - my
-        found = 0
+        turns = 0
         if exact:
             a0, a1, a2 = sse + share * rise * rise, -2.0 * share * rise * turn, sse + share * turn * turn
             g0, g1, g2, g3, g4 = a0 * b0, a0 * b1 + a1 * b0, a0 * b2 + a1 * b1 + a2 * b0, a1 * b2 + a2 * b1, a2 * b2
             c[0], c[1], c[2], c[3], c[4] = g1, 2.0 * g2 - 4.0 * g0, 3.0 * (g3 - g1), 4.0 * g4 - 2.0 * g2, -g3
-            found = real_roots(c, low, high, roots)
-        for i in range(len(xs) + found):
+            turns = real_roots(c, low, high, roots)
+        for i in range(len(xs) + turns):
             v = ((xs[i] - ox) - mx) / sigma if i < len(xs) else roots[i - len(xs)]
             new = (sse + share * (rise - turn * v) ** 2 / (1 + v * v)) * (b0 + b1 * v + b2 * v * v) / (1 + v * v)
             least, most = min(least, new), max(most, new)

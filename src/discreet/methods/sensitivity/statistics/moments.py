@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import SEARCHES, Floats, Int64s, OfOneVariable, Search, Worst
+from discreet.methods.sensitivity.statistics import SEARCHES, Floats, Int64s, Search, UnivariateStatistic, WorstRecord
 from discreet.methods.sensitivity.statistics.roots import MOST, real_roots
 from discreet.noise.jit import compiled
 
@@ -19,7 +19,7 @@ Sums = tuple[int, float, float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Mean(OfOneVariable):
+class Mean(UnivariateStatistic):
     """ȳ, the middle of the bounds where there is no observation. Error s/√n, s² = Σ(y − ȳ)²/(n − 1); 0 below n = 2.
 
     Exact: a mean changes monotonely with the new observation, the squares of errors by polynomials.
@@ -30,14 +30,14 @@ class Mean(OfOneVariable):
     kinds = SEARCHES[:3]
     order: ClassVar[int] = MEAN
 
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         tried, exact = self._tried(search)
         return _moments(columns[0], starts, self.order, tried, self.empty, exact, errors)
 
-    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+    def _worst(self, columns: list[Floats], search: Search) -> WorstRecord:
         (y,), (tried, exact) = columns, self._tried(search)
         _, change, added, point = _worst(y, _sums(y, -1), self.order, tried, self.empty, exact)
-        return Worst(added, (point,), change)
+        return WorstRecord(added, (point,), change)
 
     def _tried(self, search: Search) -> tuple[Floats, bool]:
         """What is added, and whether stationary points as well."""
@@ -58,10 +58,10 @@ class Share(Mean):
         if (self.y.low, self.y.high) != (0, 1):
             raise ParameterError("a share is of zeros and ones", where=self.y.name, do="declare the bounds 0 and 1")
 
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         if not ((columns[0] == 0) | (columns[0] == 1)).all():
             raise ParameterError("a share of values other than 0 and 1", where=self.y.name, do="ask for the mean")
-        return super()._measured(columns, starts, search, errors)
+        return super()._compute(columns, starts, search, errors)
 
     def _tried(self, search: Search) -> tuple[Floats, bool]:  # noqa: ARG002
         return np.array([0.0, 1.0]), False
@@ -187,17 +187,17 @@ def _worst_error(y: Floats, sums: Sums, order: int, tried: Floats, exact: bool) 
     """The standard error and its largest change."""
     n, origin, mean, d2, d3, _ = sums
     error, most = _error(sums, order), 0.0
-    stationary, found = np.zeros(MOST), 0
+    stationary, turns = np.zeros(MOST), 0
     if exact and order == MEAN:
-        found = 1  # at v = 0: the error's square is quadratic in v
+        turns = 1  # at v = 0: the error's square is quadratic in v
     elif exact:
         # (n+1)·V of the variance is quartic in v; its derivative over 4.
         up = n + 1.0
         spread = (n - 2.0) / (n * n * n)
         linear, cubic = 3.0 * d2 / up**3 - spread * d2 * n / up, n * (n * n - n + 1.0) / up**4 - spread * (n / up) ** 2
         slopes = np.array([-d3 / up**2, linear, 0.0, cubic])
-        found = real_roots(slopes, (tried[0] - origin) - mean, (tried[-1] - origin) - mean, stationary)
-    for j in range(len(tried) + found):
+        turns = real_roots(slopes, (tried[0] - origin) - mean, (tried[-1] - origin) - mean, stationary)
+    for j in range(len(tried) + turns):
         v = (tried[j] - origin) - mean if j < len(tried) else stationary[j - len(tried)]
         most = max(most, abs(_error(_with(sums, v), order) - error))
     if n == 1:

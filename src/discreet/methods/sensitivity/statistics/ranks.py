@@ -30,10 +30,10 @@ def percentile_ranks(values: Floats) -> Floats:
     Every record's rank then depends on all others: adding one moves them all, in every cell. Local sensitivities take
     other records as they are, and do not cover this. Rank by public thresholds where that matters.
     """
-    found = np.asarray(values, np.float64)
-    if np.isnan(found).any():
+    column = np.asarray(values, np.float64)
+    if np.isnan(column).any():
         raise ParameterError("a missing value has no rank", where="ranks", do="drop missing values first")
-    return _mid(np.sort(found), found) if found.size else found.copy()
+    return _mid(np.sort(column), column) if column.size else column.copy()
 
 
 def _mid(points: Floats, values: Floats) -> Floats:

@@ -20,9 +20,9 @@ from discreet.methods.sensitivity.statistics import (
     Int64s,
     Search,
     Variable,
-    Worst,
+    WorstRecord,
+    added_points,
     one_cell,
-    tried_points,
 )
 from discreet.noise.jit import compiled
 
@@ -69,18 +69,18 @@ class Regression(CompiledStatistic):
     def parameters(self) -> int:
         return len(self.regressors) + 1
 
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002
         return self._run(columns, starts, search)[0]
 
-    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+    def _worst(self, columns: list[Floats], search: Search) -> WorstRecord:
         """The observation behind the sensitivity; where that is infinite, the cell's first, which means nothing."""
         out, worst = self._run(columns, one_cell(columns), search)
         added, change, *point = worst[0].tolist()
-        return Worst(bool(added), tuple(point), np.inf if np.isinf(out[1, 0]) else change)
+        return WorstRecord(bool(added), tuple(point), np.inf if np.isinf(out[1, 0]) else change)
 
     def _run(self, columns: list[Floats], starts: Int64s, search: Search) -> tuple[Floats, Floats]:
         *xs, y = columns
-        return _regressions(np.column_stack(xs), y, starts, self.coefficient, tried_points(self, search))
+        return _regressions(np.column_stack(xs), y, starts, self.coefficient, added_points(self, search))
 
 
 @compiled

@@ -55,7 +55,7 @@ def real_roots(coefficients: Floats, low: float, high: float, out: Floats) -> in
     within rounding is a root as well: double roots are not lost.
     """
     degree = len(coefficients) - 1
-    found, breaks, c = 0, np.empty(MOST + 2), np.empty(degree + 1)
+    count, breaks, c = 0, np.empty(MOST + 2), np.empty(degree + 1)
     for order in range(degree - 1, -1, -1):
         for k in range(degree + 1 - order):  # the derivative of this order, over order!
             binomial = 1.0
@@ -64,19 +64,19 @@ def real_roots(coefficients: Floats, low: float, high: float, out: Floats) -> in
             c[k] = coefficients[k + order] * binomial
         part = c[: degree + 1 - order]
         breaks[0] = low
-        breaks[1 : found + 1] = out[:found]
-        breaks[found + 1] = high
-        ends, found = found + 2, 0
+        breaks[1 : count + 1] = out[:count]
+        breaks[count + 1] = high
+        ends, count = count + 2, 0
         before, _, size = horner(part, low)
         if abs(before) <= ROUNDING * size:
-            out[0], found = low, 1
+            out[0], count = low, 1
         for j in range(1, ends):
             value, _, size = horner(part, breaks[j])
             if before < 0.0 < value or value < 0.0 < before:
-                out[found] = _between(part, breaks[j - 1], breaks[j], before < 0.0)
-                found += 1
+                out[count] = _between(part, breaks[j - 1], breaks[j], before < 0.0)
+                count += 1
             elif abs(value) <= ROUNDING * size:
-                out[found] = breaks[j]
-                found += 1
+                out[count] = breaks[j]
+                count += 1
             before = value
-    return found
+    return count

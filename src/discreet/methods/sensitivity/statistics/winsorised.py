@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import Floats, Int64s, Search, Worst, one_cell
+from discreet.methods.sensitivity.statistics import Floats, Int64s, Search, WorstRecord, one_cell
 from discreet.methods.sensitivity.statistics.line import LeastSquaresLine
 from discreet.methods.sensitivity.statistics.winsorised_kernel import cells
 
@@ -51,14 +51,14 @@ class WinsorisedLine(LeastSquaresLine):
     def name(self) -> str:
         return f"winsorised_{self.kind}"
 
-    def _measured(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
+    def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:
         return self._run(columns, starts, search, errors)[0]
 
-    def _worst(self, columns: list[Floats], search: Search) -> Worst:
+    def _worst(self, columns: list[Floats], search: Search) -> WorstRecord:
         """The observation behind the sensitivity; where that is infinite, where additions diverge."""
         out, points = self._run(columns, one_cell(columns), search, False)
         added, x, y = points[0].tolist()
-        return Worst(bool(added), (x, y), self._change(columns, out, bool(added), x, y))
+        return WorstRecord(bool(added), (x, y), self._change(columns, out, bool(added), x, y))
 
     def _run(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> tuple[Floats, Floats]:
         (x, y), exact = columns, search.kind == "exact"

@@ -140,10 +140,10 @@ def turning(
 @compiled
 def among(y: Floats, first: int, stop: int, mark: float, above: bool) -> int:
     """How many of these rows have their y at the mark or beyond it."""
-    found = 0
+    rows = 0
     for i in range(first, stop):
-        found += (y[i] >= mark) if above else (y[i] <= mark)
-    return found
+        rows += (y[i] >= mark) if above else (y[i] <= mark)
+    return rows
 
 
 @compiled

@@ -18,7 +18,7 @@ from discreet.engine.observations import Observations
 from discreet.engine.spans import CELL
 from discreet.errors import PublishError, SourceError, SpecError
 from discreet.methods.registry import methods
-from discreet.methods.sensitivity.audit import Looked, look, named
+from discreet.methods.sensitivity.audit import CellInfluences, cell_influences, cell_label
 from discreet.methods.sensitivity.method import SensitivityMethod
 from discreet.methods.sensitivity.statistics.line import Line
 from discreet.methods.sensitivity.utility.envelope_plots import cell_plot, envelope_plot
@@ -30,14 +30,16 @@ from discreet.spec import Release
 
 
 @dataclass(frozen=True)
-class Drawn:
+class EnvelopePictures:
     """What was written, and what it shows, in words."""
 
     files: list[Path]
     lines: list[str]
 
 
-def envelope(release: Release, name: str | None, codes: dict[str, str], out: Path, frame: Any = None) -> Drawn:
+def envelope(
+    release: Release, name: str | None, codes: dict[str, str], out: Path, frame: Any = None
+) -> EnvelopePictures:
     """Figures 1 and 2 of 004 for a table of estimates, into a new folder that only its owner can read."""
     tables = methods(release, trust=True)
     table = _chosen(tables, name)
@@ -47,34 +49,38 @@ def envelope(release: Release, name: str | None, codes: dict[str, str], out: Pat
         records = read_records(engine, release, tables, frame).stored(engine)
         secret = ReleaseKey.generate().secret("records", release.release, length=16)
         rows = Observations(records, release.unit, secret)
-        found = look(engine, table, rows)
-        scaled = found.n.astype(float) ** float(table.design.spec.decay) * found.sensitivity
-        usable = np.isfinite(scaled) & (found.n >= table.design.least)
+        influences = cell_influences(engine, table, rows)
+        scaled = influences.n.astype(float) ** float(table.design.spec.decay) * influences.sensitivity
+        usable = np.isfinite(scaled) & (influences.n >= table.design.least)
         if not usable.any():
             raise SourceError(
                 "no cell has a finite sensitivity", where=f"table {table.name}", do="see `discreet check`"
             )
-        cell = _number(table.design.domain, codes) if codes else int(found.cells[usable][np.argmax(scaled[usable])])
+        cell = (
+            _number(table.design.domain, codes) if codes else int(influences.cells[usable][np.argmax(scaled[usable])])
+        )
         out.mkdir(mode=0o700, parents=True)
         try:
             (out / "CONFIDENTIAL.txt").write_text(MARK + "\n", encoding="utf-8")
-            files = [_envelope(table, found, float(scaled[usable].max()), out)]
+            files = [_envelope(table, influences, float(scaled[usable].max()), out)]
             files += _cell(engine, table, rows, cell, out)
         except BaseException:
             shutil.rmtree(out)
             raise
-    shown = f"; cell shown: {named(table.design.domain, cell)}" if len(files) > 1 else ""
+    shown = f"; cell shown: {cell_label(table.design.domain, cell)}" if len(files) > 1 else ""
     only = "" if shown or not codes else "; pictures of single cells are drawn of plain lines only"
     groups = table.design.groups.coarse.cells
     chi = f"χ = {scaled[usable].max():.4g}{f', the largest of {groups} groups' if groups > 1 else ''}"
-    return Drawn(files, [MARK, f"{chi}{shown}{only}"])
+    return EnvelopePictures(files, [MARK, f"{chi}{shown}{only}"])
 
 
-def _envelope(table: SensitivityMethod, found: Looked, chi: float, out: Path) -> Path:
-    large = found.n >= table.design.least
+def _envelope(table: SensitivityMethod, influences: CellInfluences, chi: float, out: Path) -> Path:
+    large = influences.n >= table.design.least
     groups = "" if table.design.groups.coarse.cells == 1 else ", the largest χ of all groups"
     title = f"{table.name}: sensitivities and their envelope{groups}"
-    chart = envelope_plot(found.n[large], found.sensitivity[large], chi, title, float(table.design.spec.decay))
+    chart = envelope_plot(
+        influences.n[large], influences.sensitivity[large], chi, title, float(table.design.spec.decay)
+    )
     chart.save(str(out / "envelope.svg"))
     return out / "envelope.svg"
 
@@ -92,18 +98,18 @@ def _cell(engine: Engine, table: SensitivityMethod, rows: Observations, cell: in
     x, y = (np.concatenate([b.column(i).to_numpy(zero_copy_only=False) for b in batches]) for i in (1, 2))
     bounds = (line.x.low, line.x.high), (line.y.low, line.y.high)
     worst = line.worst([x, y], table.design.search)
-    title = f"{table.name}: {named(table.design.domain, cell)}"
+    title = f"{table.name}: {cell_label(table.design.domain, cell)}"
     cell_plot(x, y, worst, line.at, title, (line.x.name, line.y.name), bounds).save(str(out / "cell.svg"))
     return [out / "cell.svg"]
 
 
 def _chosen(tables: list[Any], name: str | None) -> SensitivityMethod:
-    found = [table for table in tables if isinstance(table, SensitivityMethod) and name in (None, table.name)]
-    if not found:
+    matching = [table for table in tables if isinstance(table, SensitivityMethod) and name in (None, table.name)]
+    if not matching:
         raise SpecError(
             "there is no such table of estimates", where="--table", do="name a table with method sensitivity"
         )
-    return found[0]
+    return matching[0]
 
 
 def _number(domain: Domain, codes: dict[str, str]) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from discreet.errors import ParameterError
-from discreet.methods.sensitivity.statistics import Floats, Worst
+from discreet.methods.sensitivity.statistics import Floats, WorstRecord
 from discreet.methods.sensitivity.utility.weighted import Fit, fitted
 from discreet.report.plots import COLOURS, chart, ends, log_axis, titled
 
@@ -76,7 +76,7 @@ def _outside(finite: NDArray[np.bool_], shown: list[int]) -> list[str]:
 def cell_plot(
     x: ArrayLike,
     y: ArrayLike,
-    worst: Worst,
+    worst: WorstRecord,
     at: float,
     title: str,
     names: tuple[str, str] = ("x", "y"),
@@ -103,7 +103,7 @@ def cell_plot(
     return finished(picture, heading(title, synthetic=synthetic), subtitle)
 
 
-def changed(x: Floats, y: Floats, worst: Worst) -> Fit:
+def changed(x: Floats, y: Floats, worst: WorstRecord) -> Fit:
     """The line after the worst change; `point` is (x, y)."""
     if worst.added:
         return fitted(np.append(x, worst.point[0]), np.append(y, worst.point[1]))
@@ -143,7 +143,7 @@ def arrow(at: float, low: float, high: float, *axes: Any) -> Any:
     return base.mark_rule(strokeWidth=3, color=COLOURS[2], clip=True).encode(x=axes[0], y=axes[1], y2="to:Q")
 
 
-def hollow(worst: Worst, *axes: Any) -> Any:
+def hollow(worst: WorstRecord, *axes: Any) -> Any:
     base = chart([{"x": worst.point[0], "y": worst.point[1]}])
     mark = base.mark_point(size=90, filled=False, strokeWidth=2, color=COLOURS[1], fill="white", opacity=1)
     return mark.encode(x=axes[0], y=axes[1])

@@ -29,7 +29,8 @@ def tradeoff_plot(
     data = [_row(point) for point in points]
     within = f" of their {area}" if area else ""
     subtitle = [
-        f"Left: error of a released statistic. Right: cells shown in the top or bottom {format_exact(100 * share)}%{within}",
+        "Left: error of a released statistic. Right: cells shown in the top or bottom "
+        f"{format_exact(100 * share)}%{within}",
         "that do not belong there by their true values; bars: 95% limits of the simulation.",
     ]
     panels = [_errors(data, points), _misclassified(data, points)]

@@ -46,25 +46,25 @@ class PublicCells:
     areas: str = "area"  # what they are called
 
 
-def invented(seed: int) -> PublicCells:
+def synthetic_cells(seed: int) -> PublicCells:
     """An invented atlas: the prediction at the 25th percentile in every tract with 20 children or more."""
     made = atlas(CHILDREN, TRACTS, seed, lean=True)
     rank = Variable("parent_rank", 0.0, 1.0)
     sizes = made.tracts.size
     order = np.lexsort((made.kid_rank, made.parent_rank, made.tract))
     starts = np.append(0, np.cumsum(sizes[sizes > 0]))
-    found = Line(rank, Variable("kid_rank", 0.0, 1.0), "prediction", AT).local(
+    local = Line(rank, Variable("kid_rank", 0.0, 1.0), "prediction", AT).local(
         [made.parent_rank[order], made.kid_rank[order]], starts, errors=False
     )
-    kept = (found.n >= SMALL) & np.isfinite(found.sensitivity)
-    chi = float((found.n[kept] * found.sensitivity[kept]).max())
+    kept = (local.n >= SMALL) & np.isfinite(local.sensitivity)
+    chi = float((local.n[kept] * local.sensitivity[kept]).max())
     county = np.array(made.tracts.county)[sizes > 0][kept]
     about = f"{int(kept.sum()):,} invented tracts (seed {seed}), prediction at {AT:g}, χ = {chi:.4g}"
     scales = np.full(int(kept.sum()), chi)
-    return PublicCells(found.statistic[kept], found.n[kept].astype(float), scales, tuple(county), about, "county")
+    return PublicCells(local.statistic[kept], local.n[kept].astype(float), scales, tuple(county), about, "county")
 
 
-def listed(path: Path, chi: str | None, area: str | None, provenance: str) -> PublicCells:
+def public_cells(path: Path, chi: str | None, area: str | None, provenance: str) -> PublicCells:
     """A public file of cells: columns `estimate` and `count`, and perhaps an area."""
     table = _read(path)
     for column in ("estimate", "count", *([area] if area else [])):
@@ -91,22 +91,22 @@ def listed(path: Path, chi: str | None, area: str | None, provenance: str) -> Pu
 
 def _number(text: str) -> float:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
-        found = np.nan
-    if not 0 < found < np.inf:
+        number = np.nan
+    if not 0 < number < np.inf:
         raise ParameterError(f"{text!r} is no positive number", where="--chi", do="give, say, 13.02")
-    return found
+    return number
 
 
-def released(folder: Path, name: str | None, area: str | None) -> PublicCells:
+def released_cells(folder: Path, name: str | None, area: str | None) -> PublicCells:
     """An earlier release of estimates: its published numbers stand for the true ones."""
     made = manifest.read(folder)
     with intact(str(folder)):
-        return _released(made, folder, name, area)
+        return _released_cells(made, folder, name, area)
 
 
-def _released(made: manifest.Manifest, folder: Path, name: str | None, area: str | None) -> PublicCells:
+def _released_cells(made: manifest.Manifest, folder: Path, name: str | None, area: str | None) -> PublicCells:
     tables = {table.name: table for table in made.tables if table.method == "sensitivity"}
     offered = [name for name in tables if f"{name}_chi" in tables]
     wanted = name or next(iter(offered), "")
@@ -157,12 +157,12 @@ def _read(path: Path) -> pa.Table:
 
 
 def _floats(table: pa.Table, column: str) -> Floats:
-    found: Floats = table[column].cast(pa.float64()).fill_null(np.nan).to_numpy()
-    return found
+    values: Floats = table[column].cast(pa.float64()).fill_null(np.nan).to_numpy()
+    return values
 
 
 @dataclass(frozen=True)
-class Curve:
+class TradeoffCurve:
     """What each ε gives, and the ε that was asked for, if one was."""
 
     known: PublicCells
@@ -177,8 +177,8 @@ class Curve:
         within = f" of its {self.known.areas}" if self.known.area is not None else ""
         out = [
             self.known.about,
-            f"{self.distribution.capitalize()} noise. Wrongly top: of the cells shown in the top {part}{within}, the share that "
-            "is not there by its true value.",
+            f"{self.distribution.capitalize()} noise. Wrongly top: of the cells shown in the top {part}{within}, the "
+            "share that is not there by its true value.",
             f"{'ε':>8} {'root MSE':>10} {'wrongly top':>12} {'wrongly bottom':>15}",
         ]
         out += [
@@ -194,7 +194,8 @@ class Curve:
         if self.distribution == "normal":
             cost = true_epsilon([self.chosen], DELTA)
             out.append(
-                f"Normal noise of that ε costs {format_exact(cost)} a number at δ = {format_exact(DELTA)}: it is weaker."
+                f"Normal noise of that ε costs {format_exact(cost)} a number at δ = {format_exact(DELTA)}: it is "
+                "weaker."
             )
         return out
 
@@ -213,7 +214,7 @@ class Curve:
         return files
 
 
-def chosen_input(
+def tradeoff_input(
     synthetic: bool,
     seed: int,
     public: Path | None,
@@ -235,12 +236,12 @@ def chosen_input(
             raise ParameterError(
                 "does not say why the file is public", where="--provenance", do="say where it comes from"
             )
-        return listed(public, chi, area, provenance)
-    return released(release, table, area) if release is not None else invented(seed)
+        return public_cells(public, chi, area, provenance)
+    return released_cells(release, table, area) if release is not None else synthetic_cells(seed)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TradeoffTargets:
     """Which ε to look at, and the accuracy to find one for."""
 
     epsilons: tuple[Fraction, ...]
@@ -266,7 +267,7 @@ class Wanted:
                 raise ParameterError("cannot be used", where=name, do=do)
 
 
-def curve(known: PublicCells, wanted: Wanted) -> Curve:
+def tradeoff_curve(known: PublicCells, wanted: TradeoffTargets) -> TradeoffCurve:
     """Errors at each ε; and the smallest ε, to a hundredth, that meets a target."""
     arrays = known.estimate, known.count, known.chi
     if not known.estimate.size:
@@ -278,4 +279,4 @@ def curve(known: PublicCells, wanted: Wanted) -> Curve:
             *arrays, target_mse=mse, target_misclassification=wrong, distribution=distribution, areas=area, share=share
         )
     tried = sorted({*wanted.epsilons, *([chosen] if chosen is not None else [])})
-    return Curve(known, distribution, share, tradeoff(*arrays, tried, distribution, area, share), chosen)
+    return TradeoffCurve(known, distribution, share, tradeoff(*arrays, tried, distribution, area, share), chosen)
