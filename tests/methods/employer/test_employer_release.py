@@ -327,7 +327,7 @@ def refused(register: Register, spec: dict[str, Any]) -> DiscreetError:
             STRONG,
             {"workers": ["sex"]},
             SpecError,
-            r"'workers' is now called 'worker_attributes': write `worker_attr.*sex",
+            "'workers' is now called 'worker_attributes': write `worker_attributes: [sex]`",
         ),
         (STRONG, {"largest": {"epsilon": "1"}}, SpecError, "'largest' is now called 'largest_establishment': write"),
         (STRONG, {"only": {"sex": "7"}}, SpecError, "Write one of 1, 2"),

@@ -95,7 +95,8 @@ def tradeoff(
     from discreet.privacy.exact import parse_exact
 
     chosen = tuple(parse_exact(text.strip(), "--epsilons") for text in epsilons.split(","))
-    targets = TradeoffTargets(chosen, distribution, parse_exact(share, "--share"), target_mse, target_misclassification)  # type: ignore[arg-type]
+    accuracy = (target_mse, target_misclassification)
+    targets = TradeoffTargets(chosen, distribution, parse_exact(share, "--share"), *accuracy)  # type: ignore[arg-type]
     curve = tradeoff_curve(tradeoff_input(synthetic, seed, public, provenance, chi, release, table, area), targets)
     for line in curve.lines():
         say(line)

@@ -62,7 +62,7 @@ class LocalKernel:
         ranking create ties between values that were ordered."""
         if not any(self.thresholds) and not any(o.changes(c) for o, c in zip(self.observed, raw, strict=True)):
             return cells, raw
-        columns = [made.bounded(column) for made, column in zip(self.observed, raw, strict=True)]
+        columns = [value.bounded(column) for value, column in zip(self.observed, raw, strict=True)]
         complete = ~reduce(np.logical_or, (np.isnan(column) for column in columns))
         columns = [by_thresholds(c, t) if t else c for c, t in zip(columns, self.thresholds, strict=True)]
         order = np.lexsort((*reversed(columns), cells))

@@ -39,7 +39,7 @@ def everything() -> list[Mechanism]:
     ]
 
 
-def test_each_says_what_it_is() -> None:
+def test_each_describes_itself() -> None:
     found = [(m.name, m.protects, m.epsilon, m.delta) for m in everything()]
     assert found == [
         ("laplace-pareto", "size", TWO, 0),
@@ -138,7 +138,7 @@ LEAST: list[tuple[Callable[[Fraction], Mechanism], Fraction, float]] = [
 
 
 @pytest.mark.parametrize(("make", "smallest", "bound"), LEAST)
-def test_the_smallest_epsilon_is_admissible_and_hardly_larger_than_the_bound(
+def test_the_smallest_epsilon_is_admissible_and_not_much_larger_than_the_bound(
     make: Callable[[Fraction], Mechanism], smallest: Fraction, bound: float
 ) -> None:
     assert bound < smallest <= bound * 1.002
@@ -149,7 +149,7 @@ def test_the_smallest_epsilon_is_admissible_and_hardly_larger_than_the_bound(
     mechanism.margin(F(9, 10), counts)  # its noise exists
     with pytest.raises(ParameterError) as error:
         make(smallest * F(99, 100))
-    assert f"The smallest epsilon here is {format_exact(smallest)}" in str(error.value)
+    assert f"The smallest admissible epsilon is {format_exact(smallest)}" in str(error.value)
 
 
 @examples(40)

@@ -1,4 +1,5 @@
-"""The least-squares line of each cell, compiled: its change and its error's when an observation comes or goes (004).
+"""The least-squares line of each cell, compiled: the change of its estimate and standard error when an observation is
+added or removed (Chetty & Friedman 2019, Step 1).
 
 θ = w·ȳ + τ·β, τ = t − w·x̄, β = Sxy/Sxx: w = 1 and t = x₀ for a prediction, w = 0 and t = 1 for the slope. Cells are
 sorted by x. Sums run in the order of rows, about the first row, so that a narrow cell loses no digits. Proofs:
@@ -17,13 +18,13 @@ from discreet.noise.jit import compiled
 
 Fit = tuple[int, float, float, float, float, float, float]
 
-SAME = 1e-40  # x no further apart are equal: powers of their ratio to 1 would overflow
-ILL = 2.0**-10  # a sum that falls below this part of itself is summed anew; at most five a cell are (sensitivity.md)
+SAME = 1e-40  # x that differ by no more count as equal: powers of their ratio to 1 would overflow
+ILL = 2.0**-10  # a sum that falls below this fraction of itself is recomputed; at most five per cell (sensitivity.md)
 
 
 @compiled
 def is_flat(x: Floats, skip: int) -> bool:
-    """Whether all x are equal, but for row `skip` (−1: none). A rule on values, not on sums."""
+    """Whether all x are equal, apart from row `skip` (−1: none). A rule on values, not on sums."""
     first, last = (1 if skip == 0 else 0), (len(x) - 2 if skip == len(x) - 1 else len(x) - 1)
     return last <= first or x[last] - x[first] <= SAME
 

@@ -1,4 +1,4 @@
-"""A quantile of one bounded variable (004, Step 1)."""
+"""A quantile of one bounded variable (Chetty & Friedman 2019, Step 1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from discreet.methods.sensitivity.statistics import (
 )
 from discreet.noise.jit import compiled
 
-FINEST = 10**6  # p·(n − 1) is taken in 64-bit integers
+FINEST = 10**6  # p·(n − 1) is computed in 64-bit integers
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Quantile(UnivariateStatistic):
     name = "quantile"
     has_error = False
     parameters = 0
-    kinds = SEARCHES  # the first three are the same: the bounds are worst
+    kinds = SEARCHES  # the first three agree: the maximum is at the bounds
 
     def __post_init__(self) -> None:
         p: object = self.p  # a float may come from outside
         if not isinstance(p, Fraction) or not 0 <= p <= 1 or p.denominator > FINEST:
-            raise ParameterError("p is no fraction in 0 … 1", where="quantile", do="give one such as 1/4")
+            raise ParameterError("p is not a fraction in 0 … 1", where="quantile", do="give one such as 1/4")
 
     def _compute(self, columns: list[Floats], starts: Int64s, search: Search, errors: bool) -> Floats:  # noqa: ARG002 - it has none
         changes = self._changes(columns, starts, search)

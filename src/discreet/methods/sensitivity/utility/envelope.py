@@ -1,6 +1,6 @@
-"""Pictures of what scales the noise, for the operator: sensitivities under their envelope, and one cell's worst record.
+"""Plots for the operator: local sensitivities under their envelope χ/N^r, and the most influential record of one cell.
 
-Confidential side: every file says so, and the folder is no release. Nothing is spent, and nothing may be published.
+Confidential side: every file says so, and the folder is not a release. Nothing is spent, and nothing may be published.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from discreet.spec import Release
 
 @dataclass(frozen=True)
 class EnvelopePictures:
-    """What was written, and what it shows, in words."""
+    """The files written, and a summary."""
 
     files: list[Path]
     lines: list[str]
@@ -40,7 +40,7 @@ class EnvelopePictures:
 def envelope(
     release: Release, name: str | None, codes: dict[str, str], out: Path, frame: Any = None
 ) -> EnvelopePictures:
-    """Figures 1 and 2 of 004 for a table of estimates, into a new folder that only its owner can read."""
+    """Figures 1 and 2 of Chetty & Friedman 2019 for a table of estimates, in a new folder with mode 0700."""
     tables = methods(release, trust=True)
     table = _chosen(tables, name)
     if out.exists() or any((parent / MANIFEST).exists() for parent in out.resolve().parents):
@@ -68,7 +68,7 @@ def envelope(
             shutil.rmtree(out)
             raise
     shown = f"; cell shown: {cell_label(table.design.domain, cell)}" if len(files) > 1 else ""
-    only = "" if shown or not codes else "; pictures of single cells are drawn of plain lines only"
+    only = "" if shown or not codes else "; plots of single cells are available for unwinsorised lines only"
     groups = table.design.groups.coarse.cells
     chi = f"χ = {scaled[usable].max():.4g}{f', the largest of {groups} groups' if groups > 1 else ''}"
     return EnvelopePictures(files, [MARK, f"{chi}{shown}{only}"])
@@ -86,13 +86,13 @@ def _envelope(table: SensitivityMethod, influences: CellInfluences, chi: float, 
 
 
 def _cell(engine: Engine, table: SensitivityMethod, rows: Observations, cell: int, out: Path) -> list[Path]:
-    """The picture of one cell, for lines."""
+    """The plot of one cell, for lines."""
     line = table.design.statistic
     if not isinstance(line, Line):
         return []
-    seen = rows.of(engine, table.design.domain, table.observed)
-    seen = seen.filter(seen[CELL] == cell)
-    batches = list(engine.batches(seen.order_by(seen.columns)))
+    observations = rows.of(engine, table.design.domain, table.observed)
+    observations = observations.filter(observations[CELL] == cell)
+    batches = list(engine.batches(observations.order_by(observations.columns)))
     if not batches or not sum(batch.num_rows for batch in batches):
         raise SourceError("has no records", where="--cell", do="name another cell")
     x, y = (np.concatenate([b.column(i).to_numpy(zero_copy_only=False) for b in batches]) for i in (1, 2))
@@ -106,9 +106,7 @@ def _cell(engine: Engine, table: SensitivityMethod, rows: Observations, cell: in
 def _chosen(tables: list[Any], name: str | None) -> SensitivityMethod:
     matching = [table for table in tables if isinstance(table, SensitivityMethod) and name in (None, table.name)]
     if not matching:
-        raise SpecError(
-            "there is no such table of estimates", where="--table", do="name a table with method sensitivity"
-        )
+        raise SpecError("no such table of estimates", where="--table", do="name a table with method sensitivity")
     return matching[0]
 
 
@@ -116,15 +114,15 @@ def _number(domain: Domain, codes: dict[str, str]) -> int:
     """The cell with these codes, one for each published column."""
     if unknown := next((column for column in codes if column not in domain.columns), None):
         known = ", ".join(domain.columns)
-        raise SpecError(f"{unknown!r} is no column of codes", where="--cell", do=f"name {known}")
-    if strange := next((column for column in domain.columns if column not in codes), None):
-        raise SpecError(f"does not say which {strange}", where="--cell", do=f"give {strange}=CODE as well")
+        raise SpecError(f"{unknown!r} is not a column of codes", where="--cell", do=f"use {known}")
+    if missing := next((column for column in domain.columns if column not in codes), None):
+        raise SpecError(f"{missing} is missing", where="--cell", do=f"add {missing}=CODE")
     numbers = []
     for attribute in domain.attributes:
         key = tuple(codes[column] for column in attribute.columns)
         if key not in attribute.published:
             raise SpecError(
-                f"{'/'.join(key)!r} is no category of {attribute.name!r}", where="--cell", do="name a declared one"
+                f"{'/'.join(key)!r} is not a category of {attribute.name!r}", where="--cell", do="use a declared one"
             )
         numbers.append(attribute.published.index(key))
     return domain.number(numbers)
