@@ -105,7 +105,8 @@ def cut_and_fitted(x: Floats, y: Floats) -> float:
 
 
 def refits(x: Floats, y: Floats, fit: Callable[[Floats, Floats], float]) -> float:
-    """Local sensitivity as 004's code finds it: without each record, and with each corner."""
+    """Local sensitivity as the code of Chetty & Friedman 2019 computes it: without each record, and with each
+    corner."""
     centre = fit(x, y)
     changed = [fit(np.delete(x, i), np.delete(y, i)) for i in range(x.size)]
     changed += [fit(np.append(x, a), np.append(y, b)) for a, b in CORNERS]

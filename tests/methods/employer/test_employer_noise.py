@@ -1,4 +1,4 @@
-"""Which noise a table of jobs gets: constants handed on, positions in the stream, and what is charged for it."""
+"""The noise of a table of jobs: its constants, positions in the stream, and cost."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_declared_parameters_reach_the_mechanism(register: Register, unit: Any, 
     assert found.guarantee().delta == (F("0.08") if table.get("mechanism") is SMOOTH else 0)
 
 
-def test_twenty_jobs_at_most_are_left_and_noise_hides_as_many(register: Register) -> None:
+def test_truncation_keeps_twenty_jobs_and_noise_protects_as_many(register: Register) -> None:
     assert method_of(register, WHOLE, mechanism="truncated").mechanism.distribution.rate == F(2, 20)  # type: ignore[attr-defined]
 
 
@@ -143,7 +143,7 @@ def test_an_alpha_with_many_digits_is_refused_before_anything_is_spent(register:
         register.published(spec)
 
 
-def test_what_cannot_be_drawn_shows_before_anything_is_spent(
+def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_spent(
     register: Register, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any) -> None:
@@ -155,7 +155,7 @@ def test_what_cannot_be_drawn_shows_before_anything_is_spent(
     assert discreet.ledger(register.folder / "ledger1.sqlite").chain().releases() == {}
 
 
-def test_caveats_stand_where_they_belong(register: Register) -> None:
+def test_caveats_are_those_of_the_declaration(register: Register) -> None:
     def caveats(unit: Any, **more: Any) -> str:
         spec = register.spec(unit, **more)
         if more.get("one_file") is None and more.get("by") is None:

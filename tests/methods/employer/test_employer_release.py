@@ -1,4 +1,4 @@
-"""Tables of jobs, from three tables or one file: what is counted, what is drawn, what is promised."""
+"""Tables of jobs, from three tables or one file: counts, noise, guarantee."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ def test_keys_of_other_types_meet(register: Register) -> None:
         run(register, register.spec())
 
 
-def test_margins_from_a_bound_that_was_paid_for(register: Register) -> None:
+def test_margins_from_a_protected_bound(register: Register) -> None:
     for unit, shared in ((WEAK, 1), (STRONG, 8)):
         spec = register.spec(unit, epsilon="16", largest_establishment={"epsilon": "8"}, **BOTH)
         table, manifest = run(register, spec)
@@ -208,7 +208,7 @@ def test_log_laplace_encloses_the_count_without_any_bound(register: Register) ->
     assert "moe90" not in table.column_names
 
 
-def test_nothing_published_tells_the_largest_establishment(register: Register) -> None:
+def test_nothing_published_reveals_the_largest_establishment(register: Register) -> None:
     table, manifest = run(register, register.spec())
     assert table.column_names == ["place", "sector", "count"]
     assert manifest["tables"][0]["margin90"] is None

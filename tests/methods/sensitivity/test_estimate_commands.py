@@ -115,7 +115,7 @@ def test_a_second_release_needs_a_larger_budget(stata: Path) -> None:
 
 
 def test_codes_that_match_nothing_give_a_sanity_warning(stata: Path) -> None:
-    """Told from the released counts: nothing else may be said."""
+    """The warning uses the released counts only."""
     assert "about 0 everywhere" in typed(*options(stata, by="tract=7,8,9"))
     looked = typed(*options(stata, by="tract=7,8,9", out=str(stata.parent / "x")), "--check")
     assert "is the code list right?" in looked
@@ -202,10 +202,10 @@ def test_tradeoff_refuses(tmp_path: Path, words: list[str], said: str) -> None:
 # --- envelope -------------------------------------------------------------------------------------------------------
 
 
-def test_envelope_is_for_the_inside(tmp_path: Path) -> None:
+def test_envelope_is_confidential(tmp_path: Path) -> None:
     atlas = Atlas(tmp_path / "atlas")
     atlas.open()
-    spec, out = str(atlas.folder / "release.yaml"), tmp_path / "inside"
+    spec, out = str(atlas.folder / "release.yaml"), tmp_path / "private"
     said = typed("envelope", spec, "--out", str(out))
     assert "CONFIDENTIAL" in said
     assert out.stat().st_mode & 0o777 == 0o700
@@ -220,5 +220,5 @@ def test_envelope_is_for_the_inside(tmp_path: Path) -> None:
     typed("envelope", spec, "--out", str(tmp_path / "other"), "--cell", "tract=101")
     atlas.run()
     with pytest.raises(PublishError, match="lies in a release"):
-        typed("envelope", spec, "--out", str(atlas.folder / "out/inside"))
+        typed("envelope", spec, "--out", str(atlas.folder / "out/private"))
     assert not list((atlas.folder / "out").rglob("*.svg"))

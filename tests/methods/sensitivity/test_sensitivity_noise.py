@@ -217,9 +217,7 @@ def test_only_cells_that_can_be_published_decide(atlas: Atlas) -> None:
     assert table_of(atlas, suppress_below={"count": 20, "on": "true"}).design.least == 20
     sizes = {"public": "tracts.csv", "column": "state", "provenance": "x"}
     (atlas.folder / "tracts.csv").write_text("tract,state\n000,5\n101,0\n")
-    assert (
-        table_of(atlas, suppress_below=20, cell_size=sizes, delta=None).design.least == 1
-    )  # nothing pays for a mistake
+    assert table_of(atlas, suppress_below=20, cell_size=sizes, delta=None).design.least == 1  # no δ for an error
 
 
 def test_delta_is_divided_among_what_may_fail(atlas: Atlas) -> None:
@@ -234,7 +232,7 @@ def test_delta_is_divided_among_what_may_fail(atlas: Atlas) -> None:
     assert three.guarantee.delta == two.guarantee.delta == DELTA
 
 
-def test_every_option_says_what_it_does_not_promise(atlas: Atlas) -> None:
+def test_every_option_has_its_caveats(atlas: Atlas) -> None:
     (atlas.folder / "sizes.csv").write_text("tract,people\n000,5\n")
     public = {"public": "sizes.csv", "column": "people", "provenance": "x"}
     usual = (wording.CHI, wording.ROUNDED, wording.UNDEFINED)
@@ -298,6 +296,6 @@ def test_degrees_of_freedom_are_those_of_the_released_count() -> None:
     row = next(row for i in range(50) if abs((row := drawn(made, 6, 420, 300, f"few {i}"))["count"] - 6) > 2)
     scales = [np.array([np.sqrt(2) / float(LOUD) * steps(chi, row["size"]) / 1000 / np.sqrt(2)]) for chi in (5, 1)]
     arrays = [np.array([row[name]]) for name in ("estimate", "se_sampling")]
-    told = intervals(*arrays, *scales, np.array([max(row["count"] - 2, 1)]), "laplace")
+    expected = intervals(*arrays, *scales, np.array([max(row["count"] - 2, 1)]), "laplace")
     true = intervals(*arrays, *scales, np.array([4]), "laplace")
-    assert abs(row["high95"] - told.high[0]) <= 0.001 < abs(told.high[0] - true.high[0])
+    assert abs(row["high95"] - expected.high[0]) <= 0.001 < abs(expected.high[0] - true.high[0])

@@ -20,7 +20,7 @@ from discreet.methods.sensitivity.statistics.line import Line
 from discreet.pipeline.check import lines
 from support.sensitivity import LINE, UNIT_INTERVAL, Atlas, children
 
-SURE = "1000000000"  # an epsilon that leaves hardly any noise
+SURE = "1000000000"  # an epsilon with negligible noise
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def truth(code: str, table: pa.Table | None = None) -> tuple[float, float, int, 
     return height + slope * 0.25, error, x.size, float(found.sensitivity[0])
 
 
-def test_with_hardly_any_noise_the_estimates_are_those_of_the_records(atlas: Atlas) -> None:
+def test_with_negligible_noise_the_estimates_are_those_of_the_records(atlas: Atlas) -> None:
     found = atlas.run(epsilon=SURE)
     for row in found["mobility"].to_pylist():
         if row["tract"] == "299":

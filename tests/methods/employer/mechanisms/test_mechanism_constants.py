@@ -108,7 +108,7 @@ def test_means_are_as_documented() -> None:
 
 
 def real_delta(r: float, shift: float, epsilon: float) -> float:
-    """∫ max(p − e^ε·q, 0), the larger of both directions, for Laplace distributions of scales 1 and r, `shift` apart."""
+    """∫ max(p − e^ε·q, 0), the larger direction, for Laplace distributions of scales 1 and r, `shift` apart."""
     # Between the kinks and crossings (found on a fine grid) the integrand is smooth.
     z = np.linspace(-60 * r, 60 * r, 1_200_001)
     narrow, wide = np.exp(-np.abs(z)) / 2, np.exp(-np.abs(z - shift) / r) / (2 * r)
@@ -148,7 +148,7 @@ def test_the_formula_of_delta_is_refused_where_it_does_not_hold() -> None:
         exact_delta(F(9), F(5, 2), F(1, 2))
 
 
-def test_several_cells_pay_for_their_dilations() -> None:
+def test_dilations_of_several_cells_add_up() -> None:
     for d in (2, 8):
         distribution = LaplacePareto(TENTH, TWO, cells=d)
         g, c = float(distribution.shape), float(distribution.constant)

@@ -1,4 +1,4 @@
-"""What can be asked for: exact parameters, the regions, the smallest ε, pickles and equality."""
+"""Admissible parameters: exact values, the regions, the smallest ε, pickles and equality."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_the_smallest_epsilon_is_admissible_everywhere(alpha: Fraction, cells: i
 
 
 def test_the_printed_constants_are_refused_where_they_do_not_keep_their_delta() -> None:
-    """003, Lemma 9.1 fails for α = .2, δ = 1e-20: at the smallest ε it allows, the exact δ is 2.0e-20."""
+    """Haney et al. 2017, Lemma 9.1 fails for α = .2, δ = 1e-20: at the smallest ε it allows, the exact δ is 2.0e-20."""
     alpha, delta = F(1, 5), F(1, 10**20)
     claimed = 2 * log(1e20) * log(1.2)
     smallest = SmoothLaplace.least_epsilon(alpha, delta, constants="printed")

@@ -1,4 +1,4 @@
-"""Beside each mechanism lies its proof, and what the proofs compute is executed."""
+"""Each mechanism has its proof next to it, and the computations in the proofs are executed."""
 
 import doctest
 import re

@@ -219,9 +219,9 @@ def test_it_works_on_copies() -> None:
             "import itertools\nk = itertools.count()\ndef f(columns):\n    return float(next(k))\n",
             "two values for one cell",
         ),
-        ("import sys\ndef f(columns):\n    sys.exit(0)\n", "fails with invented observations"),
+        ("import sys\ndef f(columns):\n    sys.exit(0)\n", "fails with synthetic observations"),
         ("import sys\nsys.exit(0)\n", "cannot be loaded"),
-        ("class B(BaseException): pass\ndef f(columns):\n    raise B('x')\n", "fails with invented observations: B"),
+        ("class B(BaseException): pass\ndef f(columns):\n    raise B('x')\n", "fails with synthetic observations: B"),
     ],
 )
 def test_a_rehearsal_shows_what_cannot_be_a_statistic(tmp_path: Path, text: str, said: str) -> None:

@@ -1,4 +1,4 @@
-"""Pictures of sensitivity show what they were given, and say that they are confidential unless told otherwise."""
+"""Plots of sensitivity show their data and are marked confidential by default."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_titles_say_confidential_unless_the_data_is_synthetic(synthetic: bool) -
     assert MARK not in global_plot("Why no global bound exists").to_dict()["title"]["text"]  # it has no data
 
 
-def test_confidential_is_what_is_said_when_nothing_is() -> None:
+def test_plots_are_marked_confidential_by_default() -> None:
     assert envelope_plot([20, 30], [0.1, 0.05], 2.0, "Cells").to_dict()["title"]["text"].startswith("CONFIDENTIAL")
 
 
