@@ -249,7 +249,7 @@ def test_the_plan_states_bounds_on_odds_ratios(register: Register) -> None:
     ):
         assert words in weak
     whole = str(register.open(register.spec(WHOLE, mechanism="truncated")).plan())
-    assert "including its existence" in whole
+    assert "or one of its jobs, exists: e^2. An establishment has one workforce or any other: e^4" in whole
     assert "more than 20 jobs" in whole
     assert "of them used" not in whole
 

@@ -158,7 +158,7 @@ def test_tradeoff_on_an_earlier_release(tmp_path: Path, groups: dict[str, Any]) 
         *("--share", "0.5"),
         *("--out", str(tmp_path / "curve")),
     )
-    assert "The accuracy asked for needs ε = " in said
+    assert "The target accuracy needs ε = " in said
     frame = pd.read_csv(tmp_path / "curve/tradeoff.csv")
     chosen = frame[~frame["epsilon"].isin([1, 8])]["mse_exact"].item()
     assert 0.00009 < chosen <= 0.0001

@@ -220,7 +220,7 @@ def test_check_names_such_cells_and_says_what_to_do(atlas: AtlasAgency) -> None:
     opened = atlas.open()
     text = "\n".join(lines(opened.check(), opened.spec))
     assert "CONFIDENTIAL" in text
-    assert "beyond all bounds: tract 101" in text
+    assert "of infinite sensitivity to one record: tract 101" in text
     assert "winsorise" in text
     assert "χ = " in text
 
@@ -313,7 +313,7 @@ UNBOUNDED = {"parent_rank": UNIT_INTERVAL, "kid_rank": {"low": "0"}}
         ),
         ({"grid": "0.003"}, SpecError, "power of ten"),
         ({"decay": "3"}, SpecError, "decay is 1/2, 1, 3/2 or 2"),
-        ({"formats": ["dta", "dta"]}, SpecError, "lists one twice"),
+        ({"formats": ["dta", "dta"]}, SpecError, "names one twice"),
     ],
 )
 def test_bad_declarations_are_refused(

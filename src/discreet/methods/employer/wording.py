@@ -60,10 +60,10 @@ def odds_bounds(unit: Establishment, epsilon: Fraction, delta: Fraction, weak: b
 
 
 def whole_odds_bounds(epsilon: Fraction) -> tuple[str, ...]:
-    """The same for establishments that are protected entirely."""
+    """The same for establishments that are protected entirely; replacing one is removing it and adding another."""
     return (
-        "Bound on the odds ratio, for any secret about one establishment, including its existence, and about any of "
-        f"its jobs: e^{format_exact(epsilon)}.",
+        "Bound on the odds ratio, by secret: An establishment, or one of its jobs, exists: "
+        f"e^{format_exact(epsilon)}. An establishment has one workforce or any other: e^{format_exact(2 * epsilon)}.",
     )
 
 

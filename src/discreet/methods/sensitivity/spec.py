@@ -150,7 +150,7 @@ class Sensitivity(TableSpec):
         if self.grid is not None and (self.grid.numerator != 1 or not _power_of_ten(self.grid.denominator)):
             raise ValueError('grid is a power of ten, at most 1, such as "0.0001"')
         if len(set(self.formats)) < len(self.formats):
-            raise ValueError("formats lists one twice")
+            raise ValueError("formats names one twice")
         return self
 
     def _coherent_size(self) -> None:

@@ -11,7 +11,7 @@ from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import INFORMAL
 
 CHI = INFORMAL + (
-    "the scale of the noise, χ, is the maximum sensitivity observed in these data and is "
+    "the scale of the noise, χ, is set by the maximum sensitivity observed in these data and is "
     "published without noise. The stated epsilon would hold if χ were public and no neighbouring data set had a larger "
     "sensitivity; what χ itself discloses about one record is not bounded."
 )
@@ -32,17 +32,15 @@ TRUE_COUNT_SUPPRESSION = (
     "exact statement about it."
 )
 UNDEFINED = (
-    "Cells with infinite sensitivity to one record (or one above 2^16 times the natural size of the statistic over "
-    "N) do not count towards χ; where they are published, an undefined statistic has a fixed fallback value, and the "
-    "noise does not cover their sensitivity."
+    "Cells in which the statistic is undefined, or whose sensitivity to one record is infinite (or above 2^16 times "
+    "the natural size of the statistic over N), do not count towards χ; where they are published, an undefined "
+    "statistic has a fixed fallback value, and the noise does not cover their sensitivity."
 )
 REFUSED_INFINITE = (
     "Run with `infinite_influence: refuse`: the existence of this release discloses that no cell large enough to be "
     "published has infinite sensitivity to one record."
 )
 REMOVALS = "Sensitivities cover removals of records only: adding a record may change an estimate by more."
-
-
 WINSORISED = (
     "Sensitivities of the standard errors of winsorised lines are exact for removed records; added ones were searched "
     "on a grid, which can slightly underestimate the maximum."

@@ -129,7 +129,7 @@ class JointLossBound:
         return ball(self.epsilon) - ball(self.gamma - 1) * log1p(self.alpha)
 
     def top(self, shift: Fraction) -> Fraction:
-        """W beyond which every loss is below ε: it is at most (γ−1)ln(1+α) + γ·shift/w."""
+        """W beyond which every loss, at most (γ−1)ln(1+α) + γ·shift/w, is below ε."""
         return Fraction(int((2 * ball(self.gamma * shift) / self.spare()).upper().floor().unique_fmpz()) + 1)
 
     def certain(self, c: Fraction) -> bool:
