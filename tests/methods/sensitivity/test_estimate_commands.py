@@ -186,8 +186,8 @@ def test_tradeoff_on_a_public_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "needs one input that is not confidential"),
-        (["--synthetic", "--public", "x.csv"], "needs one input"),
+        ([], "needs exactly one input that is not confidential"),
+        (["--synthetic", "--public", "x.csv"], "needs exactly one input"),
         (["--release", "nowhere"], "no manifest"),
         (["--public", "nowhere.csv", "--provenance", "p", "--chi", "1"], "not readable"),
         (["--synthetic", "--distribution", "cauchy"], "--distribution"),
@@ -213,7 +213,7 @@ def test_envelope_is_confidential(tmp_path: Path) -> None:
         assert "CONFIDENTIAL" in (out / name).read_text()
     with pytest.raises(PublishError, match="exists already"):
         typed("envelope", spec, "--out", str(out))
-    with pytest.raises(SpecError, match="'county' is no column of codes"):
+    with pytest.raises(SpecError, match="'county' is not a column of codes"):
         typed("envelope", spec, "--out", str(tmp_path / "other"), "--cell", "county=1")
     with pytest.raises(SpecError, match="--cell: cannot read"):
         typed("envelope", spec, "--out", str(tmp_path / "other"), "--cell", "101")
