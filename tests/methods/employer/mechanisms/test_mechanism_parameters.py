@@ -51,7 +51,7 @@ def test_each_describes_itself() -> None:
         ("truncated", "establishment", TWO, 0),
     ]
     assert [m.describe()[:9] for m in everything()] == [*["count + 0", "count + 1", "count + 3", "count + 0"],
-                                                        "(count + ", "count + t", "count + t"]  # fmt: skip
+                                                        "(count + ", "count + d", "count + d"]  # fmt: skip
     assert LogLaplace(TENTH, TWO, unbiased=False).describe().endswith("biased upwards; rounded to integers")
 
 

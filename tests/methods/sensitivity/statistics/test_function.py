@@ -127,7 +127,7 @@ def test_other_processes_do_the_work_and_may_die(tmp_path: Path, monkeypatch: py
     where = replace(Function.of_file(file, "where", (X, Y), 4.0, 1.0), processes=2).dry_run()
     assert os.getpid() not in where.local(columns, starts).statistic
     gone = replace(Function.of_file(file, "gone", (X, Y), 4.0, 1.0), processes=2).dry_run()
-    with pytest.raises(ParameterError, match="ended its process"):
+    with pytest.raises(ParameterError, match="terminated its process"):
         gone.local(columns, starts)
 
 
@@ -172,7 +172,7 @@ def test_refusals(tmp_path: Path) -> None:
     for name, words in (("broken", "IndexError"), ("text", "number"), ("absent", "defines no function")):
         with pytest.raises(ParameterError, match=words):
             Function.of_file(file, name, (X, Y), 1.0, 0.0).dry_run()
-    with pytest.raises(ParameterError, match="no Python file"):
+    with pytest.raises(ParameterError, match="not a Python file"):
         Function.of_file(tmp_path / "other.py", "ratio", (X, Y), 1.0, 0.0).dry_run()
     (tmp_path / "bad.py").write_text("1 +")
     with pytest.raises(ParameterError, match="cannot be loaded"):
@@ -213,8 +213,8 @@ def test_it_works_on_copies() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("def f(columns):\n    return float('nan')\n", "does not give a number"),
-        ("def f(columns):\n    return True\n", "does not give a number"),
+        ("def f(columns):\n    return float('nan')\n", "does not return a number"),
+        ("def f(columns):\n    return True\n", "does not return a number"),
         (
             "import itertools\nk = itertools.count()\ndef f(columns):\n    return float(next(k))\n",
             "two values for one cell",
@@ -224,7 +224,7 @@ def test_it_works_on_copies() -> None:
         ("class B(BaseException): pass\ndef f(columns):\n    raise B('x')\n", "fails with synthetic observations: B"),
     ],
 )
-def test_a_rehearsal_shows_what_cannot_be_a_statistic(tmp_path: Path, text: str, said: str) -> None:
+def test_a_dry_run_shows_what_cannot_be_a_statistic(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "f.py").write_text(text)
     with pytest.raises(ParameterError, match=said):
         Function.of_file(tmp_path / "f.py", "f", (X,), 1.0, 0.0).dry_run()
