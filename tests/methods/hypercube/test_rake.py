@@ -19,7 +19,7 @@ from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking import rake as module
 from discreet.methods.hypercube.raking.blocks import RakingPlan
 from discreet.methods.hypercube.raking.kernel import ANY, ONE, RUN
-from discreet.methods.hypercube.raking.rake import Raked, rake
+from discreet.methods.hypercube.raking.rake import RakedCube, rake
 from discreet.post.cubes.margins import Axis, Floats, Margin
 from support.hypothesis_profile import examples
 
@@ -30,7 +30,7 @@ PAPER = (5, 4, 3, 3, 3, 2, 2, 2, 2, 2)
 class Raker(Protocol):
     def __call__(
         self, values: Floats, margins: Sequence[Margin], targets: Sequence[Floats], *, tolerance: float, cycles: int
-    ) -> Raked: ...
+    ) -> RakedCube: ...
 
 
 def by_hand(
@@ -40,7 +40,7 @@ def by_hand(
     *,
     tolerance: float,
     cycles: int,
-) -> Raked:
+) -> RakedCube:
     """The definition, in NumPy: no blocks, no passes saved."""
     cube = values.reshape(-1).copy()
     numbers = np.arange(cube.size)
@@ -50,7 +50,7 @@ def by_hand(
         scaled = max(float((g / np.maximum(1, np.abs(t))).max()) for g, t in zip(gaps, targets, strict=True))
         if scaled <= tolerance or done == cycles:
             plain = max(float(gap.max()) for gap in gaps)
-            return Raked(cube.reshape(values.shape), plain, done, scaled <= tolerance, (), scaled)
+            return RakedCube(cube.reshape(values.shape), plain, done, scaled <= tolerance, (), scaled)
         for margin, target in zip(margins, targets, strict=True):
             sums = margin.add_up(cube)
             cube *= np.divide(target, sums, out=np.ones_like(sums), where=sums != 0)[margin.parents(numbers)]
@@ -283,11 +283,11 @@ def test_ipfn_agrees(seed: int) -> None:
 SQUARE = [Margin.over((2, 2), [0], "rows"), Margin.over((2, 2), [1], "columns")]
 
 
-def square(cube: list[list[float]], rows: list[float], columns: list[float], cycles: int = 200) -> Raked:
+def square(cube: list[list[float]], rows: list[float], columns: list[float], cycles: int = 200) -> RakedCube:
     return rake(np.array(cube), SQUARE, [np.array(rows), np.array(columns)], tolerance=1e-9, cycles=cycles)
 
 
-def named(made: Raked) -> list[tuple[str, str, int]]:
+def named(made: RakedCube) -> list[tuple[str, str, int]]:
     return [(problem.kind, problem.margin, problem.cell) for problem in made.problems]
 
 

@@ -10,10 +10,16 @@ import pytest
 
 import discreet
 from discreet.errors import DiscreetError, DomainError, GuaranteeError, ParameterError, SourceError, SpecError
-from discreet.methods.hypercube.spec import Average, Hypercube, Rake, RegressionCalibration, Weights
+from discreet.methods.hypercube.spec import (
+    AverageWeightNoise,
+    Hypercube,
+    RakingCalibration,
+    RegressionCalibration,
+    Weights,
+)
 from support.survey import AVERAGE, CONTROLS, DEVIATIONS, TABLES, WEIGHTS, Survey
 
-SQUARES = {"epsilon": "1", "tables": [["major"]], "effect": "1.5"}
+SQUARES = {"epsilon": "1", "tables": [["major"]], "design_effect": "1.5"}
 STRATA = {**AVERAGE, "noise": {"average": {"strata": ["occupation"], "weight": "3"}}}
 
 
@@ -86,18 +92,21 @@ DECLARED: list[tuple[dict[str, Any], str]] = [
     ({"controls": CONTROLS, "calibration": {"by": "rake", "tolerance": "0"}}, "above 0"),
     ({"controls": CONTROLS, "calibration": {"by": "regression", "cycles": 3}}, "unknown key 'cycles'"),
     ({"form": "sparse", "weights": WEIGHTS}, "in the sparse form most cells have no noise"),
-    ({"form": "sparse", "whole": True}, "whole numbers are made of a dense cube"),
+    ({"form": "sparse", "integers": True}, "whole numbers are made of a dense cube"),
     ({"form": "sparse", "weights": AVERAGE, "cap": 3, "replicates": DEVIATIONS}, "name small `tables`"),
     ({"replicates": TABLES}, "declare `weights` as well"),
     ({"weights": WEIGHTS, "replicates": {**TABLES, "tables": [[]]}}, "tables"),
     ({"weights": WEIGHTS, "replicates": {**TABLES, "columns": ["rep_1"]}}, "columns"),
     ({"weights": WEIGHTS, "replicates": {**TABLES, "columns": {"prefix": "rep_", "count": 1}}}, "columns"),
     ({"weights": WEIGHTS, "replicates": {**TABLES, "epsilon": None}}, "epsilon"),
-    ({"squares": SQUARES}, "squares are of `weights`"),
-    ({"weights": WEIGHTS, "replicates": TABLES, "squares": SQUARES}, "take the place of `replicates`"),
-    ({"weights": WEIGHTS, "squares": {**SQUARES, "tables": []}}, "tables"),
-    ({"weights": WEIGHTS, "squares": without(SQUARES, "effect")}, "'effect' is missing.*1 for a simple random sample"),
-    ({"weights": WEIGHTS, "squares": without(SQUARES, "tables")}, "'tables' is missing: small ones"),
+    ({"squared_weights": SQUARES}, "squared_weights are of `weights`"),
+    ({"weights": WEIGHTS, "replicates": TABLES, "squared_weights": SQUARES}, "take the place of `replicates`"),
+    ({"weights": WEIGHTS, "squared_weights": {**SQUARES, "tables": []}}, "tables"),
+    (
+        {"weights": WEIGHTS, "squared_weights": without(SQUARES, "design_effect")},
+        "'design_effect' is missing.*1 for a simple random sample",
+    ),
+    ({"weights": WEIGHTS, "squared_weights": without(SQUARES, "tables")}, "'tables' is missing: small ones"),
     ({"weights": without(WEIGHTS, "max")}, "'max' is missing: the largest weight"),
     ({"weights": {"colum": "w"}}, "unknown key 'colum'; did you mean 'column'"),
     ({"weights": WEIGHTS, "replicates": without(TABLES, "bound")}, "'bound' is missing: how far"),
@@ -115,6 +124,12 @@ DECLARED: list[tuple[dict[str, Any], str]] = [
     ({"formats": ["csv", "csv"]}, "formats names one twice"),
     ({"formats": []}, "formats"),
     ({"hypercub": 1}, "unknown key 'hypercub'"),
+    ({"whole": True}, "key 'whole' is now called 'integers': write `integers: true`"),
+    ({"squares": SQUARES}, "key 'squares' is now called 'squared_weights': write `squared_weights: "),
+    (
+        {"weights": WEIGHTS, "squared_weights": {**without(SQUARES, "design_effect"), "effect": "1.5"}},
+        "key 'effect' is now called 'design_effect': write `design_effect: '1.5'`",
+    ),
 ]
 
 
@@ -129,19 +144,19 @@ def test_short_forms_and_defaults() -> None:
         return Hypercube.model_validate({"name": "c", "by": ["a"], "epsilon": "1", **more})
 
     controls = [{"name": "c", "by": [], "epsilon": "1"}]
-    assert cube(controls=controls, calibration="rake").calibration == Rake()
+    assert cube(controls=controls, calibration="rake").calibration == RakingCalibration()
     assert cube(controls=controls).calibration == cube(controls=controls, calibration="regression").calibration
     assert cube().calibration == RegressionCalibration()
     averaged = cube(weights=AVERAGE, cap=3).weights
     assert averaged is not None
-    assert averaged.noise == Average()
+    assert averaged.noise == AverageWeightNoise()
     assert Weights.model_validate(WEIGHTS).largest == 2000
     grids = {"200": "0.01", "10000": "1", "1": "0.0001", "99999": "1", "123.456": "0.001", "1e12": "1e8"}
     for most, step in grids.items():
         fine = Weights.model_validate({**without(WEIGHTS, "grid"), "max": most})
         assert fine.grid == Fraction(step)
         assert fine.largest == Fraction(most) / Fraction(step) >= 10_000
-    squared = cube(weights=without(WEIGHTS, "grid"), squares=SQUARES).weights
+    squared = cube(weights=without(WEIGHTS, "grid"), squared_weights=SQUARES).weights
     assert squared is not None
     assert (squared.grid, squared.largest) == (Fraction(1, 10_000), 2_000_000)
     with pytest.raises(ValueError, match="declare a `grid` that divides it"):
@@ -246,9 +261,9 @@ def test_public_totals_that_are_all_zero(survey: Survey) -> None:
 def test_whole_numbers_cannot_keep_controls_in_a_circle(survey: Survey) -> None:
     pairs = [["occupation", "strength"], ["strength", "outdoors"], ["occupation", "outdoors"]]
     controls = [{"name": f"c{i}", "by": by, "epsilon": "1"} for i, by in enumerate(pairs)]
-    error = refused(survey, {"controls": controls, "whole": True}, SpecError, "whole numbers cannot keep these")
-    assert "tables.cube.whole" in str(error.where)
-    assert survey.run(controls=controls[:2], whole=True).exists()
+    error = refused(survey, {"controls": controls, "integers": True}, SpecError, "whole numbers cannot keep these")
+    assert "tables.cube.integers" in str(error.where)
+    assert survey.run(controls=controls[:2], integers=True).exists()
 
 
 @pytest.mark.parametrize(
@@ -257,7 +272,7 @@ def test_whole_numbers_cannot_keep_controls_in_a_circle(survey: Survey) -> None:
         ("count", {}),
         ("total", {"weights": WEIGHTS}),
         ("calibrated", {"controls": CONTROLS}),
-        ("whole", {"whole": True}),
+        ("whole", {"integers": True}),
     ],
 )
 def test_published_columns_are_not_called_as_a_variable_is(
@@ -280,7 +295,7 @@ def test_cubes_that_are_too_large(survey: Survey) -> None:
     many = ["x0", "x1", "x2"]
     error = refused(survey, {"by": many}, GuaranteeError, "too many to visit one by one")
     assert "sparse" in str(error.do)
-    for forbids in ({"weights": WEIGHTS}, {"whole": True}):
+    for forbids in ({"weights": WEIGHTS}, {"integers": True}):
         error = refused(survey, {"by": many, **forbids}, GuaranteeError, "too many to visit one by one")
         assert "write `form: sparse`" not in str(error.do)
     everywhere = {"name": "all", "by": [], "epsilon": "1"}
@@ -311,8 +326,8 @@ def test_noise_so_small_that_it_has_no_variance(survey: Survey, changes: dict[st
     ],
 )
 def test_whole_numbers_of_too_much_noise(survey: Survey, changes: dict[str, Any]) -> None:
-    error = refused(survey, {**changes, "whole": True}, SpecError, "the noise of all cells may add up to")
-    assert "tables.cube.whole" in str(error.where)
+    error = refused(survey, {**changes, "integers": True}, SpecError, "the noise of all cells may add up to")
+    assert "tables.cube.integers" in str(error.where)
 
 
 def test_controls_of_too_many_variables(survey: Survey) -> None:
@@ -328,7 +343,7 @@ def test_advice_fits_the_name(survey: Survey) -> None:
     assert error.do == "write it as it is declared under `domains`, or declare it there"
     for changes in (
         {"controls": control(epsilon="1", by=["education"])},
-        {"weights": WEIGHTS, "squares": {**SQUARES, "tables": [["education"]]}},
+        {"weights": WEIGHTS, "squared_weights": {**SQUARES, "tables": [["education"]]}},
         {"weights": {**AVERAGE, "noise": {"average": {"strata": ["education"]}}}, "cap": 3},
     ):
         error = refused(survey, changes, SpecError, "unknown attribute 'education'")

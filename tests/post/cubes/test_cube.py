@@ -51,7 +51,7 @@ FORMS: dict[str, dict[str, Any]] = {
     "raked": {"controls": CONTROLS, "calibration": "rake"},
     "weighted": {"weights": WEIGHTS, "controls": CONTROLS, "replicates": TABLES},
     "replicates": {"weights": WEIGHTS, "replicates": DEVIATIONS},
-    "whole": {"controls": CONTROLS, "whole": True},
+    "whole": {"controls": CONTROLS, "integers": True},
     "sparse": {"form": "sparse", "epsilon": "3/2"},
     "sparse, by levels": {
         "form": "sparse",

@@ -30,7 +30,7 @@ ROUNDS = 30  # of reweighting
 
 
 @dataclass(frozen=True, eq=False)
-class Controlled:
+class ControlTotals:
     """A control: its table, its totals, and the variance of the noise in each (0: exact or public)."""
 
     margin: Margin
@@ -39,7 +39,7 @@ class Controlled:
 
 
 @dataclass(frozen=True)
-class Raking:
+class RakingOptions:
     """How raking is done: until every control is met to the tolerance, over at most so many cycles."""
 
     tolerance: float
@@ -47,7 +47,7 @@ class Raking:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibrated:
+class CalibratedCube:
     """The calibrated cube, how it came about, and what stood in the way."""
 
     values: Floats
@@ -61,11 +61,11 @@ class Calibrated:
 
 def calibrate(
     values: Floats,
-    controls: Sequence[Controlled],
+    controls: Sequence[ControlTotals],
     variance: float,
-    raking: Raking | None = None,
+    raking: RakingOptions | None = None,
     cells: Numbers | None = None,
-) -> Calibrated:
+) -> CalibratedCube:
     """Least squares with the cube's noise variance; or raked to the margins of that, where nothing forbids it.
 
     Raking with a target or a sum that is not positive may end, but with factors that are negative or huge.
@@ -73,7 +73,7 @@ def calibrate(
     margins = [control.margin for control in controls]
     totals = [control.totals for control in controls]
     found = fit(values, margins, totals, [c.variance for c in controls], variance=variance, cells=cells)
-    least = Calibrated(found.values, found.steps, False, found.converged, 0, found.largest_gap, found.problems)
+    least = CalibratedCube(found.values, found.steps, False, found.converged, 0, found.largest_gap, found.problems)
     if raking is None:
         return least
     if cells is not None:
@@ -81,15 +81,20 @@ def calibrate(
     agreed = [c.totals if c.variance == 0 else c.margin.add_up(found.values) for c in controls]
     done = rake(values, margins, agreed, tolerance=raking.tolerance, cycles=raking.cycles)
     if done.converged and not done.problems:
-        return Calibrated(done.values, (), True, True, done.cycles, done.largest_gap, ())
+        return CalibratedCube(done.values, (), True, True, done.cycles, done.largest_gap, ())
     return replace(least, cycles=done.cycles, problems=(*done.problems, *found.problems))
 
 
-Drawn = tuple[Floats, list[Floats]]  # noise of the cube, and of each control
+NoiseDraw = tuple[Floats, list[Floats]]  # noise of the cube, and of each control
 
 
 def raked_variances(
-    cube: Floats, controls: Sequence[Controlled], variance: float, raking: Raking, draws: Iterator[Drawn], runs: int
+    cube: Floats,
+    controls: Sequence[ControlTotals],
+    variance: float,
+    raking: RakingOptions,
+    draws: Iterator[NoiseDraw],
+    runs: int,
 ) -> tuple[RakedModel, ...]:
     """Of queries of 0, 1, … variables, simulated from protected numbers: the calibrated cube stands for the truth, is
     perturbed and calibrated again. Never less than least squares would leave. Raking moves a cell in proportion to what

@@ -16,17 +16,17 @@ from discreet.post.cubes.margins import Axis, Floats, Margin, Problem
 from discreet.post.cubes.overlap import arranged, by_place, counts, multiplied
 
 
-def contradictions(margins: Sequence[Margin], targets: Sequence[Floats], tolerance: float) -> list[Problem]:
+def infeasible_totals(margins: Sequence[Margin], targets: Sequence[Floats], tolerance: float) -> list[Problem]:
     """What is wrong with hard controls: totals below 0 or all 0, totals of no cells, pairs that disagree. Three tables
     of which every pair agrees can still be those of no cube without negative cells: that is not looked for."""
     check(margins, targets)
     controls = list(zip(margins, targets, strict=True))
     signs = [found for margin, totals in controls if (found := _sign(margin, totals))]
     empty = [found for margin, totals in controls if (found := _empty(margin, totals, tolerance))]
-    return signs + empty + disagreements(margins, targets, tolerance)
+    return signs + empty + inconsistent_pairs(margins, targets, tolerance)
 
 
-def disagreements(margins: Sequence[Margin], targets: Sequence[Floats], tolerance: float) -> list[Problem]:
+def inconsistent_pairs(margins: Sequence[Margin], targets: Sequence[Floats], tolerance: float) -> list[Problem]:
     """Pairs of margins with different sums over what both have in common: one problem a pair, at the largest
     difference. Sums a and b agree if |a − b| ≤ tolerance·max(1, |a|, |b|)."""
     pairs = combinations(zip(margins, targets, strict=True), 2)

@@ -17,7 +17,7 @@ from discreet.domain import Attribute, Coarsening, Domain, coarsening
 from discreet.errors import DomainError, GuaranteeError, SpecError
 from discreet.formatting import plural
 from discreet.methods.hypercube import limits, wording
-from discreet.methods.hypercube.spec import Average, Control, Hypercube
+from discreet.methods.hypercube.spec import AverageWeightNoise, Control, Hypercube
 from discreet.methods.protocol import distribution_of, refuse_unless_records
 from discreet.methods.public_cells import listed
 from discreet.noise.interval_arithmetic import few_digits_above
@@ -57,15 +57,15 @@ class CubeDesign:
     spec: Hypercube
     unit: Unit
     domain: Domain
-    controlled: Mapping[str, Domain]  # by the names of the tables of controls
-    varied: Sequence[Domain]
-    stratified: Domain | None
+    control_domains: Mapping[str, Domain]  # by the names of the tables of controls
+    variance_domains: Sequence[Domain]
+    strata_domain: Domain | None
     base: Path
     levels: Mapping[str, Attribute]  # every attribute of the release, for queries by coarser ones
 
     @classmethod
     def of(cls, release: Release, table: Hypercube) -> CubeDesign:
-        cells, controls, varied = table.cells(release), table.controlled(release), table.varied_tables(release)
+        cells, controls, varied = table.cells(release), table.control_domains(release), table.variance_tables(release)
         strata, attributes = table.strata(release), release.attributes
         return cls(table, release.unit, cells, controls, varied, strata, release.base, attributes)
 
@@ -86,10 +86,10 @@ class CubeDesign:
         return tuple(self.spec.formats)
 
     @property
-    def average(self) -> Average | None:
+    def average(self) -> AverageWeightNoise | None:
         """How totals take the noise of counts, if they do."""
         weights = self.spec.weights
-        return None if weights is None or not isinstance(weights.noise, Average) else weights.noise
+        return None if weights is None or not isinstance(weights.noise, AverageWeightNoise) else weights.noise
 
     @property
     def step(self) -> Fraction:
@@ -97,21 +97,21 @@ class CubeDesign:
         return Fraction(1) if self.spec.weights is None else self.spec.weights.grid
 
     @property
-    def held(self) -> bool:
+    def in_memory(self) -> bool:
         """Whether something is made of the whole perturbed cube, in memory, before it is published."""
-        fitted = self.spec.varied is not None and bool(self.spec.varied.tables)
-        return bool(self.spec.controls) or self.spec.whole or fitted
+        fitted = self.spec.variance_source is not None and bool(self.spec.variance_source.tables)
+        return bool(self.spec.controls) or self.spec.integers or fitted
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The published numbers of a cell."""
         found = ["count"] if self.spec.epsilon is not None else []
         found += ["total"] if self.spec.weights is not None else []
-        found += ["calibrated"] if self.adjusted else []
-        return (*found, *(["whole"] if self.spec.whole else []))
+        found += ["calibrated"] if self.calibrates_cells else []
+        return (*found, *(["whole"] if self.spec.integers else []))
 
     @property
-    def adjusted(self) -> bool:
+    def calibrates_cells(self) -> bool:
         """Whether every cell is published as calibrated. Calibration moves all cells of a sparse cube, also those
         without a row: there the tables of the controls say by how much."""
         return bool(self.spec.controls) and self.spec.form == "dense"
@@ -136,10 +136,10 @@ class CubeDesign:
         if weights is None or weights.epsilon is None:
             return None
         cap = None if weights.cap is None else int(weights.cap // weights.grid)
-        return self._distribution("weights.epsilon", weights.epsilon / self.influence, cap)
+        return self._distribution("weights.epsilon", weights.epsilon / self.l1_sensitivity, cap)
 
     @property
-    def influence(self) -> int:
+    def l1_sensitivity(self) -> int:
         """How far one unit moves weighted totals in all, in steps of the grid; counts where there are none."""
         return self.unit.records * (1 if self.spec.weights is None else self.spec.weights.largest)
 
@@ -167,10 +167,10 @@ class CubeDesign:
 
     def _control(self, control: Control) -> PreparedControl:
         name = f"{self.name}_{control.name}"
-        cells = self._coarser(self.controlled[name], f"tables.{self.name}.controls.{control.name}.by")
+        cells = self._coarser(self.control_domains[name], f"tables.{self.name}.controls.{control.name}.by")
         distribution = None
         if control.epsilon is not None:
-            scale = self.unit.records if self.average is not None else self.influence
+            scale = self.unit.records if self.average is not None else self.l1_sensitivity
             distribution = self._distribution(f"controls.{control.name}.epsilon", control.epsilon / scale, control.cap)
         public = None if control.file is None else self._public(control, cells.coarse)
         return PreparedControl(control, name, cells, distribution, public)
@@ -210,21 +210,21 @@ class CubeDesign:
     @property
     def replicates(self) -> int:
         """How many numbers of each cell sampling variances are made of: deviations, or one sum of squares."""
-        if self.spec.varied is None:
+        if self.spec.variance_source is None:
             return 0
         return 1 if self.spec.replicates is None else len(self.spec.replicates.names)
 
     @cached_property
-    def deviated(self) -> tuple[Coarsening, ...]:
+    def deviation_tables(self) -> tuple[Coarsening, ...]:
         """The tables whose deviations are measured: some small ones, or the cube itself."""
-        if self.spec.varied is None:
+        if self.spec.variance_source is None:
             return ()
-        if not self.spec.varied.tables:
+        if not self.spec.variance_source.tables:
             found = coarsening(self.domain, self.domain)
             return () if found is None else (found,)
         return tuple(
             self._coarser(domain, f"tables.{self.name}, table {i} of sampling variances")
-            for i, domain in enumerate(self.varied, start=1)
+            for i, domain in enumerate(self.variance_domains, start=1)
         )
 
     @property
@@ -238,19 +238,19 @@ class CubeDesign:
     @cached_property
     def deviation_distribution(self) -> DiscreteLaplace | None:
         """One unit moves R deviations in each of the tables, by at most `bound` a record."""
-        if self.spec.varied is None:
+        if self.spec.variance_source is None:
             return None
-        moved = len(self.deviated) * self.replicates * self.bound * self.unit.records
-        return self._distribution("epsilon of sampling variances", self.spec.varied.epsilon / moved, None)
+        moved = len(self.deviation_tables) * self.replicates * self.bound * self.unit.records
+        return self._distribution("epsilon of sampling variances", self.spec.variance_source.epsilon / moved, None)
 
     # --- strata -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def strata(self) -> Coarsening | None:
         """Where average weights are observed: everywhere together, if no strata are named."""
-        if self.stratified is None or self.average is None or self.average.weight != "observed":
+        if self.strata_domain is None or self.average is None or self.average.weight != "observed":
             return None
-        return self._coarser(self.stratified, f"tables.{self.name}.weights.noise.average.strata")
+        return self._coarser(self.strata_domain, f"tables.{self.name}.weights.noise.average.strata")
 
     @property
     def public_average(self) -> int | None:
@@ -260,7 +260,7 @@ class CubeDesign:
         return max(round(self.average.weight / self.step), 1)
 
     @property
-    def largest_worth(self) -> float:
+    def largest_noise_unit(self) -> float:
         """What one unit of the measure's noise is worth at most."""
         weights = self.spec.weights
         if self.average is None or weights is None:
@@ -269,7 +269,7 @@ class CubeDesign:
 
     # --- promises ---------------------------------------------------------------------------------------------------
 
-    def promise(
+    def _guarantee(
         self, epsilon: Fraction, distribution: DiscreteLaplace, shift: int, caveats: tuple[str, ...] = ()
     ) -> Guarantee:
         """Of numbers that one unit moves by `shift` in all (002, §3.2: δ is the mass beyond the cap)."""
@@ -285,17 +285,17 @@ class CubeDesign:
         weighted = () if self.spec.weights is None else (wording.WEIGHTS,)
         return Guarantee(unit=self.unit, epsilon=epsilon, delta=delta, caveats=(*caveats, *weighted))
 
-    def of_control(self, control: PreparedControl) -> Guarantee:
+    def control_guarantee(self, control: PreparedControl) -> Guarantee:
         """What the totals of a control cost."""
         if control.distribution is None or control.spec.epsilon is None:
             exact = (wording.exact(control.spec.by),) if control.public is None else ()
             return Guarantee(unit=self.unit, epsilon=Fraction(0), caveats=exact)
-        shift = self.unit.records if self.average is not None else self.influence
-        return self.promise(control.spec.epsilon, control.distribution, shift, self._averaged)
+        shift = self.unit.records if self.average is not None else self.l1_sensitivity
+        return self._guarantee(control.spec.epsilon, control.distribution, shift, self._averaged)
 
-    def shown_with(self, control: PreparedControl) -> Guarantee:
+    def table_guarantee(self, control: PreparedControl) -> Guarantee:
         """What the published table of a control costs: its steps are made of everything."""
-        return self.of_control(control) if self.spec.form == "dense" else self.guarantee
+        return self.control_guarantee(control) if self.spec.form == "dense" else self.guarantee
 
     @property
     def _averaged(self) -> tuple[str, ...]:
@@ -305,26 +305,30 @@ class CubeDesign:
         return (wording.AVERAGE,) if self.strata is None else (wording.AVERAGE, wording.OBSERVED)
 
     @property
-    def of_cube(self) -> Guarantee:
+    def cube_guarantee(self) -> Guarantee:
         """What the perturbed cube costs, before it is calibrated."""
         found = []
         if self.count_distribution is not None and self.spec.epsilon is not None:
-            found.append(self.promise(self.spec.epsilon, self.count_distribution, self.unit.records, self._averaged))
+            found.append(self._guarantee(self.spec.epsilon, self.count_distribution, self.unit.records, self._averaged))
         weights = self.spec.weights
         if self.total_distribution is not None and weights is not None and weights.epsilon is not None:
-            found.append(self.promise(weights.epsilon, self.total_distribution, self.influence))
+            found.append(self._guarantee(weights.epsilon, self.total_distribution, self.l1_sensitivity))
         return reduce(Guarantee.compose_sequential, found)
 
     @property
-    def of_deviations(self) -> Guarantee | None:
-        if self.deviation_distribution is None or self.spec.varied is None:
+    def deviation_guarantee(self) -> Guarantee | None:
+        if self.deviation_distribution is None or self.spec.variance_source is None:
             return None
-        return self.promise(self.spec.varied.epsilon, self.deviation_distribution, 1)
+        return self._guarantee(self.spec.variance_source.epsilon, self.deviation_distribution, 1)
 
     @cached_property
     def guarantee(self) -> Guarantee:
         """Of everything together."""
-        parts = [self.of_cube, *(self.of_control(control) for control in self.controls), self.of_deviations]
+        parts = [
+            self.cube_guarantee,
+            *(self.control_guarantee(control) for control in self.controls),
+            self.deviation_guarantee,
+        ]
         return reduce(Guarantee.compose_sequential, (part for part in parts if part is not None))
 
     def composes(self) -> str:
@@ -335,8 +339,8 @@ class CubeDesign:
         if self.spec.weights is not None and self.spec.weights.epsilon is not None:
             parts.append(f"weighted totals {format_exact(self.spec.weights.epsilon)}")
         parts += [f"control {c.spec.name} {format_exact(c.spec.epsilon)}" for c in self.controls if c.spec.epsilon]
-        if self.spec.varied is not None:
-            parts.append(f"sampling variances {format_exact(self.spec.varied.epsilon)}")
+        if self.spec.variance_source is not None:
+            parts.append(f"sampling variances {format_exact(self.spec.variance_source.epsilon)}")
         total = f"ε = {format_exact(self.guarantee.epsilon)}"
         return (
             f"cells are disjoint: parallel; {' + '.join(parts)} = {total}"

@@ -16,13 +16,13 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.noise.stream import Stream
 
 RANGE = 1 << 18  # numbers in memory at a time
-SELDOM = 2.0**-40  # a share of cells with noise below which it does not matter how small it is
+MIN_NOISY_SHARE = 2.0**-40  # a share of cells with noise below which it does not matter how small it is
 CODES = pa.dictionary(pa.int32(), pa.string())
-Numbers = tuple[Int64s, dict[str, Int64s]]  # cells, and their protected numbers by column
+CellValues = tuple[Int64s, dict[str, Int64s]]  # cells, and their protected numbers by column
 
 
 @dataclass(frozen=True)
-class Noise:
+class CubeNoise:
     """What is added to the numbers of a cell. Totals have noise of their own, or that of the count times an average
     weight (002, §3.2), which is no protection."""
 
@@ -67,7 +67,7 @@ class Noise:
             self.total.add_to(values["total"], stream, self.cells + first)
         return values
 
-    def sparse(self, first: int, n: int, occupied: Int64s, exact: list[Int64s], stream: Stream) -> Numbers:
+    def sparse(self, first: int, n: int, occupied: Int64s, exact: list[Int64s], stream: Stream) -> CellValues:
         """The cells of a range whose protected numbers are not all zero. Only counts have noise of their own."""
         if self.count is None:
             raise GuaranteeError("a sparse cube has counts", where="form: sparse")
@@ -89,7 +89,7 @@ class CubeKernel:
     """Protected numbers as they are measured: int64, in cell order; in the sparse form with the cell."""
 
     table: str
-    noise: Noise
+    noise: CubeNoise
     form: str = "dense"
 
     @property
@@ -102,13 +102,13 @@ class CubeKernel:
             arrays = [*([cells] if self.form == "sparse" else []), *values.values()]
             yield pa.RecordBatch.from_arrays([pa.array(column) for column in arrays], schema=self.schema)
 
-    def numbers(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[Numbers]:
+    def numbers(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[CellValues]:
         """Cells with their protected numbers, some at a time."""
         if stream is None:
             raise GuaranteeError("a cube is never given without noise", where=f"table {self.table}")
         size = RANGE
         if self.form == "sparse" and self.noise.count is not None:
-            size = max(int(RANGE / max(float(self.noise.count.tail(1)), SELDOM)), RANGE)
+            size = max(int(RANGE / max(float(self.noise.count.tail(1)), MIN_NOISY_SHARE)), RANGE)
         for first, n, occupied, exact in ranges(span, rows, size, len(self.noise.reads)):
             if self.form == "sparse":
                 yield self.noise.sparse(first, n, occupied, exact, stream)
@@ -118,7 +118,7 @@ class CubeKernel:
 
 
 @dataclass(frozen=True)
-class ShownKernel:
+class PublicationKernel:
     """Protected numbers as they are published where nothing more is made of them: with codes, totals in their own
     unit."""
 
@@ -128,22 +128,22 @@ class ShownKernel:
 
     @property
     def schema(self) -> pa.Schema:
-        return shown_schema(self.domain, self.cube.noise.columns)
+        return published_schema(self.domain, self.cube.noise.columns)
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         for cells, values in self.cube.numbers(span, rows, stream):
-            arrays = [worth(column, self.step) if name == "total" else column for name, column in values.items()]
+            arrays = [to_units(column, self.step) if name == "total" else column for name, column in values.items()]
             codes = self.domain.describe(cells)
             yield pa.RecordBatch.from_arrays([*codes, *(pa.array(a) for a in arrays)], schema=self.schema)
 
 
-def shown_schema(domain: Domain, columns: tuple[str, ...]) -> pa.Schema:
+def published_schema(domain: Domain, columns: tuple[str, ...]) -> pa.Schema:
     """Codes, then numbers: counts and whole numbers as integers."""
     kinds = [(name, pa.int64() if name in ("count", "whole") else pa.float64()) for name in columns]
     return pa.schema([*((column, CODES) for column in domain.columns), *kinds])
 
 
-def worth(units: Int64s, step: Fraction) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def to_units(units: Int64s, step: Fraction) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Steps of the grid in their own unit."""
     return units.astype(np.float64) * step.numerator / step.denominator
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from discreet.errors import DiscreetError, DomainError, GuaranteeError, SpecError
-from discreet.methods.hypercube.control_feasibility import contradictions, disagreements
-from discreet.methods.hypercube.rounding.controlled_rounding import decomposable
+from discreet.methods.hypercube.control_feasibility import inconsistent_pairs, infeasible_totals
+from discreet.methods.hypercube.rounding.controlled_rounding import non_decomposable
 from discreet.methods.protocol import refuse_taken_columns
 from discreet.post.cubes.variance import MOST_EFFECTS
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from discreet.methods.hypercube.design import CubeDesign, PreparedControl
 
 DENSE_LIMIT = 1 << 34
-HELD_LIMIT = 1 << 28  # cells, or rows of a sparse cube, in memory
+MEMORY_LIMIT = 1 << 28  # cells, or rows of a sparse cube, in memory
 DEVIATIONS_LIMIT = 1 << 28
 NOISE_LIMIT = 10**11  # of all cells together, that whole numbers are made of
 CLOSE = 1e-6  # relative: public totals that differ by less do not contradict each other
@@ -30,8 +30,8 @@ def check(design: CubeDesign) -> None:
     _check_names(design)
     _ = design.guarantee
     _check_controls(design)
-    if design.spec.whole:
-        _check_whole(design)
+    if design.spec.integers:
+        _check_integers(design)
 
 
 def _check_size(design: CubeDesign) -> None:
@@ -42,18 +42,18 @@ def _check_size(design: CubeDesign) -> None:
             f"{cells:,} cells are too many to visit one by one",
             where=design.where,
             do="write `form: sparse`: the same distribution, only non-zero rows are written"
-            if sparse and not design.spec.whole
+            if sparse and not design.spec.integers
             else "leave out variables, or take coarser ones: weighted totals and whole numbers have no sparse form",
         )
     rows = cells if dense else design.noisy_rows
-    if design.held and rows > HELD_LIMIT:
+    if design.in_memory and rows > MEMORY_LIMIT:
         raise DomainError(
-            f"{rows:,} {'cells' if dense else 'rows of noise'} are more than the {HELD_LIMIT:,} that are calibrated in "
+            f"{rows:,} {'cells' if dense else 'rows of noise'} are more than the {MEMORY_LIMIT:,} that are calibrated in "
             "memory",
             where=design.where,
-            do="publish it without `controls`, `whole` and sampling variances, or with fewer cells",
+            do="publish it without `controls`, `integers` and sampling variances, or with fewer cells",
         )
-    numbers = max((table.coarse.cells for table in design.deviated), default=0) * design.replicates
+    numbers = max((table.coarse.cells for table in design.deviation_tables), default=0) * design.replicates
     if numbers > DEVIATIONS_LIMIT:
         raise DomainError(
             f"{numbers:,} deviations of replicates are too many",
@@ -87,27 +87,27 @@ def _check_names(design: CubeDesign) -> None:
         refuse_taken_columns(names, domain, design.where)
 
 
-def _check_whole(design: CubeDesign) -> None:
+def _check_integers(design: CubeDesign) -> None:
     """Rounding that cannot keep its controls, or that would add up noise beyond what is exact."""
-    if (problem := decomposable([c.margin for c in design.controls])) is not None:
+    if (problem := non_decomposable([c.margin for c in design.controls])) is not None:
         raise SpecError(
             f"whole numbers cannot keep these controls: {problem.detail}",
-            where=f"tables.{design.name}.whole",
-            do="leave out a control, or `whole`",
+            where=f"tables.{design.name}.integers",
+            do="leave out a control, or `integers`",
         )
-    noise = design.distribution.variance() ** 0.5 * design.largest_worth * design.domain.cells
+    noise = design.distribution.variance() ** 0.5 * design.largest_noise_unit * design.domain.cells
     if noise > NOISE_LIMIT:
         raise SpecError(
             f"the noise of all cells may add up to {noise:.1e}, and whole numbers take up to {NOISE_LIMIT:.0e}",
-            where=f"tables.{design.name}.whole",
-            do="leave `whole` out, raise epsilon, lower `max`, or take fewer cells",
+            where=f"tables.{design.name}.integers",
+            do="leave `integers` out, raise epsilon, lower `max`, or take fewer cells",
         )
 
 
 def _check_controls(design: CubeDesign) -> None:
     """Too many of them, or public totals that cannot be met together. Pairs are compared: three tables may still
     contradict each other for a cube without negative cells."""
-    if sum(2 ** len(c.margin.axes) for c in design.controls if c.margin.whole) > MOST_EFFECTS:
+    if sum(2 ** len(c.margin.axes) for c in design.controls if c.margin.ungrouped) > MOST_EFFECTS:
         raise SpecError(
             "controls are of too many variables at once: 16 in one, or fewer in each of several",
             where=f"tables.{design.name}.controls",
@@ -115,13 +115,13 @@ def _check_controls(design: CubeDesign) -> None:
         )
     public = [(control, control.public) for control in design.controls if control.public is not None]
     for control, totals in public:
-        if problems := contradictions([control.margin], [totals], CLOSE):
+        if problems := infeasible_totals([control.margin], [totals], CLOSE):
             if not totals.any():
                 raise _refused(control, "every total is 0", "check the column of totals, `value`, or leave it out")
             codes = _codes(control, problems[0].cell, range(len(control.margin.axes)))
             raise _refused(control, f"{codes}: {problems[0].detail}", "correct the total")
     for (a, first), (b, second) in combinations(public, 2):
-        if problems := disagreements([a.margin, b.margin], [first, second], CLOSE):
+        if problems := inconsistent_pairs([a.margin, b.margin], [first, second], CLOSE):
             places = [i for i, place in enumerate(a.margin.places) if place in b.margin.places]
             at = f"where {_codes(a, problems[0].cell, places)}, " if places else ""
             raise _refused(

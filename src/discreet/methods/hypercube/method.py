@@ -23,8 +23,15 @@ from discreet.engine.weighted_totals import Grid, Replicate, Weighed, weigh_cell
 from discreet.methods.bound import read_bound
 from discreet.methods.hypercube import published as described
 from discreet.methods.hypercube.design import CubeDesign, PreparedControl
-from discreet.methods.hypercube.kernel import CubeKernel, DeviationKernel, MarginKernel, Noise, ShownKernel, worth
-from discreet.methods.hypercube.measured import Measured, Read
+from discreet.methods.hypercube.kernel import (
+    CubeKernel,
+    CubeNoise,
+    DeviationKernel,
+    MarginKernel,
+    PublicationKernel,
+    to_units,
+)
+from discreet.methods.hypercube.noisy_measurements import CubeMeasurements, MeasurementFiles
 from discreet.methods.hypercube.spec import Hypercube
 from discreet.methods.hypercube.tables import CubeTables
 from discreet.methods.protocol import Method
@@ -78,9 +85,9 @@ class HypercubeMethod(Method):
     def margins(self) -> tuple[Coarsening, ...]:
         """The tables that are added up beside the cube: controls that are not public, deviations, strata."""
         design = self.design
-        deviated = () if self._deviates_itself else design.deviated
+        deviation_tables = () if self._deviates_itself else design.deviation_tables
         strata = () if design.strata is None else (design.strata,)
-        return (*(c.cells for c in self._tabulated), *deviated, *strata)
+        return (*(c.cells for c in self._tabulated), *deviation_tables, *strata)
 
     @property
     def _tabulated(self) -> tuple[PreparedControl, ...]:
@@ -91,7 +98,7 @@ class HypercubeMethod(Method):
         design = self.design
         found = [Spans(design.domain.cells, self._cells_for(PART))]
         found += [Spans(control.cells.coarse.cells, PART) for control in self._tabulated]
-        found += [Spans(t.coarse.cells, max(PART // design.replicates, 1)) for t in design.deviated]
+        found += [Spans(t.coarse.cells, max(PART // design.replicates, 1)) for t in design.deviation_tables]
         return (*found, *([] if design.strata is None else [Spans(design.strata.coarse.cells, PART)]))
 
     def _cells_for(self, rows: int) -> int:
@@ -122,7 +129,7 @@ class HypercubeMethod(Method):
         both = ["n", "w"] if self.design.average is not None else ["n" if self.design.spec.weights is None else "w"]
         wanted = [both for _ in self._tabulated]
         beside = [exact.select(CELL, *deviations)] if self._deviates_itself else []
-        wanted += [] if self._deviates_itself else [deviations for _ in self.design.deviated]
+        wanted += [] if self._deviates_itself else [deviations for _ in self.design.deviation_tables]
         wanted += [] if self.design.strata is None else [["n", "w"]]
         small = self._added_up(engine, exact, numbers, wanted)
         place = len(self._tabulated)
@@ -131,7 +138,7 @@ class HypercubeMethod(Method):
 
     @property
     def _deviates_itself(self) -> bool:
-        """Whether deviations of the cube itself are measured."""
+        """Whether deviations of the cube itself are files."""
         return self.design.spec.replicates is not None and not self.design.spec.replicates.tables
 
     def _added_up(
@@ -152,7 +159,7 @@ class HypercubeMethod(Method):
         """The occupied cells: `cell`, `n`, and with weights `w` and the deviations of replicates."""
         if (weights := self.design.spec.weights) is None:
             return count_cells(reading.engine, reading.kept, self.design.domain)
-        squared = self.design.spec.squares is not None
+        squared = self.design.spec.squared_weights is not None
         grid = Grid(self.design.step, weights.largest, self.design.bound, squared=squared)
         return weigh_cells(reading.engine, observations(reading), self.design.domain, self.observed, grid)
 
@@ -170,20 +177,20 @@ class HypercubeMethod(Method):
             for _ in kernel(Span(0, 0, 1), iter(()), public_stream("hypercube", "rehearsal")):
                 pass
 
-    def _noise(self, averages: Int64s | None) -> Noise:
+    def _noise(self, averages: Int64s | None) -> CubeNoise:
         design = self.design
         if design.average is None:
-            return Noise(design.domain.cells, design.count_distribution, design.total_distribution)
+            return CubeNoise(design.domain.cells, design.count_distribution, design.total_distribution)
         given = np.ones(1, np.int64) if averages is None else averages
-        return Noise(design.domain.cells, design.count_distribution, None, given, design.strata)
+        return CubeNoise(design.domain.cells, design.count_distribution, None, given, design.strata)
 
     def _control_kernel(self, control: PreparedControl, average: Int64s | None) -> CubeKernel:
         cells = control.cells.coarse.cells
         if self.design.spec.weights is None:
-            return CubeKernel(control.name, Noise(cells, control.distribution))
+            return CubeKernel(control.name, CubeNoise(cells, control.distribution))
         if self.design.average is None:
-            return CubeKernel(control.name, Noise(cells, None, control.distribution))
-        return CubeKernel(control.name, Noise(cells, control.distribution, None, average))
+            return CubeKernel(control.name, CubeNoise(cells, None, control.distribution))
+        return CubeKernel(control.name, CubeNoise(cells, control.distribution, None, average))
 
     # --- the wall ---------------------------------------------------------------------------------------------------
 
@@ -198,35 +205,40 @@ class HypercubeMethod(Method):
         design = self.design
         bound = [found.open_confidential() for found in cells]
         cube, controls = bound[0], dict(zip((c.name for c in self._tabulated), bound[1:], strict=False))
-        deviated = bound[1 + len(controls) : 1 + len(controls) + len(design.deviated)]
+        deviation_tables = bound[1 + len(controls) : 1 + len(controls) + len(design.deviation_tables)]
         averages, overall = self._averages(engine, bound[-1] if design.strata is not None else None)
         kernel = CubeKernel(self.name, self._noise(averages), design.spec.form)
         write = partial(write_parts, engine, reservation=reservation)
         aside = partial(write, place=places.measured, aside=True)
-        measured = Measured(averages=averages, overall=overall)
+        files = MeasurementFiles(averages=averages, overall=overall)
         for control in self._tabulated:
             name, found = control.name, controls[control.name]
             if control.distribution is None:
-                measured.exact[name] = self._exact_totals(engine, found, control)
+                files.exact[name] = self._exact_totals(engine, found, control)
             else:
-                shaped, promise = self._control_kernel(control, overall), design.of_control(control)
-                measured.noisy[name] = aside(found, shaped, name=name, purpose="hypercube/control", guarantee=promise)
-        for number, table in enumerate(deviated):
+                shaped, promise = self._control_kernel(control, overall), design.control_guarantee(control)
+                files.noisy[name] = aside(found, shaped, name=name, purpose="hypercube/control", guarantee=promise)
+        for number, table in enumerate(deviation_tables):
             if (distribution := design.deviation_distribution) is not None and (
-                promised := design.of_deviations
+                promised := design.deviation_guarantee
             ) is not None:
                 drawn = DeviationKernel(self.name, distribution, design.replicates)
                 name = f"{self.name}~deviations{number}"  # no table can be called so
-                measured.deviations.append(
+                files.deviations.append(
                     aside(table, drawn, name=name, purpose="hypercube/deviations", guarantee=promised)
                 )
-        tables = CubeTables(Read(design, places.measured, measured), reservation, places.published)
+        tables = CubeTables(CubeMeasurements(design, places.measured, files), reservation, places.published)
         purpose = f"hypercube/{design.spec.form}"
-        own: dict[str, Any] = {"name": self.name, "purpose": purpose, "guarantee": design.of_cube, "progress": progress}
-        if design.held:
-            measured.cube = aside(cube, kernel, **own)
+        own: dict[str, Any] = {
+            "name": self.name,
+            "purpose": purpose,
+            "guarantee": design.cube_guarantee,
+            "progress": progress,
+        }
+        if design.in_memory:
+            files.cube = aside(cube, kernel, **own)
             return MethodOutput(tables.make(len(self.spans[0])), {})
-        published = ShownKernel(kernel, design.domain, design.step)
+        published = PublicationKernel(kernel, design.domain, design.step)
         shown = write(cube, published, place=places.published, kinds=design.kinds, **own)
         return MethodOutput(shown.value.files | tables.beside(), {})
 
@@ -249,4 +261,4 @@ class HypercubeMethod(Method):
         """A control that is published as it is, which no guarantee covers."""
         names = bound.table.columns[1:]
         found = read_bound(engine, bound, names, f"control {control.spec.name}")
-        return worth(found[-1], self.design.step)
+        return to_units(found[-1], self.design.step)

@@ -6,20 +6,20 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from discreet.methods.hypercube.calibration import Calibrated
+from discreet.methods.hypercube.calibration import CalibratedCube
 from discreet.methods.hypercube.design import CubeDesign, PreparedControl
-from discreet.methods.hypercube.measured import Read
+from discreet.methods.hypercube.noisy_measurements import CubeMeasurements
 from discreet.post.cubes.margins import Floats, Margin, Problem
 from discreet.post.cubes.model import (
     AxisModel,
     CalibrationModel,
     ControlModel,
     CubeModel,
+    IntegersModel,
     LevelModel,
     NoiseModel,
     RakedModel,
     SamplingModel,
-    WholeModel,
 )
 from discreet.post.cubes.sampling import fit_gvf, replicate_noise, replicate_variance, tail
 
@@ -27,15 +27,15 @@ NAMED = 20  # problems that are told
 
 
 def cube_model(
-    read: Read,
+    measurements: CubeMeasurements,
     simulated: bool,
-    found: Calibrated | None,
+    found: CalibratedCube | None,
     raked: Sequence[RakedModel],
     unkept: Sequence[Problem] | None,
     sampling: SamplingModel | None,
 ) -> CubeModel:
     """Everything about the cube but its cells."""
-    design = read.design
+    design = measurements.design
     axes = tuple(AxisModel(name=a.name, columns=a.columns, codes=a.published) for a in design.domain.attributes)
     levels = tuple(
         LevelModel(name=a.name, columns=a.columns, codes=a.published, axis=place, groups=tuple(groups.tolist()))
@@ -46,28 +46,28 @@ def cube_model(
         simulation=simulated,
         form=design.spec.form,
         measure=design.spec.measure,
-        estimate="calibrated" if design.adjusted else design.spec.measure,
+        estimate="calibrated" if design.calibrates_cells else design.spec.measure,
         axes=axes,
         levels=levels,
-        variance=read.variance,
-        fourth=read.fourth,
-        unit=read.largest_worth,
+        variance=measurements.variance,
+        fourth=measurements.fourth,
+        unit=measurements.largest_noise_unit,
         counts=_counts(design),
-        controls=tuple(_control(read, control) for control in design.controls),
+        controls=tuple(_control(measurements, control) for control in design.controls),
         calibration=None if found is None else _calibration(design, found, raked),
-        whole=None if unkept is None else WholeModel(problems=_told(unkept)),
+        whole=None if unkept is None else IntegersModel(problems=_told(unkept)),
         sampling=sampling,
     )
 
 
-def _control(read: Read, control: PreparedControl) -> ControlModel:
+def _control(measurements: CubeMeasurements, control: PreparedControl) -> ControlModel:
     margin = control.margin
     return ControlModel(
         name=control.name,
         by=tuple(control.spec.by),
         kind=control.kind,
-        axes=margin.places if margin.whole else None,
-        variance=read.variance_of(control),
+        axes=margin.places if margin.ungrouped else None,
+        variance=measurements.variance_of(control),
     )
 
 
@@ -82,7 +82,7 @@ def _told(problems: Sequence[Problem]) -> tuple[str, ...]:
     return tuple(f"{p.margin}, cell {p.cell}: {p.kind}, {p.detail}" for p in problems[:NAMED])
 
 
-def _calibration(design: CubeDesign, found: Calibrated, raked: Sequence[RakedModel]) -> CalibrationModel:
+def _calibration(design: CubeDesign, found: CalibratedCube, raked: Sequence[RakedModel]) -> CalibrationModel:
     return CalibrationModel(
         asked=design.spec.calibration.by,
         done="rake" if found.raked else "regression",
@@ -94,17 +94,17 @@ def _calibration(design: CubeDesign, found: Calibrated, raked: Sequence[RakedMod
     )
 
 
-def fitted(read: Read, sums: Callable[[Margin], Floats]) -> SamplingModel | None:
+def fitted(measurements: CubeMeasurements, sums: Callable[[Margin], Floats]) -> SamplingModel | None:
     """The variance function through the protected cells of some small tables; None if they tell nothing."""
     columns = []
-    for coarse, numbers in zip(read.design.deviated, read.deviations, strict=True):
+    for coarse, numbers in zip(measurements.design.deviation_tables, measurements.deviations, strict=True):
         margin = Margin.of(coarse, "sampling variances")
         sizes = _sizes(margin)
-        moved = np.maximum(read.perturbation.of(sizes), 0.0)
-        fourth = tail(moved, None if read.design.controls else read.fourth * sizes.prod(axis=1))
-        columns.append((sums(margin), moved, fourth, _variances(read, numbers)))
+        moved = np.maximum(measurements.perturbation.of(sizes), 0.0)
+        fourth = tail(moved, None if measurements.design.controls else measurements.fourth * sizes.prod(axis=1))
+        columns.append((sums(margin), moved, fourth, _variances(measurements, numbers)))
     x, moved, fourth, v = (np.concatenate(column) for column in zip(*columns, strict=True))
-    fit = fit_gvf(x, v, noise_of_estimates=moved, spread_of_variances=_spread(read), fourth_of_estimates=fourth)
+    fit = fit_gvf(x, v, noise_of_estimates=moved, spread_of_variances=_spread(measurements), fourth_of_estimates=fourth)
     if fit.basis == "nothing":
         return None
     return SamplingModel(
@@ -112,29 +112,31 @@ def fitted(read: Read, sums: Callable[[Margin], Floats]) -> SamplingModel | None
     )
 
 
-def _variances(read: Read, numbers: Floats) -> Floats:
+def _variances(measurements: CubeMeasurements, numbers: Floats) -> Floats:
     """The sampling variance of each cell, unbiased."""
-    replicates = read.design.spec.replicates
+    replicates = measurements.design.spec.replicates
     if replicates is not None:
-        return replicate_variance(numbers, factor=float(replicates.factor), noise=read.deviation_noise[0])
-    return numbers[:, 0] * _scale(read)
+        return replicate_variance(numbers, factor=float(replicates.factor), noise=measurements.deviation_noise[0])
+    return numbers[:, 0] * _scale(measurements)
 
 
-def _scale(read: Read) -> float:
+def _scale(measurements: CubeMeasurements) -> float:
     """What one step of the measured Σ w²/max is worth."""
-    squares, weights = read.design.spec.squares, read.design.spec.weights
-    return 0.0 if squares is None or weights is None else float(squares.effect * weights.max)
+    squares, weights = measurements.design.spec.squared_weights, measurements.design.spec.weights
+    return 0.0 if squares is None or weights is None else float(squares.design_effect * weights.max)
 
 
-def _spread(read: Read) -> Callable[[Floats], Floats]:
+def _spread(measurements: CubeMeasurements) -> Callable[[Floats], Floats]:
     """The variance of the noise in those, where the sampling variance is so large."""
-    replicates, (noise, fourth) = read.design.spec.replicates, read.deviation_noise
+    replicates, (noise, fourth) = measurements.design.spec.replicates, measurements.deviation_noise
 
     def spread(variances: Floats) -> Floats:
         if replicates is None:
-            return np.full(len(variances), _scale(read) ** 2 * noise)
+            return np.full(len(variances), _scale(measurements) ** 2 * noise)
         factor = float(replicates.factor)
-        return replicate_noise(variances, replicates=read.design.replicates, factor=factor, noise=noise, fourth=fourth)
+        return replicate_noise(
+            variances, replicates=measurements.design.replicates, factor=factor, noise=noise, fourth=fourth
+        )
 
     return spread
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from discreet.formatting import plural
 from discreet.methods.hypercube import wording
 from discreet.methods.hypercube.design import CubeDesign, PreparedControl
-from discreet.methods.hypercube.spec import Rake
+from discreet.methods.hypercube.spec import RakingCalibration
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.cubes.variance import KnownMargin, reduction
 from discreet.privacy.exact import format_exact
@@ -25,7 +25,7 @@ def published(design: CubeDesign, parts: int) -> list[PublishedTable]:
         name=design.name,
         by=tuple(design.spec.by),
         domain=design.domain,
-        guarantee=design.guarantee if design.held else design.of_cube,
+        guarantee=design.guarantee if design.in_memory else design.cube_guarantee,
         composes=design.composes(),
         noise=noise(design),
         error=_error(design),
@@ -36,7 +36,7 @@ def published(design: CubeDesign, parts: int) -> list[PublishedTable]:
         kinds=design.kinds,
     )
     tables = [cube, *(_control(design, control) for control in design.controls)]
-    promise = design.of_deviations
+    promise = design.deviation_guarantee
     if promise is not None and design.spec.replicates is not None and not design.spec.replicates.tables:
         tables.append(_deviations(design, promise))
     return tables
@@ -58,7 +58,7 @@ def _control(design: CubeDesign, control: PreparedControl) -> PublishedTable:
         name=control.name,
         by=tuple(control.spec.by),
         domain=control.cells.coarse,
-        guarantee=design.shown_with(control),
+        guarantee=design.table_guarantee(control),
         composes="",
         noise="" if distribution is None else _distribution(distribution, design),
         error=None,
@@ -132,14 +132,20 @@ def _about(design: CubeDesign) -> str:
     if design.controls:
         names = ", ".join(control.name for control in design.controls)
         rule = design.spec.calibration
-        by = "least squares" if not isinstance(rule, Rake) else f"raking (tolerance {format_exact(rule.tolerance)})"
-        told.append(f"Calibrated to {names} by {by}." + (f" {wording.FALLBACK}" if isinstance(rule, Rake) else ""))
+        by = (
+            "least squares"
+            if not isinstance(rule, RakingCalibration)
+            else f"raking (tolerance {format_exact(rule.tolerance)})"
+        )
+        told.append(
+            f"Calibrated to {names} by {by}." + (f" {wording.FALLBACK}" if isinstance(rule, RakingCalibration) else "")
+        )
     return " ".join(told)
 
 
 def columns(design: CubeDesign) -> list[Column]:
     """The published columns, and what each promises."""
-    cost = design.of_cube
+    cost = design.cube_guarantee
     within = f"δ = {format_exact(cost.delta)}" if cost.delta else "δ = 0"
     meaning = {
         "count": "protected number of records used, plus noise; may be negative",
@@ -163,15 +169,17 @@ def columns(design: CubeDesign) -> list[Column]:
 def notes(design: CubeDesign) -> dict[str, tuple[str, ...]]:
     """Errors of tables of the cube by their number of variables, known before anything is spent."""
     lines = []
-    cost = design.of_cube
+    cost = design.cube_guarantee
     if cost.delta:
         lines.append(f"the noise is capped: δ = {format_exact(cost.delta)}")
     if design.average is None:
         lines += _expected(design)
     else:
         lines.append("errors of totals depend on the average weight")
-    if design.spec.varied is None and design.spec.weights is not None:
-        lines.append("standard errors will speak of the noise alone: neither `replicates` nor `squares` are declared")
+    if design.spec.variance_source is None and design.spec.weights is not None:
+        lines.append(
+            "standard errors will speak of the noise alone: neither `replicates` nor `squared_weights` are declared"
+        )
     return {design.name: tuple(lines)}
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from discreet.arrays import Flags, Int64s
 from discreet.errors import ParameterError
-from discreet.methods.hypercube.control_feasibility import check, disagreements
+from discreet.methods.hypercube.control_feasibility import check, inconsistent_pairs
 from discreet.noise.jit import compiled
 from discreet.post.cubes.margins import Floats, Margin, Problem
 from discreet.post.cubes.overlap import Overlap, arranged, by_place, counts, multiplied, others
@@ -36,7 +36,7 @@ ROW = 512  # cells of the cube, at least, that are worked on at once
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
+class FittedCube:
     """A calibrated cube: as many values, in the same order, as went in; and what was added to its cells.
 
     `steps` has a table for each control: every cell of the cube moves by the sum of the numbers of the totals that it
@@ -58,14 +58,14 @@ def fit(
     *,
     variance: float,
     cells: Int64s | None = None,
-) -> Fitted:
+) -> FittedCube:
     """The cube y nearest to the perturbed one and to its controls, each weighed by its noise variance.
 
     `variance` is σ², that of every cell of the cube. With `cells` the values are of these, and 0 in all others.
     """
     _check(values, margins, targets, variances, variance, cells)
     if not margins:
-        return Fitted(np.array(values, np.float64, order="C"), (), 0.0, True, ())
+        return FittedCube(np.array(values, np.float64, order="C"), (), 0.0, True, ())
     space, totals = _Space(margins), np.concatenate(targets)
     noise = np.repeat(np.array(variances, np.float64), [margin.cells for margin in margins])
     missing = totals - space.add_up(values, cells)
@@ -85,7 +85,7 @@ def fit(
     missed = np.where(gaps > AGREED * scale + rounding, gaps, 0.0)
     problems = _problems(margins, targets, missed, missed * (space.diagonal() == 0), solved) if missed.any() else []
     parts = tuple(np.split(steps, space.splits))
-    return Fitted(fitted, parts, float(gaps.max(initial=0.0)), solved and not missed.any(), tuple(problems))
+    return FittedCube(fitted, parts, float(gaps.max(initial=0.0)), solved and not missed.any(), tuple(problems))
 
 
 def _steps(space: _Space, variances: Sequence[float], variance: float, missing: Floats) -> tuple[Floats, bool]:
@@ -114,7 +114,7 @@ def _problems(
 ) -> list[Problem]:
     """Totals of no cells, and pairs of hard controls that contradict each other; else every one that is missed."""
     nothing = _worst(margins, unreachable, "no cells", "no cell of the cube is in it")
-    pairs = disagreements(margins, targets, AGREED)
+    pairs = inconsistent_pairs(margins, targets, AGREED)
     if nothing or pairs:
         return nothing + pairs
     if not solved:

@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from discreet.spec.release import Release
 
 LARGEST = 2**31  # grid steps of a weight: two thousand million records of this weight still add up
-FINE, FINER = 10**4, 10**6  # steps of the largest weight, at least, where no grid is declared; and if it is squared
+GRID_STEPS, SQUARED_GRID_STEPS = (
+    10**4,
+    10**6,
+)  # steps of the largest weight, at least, where no grid is declared; and if it is squared
 Cap = Annotated[int, Field(ge=1, le=2**29)]
 Weight = Annotated[Positive, AfterValidator(within(Fraction(1, 10**9), 10**12))]
 
 
-class Average(Strict):
+class AverageWeightNoise(Strict):
     """Noise of counts times an average weight, as published (002, §3.2): a public number, or what these records show,
     in all or by stratum."""
 
@@ -29,7 +32,7 @@ class Average(Strict):
     strata: list[str] = []
 
     @model_validator(mode="after")
-    def _strata_are_observed(self) -> Average:
+    def _strata_are_observed(self) -> AverageWeightNoise:
         if self.strata and self.weight != "observed":
             raise ValueError("strata have averages of their own, which are observed: leave `weight` out")
         return self
@@ -38,17 +41,17 @@ class Average(Strict):
 def _average(data: Any) -> Any:
     """`noise: average` for {average: {}}."""
     if data == "average":
-        return Average()
+        return AverageWeightNoise()
     if isinstance(data, dict) and set(data) == {"average"}:
-        return Average.model_validate(data["average"])
+        return AverageWeightNoise.model_validate(data["average"])
     return data
 
 
-def fine(most: Fraction, steps: int = FINE) -> Fraction:
+def default_grid(most: Fraction, steps: int = GRID_STEPS) -> Fraction:
     """The largest power of ten that is at most max/steps and of which max is a multiple, if there is one: a finer grid
     costs nothing, for noise has the scale of max.
 
-    >>> format_exact(fine(Fraction(200))), format_exact(fine(Fraction(10**4))), format_exact(fine(Fraction("123.456")))
+    >>> format_exact(default_grid(Fraction(200))), format_exact(default_grid(Fraction(10**4))), format_exact(default_grid(Fraction("123.456")))
     ('0.01', '1', '0.001')
     """
     step = Fraction(10**12)
@@ -70,9 +73,9 @@ class Weights(Strict):
     }
     column: ColumnName
     max: Weight
-    grid: Annotated[Weight, Field(default_factory=lambda known: fine(known["max"]))]
+    grid: Annotated[Weight, Field(default_factory=lambda known: default_grid(known["max"]))]
     above: Literal["clamp", "drop"] = "clamp"
-    noise: Annotated[Literal["largest"] | Average, BeforeValidator(_average)] = "largest"
+    noise: Annotated[Literal["largest"] | AverageWeightNoise, BeforeValidator(_average)] = "largest"
     epsilon: Positive | None = None
     cap: Weight | None = None
 
@@ -85,7 +88,7 @@ class Weights(Strict):
                 f"max {format_exact(self.max)} is no multiple of the grid {format_exact(self.grid)}: "
                 "declare a `grid` that divides it"
             )
-        if isinstance(self.noise, Average):
+        if isinstance(self.noise, AverageWeightNoise):
             if self.epsilon is not None or self.cap is not None:
                 raise ValueError("with `noise: average` totals take the noise of the counts: leave epsilon and cap out")
         elif self.epsilon is None:
@@ -139,7 +142,7 @@ class RegressionCalibration(Strict):
     by: Literal["regression"] = "regression"
 
 
-class Rake(Strict):
+class RakingCalibration(Strict):
     """Raking, as in 002 §4: cycles through the controls until all are met to the tolerance. Where that fails, least
     squares take its place. Errors are simulated in so many `runs`; by default in fewer for large cubes."""
 
@@ -158,12 +161,12 @@ def _calibration(data: Any) -> Any:
         if found["by"] not in ("regression", "rake"):
             raise ValueError(unknown(str(found["by"]), ["regression", "rake"], "calibration"))
         return found
-    if isinstance(data, RegressionCalibration | Rake):
+    if isinstance(data, RegressionCalibration | RakingCalibration):
         return data
     raise ValueError("expected `regression`, `rake`, or keys and values")
 
 
-class Numbered(Strict):
+class NumberedColumns(Strict):
     """Columns prefix1 … prefixN."""
 
     needs: ClassVar = {"prefix": "`{prefix: rep_, count: 20}` is rep_1 … rep_20", "count": "how many columns there are"}
@@ -180,8 +183,8 @@ def _columns(data: Any) -> Any:
             raise ValueError(f"names column {double!r} twice")
         return data
     if isinstance(data, dict):
-        return Numbered.model_validate(data)
-    if isinstance(data, Numbered):
+        return NumberedColumns.model_validate(data)
+    if isinstance(data, NumberedColumns):
         return data
     raise ValueError("expected a list of columns, or `{prefix: rep_, count: 20}`")
 
@@ -196,7 +199,7 @@ class Replicates(Strict):
         "epsilon": "what measuring sampling variances costs",
         "bound": "how far a replicate weight may lie from the weight, a public number; noise is in proportion to it",
     }
-    columns: Annotated[list[ColumnName] | Numbered, BeforeValidator(_columns)]
+    columns: Annotated[list[ColumnName] | NumberedColumns, BeforeValidator(_columns)]
     epsilon: Positive
     bound: Weight
     factor: Positive = Fraction(4)
@@ -204,28 +207,30 @@ class Replicates(Strict):
 
     @property
     def names(self) -> list[str]:
-        if isinstance(self.columns, Numbered):
+        if isinstance(self.columns, NumberedColumns):
             return [f"{self.columns.prefix}{number}" for number in range(1, self.columns.count + 1)]
         return self.columns
 
 
-class Squares(Strict):
+class SquaredWeights(Strict):
     """Sampling variances without replicates: sums of squared weights of some small tables, measured, times a design
     effect that is public. A variance function is fitted through them."""
 
     needs: ClassVar = {
         "epsilon": "what measuring sampling variances costs",
         "tables": "small ones, `[[strength], [outdoors]]`; a variance function is fitted through their cells",
-        "effect": "the design effect: 1 for a simple random sample; clustered surveys have more, 1.5 to 3 often",
+        "design_effect": "the design effect: 1 for a simple random sample; clustered surveys have more, 1.5 to 3 often",
     }
+    renamed: ClassVar = {"effect": "design_effect"}
     epsilon: Positive
     tables: Annotated[list[Annotated[list[str], Field(min_length=1)]], Field(min_length=1)]
-    effect: Weight
+    design_effect: Weight
 
 
 class Hypercube(TableSpec):
     """The full cross-tabulation of all table variables, protected once (002)."""
 
+    renamed: ClassVar = {"whole": "integers", "squares": "squared_weights"}
     method: Literal["hypercube"] = "hypercube"
     by: Annotated[list[str], Field(min_length=1)]
     epsilon: Positive | None = None
@@ -233,19 +238,23 @@ class Hypercube(TableSpec):
     form: Literal["dense", "sparse"] = "dense"
     weights: Weights | None = None
     replicates: Replicates | None = None
-    squares: Squares | None = None
+    squared_weights: SquaredWeights | None = None
     controls: Annotated[list[Control], Field(max_length=100)] = []
     calibration: Annotated[
-        Annotated[RegressionCalibration | Rake, Field(discriminator="by")], BeforeValidator(_calibration)
+        Annotated[RegressionCalibration | RakingCalibration, Field(discriminator="by")], BeforeValidator(_calibration)
     ] = RegressionCalibration()
-    whole: bool = False
+    integers: bool = False
     formats: Annotated[list[Literal["parquet", "csv"]], Field(min_length=1, max_length=2)] = ["parquet"]
 
     @model_validator(mode="after")
-    def _finer(self) -> Hypercube:
+    def _grid_of_squared_weights(self) -> Hypercube:
         """w²/max, in steps, is little for weights far below max."""
-        if self.squares is not None and self.weights is not None and "grid" not in self.weights.model_fields_set:
-            finer = self.weights.model_copy(update={"grid": fine(self.weights.max, FINER)})
+        if (
+            self.squared_weights is not None
+            and self.weights is not None
+            and "grid" not in self.weights.model_fields_set
+        ):
+            finer = self.weights.model_copy(update={"grid": default_grid(self.weights.max, SQUARED_GRID_STEPS)})
             object.__setattr__(self, "weights", finer)
         return self
 
@@ -274,9 +283,9 @@ class Hypercube(TableSpec):
                 "in the sparse form most cells have no noise, but a weighted total needs much: publish counts, or "
                 "fewer cells in the dense form"
             )
-        if self.whole:
-            raise ValueError("whole numbers are made of a dense cube: leave `whole` out")
-        if isinstance(self.calibration, Rake):
+        if self.integers:
+            raise ValueError("whole numbers are made of a dense cube: leave `integers` out")
+        if isinstance(self.calibration, RakingCalibration):
             raise ValueError(
                 "raking multiplies, so the cells without a row stay 0: leave `calibration` out, least squares adds"
             )
@@ -290,8 +299,8 @@ class Hypercube(TableSpec):
             raise ValueError("replicates are weights: declare `weights` as well")
         if self.replicates and self.weights and self.replicates.bound / self.weights.grid > LARGEST:
             raise ValueError("the `bound` of replicates is more than 2^31 steps of the grid: lower it")
-        if self.squares is not None and (self.weights is None or self.replicates is not None):
-            raise ValueError("squares are of `weights`, and take the place of `replicates`")
+        if self.squared_weights is not None and (self.weights is None or self.replicates is not None):
+            raise ValueError("squared_weights are of `weights`, and take the place of `replicates`")
         if "calibration" in self.model_fields_set and not self.controls:
             raise ValueError("calibration needs `controls`: what the cube must add up to")
         names = [control.name for control in self.controls]
@@ -305,7 +314,7 @@ class Hypercube(TableSpec):
 
     @property
     def _average(self) -> bool:
-        return self.weights is not None and isinstance(self.weights.noise, Average)
+        return self.weights is not None and isinstance(self.weights.noise, AverageWeightNoise)
 
     @property
     def measure(self) -> Literal["count", "total"]:
@@ -313,9 +322,9 @@ class Hypercube(TableSpec):
         return "count" if self.weights is None else "total"
 
     @property
-    def varied(self) -> Replicates | Squares | None:
+    def variance_source(self) -> Replicates | SquaredWeights | None:
         """What sampling variances are made of."""
-        return self.replicates or self.squares
+        return self.replicates or self.squared_weights
 
     @property
     def names(self) -> list[str]:
@@ -328,32 +337,32 @@ class Hypercube(TableSpec):
     def _coarser(self) -> str:
         return f"name variables of the cube ({', '.join(self.by)}), or coarser levels of them"
 
-    def controlled(self, release: Release) -> dict[str, Domain]:
+    def control_domains(self, release: Release) -> dict[str, Domain]:
         """The cells of each control, by the name of its table."""
         return {
             f"{self.name}_{c.name}": release.domain(c.by, f"{self.where}.controls.{c.name}", do=self._coarser)
             for c in self.controls
         }
 
-    def varied_tables(self, release: Release) -> list[Domain]:
+    def variance_tables(self, release: Release) -> list[Domain]:
         """The cells of the tables whose sampling variances are measured."""
-        key = f"{self.where}.{'squares' if self.replicates is None else 'replicates'}.tables"
+        key = f"{self.where}.{'squared_weights' if self.replicates is None else 'replicates'}.tables"
         return [
             release.domain(by, self.where, [f"{key}[{i}][{j}]" for j in range(len(by))], self._coarser)
-            for i, by in enumerate([] if self.varied is None else self.varied.tables)
+            for i, by in enumerate([] if self.variance_source is None else self.variance_source.tables)
         ]
 
     def strata(self, release: Release) -> Domain | None:
         """Where average weights are observed, each by itself."""
-        if self.weights is None or not isinstance(average := self.weights.noise, Average):
+        if self.weights is None or not isinstance(average := self.weights.noise, AverageWeightNoise):
             return None
         places = [f"{self.where}.weights.noise.average.strata[{i}]" for i in range(len(average.strata))]
         return release.domain(average.strata, self.where, places, self._coarser)
 
     def domains(self, release: Release) -> dict[str, Domain]:
         strata = self.strata(release)
-        varied = {f"{self.name}~varied{i}": domain for i, domain in enumerate(self.varied_tables(release))}
-        found = {self.name: self.cells(release), **self.controlled(release), **varied}
+        varied = {f"{self.name}~varied{i}": domain for i, domain in enumerate(self.variance_tables(release))}
+        found = {self.name: self.cells(release), **self.control_domains(release), **varied}
         return found if strata is None else {**found, f"{self.name}~strata": strata}
 
     @property

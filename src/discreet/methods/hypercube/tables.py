@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from discreet.domain import Domain, Numbers
 from discreet.engine.spans import Int64s
-from discreet.methods.hypercube.calibration import Calibrated, Drawn, Raking, calibrate, raked_variances
+from discreet.methods.hypercube.calibration import CalibratedCube, NoiseDraw, RakingOptions, calibrate, raked_variances
 from discreet.methods.hypercube.design import CubeDesign, PreparedControl
-from discreet.methods.hypercube.kernel import shown_schema, worth
-from discreet.methods.hypercube.measured import Read
+from discreet.methods.hypercube.kernel import published_schema, to_units
 from discreet.methods.hypercube.model import cube_model, fitted
-from discreet.methods.hypercube.rounding.controlled_rounding import LARGEST_TOTAL, Whole, whole
-from discreet.methods.hypercube.spec import Rake
+from discreet.methods.hypercube.noisy_measurements import CubeMeasurements
+from discreet.methods.hypercube.rounding.controlled_rounding import LARGEST_TOTAL, IntegerCube, round_cube
+from discreet.methods.hypercube.spec import RakingCalibration
 from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
 from discreet.post.cubes.margins import Floats, Margin, Problem
@@ -41,27 +41,27 @@ Columns = Mapping[str, Floats | Int64s]
 class CubeTables:
     """What becomes of the measured cube."""
 
-    read: Read
+    measurements: CubeMeasurements
     grant: Grant
     place: Storage
 
     @property
     def design(self) -> CubeDesign:
-        return self.read.design
+        return self.measurements.design
 
     def make(self, parts: int) -> dict[str, str]:
         """Calibrate, and write everything."""
-        design, held = self.design, self.read.held
+        design, held = self.design, self.measurements.cube
         numbers: dict[str, Floats | Int64s] = {
-            name: worth(column, design.step) if name == "total" else column for name, column in held.columns.items()
+            name: to_units(column, design.step) if name == "total" else column for name, column in held.columns.items()
         }
-        best = worth(held.columns[design.spec.measure], design.step)
+        best = to_units(held.columns[design.spec.measure], design.step)
         found = self._calibrate(best) if design.controls else None
         if found is not None:
             best = found.values
-        if design.adjusted:
+        if design.calibrates_cells:
             numbers["calibrated"] = best
-        rounded = self._whole(best) if design.spec.whole else None
+        rounded = self._rounded(best) if design.spec.integers else None
         if rounded is not None:
             numbers["whole"] = rounded.values.reshape(-1)
         files = self._write_cube(numbers, held.cells, parts)
@@ -70,65 +70,67 @@ class CubeTables:
         return files | self.beside(found, None if rounded is None else rounded.problems, best)
 
     def beside(
-        self, found: Calibrated | None = None, unkept: Sequence[Problem] | None = None, cube: Floats | None = None
+        self, found: CalibratedCube | None = None, unkept: Sequence[Problem] | None = None, cube: Floats | None = None
     ) -> dict[str, str]:
         """Deviations of replicates, and the model."""
         files, sampling = dict[str, str](), None
-        varied = self.design.spec.varied
+        varied = self.design.spec.variance_source
         if varied is not None and varied.tables and cube is not None:
-            sampling = fitted(self.read, lambda margin: self._sums(margin, cube, found))
+            sampling = fitted(self.measurements, lambda margin: self._sums(margin, cube, found))
         elif self.design.spec.replicates is not None:
             files, sampling = self._write_deviations(float(self.design.spec.replicates.factor))
         raked = self._raked_variances(found) if found is not None and found.raked else ()
-        text = cube_model(self.read, self.grant.simulated, found, raked, unkept, sampling).model_dump_json(indent=1)
+        text = cube_model(self.measurements, self.grant.simulated, found, raked, unkept, sampling).model_dump_json(
+            indent=1
+        )
         name = f"{stem(self.design.name, self.grant.simulated)}.model.json"
         with self.place.create(name) as file:
             file.write(self.grant.protect(text, self.design.guarantee).value.encode())
         return {**files, name: file.sha256()}
 
-    def _sums(self, margin: Margin, cube: Floats, found: Calibrated | None) -> Floats:
+    def _sums(self, margin: Margin, cube: Floats, found: CalibratedCube | None) -> Floats:
         """A table of the calibrated cube."""
-        sums = margin.add_up(cube, self.read.held.cells)
-        if found is not None and self.read.held.cells is not None:
+        sums = margin.add_up(cube, self.measurements.cube.cells)
+        if found is not None and self.measurements.cube.cells is not None:
             for control, steps in zip(self.design.controls, found.steps, strict=True):
                 sums = sums + carried(steps, control.margin, margin)
         return sums
 
-    def _whole(self, best: Floats) -> Whole:
+    def _rounded(self, best: Floats) -> IntegerCube:
         if np.abs(best).sum() > LARGEST_TOTAL:  # no record may stop a release
             rounded = np.rint(np.clip(best, 0, LARGEST)).astype(np.int64)
-            return Whole(rounded, [], 0, (Problem("beyond", self.design.name, 0, "rounded cell by cell"),))
+            return IntegerCube(rounded, [], 0, (Problem("beyond", self.design.name, 0, "rounded cell by cell"),))
         words = next(self._stream("whole").words(0, WORDS)).reshape(-1)
         margins = [control.margin for control in self.design.controls]
-        return whole(best.reshape(self.design.domain.shape), margins, words=words)
+        return round_cube(best.reshape(self.design.domain.shape), margins, words=words)
 
     # --- calibration ------------------------------------------------------------------------------------------------
 
     @property
-    def _raking(self) -> Raking | None:
+    def _raking(self) -> RakingOptions | None:
         asked = self.design.spec.calibration
-        return Raking(float(asked.tolerance), asked.cycles) if isinstance(asked, Rake) else None
+        return RakingOptions(float(asked.tolerance), asked.cycles) if isinstance(asked, RakingCalibration) else None
 
-    def _calibrate(self, measure: Floats) -> Calibrated:
-        controls = list(self.read.controls.values())
-        return calibrate(measure, controls, self.read.variance, self._raking, self.read.held.cells)
+    def _calibrate(self, measure: Floats) -> CalibratedCube:
+        controls = list(self.measurements.controls.values())
+        return calibrate(measure, controls, self.measurements.variance, self._raking, self.measurements.cube.cells)
 
-    def _raked_variances(self, found: Calibrated) -> tuple[RakedModel, ...]:
+    def _raked_variances(self, found: CalibratedCube) -> tuple[RakedModel, ...]:
         """What noise is left in tables of a raked cube, by simulation."""
         asked, raking = self.design.spec.calibration, self._raking
-        if raking is None or not isinstance(asked, Rake):
+        if raking is None or not isinstance(asked, RakingCalibration):
             return ()
         runs = asked.runs or min(RUNS, max(SIMULATED // max(len(found.values), 1), FEWEST))
-        controls = list(self.read.controls.values())
-        return raked_variances(found.values, controls, self.read.variance, raking, self._draws(), runs)
+        controls = list(self.measurements.controls.values())
+        return raked_variances(found.values, controls, self.measurements.variance, raking, self._draws(), runs)
 
-    def _draws(self) -> Iterator[Drawn]:
+    def _draws(self) -> Iterator[NoiseDraw]:
         """Noise like that of the release, from streams that anybody can make: it protects nothing."""
         distribution, size = self.design.distribution, self.design.domain.cells
         for run in count():
             noise = distribution.draw(self._stream(f"cube {run}"), 0, size)
             totals = [self._noise_of(control, run) for control in self.design.controls]
-            yield noise.astype(np.float64) * self.read.largest_worth, totals
+            yield noise.astype(np.float64) * self.measurements.largest_noise_unit, totals
 
     def _noise_of(self, control: PreparedControl, run: int) -> Floats:
         size = control.cells.coarse.cells
@@ -136,7 +138,7 @@ class CubeTables:
             return np.zeros(size)
         return (
             control.distribution.draw(self._stream(f"{control.name} {run}"), 0, size).astype(np.float64)
-            * self.read.worth
+            * self.measurements.noise_unit
         )
 
     def _stream(self, purpose: str) -> Stream:
@@ -172,7 +174,7 @@ class CubeTables:
         part: int | None = None,
         guarantee: Guarantee | None = None,
     ) -> dict[str, str]:
-        schema, promise = shown_schema(domain, columns), guarantee or self.design.guarantee
+        schema, promise = published_schema(domain, columns), guarantee or self.design.guarantee
         batches = (self.grant.protect(pa.RecordBatch.from_arrays(arrays, schema=schema), promise) for arrays in rows)
         kinds = self.design.kinds
         return write_table(self.place, name, schema, batches, self.grant.simulated, part, kinds).files
@@ -180,18 +182,18 @@ class CubeTables:
     def _write_control(self, control: PreparedControl, steps: Floats | None) -> dict[str, str]:
         """The totals that the cube was calibrated to, as they were measured; and what a sparse cube's cells move by,
         which takes all that was measured to know."""
-        domain, numbers = control.cells.coarse, {"total": self.read.controls[control.name].totals}
+        domain, numbers = control.cells.coarse, {"total": self.measurements.controls[control.name].totals}
         if steps is not None:
             numbers["step"] = steps
         rows = self._rows(domain, numbers, None, 0, domain.cells)
-        return self._table(control.name, tuple(numbers), domain, rows, None, self.design.shown_with(control))
+        return self._table(control.name, tuple(numbers), domain, rows, None, self.design.table_guarantee(control))
 
     def _write_deviations(self, factor: float) -> tuple[dict[str, str], SamplingModel]:
-        design, (deviations,) = self.design, self.read.deviations
+        design, (deviations,) = self.design, self.measurements.deviations
         columns = tuple(f"d{i}" for i in range(1, design.replicates + 1))
         named = dict(zip(columns, deviations.T, strict=True))
         rows = self._rows(design.domain, named, None, 0, len(deviations))
-        name, noise = f"{design.name}_replicates", self.read.deviation_noise[0]
-        files = self._table(name, columns, design.domain, rows, None, design.of_deviations)
+        name, noise = f"{design.name}_replicates", self.measurements.deviation_noise[0]
+        files = self._table(name, columns, design.domain, rows, None, design.deviation_guarantee)
         model = SamplingModel(kind="replicates", replicates=design.replicates, factor=factor, noise=noise, table=name)
         return files, model

@@ -21,7 +21,7 @@ from discreet.domain import Numbers
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Axis, Floats, Margin, reduced
 from discreet.post.cubes.model import CubeModel
-from discreet.post.cubes.sampling import Gvf, interval, outward, replicate_variance, standard_error, tail
+from discreet.post.cubes.sampling import Gvf, interval, replicate_variance, round_outward, standard_error, tail
 from discreet.post.cubes.variance import KnownMargin, Perturbation
 
 LEVEL = Fraction(9, 10)
@@ -95,7 +95,7 @@ class Cube:
             low, high = sampled.interval(estimate, moved, level, fourth)
         else:
             low, high = interval(seen, error, level, fourth)
-        low, high = outward(seen, low, high, self.model.unit)
+        low, high = round_outward(seen, low, high, self.model.unit)
         shown = sampled.variance(estimate) if isinstance(sampled, Gvf) else sampled
         deviation = None if shown is None else np.sqrt(np.maximum(shown, 0.0))
         named = self._rows(margin, codes)

@@ -26,7 +26,7 @@ class Axis:
     size: int  # how many groups
 
     @property
-    def whole(self) -> bool:
+    def ungrouped(self) -> bool:
         """Whether every code is a group of its own."""
         return self.size == len(self.groups) == len(np.unique(self.groups))
 
@@ -71,9 +71,9 @@ class Margin:
         return prod(self.sizes)
 
     @property
-    def whole(self) -> bool:
+    def ungrouped(self) -> bool:
         """Whether it is by the cube's own codes, not by groups of them."""
-        return all(axis.whole for axis in self.axes)
+        return all(axis.ungrouped for axis in self.axes)
 
     def steps(self) -> list[tuple[int, Numbers]]:
         """For each axis the cube's axis, and by how much each of its codes moves the margin's cell."""

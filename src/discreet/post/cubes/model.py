@@ -99,7 +99,7 @@ class NoiseModel(_Frozen):
     fourth: float
 
 
-class WholeModel(_Frozen):
+class IntegersModel(_Frozen):
     """Whole numbers beside the estimates: the sums that they could not keep."""
 
     problems: tuple[str, ...]
@@ -122,7 +122,7 @@ class CubeModel(_Frozen):
     counts: NoiseModel | None = None  # of counts beside totals
     controls: tuple[ControlModel, ...] = ()
     calibration: CalibrationModel | None = None
-    whole: WholeModel | None = None
+    whole: IntegersModel | None = None
     sampling: SamplingModel | None = None
 
     @model_validator(mode="after")

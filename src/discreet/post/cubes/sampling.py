@@ -201,7 +201,7 @@ def tail(variance: Floats, fourth: Floats | None) -> Floats:
     return most if fourth is None else np.minimum(fourth, most)
 
 
-def outward(x: ArrayLike, low: Floats, high: Floats, unit: float) -> tuple[Floats, Floats]:
+def round_outward(x: ArrayLike, low: Floats, high: Floats, unit: float) -> tuple[Floats, Floats]:
     """An interval about x̃ whose ends are whole units of noise away, cut at 0: no count and no total is negative.
 
     Noise of few steps is no normal distribution: of 100 cells at ε = 7 the sum is right with probability 0.84, and ± 0.7 at 9 in

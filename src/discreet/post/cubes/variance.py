@@ -40,7 +40,7 @@ class KnownMargin:
     @classmethod
     def among(cls, controls: Iterable[tuple[Margin, float]]) -> tuple[KnownMargin, ...]:
         """Those of the controls, each with its variance, that are by whole axes."""
-        return tuple(cls(margin.places, variance) for margin, variance in controls if margin.whole)
+        return tuple(cls(margin.places, variance) for margin, variance in controls if margin.ungrouped)
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def test_the_report_is_confidential_and_compares_with_the_records(survey: tuple[
 def test_true_errors_of_squares_are_those_of_the_weights(tmp_path: Path) -> None:
     """√(effect · Σ w²), w as it counts: on the grid, at most `max`."""
     made = Survey(tmp_path / "survey")
-    out = made.run(weights=WEIGHTS, squares={"epsilon": "50", "tables": [["strength"]], "effect": "1.5"})
+    out = made.run(weights=WEIGHTS, squared_weights={"epsilon": "50", "tables": [["strength"]], "design_effect": "1.5"})
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
     ).found
@@ -125,8 +125,8 @@ def test_what_is_compared_is_what_queries_answer(tmp_path: Path, form: str) -> N
 
 def test_without_paid_counts_it_says_why_nothing_is_publishable(tmp_path: Path) -> None:
     made = Survey(tmp_path / "survey")
-    squares = {"epsilon": "5", "tables": [["strength"]], "effect": "1"}
-    out = made.run(epsilon=None, weights=WEIGHTS, squares=squares)
+    squares = {"epsilon": "5", "tables": [["strength"]], "design_effect": "1"}
+    out = made.run(epsilon=None, weights=WEIGHTS, squared_weights=squares)
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
     )

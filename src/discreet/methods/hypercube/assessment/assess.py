@@ -18,10 +18,16 @@ from discreet.engine.spans import CELL
 from discreet.errors import PublishError, SpecError
 from discreet.formatting import Observer, plural, silent
 from discreet.methods.hypercube.assessment.comparison import Comparison, compare
-from discreet.methods.hypercube.assessment.cubes import Assessment, Side, Tables, replicate_errors, square_errors
+from discreet.methods.hypercube.assessment.cubes import (
+    Assessment,
+    CubeEstimates,
+    Tables,
+    replicate_errors,
+    square_errors,
+)
 from discreet.methods.hypercube.assessment.cubes import assess as compared
 from discreet.methods.hypercube.assessment.measures import PublicationRule, check_limit
-from discreet.methods.hypercube.assessment.plots import association_plot, error_plot, moves_plot, overlap_plot
+from discreet.methods.hypercube.assessment.plots import association_plot, error_plot, near_zero_plot, overlap_plot
 from discreet.methods.hypercube.assessment.report import (
     assessment_blocks,
     comparison_blocks,
@@ -79,13 +85,13 @@ def assess(
     release: Release,
     published: str,
     out: Path,
-    asked: AssessmentOptions,
+    options: AssessmentOptions,
     *,
     frame: Any = None,
     observe: Observer = silent,
 ) -> AssessmentReport:
     """Compare, and write a report into a new folder that only its owner can read."""
-    method = _chosen(release, asked.table)
+    method = _chosen(release, options.table)
     if out.exists() or any((parent / MANIFEST).exists() for parent in out.resolve().parents):
         raise PublishError("exists already, or lies in a release", where=str(out), do="name a new folder elsewhere")
     if read(published).spec != release.digest():
@@ -106,17 +112,17 @@ def assess(
         true = _true(engine, release, method, frame)
     observe("read", 1, 1)
     observe("assess", 0, 1)
-    rule = asked.rule if true.errors is not None and protected.counts is not None else None
-    found = compared(true, protected, asked.limit, rule)
+    rule = options.rule if true.errors is not None and protected.counts is not None else None
+    found = compared(true, protected, options.limit, rule)
     observe("assess", 1, 1)
-    doubts = [UNTIED, *_strange(cube, true)]
+    warnings = [UNTIED, *_total_mismatch(cube, true)]
     out.mkdir(mode=0o700, parents=True)
     try:
-        files = _write(out, cube, found, doubts, _interactive(method, true, observe))
+        files = _write(out, cube, found, warnings, _interactive(method, true, observe))
     except BaseException:
         shutil.rmtree(out)
         raise
-    return AssessmentReport(files, [MARK, *doubts, *_lines(found)], found)
+    return AssessmentReport(files, [MARK, *warnings, *_lines(found)], found)
 
 
 def _chosen(release: Release, name: str | None) -> HypercubeMethod:
@@ -135,7 +141,7 @@ def _chosen(release: Release, name: str | None) -> HypercubeMethod:
     return chosen[0]
 
 
-def _protected(cube: Cube, counts: Floats | None) -> Side:
+def _protected(cube: Cube, counts: Floats | None) -> CubeEstimates:
     @lru_cache(maxsize=1)  # estimates and standard errors are asked for one after the other
     def table(places: tuple[int, ...]) -> CubeTable:
         return cube.table([cube.model.axes[place].name for place in places])
@@ -146,10 +152,10 @@ def _protected(cube: Cube, counts: Floats | None) -> Side:
     def errors(margin: Margin) -> Floats:
         return table(margin.places).se
 
-    return Side(cube.model.shape, estimates, counts, errors, cube.cells)
+    return CubeEstimates(cube.model.shape, estimates, counts, errors, cube.cells)
 
 
-def _strange(cube: Cube, true: Side) -> list[str]:
+def _total_mismatch(cube: Cube, true: CubeEstimates) -> list[str]:
     """Whether the grand total is further from the records' than noise would bring it. Public controls may be."""
     if any(control.kind == "public" for control in cube.model.controls):
         return []
@@ -163,7 +169,7 @@ def _strange(cube: Cube, true: Side) -> list[str]:
     ]
 
 
-def _true(engine: Engine, release: Release, method: HypercubeMethod, frame: Any) -> Side:
+def _true(engine: Engine, release: Release, method: HypercubeMethod, frame: Any) -> CubeEstimates:
     """The exact cube. Of units with too many records others may be kept than the release kept: its key is gone."""
     records = read_records(engine, release, [method], frame).stored(engine)
     secret = ReleaseKey.generate().secret("records", release.release, length=16)
@@ -176,10 +182,10 @@ def _true(engine: Engine, release: Release, method: HypercubeMethod, frame: Any)
             dense[name][cells] = column
     shape, step, count = method.design.domain.shape, float(method.design.step), dense.pop("n")
     if not dense:
-        return Side(shape, count, count)
+        return CubeEstimates(shape, count, count)
     total = dense.pop("w") * step
     moved = np.array([dense[name] * step for name in names if name in dense])
-    return Side(shape, total, count, _true_errors(method, total, moved))
+    return CubeEstimates(shape, total, count, _true_errors(method, total, moved))
 
 
 def _true_errors(method: HypercubeMethod, total: Floats, moved: Floats) -> Tables | None:
@@ -187,12 +193,12 @@ def _true_errors(method: HypercubeMethod, total: Floats, moved: Floats) -> Table
     spec, shape = method.design.spec, method.design.domain.shape
     if spec.replicates is not None:
         return replicate_errors(shape, total, total + moved, float(spec.replicates.factor))
-    if spec.squares is not None and spec.weights is not None:
-        return square_errors(shape, moved[0] * float(spec.weights.max), float(spec.squares.effect))
+    if spec.squared_weights is not None and spec.weights is not None:
+        return square_errors(shape, moved[0] * float(spec.weights.max), float(spec.squared_weights.design_effect))
     return None
 
 
-def _interactive(method: HypercubeMethod, true: Side, observe: Observer) -> Comparison | None:
+def _interactive(method: HypercubeMethod, true: CubeEstimates, observe: Observer) -> Comparison | None:
     """The same counts with every table perturbed on its own; none where the cube has no counts or too many cells."""
     distribution, design = method.design.count_distribution, method.design
     if distribution is None or true.counts is None or design.domain.cells > MOST_COMPARED or design.average is not None:
@@ -205,14 +211,14 @@ def _interactive(method: HypercubeMethod, true: Side, observe: Observer) -> Comp
     return found
 
 
-def _write(out: Path, cube: Cube, found: Assessment, doubts: list[str], ways: Comparison | None) -> list[Path]:
+def _write(out: Path, cube: Cube, found: Assessment, warnings: list[str], ways: Comparison | None) -> list[Path]:
     name, variables = cube.model.cube, [axis.name for axis in cube.model.axes]
-    pictures = {"near-zero": moves_plot(found, "Cells near zero, before and after")}
+    pictures = {"near-zero": near_zero_plot(found, "Cells near zero, before and after")}
     if any(table.overlaps is not None for table in found.tables):
         pictures["overlap"] = overlap_plot(found, "Overlap of confidence intervals")
     if any(table.cramers_v is not None for table in found.tables):
         pictures["association"] = association_plot(found, "Cramér's V of two-way tables", variables)
-    blocks: list[Block] = [Heading(1, f"Assessment of the cube {name}"), *map(Paragraph, [MARK, *doubts])]
+    blocks: list[Block] = [Heading(1, f"Assessment of the cube {name}"), *map(Paragraph, [MARK, *warnings])]
     blocks += assessment_blocks(found, variables)
     if ways is not None:
         blocks += [*comparison_blocks(ways), Paragraph(PER_RECORD)]

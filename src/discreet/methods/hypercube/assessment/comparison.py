@@ -27,7 +27,7 @@ ADDS_UP = 1e-6  # sums that differ by less agree: counts are whole
 
 
 @dataclass(frozen=True)
-class Way:
+class NoiseStrategy:
     """A way to answer, and what it pays for all tables together."""
 
     name: str
@@ -40,12 +40,12 @@ class Way:
 class ErrorLine:
     """One way in one dimension. Errors are of unweighted counts; a weighted total's are as many average weights."""
 
-    way: str
+    strategy: str
     dimension: int
     tables: int
     cells: int  # of all tables together
     mean_square: float  # mean over runs of the mean squared error over cells
-    broken: (
+    nonadditive: (
         float  # share of the cells one dimension lower that are not the sum of this one's; NaN if none was asked for
     )
 
@@ -59,7 +59,7 @@ class Comparison:
     """Every way in every dimension."""
 
     runs: int
-    ways: tuple[Way, ...]
+    strategies: tuple[NoiseStrategy, ...]
     lines: tuple[ErrorLine, ...]
 
 
@@ -77,30 +77,32 @@ def compare(
     wanted = range(1, counts.ndim + 1) if dimensions is None else sorted(set(dimensions))
     asked = [margin for dimension in wanted for margin in tables(counts.shape, dimension, most)]
     ways = _ways(distribution, len(asked))
-    trial = _Trial(counts, tuple(asked))
+    simulation = _Simulation(counts, tuple(asked))
     lines = []
     for way in ways:
-        squares, broken = (np.array(part) for part in zip(*(trial.run(way, run) for run in range(runs)), strict=True))
-        columns = (trial.number, trial.cells, squares.mean(axis=0), broken.mean(axis=0))
+        squares, nonadditive = (
+            np.array(part) for part in zip(*(simulation.run(way, run) for run in range(runs)), strict=True)
+        )
+        columns = (simulation.number, simulation.cells, squares.mean(axis=0), nonadditive.mean(axis=0))
         found = zip(*(column.tolist() for column in columns), strict=True)
         lines += [ErrorLine(way.name, d, *row) for d, row in enumerate(found, 1) if d in wanted]
     return Comparison(runs, tuple(ways), tuple(lines))
 
 
-def _ways(distribution: DiscreteLaplace, number: int) -> list[Way]:
+def _ways(distribution: DiscreteLaplace, number: int) -> list[NoiseStrategy]:
     """What the cube costs is what the tables may cost together."""
     once, split = (
         float(distribution.delta()),
-        shared(distribution.rate, None if distribution.cap is None else distribution.delta(), number),
+        split_noise(distribution.rate, None if distribution.cap is None else distribution.delta(), number),
     )
     return [
-        Way(BOTTOM_UP, distribution, distribution.rate, once),
-        Way(SPLIT, split, distribution.rate, number * float(split.delta())),
-        Way(EACH, distribution, number * distribution.rate, min(1.0, number * once)),
+        NoiseStrategy(BOTTOM_UP, distribution, distribution.rate, once),
+        NoiseStrategy(SPLIT, split, distribution.rate, number * float(split.delta())),
+        NoiseStrategy(EACH, distribution, number * distribution.rate, min(1.0, number * once)),
     ]
 
 
-def shared(epsilon: Fraction, delta: arb | None, number: int) -> DiscreteLaplace:
+def split_noise(epsilon: Fraction, delta: arb | None, number: int) -> DiscreteLaplace:
     """Noise for each of so many tables that together cost ε and at most δ: rate ε/number, and the smallest cap whose δ
     is at most δ/number, or none. It is looked for: δ falls as the cap grows."""
     rate = epsilon / number
@@ -120,7 +122,7 @@ def shared(epsilon: Fraction, delta: arb | None, number: int) -> DiscreteLaplace
 
 
 @dataclass(frozen=True)
-class _Trial:
+class _Simulation:
     """True counts, and the tables asked for."""
 
     counts: Int64s
@@ -157,7 +159,7 @@ class _Trial:
         np.add.at(sums, [len(places) - 1 for places in self.places], numbers)
         return sums
 
-    def run(self, way: Way, run: int) -> tuple[Floats, Floats]:
+    def run(self, way: NoiseStrategy, run: int) -> tuple[Floats, Floats]:
         """Mean squared error, and the share of sums that disagree, by dimension."""
         answers = self._answers(way, run)
         squares, wrong = np.zeros(self.counts.ndim), np.zeros(self.counts.ndim)
@@ -171,7 +173,7 @@ class _Trial:
         shares = np.divide(wrong, self.below, out=np.full_like(wrong, nan), where=self.below > 0)
         return squares / np.maximum(self.cells, 1), shares
 
-    def _answers(self, way: Way, run: int) -> dict[tuple[int, ...], Floats]:
+    def _answers(self, way: NoiseStrategy, run: int) -> dict[tuple[int, ...], Floats]:
         """Every table as this way answers it."""
         stream = ReleaseKey.simulation("evaluate").stream("evaluate", "cubes", b"", f"{way.name}, run {run}")
         if way.name == BOTTOM_UP:

@@ -20,14 +20,14 @@ from discreet.errors import ParameterError
 from discreet.methods.hypercube.assessment.measures import (
     Z95,
     Differences,
-    Moves,
+    NearZeroChanges,
     Overlaps,
     PublicationRule,
-    PublishedCells,
+    PublishableCells,
     cramers_v,
     differences,
     hellinger,
-    moves,
+    near_zero_changes,
     overlaps,
     published,
 )
@@ -40,7 +40,7 @@ MOST_TABLES = 300  # of a dimension: all of them up to ten axes
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class CubeEstimates:
     """One side of a comparison: estimates, and where known the records behind each cell and standard errors of tables.
     Values are of all cells, or of `cells` and zero elsewhere; estimates may be given by table instead."""
 
@@ -64,7 +64,7 @@ class Side:
 def summed(shape: tuple[int, ...], values: Numeric, margin: Margin, cells: Numbers | None = None) -> Floats:
     """A table of a cube; a dense cube's own axes are added up by NumPy, which is faster than numbering cells."""
     places, real = margin.places, values.astype(np.float64, copy=False)
-    if cells is not None or not margin.whole or list(places) != sorted(places):
+    if cells is not None or not margin.ungrouped or list(places) != sorted(places):
         return margin.add_up(real, cells)
     return reduced(np.ascontiguousarray(real).reshape(shape), places).reshape(-1)
 
@@ -105,13 +105,13 @@ class TableAssessment:
     """One table. What needs standard errors or counts is None where a side has none; V is of two-way tables."""
 
     axes: tuple[int, ...]
-    moves: Moves
+    moves: NearZeroChanges
     estimates: Differences
     hellinger: float
     cramers_v: tuple[float, float] | None = None  # before and after
     errors: Differences | None = None
     overlaps: Overlaps | None = None
-    published: PublishedCells | None = None
+    published: PublishableCells | None = None
 
     @property
     def dimension(self) -> int:
@@ -119,18 +119,18 @@ class TableAssessment:
 
 
 @dataclass(frozen=True)
-class Dimension:
+class DimensionSummary:
     """All tables looked at of one dimension, their cells together; Hellinger's distance is the mean of theirs."""
 
     dimension: int
     tables: int
     exist: int  # tables of this dimension
-    moves: Moves
+    moves: NearZeroChanges
     estimates: Differences
     hellinger: float
     errors: Differences | None
     overlaps: Overlaps | None
-    published: PublishedCells | None
+    published: PublishableCells | None
 
 
 @dataclass(frozen=True)
@@ -143,30 +143,30 @@ class Assessment:
     tables: tuple[TableAssessment, ...]
 
     @property
-    def dimensions(self) -> tuple[Dimension, ...]:
+    def dimensions(self) -> tuple[DimensionSummary, ...]:
         found = []
         for dimension in sorted({table.dimension for table in self.tables}):
             mine = [table for table in self.tables if table.dimension == dimension]
             distances = [table.hellinger for table in mine if not np.isnan(table.hellinger)]
             found.append(
-                Dimension(
+                DimensionSummary(
                     dimension,
                     len(mine),
                     comb(len(self.shape), dimension),
-                    Moves.pooled([table.moves for table in mine]),
+                    NearZeroChanges.pooled([table.moves for table in mine]),
                     Differences.pooled([table.estimates for table in mine]),
                     float(np.mean(distances)) if distances else nan,
                     Differences.pooled(gaps) if (gaps := _some(table.errors for table in mine)) else None,
                     Overlaps.pooled(laps) if (laps := _some(table.overlaps for table in mine)) else None,
-                    PublishedCells.pooled(kept) if (kept := _some(table.published for table in mine)) else None,
+                    PublishableCells.pooled(kept) if (kept := _some(table.published for table in mine)) else None,
                 )
             )
         return tuple(found)
 
 
 def assess(
-    true: Side,
-    protected: Side,
+    true: CubeEstimates,
+    protected: CubeEstimates,
     limit: float,
     rule: PublicationRule | None = None,
     most: int = MOST_TABLES,
@@ -181,7 +181,7 @@ def assess(
 
 
 def _assessed(
-    true: Side, protected: Side, margin: Margin, limit: float, rule: PublicationRule | None, z: float
+    true: CubeEstimates, protected: CubeEstimates, margin: Margin, limit: float, rule: PublicationRule | None, z: float
 ) -> TableAssessment:
     x, y = true.table(margin), protected.table(margin)
     v = (cramers_v(x.reshape(margin.sizes)), cramers_v(y.reshape(margin.sizes))) if len(margin.axes) == 2 else None
@@ -193,7 +193,7 @@ def _assessed(
         released = published(rule.publishable(x, s, n), rule.publishable(y, t, m))
     return TableAssessment(
         margin.places,
-        moves(x, y, limit),
+        near_zero_changes(x, y, limit),
         differences(x, y, limit),
         hellinger(x, y),
         v,

@@ -19,7 +19,7 @@ Z95 = 1.959963984540054  # standard errors, for 95% intervals
 
 
 @dataclass(frozen=True)
-class Moves:
+class NearZeroChanges:
     """Cells that are near zero on one side only. The more, the less a zero says (002, §3.4)."""
 
     cells: int
@@ -28,18 +28,18 @@ class Moves:
     to_zero: int
 
     @property
-    def risen(self) -> float:
+    def share_to_nonzero(self) -> float:
         """Of the cells near zero, the share that is not any more; NaN if there are none."""
         return _share(self.to_nonzero, self.near_zero)
 
     @property
-    def fallen(self) -> float:
+    def share_to_zero(self) -> float:
         """Of the other cells, the share that is now near zero."""
         return _share(self.to_zero, self.cells - self.near_zero)
 
     @staticmethod
-    def pooled(parts: Sequence[Moves]) -> Moves:
-        return Moves(*_added_up(parts))
+    def pooled(parts: Sequence[NearZeroChanges]) -> NearZeroChanges:
+        return NearZeroChanges(*_added_up(parts))
 
 
 def check_limit(limit: float) -> None:
@@ -48,12 +48,12 @@ def check_limit(limit: float) -> None:
         raise ParameterError("near zero is below a positive limit", where="limit", do="give, say, half a weight")
 
 
-def moves(true: Floats, protected: Floats, limit: float) -> Moves:
+def near_zero_changes(true: Floats, protected: Floats, limit: float) -> NearZeroChanges:
     """Near zero means |x| < limit."""
     check_limit(limit)
     _same(true, protected)
     before, after = np.abs(true) < limit, np.abs(protected) < limit
-    return Moves(true.size, _count(before), _count(before & ~after), _count(~before & after))
+    return NearZeroChanges(true.size, _count(before), _count(before & ~after), _count(~before & after))
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class PublicationRule:
 
 
 @dataclass(frozen=True)
-class PublishedCells:
+class PublishableCells:
     """Cells that a rule lets through, before and after."""
 
     cells: int
@@ -87,15 +87,15 @@ class PublishedCells:
     lost: int
 
     @staticmethod
-    def pooled(parts: Sequence[PublishedCells]) -> PublishedCells:
-        return PublishedCells(*_added_up(parts))
+    def pooled(parts: Sequence[PublishableCells]) -> PublishableCells:
+        return PublishableCells(*_added_up(parts))
 
 
-def published(before: Flags, after: Flags) -> PublishedCells:
+def published(before: Flags, after: Flags) -> PublishableCells:
     """What a rule made of the two sides."""
     _same(before, after)
     gained, lost = _count(~before & after), _count(before & ~after)
-    return PublishedCells(before.size, _count(before), _count(after), gained, lost)
+    return PublishableCells(before.size, _count(before), _count(after), gained, lost)
 
 
 @dataclass(frozen=True)
@@ -232,5 +232,5 @@ def _share(part: int, whole: int) -> float:
     return part / whole if whole else nan
 
 
-def _added_up(parts: Sequence[Moves] | Sequence[PublishedCells]) -> list[int]:
+def _added_up(parts: Sequence[NearZeroChanges] | Sequence[PublishableCells]) -> list[int]:
     return [sum(column) for column in zip(*(vars(part).values() for part in parts), strict=True)]

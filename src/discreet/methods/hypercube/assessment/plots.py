@@ -24,10 +24,10 @@ RISEN, FALLEN = "near zero, shown as more", "more, shown near zero"
 
 def error_plot(comparison: Comparison, title: str) -> Any:
     """Root mean squared error by dimension, and the share of sums that disagree with the coarser table."""
-    ways = [way.name for way in comparison.ways]
+    ways = [way.name for way in comparison.strategies]
     most = max(line.dimension for line in comparison.lines)
     errors = [_row(line) | {"rms": line.rms} for line in comparison.lines if line.rms > 0]  # a log axis has no zero
-    sums = [_row(line) | {"broken": line.broken} for line in comparison.lines if not isnan(line.broken)]
+    sums = [_row(line) | {"nonadditive": line.nonadditive} for line in comparison.lines if not isnan(line.nonadditive)]
     low, high = ends([line.rms for line in comparison.lines if line.rms > 0] or [1.0])
     ticks = decades(low, high)
     few = [tick for tick in ticks if f"{tick:e}".startswith("1")] if len(ticks) > 9 else ticks
@@ -38,10 +38,10 @@ def error_plot(comparison: Comparison, title: str) -> Any:
         axis=axis,
         title="root mean squared error, records (log scale)",
     )
-    broken = alt.Y(
-        "broken:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"), title="sums that do not add up"
+    nonadditive = alt.Y(
+        "nonadditive:Q", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"), title="sums that do not add up"
     )
-    left, right = _lines(errors, ways, most, rms), _lines(sums, ways, most, broken)
+    left, right = _lines(errors, ways, most, rms), _lines(sums, ways, most, nonadditive)
     subtitle = [
         "Left: error of a count in tables by so many variables. An error of zero is not drawn.",
         "Right: cells of coarser tables that are not the sum of the finer table's cells.",
@@ -50,7 +50,7 @@ def error_plot(comparison: Comparison, title: str) -> Any:
 
 
 def _row(line: ErrorLine) -> dict[str, Any]:
-    return {"way": line.way, "dimension": line.dimension}
+    return {"way": line.strategy, "dimension": line.dimension}
 
 
 def _lines(data: list[dict[str, Any]], ways: Sequence[str], most: int, y: alt.Y) -> Any:
@@ -64,12 +64,12 @@ def _lines(data: list[dict[str, Any]], ways: Sequence[str], most: int, y: alt.Y)
     return alt.layer(line, dots).properties(width=WIDTH, height=HEIGHT)
 
 
-def moves_plot(assessment: Assessment, title: str) -> Any:
+def near_zero_plot(assessment: Assessment, title: str) -> Any:
     """By dimension, the share of near-zero cells that are shown as more, and of the others that are shown near zero."""
     data = [
         {"dimension": one.dimension, "which": which, "share": share}
         for one in assessment.dimensions
-        for which, share in ((RISEN, one.moves.risen), (FALLEN, one.moves.fallen))
+        for which, share in ((RISEN, one.moves.share_to_nonzero), (FALLEN, one.moves.share_to_zero))
         if not isnan(share)  # there is no such cell
     ]
     scale = alt.Scale(domain=[RISEN, FALLEN], range=[COLOURS[0], COLOURS[1]])

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal
 
 from discreet.formatting import plural
-from discreet.methods.hypercube.assessment.comparison import Comparison, Way
-from discreet.methods.hypercube.assessment.cubes import Assessment, Dimension, TableAssessment
+from discreet.methods.hypercube.assessment.comparison import Comparison, NoiseStrategy
+from discreet.methods.hypercube.assessment.cubes import Assessment, DimensionSummary, TableAssessment
 from discreet.privacy.exact import format_exact
 from discreet.report.blocks import Block, Heading, Paragraph, Table
 
@@ -23,7 +23,7 @@ Value = str | float | None  # nothing: unknown
 
 
 @dataclass(frozen=True)
-class Numbers(Table):
+class NumericTable(Table):
     """A table whose file has plain numbers, for programs; the report shows `shown`, for readers."""
 
     shown: Sequence[Sequence[str]]
@@ -35,12 +35,12 @@ class Numbers(Table):
         return Table(self.name, self.columns, self.shown).html(folder)
 
 
-def numbers(name: str, columns: Sequence[tuple[str, Kind]], rows: Sequence[Sequence[Value]]) -> Numbers:
+def numbers(name: str, columns: Sequence[tuple[str, Kind]], rows: Sequence[Sequence[Value]]) -> NumericTable:
     """Of values, column by column: text is what it is."""
     kinds = [kind for _, kind in columns]
     shown = [[_shown(value, kind) for value, kind in zip(row, kinds, strict=True)] for row in rows]
     plain = [["" if _unknown(value) else str(value) for value in row] for row in rows]
-    return Numbers(name, [title for title, _ in columns], plain, shown)
+    return NumericTable(name, [title for title, _ in columns], plain, shown)
 
 
 def _unknown(value: Value) -> bool:
@@ -88,7 +88,7 @@ def publishable(assessment: Assessment) -> str:
     if rule is None:
         return (
             "Publishable estimates are not counted: that takes protected counts (`epsilon` of the table), and sampling "
-            "errors (`squares` or `replicates`)."
+            "errors (`squared_weights` or `replicates`)."
         )
     return (
         f"An estimate is publishable with {plural(round(rule.least_count), 'record')} or more and a coefficient of "
@@ -121,13 +121,13 @@ UTILITY: tuple[tuple[str, Kind], ...] = (
 ASSOCIATION: tuple[tuple[str, Kind], ...] = (("table", "whole"), ("V, true", "real"), ("V, protected", "real"))
 
 
-def _risk(one: Dimension) -> list[Value]:
+def _risk(one: DimensionSummary) -> list[Value]:
     kept, moved = one.published, one.moves
     shown: list[Value] = [kept.before, kept.after, kept.gained, kept.lost] if kept else [None] * 4
     return [one.dimension, moved.cells, moved.near_zero, moved.to_nonzero, moved.to_zero, *shown]
 
 
-def _utility(one: Dimension) -> list[Value]:
+def _utility(one: DimensionSummary) -> list[Value]:
     gap, error, lap = one.estimates, one.errors, one.overlaps
     errors: list[Value] = [error.mean_abs, error.relative] if error else [None, None]
     laps: list[Value] = [lap.mean, lap.disjoint] if lap else [None, None]
@@ -160,18 +160,18 @@ def association(assessment: Assessment) -> str:
 
 def comparison_title(comparison: Comparison) -> str:
     """What is compared, and at which ε."""
-    epsilon = format_exact(comparison.ways[0].epsilon)
+    epsilon = format_exact(comparison.strategies[0].epsilon)
     return f"Raw counts: one simulated cube (ε = {epsilon} for a record, not calibrated), or every table on its own"
 
 
 def comparison_blocks(comparison: Comparison) -> list[Block]:
     """Perturbed once, or table by table (002, §2 and §5)."""
-    ways = comparison.ways
+    ways = comparison.strategies
     dimensions = sorted({line.dimension for line in comparison.lines})
-    lines = {(line.way, line.dimension): line for line in comparison.lines}
+    lines = {(line.strategy, line.dimension): line for line in comparison.lines}
     asked = sum(lines[ways[0].name, d].tables for d in dimensions)
     errors: list[list[Value]] = [[d, *(lines[way.name, d].rms for way in ways)] for d in dimensions]
-    broken: list[list[Value]] = [[d, *(lines[way.name, d].broken for way in ways)] for d in dimensions]
+    nonadditive: list[list[Value]] = [[d, *(lines[way.name, d].nonadditive for way in ways)] for d in dimensions]
     return [
         Heading(2, comparison_title(comparison)),
         Paragraph(
@@ -183,11 +183,11 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
         Paragraph("Root mean squared error of a count, by variables of the table:"),
         numbers("errors", [("variables", "whole"), *((way.name, "real") for way in ways)], errors),
         Paragraph("Cells of coarser tables that are not the sum of the finer table's:"),
-        numbers("additivity", [("variables", "whole"), *((way.name, "share") for way in ways)], broken),
+        numbers("additivity", [("variables", "whole"), *((way.name, "share") for way in ways)], nonadditive),
     ]
 
 
-def _way(way: Way) -> Sequence[str]:
+def _way(way: NoiseStrategy) -> Sequence[str]:
     cap = "" if way.distribution.cap is None else f", at most ±{way.distribution.cap:,}"
     return (
         way.name,

@@ -14,7 +14,7 @@ from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking.kernel import ANY, ONE, RUN
 from discreet.post.cubes.margins import Margin
 
-OutputLocations = NDArray[np.uint32]
+Positions = NDArray[np.uint32]
 Groups = tuple[Numbers, int]  # the group of each code of an axis, and how many groups there are
 Groupings = dict[int, Groups]  # by axis of the cube, ascending
 Part = tuple[list[Margin], Groupings]
@@ -30,11 +30,11 @@ class Block:
 
     size: int  # of the table, which has rows of its own:
     width: int  # its cells by the axes within a row of the cube
-    rows: OutputLocations  # the table's row of each row of the cube
-    steps: OutputLocations  # and the place in it of each of the row's cells
+    rows: Positions  # the table's row of each row of the cube
+    steps: Positions  # and the place in it of each of the row's cells
     kind: int  # whether these places are all 0, or 0, 1, 2, …, or anything
-    parents: OutputLocations  # (margins, size): the cell of each margin that a cell of the table belongs to
-    starts: OutputLocations  # where the margins begin in one list of all their cells
+    parents: Positions  # (margins, size): the cell of each margin that a cell of the table belongs to
+    starts: Positions  # where the margins begin in one list of all their cells
     begins: int  # where that list begins in that of all blocks
 
     @property
@@ -128,7 +128,7 @@ def _awkward(shape: tuple[int, ...], groups: Groupings, cut: int) -> bool:
     return bool(within) and not (codes and len(within) == len(shape) - cut)
 
 
-def _shares(shape: tuple[int, ...], groups: Groupings, cut: int) -> list[OutputLocations]:
+def _shares(shape: tuple[int, ...], groups: Groupings, cut: int) -> list[Positions]:
     """By how much each code of each axis moves a block's row (before the cut) or the place in it (after)."""
     shares = [np.zeros(n, np.uint32) for n in shape]
     for place, (own, _) in groups.items():
@@ -137,7 +137,7 @@ def _shares(shape: tuple[int, ...], groups: Groupings, cut: int) -> list[OutputL
     return shares
 
 
-def _spread(shares: Iterable[OutputLocations]) -> OutputLocations:
+def _spread(shares: Iterable[Positions]) -> Positions:
     """The sums over all combinations of codes."""
     found = np.zeros(1, np.uint32)
     for share in shares:
@@ -158,7 +158,7 @@ def _blocks(parts: list[Part], shape: tuple[int, ...], cut: int) -> Iterator[Blo
         begins += int(starts[-1])
 
 
-def _parents(margin: Margin, groups: Groupings) -> OutputLocations:
+def _parents(margin: Margin, groups: Groupings) -> Positions:
     """The margin's cell of each cell of its block's table."""
     places = list(groups)
     shares = [np.zeros(size, np.uint32) for _, size in groups.values()]

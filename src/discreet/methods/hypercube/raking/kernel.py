@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from discreet.arrays import Floats
 from discreet.noise.jit import compiled
 
-OutputLocations = NDArray[np.uint32]  # unsigned: no test for negative ones in the loops
+Positions = NDArray[np.uint32]  # unsigned: no test for negative ones in the loops
 
 ONE, RUN, ANY, NOT = 0, 1, 2, 3  # a row meets one cell of a table's row, all in turn, any of them; it is not scaled
 
@@ -19,12 +19,12 @@ ONE, RUN, ANY, NOT = 0, 1, 2, 3  # a row meets one cell of a table's row, all in
 def fold(  # noqa: PLR0912  # one plain loop for each way in which a row meets a table: the compiler makes them vectors
     cube: Floats,
     factors: Floats,
-    rows: OutputLocations,
-    steps: OutputLocations,
+    rows: Positions,
+    steps: Positions,
     by: int,
     table: Floats,
-    at: OutputLocations,
-    to: OutputLocations,
+    at: Positions,
+    to: Positions,
     add: int,
 ) -> None:
     """cube[r, j] *= factors[rows[r], steps[j]], then table[at[r], to[j]] += cube[r, j], in one pass over the cube."""
@@ -67,7 +67,7 @@ def fold(  # noqa: PLR0912  # one plain loop for each way in which a row meets a
 
 
 @compiled
-def adjust(table: Floats, parents: OutputLocations, starts: OutputLocations, targets: Floats, factors: Floats) -> float:
+def adjust(table: Floats, parents: Positions, starts: Positions, targets: Floats, factors: Floats) -> float:
     """factors[u] ← Π target/sum over the margins in turn, each sum being that of table·factors.
 
     A slice with the sum 0 keeps its factors. Returns the largest factor's size, infinite where one is no number.
@@ -94,7 +94,7 @@ def adjust(table: Floats, parents: OutputLocations, starts: OutputLocations, tar
 
 
 @compiled
-def add_up(table: Floats, parents: OutputLocations, starts: OutputLocations, sums: Floats) -> None:
+def add_up(table: Floats, parents: Positions, starts: Positions, sums: Floats) -> None:
     """The margins of a table."""
     sums[:] = 0.0
     for m in range(len(parents)):
@@ -104,7 +104,7 @@ def add_up(table: Floats, parents: OutputLocations, starts: OutputLocations, sum
 
 
 @compiled
-def meets(table: Floats, parents: OutputLocations, starts: OutputLocations, targets: Floats, tolerance: float) -> bool:
+def meets(table: Floats, parents: Positions, starts: Positions, targets: Floats, tolerance: float) -> bool:
     """Whether a table has its margins within the tolerance. The first that it has not ends the search."""
     for m in range(len(parents)):
         sums = np.zeros(starts[m + 1] - starts[m])

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from discreet.arrays import Flags
-from discreet.methods.hypercube.control_feasibility import disagreements
+from discreet.methods.hypercube.control_feasibility import inconsistent_pairs
 from discreet.post.cubes.margins import Floats, Margin, Problem
 
 NAMED = 100  # cells of a margin, at most
@@ -65,7 +65,7 @@ def _rivals(margins: Sequence[Margin], place: int, goals: Floats, tolerance: flo
         alone = {*own.places}.isdisjoint(margin.places)  # then both tell the total, and nothing else
         if i == place or (alone and not differ[i]):
             continue
-        if disagreements([own, margin], [tables[place], tables[i]], float(rooms[i])):
+        if inconsistent_pairs([own, margin], [tables[place], tables[i]], float(rooms[i])):
             yield margin
 
 

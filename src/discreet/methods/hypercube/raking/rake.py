@@ -24,7 +24,7 @@ KEPT = 1 << 20  # cells of all margins up to which a plan is kept for the next c
 
 
 @dataclass(frozen=True, eq=False)
-class Raked:
+class RakedCube:
     """A raked cube, and how far its margins are from their targets.
 
     `converged`: |sum − target| ≤ tolerance·max(1, |target|) in every cell of every margin of this very cube.
@@ -40,7 +40,7 @@ class Raked:
 
 def rake(
     values: Floats, margins: Sequence[Margin], targets: Sequence[Floats], *, tolerance: float, cycles: int
-) -> Raked:
+) -> RakedCube:
     """x ← x·target/sum, slice by slice, margin after margin; at most `cycles` times over all margins (002, §3.3).
 
     Ends as soon as |sum − target| ≤ tolerance·max(1, |target|) for all cells of all margins, which is measured on the
@@ -71,7 +71,7 @@ def rake(
     if gap > tolerance:
         problems += unmet(plan.margins, run.sums, goals, tolerance, problems)
     plain = float(np.abs(run.sums - goals).max())
-    return Raked(cube.reshape(np.shape(values)), plain, done, gap <= tolerance, tuple(problems), gap)
+    return RakedCube(cube.reshape(np.shape(values)), plain, done, gap <= tolerance, tuple(problems), gap)
 
 
 _kept = lru_cache(maxsize=8)(RakingPlan.of)  # many cubes have the same margins; a margin is equal to itself alone

@@ -16,19 +16,19 @@ from discreet.arrays import Flags, Int64s, Words
 from discreet.errors import ParameterError
 from discreet.methods.hypercube.raking.rake import rake
 from discreet.methods.hypercube.rounding import kernel
-from discreet.methods.hypercube.rounding.fill import Fill
-from discreet.methods.hypercube.rounding.tables import Ladder, Levels, decomposable, family_of, shared
+from discreet.methods.hypercube.rounding.fill import TableRounding
+from discreet.methods.hypercube.rounding.tables import Levels, NestedGroupings, family_of, non_decomposable, shared
 from discreet.post.cubes.margins import Floats, Margin, Problem
 
 TOLERANCE = 1e-6  # a sum that is this near to a whole number is taken for it
 LARGEST_TOTAL = 10.0**11  # up to which the rounding errors of sums are far from one half
 CYCLES = 100  # of raking, where negative cells have to be made good
 
-__all__ = ["Whole", "decomposable", "whole"]
+__all__ = ["IntegerCube", "non_decomposable", "round_cube"]
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
+class IntegerCube:
     """A cube of whole numbers ≥ 0, and its margins."""
 
     values: Int64s
@@ -37,7 +37,7 @@ class Whole:
     problems: tuple[Problem, ...]
 
 
-def whole(values: Floats, margins: Sequence[Margin], *, words: Words) -> Whole:
+def round_cube(values: Floats, margins: Sequence[Margin], *, words: Words) -> IntegerCube:
     """Whole numbers ≥ 0 near a cube's, whose margins are the cube's own, rounded down or up.
 
     The cells of a margin are at the floor or the ceiling of their sums, and these are their means over all words, if
@@ -45,21 +45,21 @@ def whole(values: Floats, margins: Sequence[Margin], *, words: Words) -> Whole:
     tolerance of a whole number is that number. Negative cells become 0 and the rest is raked to the margins; negative
     sums become 0 and are named.
     """
-    if (problem := decomposable(margins)) is not None:
+    if (problem := non_decomposable(margins)) is not None:
         raise ParameterError(problem.detail, where="controls", do="leave out one of them, or publish real numbers")
     flat, seed = _checked(values, margins, words)
     shape = margins[0].shape if margins else np.shape(values)
-    ladder = Ladder.of(margins, shape)
-    if isinstance(ladder, Problem):
-        raise ParameterError(ladder.detail, where="controls", do="nest them")
-    run = _Rounding(ladder, margins, flat, seed)
-    for table, inner in family_of(ladder).items():
+    groupings = NestedGroupings.of(margins, shape)
+    if isinstance(groupings, Problem):
+        raise ParameterError(groupings.detail, where="controls", do="nest them")
+    run = _Rounding(groupings, margins, flat, seed)
+    for table, inner in family_of(groupings).items():
         run.round(table, inner)
-    units = run.units[ladder.top]
+    units = run.units[groupings.top]
     targets = [run.target(margin) for margin in margins]
     real = units.astype(np.float64)
     gaps = [np.abs(m.add_up(real) - t).max(initial=0) for m, t in zip(margins, targets, strict=True)]
-    return Whole(units.reshape(np.shape(values)), targets, int(max(gaps, default=0)), tuple(run.problems))
+    return IntegerCube(units.reshape(np.shape(values)), targets, int(max(gaps, default=0)), tuple(run.problems))
 
 
 def _checked(values: Floats, margins: Sequence[Margin], words: Words) -> tuple[Floats, np.uint64]:
@@ -79,31 +79,31 @@ def _checked(values: Floats, margins: Sequence[Margin], words: Words) -> tuple[F
 class _Rounding:
     """The rounding of one cube: real tables, and whole ones as far as it has come."""
 
-    def __init__(self, ladder: Ladder, margins: Sequence[Margin], x: Floats, seed: np.uint64) -> None:
-        self.ladder, self.seed = ladder, seed
-        self.declared = {ladder.levels(margin): margin for margin in reversed(margins)}
-        self.real: dict[Levels, Floats] = {ladder.top: x}
-        for table in reversed(family_of(ladder)):
+    def __init__(self, groupings: NestedGroupings, margins: Sequence[Margin], x: Floats, seed: np.uint64) -> None:
+        self.groupings, self.seed = groupings, seed
+        self.declared = {groupings.levels(margin): margin for margin in reversed(margins)}
+        self.real: dict[Levels, Floats] = {groupings.top: x}
+        for table in reversed(family_of(groupings)):
             if table not in self.real:
                 wider = [t for t in self.real if shared(t, table) == table]
-                source = min(wider, key=lambda t: prod(ladder.sizes(t)))
-                self.real[table] = ladder.margin(source, table).add_up(self.real[source])
+                source = min(wider, key=lambda t: prod(groupings.sizes(t)))
+                self.real[table] = groupings.margin(source, table).add_up(self.real[source])
         self.units: dict[Levels, Int64s] = {}
         self.problems: list[Problem] = []
 
     def round(self, table: Levels, inner: list[Levels]) -> None:
         """One table, given those within it."""
-        margins = [self.ladder.margin(table, levels) for levels in inner]
+        margins = [self.groupings.margin(table, levels) for levels in inner]
         x = self._positive(table, inner, margins)
         self.seed = kernel.seeded(len(self.units), self.seed)
         if not inner:
             self.units[table] = self._total(x)
             return
-        fill = Fill(x, margins, [self.units[levels] for levels in inner], TOLERANCE, self.seed)
+        fill = TableRounding(x, margins, [self.units[levels] for levels in inner], TOLERANCE, self.seed)
         fill.run()
-        if fill.lacks.any():
-            fill.join(self.ladder, table, inner)
-        fill.repair(self.ladder, table, inner)
+        if fill.deficits.any():
+            fill.join(self.groupings, table, inner)
+        fill.repair(self.groupings, table, inner)
         self.units[table] = fill.out
         if table in self.declared:
             slack = self._slack(x)
@@ -112,13 +112,13 @@ class _Rounding:
 
     def target(self, margin: Margin) -> Int64s:
         """A declared margin's whole numbers."""
-        table = self.ladder.levels(margin)
+        table = self.groupings.levels(margin)
         units, found = self.units[table], np.zeros(margin.cells, np.int64)
-        found[self.ladder.numbers(margin, np.arange(len(units)))] = units
+        found[self.groupings.numbers(margin, np.arange(len(units)))] = units
         return found
 
     def _slack(self, x: Floats) -> Floats:
-        return TOLERANCE + kernel.WHOLE * x
+        return TOLERANCE + kernel.ROUNDING_ERROR * x
 
     def _total(self, x: Floats) -> Int64s:
         """⌊x⌋, and one more with the chance x − ⌊x⌋."""
@@ -142,6 +142,6 @@ class _Rounding:
         """Say of a declared margin how many of its cells are so, and which is the first."""
         if where.any():
             margin = self.declared[table]
-            cell = int(self.ladder.numbers(margin, np.flatnonzero(where)[:1])[0])
+            cell = int(self.groupings.numbers(margin, np.flatnonzero(where)[:1])[0])
             detail = f"{int(where.sum())} of {margin.cells} sums of cells are {what}"
             self.problems.append(Problem(kind, margin.name, cell, detail))

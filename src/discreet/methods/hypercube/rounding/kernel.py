@@ -1,7 +1,7 @@
 """The loops of whole cubes: round down, give units to cells with room, take some back. Proof: integers.md.
 
-A cell of a cube is its number; its codes follow from it. `lacks` holds, margin after margin, how many units each of the
-margins' cells lacks. A frame has the sizes of the axes, where each one's codes begin in a row of shares, these
+A cell of a cube is its number; its codes follow from it. `deficits` holds, margin after margin, how many units each of the
+margins' cells deficits. A frame has the sizes of the axes, where each one's codes begin in a row of shares, these
 (`shares[m, first[p] + code]` is what a code of axis p adds to the number of a cell's place in margin m), and where each
 margin's cells begin.
 """
@@ -17,7 +17,7 @@ from discreet.noise.jit import compiled
 
 Frame = tuple[Int64s, Int64s, Int64s, Int64s]
 
-WHOLE = 1e-12  # of a value: what its rounding errors may be
+ROUNDING_ERROR = 1e-12  # of a value: what its rounding errors may be
 
 
 @compiled
@@ -48,7 +48,7 @@ def uniforms(numbers: Int64s, seed: np.uint64) -> Floats:
 def rest(x: float, whole: np.int64, tolerance: float) -> float:
     """What of x lies above the whole number, 0 if it is within the tolerance of it."""
     left = x - whole
-    return left if left > tolerance + WHOLE * x else 0.0
+    return left if left > tolerance + ROUNDING_ERROR * x else 0.0
 
 
 @compiled
@@ -65,27 +65,27 @@ def find(cell: int, frame: Frame, at: Int64s) -> None:
 
 
 @compiled
-def floors(x: Floats, frame: Frame, tolerance: float, lacks: Int64s, out: Int64s, rests: Floats) -> None:
+def floors(x: Floats, frame: Frame, tolerance: float, deficits: Int64s, out: Int64s, rests: Floats) -> None:
     """⌊x⌋ into `out`, which takes from what the margins lack; what is left of x is added up, by the first margin."""
     at = frame[3].copy()
     for j in range(len(x)):
-        whole = np.int64(math.floor(x[j] + (tolerance + WHOLE * x[j])))
+        whole = np.int64(math.floor(x[j] + (tolerance + ROUNDING_ERROR * x[j])))
         out[j] = whole
         left = rest(x[j], whole, tolerance)
         if whole == 0 and left == 0.0:
             continue
         find(j, frame, at)
         for m in range(len(at)):
-            lacks[at[m]] -= whole
+            deficits[at[m]] -= whole
         rests[at[0]] += left
 
 
 @compiled
 def systematic(
-    x: Floats, frame: Frame, tolerance: float, begin: Floats, stretch: Floats, lacks: Int64s, out: Int64s
+    x: Floats, frame: Frame, tolerance: float, begin: Floats, stretch: Floats, deficits: Int64s, out: Int64s
 ) -> None:
     """Of one margin: a unit to each cell in whose stretch of the added-up rests lies begin + 0, 1, 2, …"""
-    so_far = np.zeros(len(lacks))
+    so_far = np.zeros(len(deficits))
     at = np.zeros(1, np.int64)
     for j in range(len(x)):
         left = rest(x[j], out[j], tolerance)
@@ -95,9 +95,9 @@ def systematic(
         g = at[0]
         before = math.ceil(so_far[g] - begin[g])
         so_far[g] += left * stretch[g]
-        if lacks[g] > 0 and math.ceil(so_far[g] - begin[g]) > before:
+        if deficits[g] > 0 and math.ceil(so_far[g] - begin[g]) > before:
             out[j] += 1
-            lacks[g] -= 1
+            deficits[g] -= 1
 
 
 @compiled
@@ -119,42 +119,42 @@ def ranks(x: Floats, tolerance: float, seed: np.uint64, out: Int64s) -> tuple[In
 
 
 @compiled
-def give(order: Int64s, frame: Frame, lacks: Int64s, out: Int64s) -> None:
+def give(order: Int64s, frame: Frame, deficits: Int64s, out: Int64s) -> None:
     """One unit to each cell, in this order, that has room on all margins."""
     at = frame[3].copy()
     for j in order:
         find(j, frame, at)
-        room = lacks[at[0]]
+        room = deficits[at[0]]
         for m in range(1, len(at)):
-            room = min(room, lacks[at[m]])
+            room = min(room, deficits[at[m]])
         if room > 0:
             out[j] += 1
             for m in range(len(at)):
-                lacks[at[m]] -= 1
+                deficits[at[m]] -= 1
 
 
 @compiled
-def take(order: Int64s, most: int, frame: Frame, lacks: Int64s, out: Int64s) -> None:
+def take(order: Int64s, most: int, frame: Frame, deficits: Int64s, out: Int64s) -> None:
     """At most so many units from each cell, in this order, that has too many on a margin."""
     at = frame[3].copy()
     for j in order:
         if out[j] == 0:
             continue
         find(j, frame, at)
-        least = lacks[at[0]]
+        least = deficits[at[0]]
         for m in range(1, len(at)):
-            least = min(least, lacks[at[m]])
+            least = min(least, deficits[at[m]])
         units = min(-least, most, out[j])
         if units > 0:
             out[j] -= units
             for m in range(len(at)):
-                lacks[at[m]] += units
+                deficits[at[m]] += units
 
 
 @compiled
 def beyond(x: float, units: np.int64, tolerance: float) -> int:
     """By how many units a cell is above the ceiling or below the floor."""
-    slack = tolerance + WHOLE * x
+    slack = tolerance + ROUNDING_ERROR * x
     low, high = np.int64(math.floor(x + slack)), np.int64(math.ceil(x - slack))
     return int(max(units - high, low - units, np.int64(0)))
 

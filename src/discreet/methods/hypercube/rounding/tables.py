@@ -17,35 +17,35 @@ from discreet.post.cubes.overlap import by_place
 Levels = tuple[int, ...]  # of each of the cube's axes: 0 its codes together, 1 its coarsest groups, … its codes
 
 
-def decomposable(margins: Sequence[Margin]) -> Problem | None:
+def non_decomposable(margins: Sequence[Margin]) -> Problem | None:
     """Why these margins cannot be promised to be whole all at once, from the declaration alone; None if they can.
 
     Refused: groups of an axis that overlap without being nested, and margins that lie around a cycle.
     """
     if not margins:
         return None
-    ladder = Ladder.of(margins)
-    if isinstance(ladder, Problem):
-        return ladder
-    for inner in family_of(ladder).values():
-        _, cycle = ears(inner)
+    groupings = NestedGroupings.of(margins)
+    if isinstance(groupings, Problem):
+        return groupings
+    for inner in family_of(groupings).values():
+        _, cycle = junction_tree(inner)
         if cycle:
-            names = [ladder.name(inner[i]) for i in cycle]
+            names = [groupings.name(inner[i]) for i in cycle]
             detail = f"{'; '.join(names)} lie around a cycle: there may be no whole cube with the margins of this one"
             return Problem("cycle", names[0], 0, detail)
     return None
 
 
 @dataclass(frozen=True, eq=False)
-class Ladder:
+class NestedGroupings:
     """The groupings of every axis that margins use, each within the one before, and the tables made of them."""
 
     shape: tuple[int, ...]
-    rungs: tuple[tuple[Numbers, ...], ...]
+    by_axis: tuple[tuple[Numbers, ...], ...]
     names: dict[Levels, str]  # of the margins
 
     @classmethod
-    def of(cls, margins: Sequence[Margin], shape: Sequence[int] = ()) -> Ladder | Problem:
+    def of(cls, margins: Sequence[Margin], shape: Sequence[int] = ()) -> NestedGroupings | Problem:
         shape = margins[0].shape if margins else tuple(shape)
         if any(margin.shape != shape for margin in margins):
             raise ParameterError("margins of several cubes", where="margins", do="give those of one")
@@ -56,26 +56,28 @@ class Ladder:
             for axis in by_place(margin):
                 groups = _relabelled(axis.groups)
                 found[axis.place][groups.tobytes()] = groups
-        rungs = tuple(tuple(sorted(rung.values(), key=lambda groups: int(groups.max(initial=0)))) for rung in found)
-        for place, rung in enumerate(rungs):
-            for coarse, fine in pairwise(rung):
+        by_axis = tuple(
+            tuple(sorted(levels.values(), key=lambda groups: int(groups.max(initial=0)))) for levels in found
+        )
+        for place, levels in enumerate(by_axis):
+            for coarse, fine in pairwise(levels):
                 if not (_parents(fine, coarse)[fine] == coarse).all():
-                    names = [m.name for m in margins if any(a.place == place and not a.whole for a in m.axes)]
+                    names = [m.name for m in margins if any(a.place == place and not a.ungrouped for a in m.axes)]
                     detail = f"groups of axis {place} overlap without being nested: {'; '.join(names)}"
                     return Problem("groups", names[0], 0, detail)
-        bare = cls(shape, rungs, {})
-        return cls(shape, rungs, {bare.levels(margin): margin.name for margin in reversed(margins)})
+        bare = cls(shape, by_axis, {})
+        return cls(shape, by_axis, {bare.levels(margin): margin.name for margin in reversed(margins)})
 
     @property
     def top(self) -> Levels:
-        return tuple(len(rung) - 1 for rung in self.rungs)
+        return tuple(len(levels) - 1 for levels in self.by_axis)
 
     def levels(self, margin: Margin) -> Levels:
-        """Which rung of each axis a margin stands on."""
+        """Which levels of each axis a margin stands on."""
         found = [0] * len(self.shape)
         for axis in by_place(margin):
             groups = _relabelled(axis.groups).tobytes()
-            found[axis.place] = next(i for i, g in enumerate(self.rungs[axis.place]) if g.tobytes() == groups)
+            found[axis.place] = next(i for i, g in enumerate(self.by_axis[axis.place]) if g.tobytes() == groups)
         return tuple(found)
 
     def name(self, table: Levels) -> str:
@@ -84,11 +86,11 @@ class Ladder:
         return self.names.get(table) or f"what {' and '.join(wider[:2])} share"
 
     def sizes(self, table: Levels) -> list[int]:
-        return [int(rung[level].max(initial=0)) + 1 for rung, level in zip(self.rungs, table, strict=True)]
+        return [int(levels[level].max(initial=0)) + 1 for levels, level in zip(self.by_axis, table, strict=True)]
 
     def coarser(self, place: int, fine: int, coarse: int) -> Numbers:
         """The coarse group of each fine one."""
-        return _parents(self.rungs[place][fine], self.rungs[place][coarse])
+        return _parents(self.by_axis[place][fine], self.by_axis[place][coarse])
 
     def margin(self, table: Levels, inner: Levels) -> Margin:
         """A table within another, as a margin of it."""
@@ -104,7 +106,7 @@ class Ladder:
         table = self.levels(margin)
         axes = []
         for axis in margin.axes:
-            _, some = np.unique(self.rungs[axis.place][table[axis.place]], return_index=True)
+            _, some = np.unique(self.by_axis[axis.place][table[axis.place]], return_index=True)
             axes.append(Axis(axis.place, axis.groups[some], axis.size))
         return Margin("", tuple(self.sizes(table)), tuple(axes)).parents(cells)
 
@@ -127,19 +129,19 @@ def shared(a: Levels, b: Levels) -> Levels:
     return tuple(map(min, a, b))
 
 
-def family_of(ladder: Ladder) -> dict[Levels, list[Levels]]:
+def family_of(groupings: NestedGroupings) -> dict[Levels, list[Levels]]:
     """Margins, what any of them share, the total and the cube, coarse first; with each the largest within it."""
-    found = {*ladder.names, (0,) * len(ladder.shape)}
+    found = {*groupings.names, (0,) * len(groupings.shape)}
     while more := {shared(a, b) for a, b in combinations(found, 2)} - found:
         found |= more
     family: dict[Levels, list[Levels]] = {}
-    for table in sorted({*found, ladder.top}, key=lambda levels: (sum(levels), levels)):
+    for table in sorted({*found, groupings.top}, key=lambda levels: (sum(levels), levels)):
         within = [other for other in found if other != table and shared(other, table) == other]
         family[table] = sorted(a for a in within if not any(a != b and shared(a, b) == a for b in within))
     return family
 
 
-def ears(tables: Sequence[Levels]) -> tuple[list[tuple[int, int]], list[int]]:
+def junction_tree(tables: Sequence[Levels]) -> tuple[list[tuple[int, int]], list[int]]:
     """A junction tree, as pairs (table, its neighbour nearer to the root), the root first with itself; and the tables
     that have none (Graham 1979; Yu & Ozsoyoglu 1979). A table whose shares with all others lie in one is an ear."""
     left = list(range(len(tables)))

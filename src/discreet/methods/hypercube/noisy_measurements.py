@@ -11,9 +11,9 @@ import numpy as np
 from discreet.domain import Numbers
 from discreet.engine.spans import Int64s
 from discreet.errors import PublishError
-from discreet.methods.hypercube.calibration import Controlled
+from discreet.methods.hypercube.calibration import ControlTotals
 from discreet.methods.hypercube.design import CubeDesign, PreparedControl
-from discreet.methods.hypercube.kernel import worth
+from discreet.methods.hypercube.kernel import to_units
 from discreet.post.cubes.margins import Floats
 from discreet.post.cubes.variance import KnownMargin, Perturbation
 from discreet.privacy.protected import Protected
@@ -23,7 +23,7 @@ from discreet.publish.tables import WrittenTable
 
 
 @dataclass
-class Measured:
+class MeasurementFiles:
     """What was drawn, by whom it was written; and what is known besides."""
 
     cube: Protected[WrittenTable] | None = None
@@ -35,7 +35,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class Held:
+class CubeInMemory:
     """The perturbed cube in memory: its numbers in steps of the grid."""
 
     cells: Numbers | None
@@ -43,38 +43,38 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Read:
+class CubeMeasurements:
     """Measured numbers in their own unit, and the variance of their noise."""
 
     design: CubeDesign
     place: Storage
-    measured: Measured
+    files: MeasurementFiles
 
     @property
-    def worth(self) -> float:
+    def noise_unit(self) -> float:
         """What one unit of the measure's noise is worth: a step of the grid, or an average weight."""
-        step, overall = float(self.design.step), self.measured.overall
+        step, overall = float(self.design.step), self.files.overall
         return step if overall is None else step * float(overall[0])
 
     @property
-    def largest_worth(self) -> float:
+    def largest_noise_unit(self) -> float:
         """In the stratum with the largest average weight: what is said of the noise holds everywhere."""
-        averages = self.measured.averages
-        return self.worth if averages is None else float(self.design.step) * float(averages.max())
+        averages = self.files.averages
+        return self.noise_unit if averages is None else float(self.design.step) * float(averages.max())
 
     @property
     def variance(self) -> float:
         """Of the noise in a cell."""
-        return self.design.distribution.variance() * self.largest_worth**2
+        return self.design.distribution.variance() * self.largest_noise_unit**2
 
     @property
     def fourth(self) -> float:
         """Its fourth cumulant."""
-        return self.design.distribution.fourth_cumulant() * self.largest_worth**4
+        return self.design.distribution.fourth_cumulant() * self.largest_noise_unit**4
 
     def variance_of(self, control: PreparedControl) -> float:
         """Of the noise in each total of a control."""
-        return 0.0 if control.distribution is None else control.distribution.variance() * self.worth**2
+        return 0.0 if control.distribution is None else control.distribution.variance() * self.noise_unit**2
 
     @property
     def perturbation(self) -> Perturbation:
@@ -83,28 +83,28 @@ class Read:
         return Perturbation(self.design.domain.shape, self.variance, known)
 
     @cached_property
-    def held(self) -> Held:
+    def cube(self) -> CubeInMemory:
         """The perturbed cube."""
-        columns = {} if self.measured.cube is None else self._numbers(self.measured.cube)
-        return Held(columns.pop("cell", None), columns)
+        columns = {} if self.files.cube is None else self._numbers(self.files.cube)
+        return CubeInMemory(columns.pop("cell", None), columns)
 
     @cached_property
-    def controls(self) -> dict[str, Controlled]:
+    def controls(self) -> dict[str, ControlTotals]:
         """By the name of their table."""
-        return {c.name: Controlled(c.margin, self._totals(c), self.variance_of(c)) for c in self.design.controls}
+        return {c.name: ControlTotals(c.margin, self._totals(c), self.variance_of(c)) for c in self.design.controls}
 
     def _totals(self, control: PreparedControl) -> Floats:
         if control.public is not None:
             return control.public
         if control.distribution is None:
-            return self.measured.exact[control.name]
-        return worth(self._numbers(self.measured.noisy[control.name])[self.design.spec.measure], self.design.step)
+            return self.files.exact[control.name]
+        return to_units(self._numbers(self.files.noisy[control.name])[self.design.spec.measure], self.design.step)
 
     @cached_property
     def deviations(self) -> list[Floats]:
         """Of each table: (cells, R)."""
-        units = [self._numbers(parts)["deviation"] for parts in self.measured.deviations]
-        return [worth(found, self.design.step).reshape(-1, self.design.replicates) for found in units]
+        units = [self._numbers(parts)["deviation"] for parts in self.files.deviations]
+        return [to_units(found, self.design.step).reshape(-1, self.design.replicates) for found in units]
 
     @property
     def deviation_noise(self) -> tuple[float, float]:

@@ -15,7 +15,7 @@ import pytest
 
 from discreet.errors import GuaranteeError, PublishError, SourceError
 from discreet.methods.hypercube.calibration import raked_variances
-from discreet.methods.hypercube.kernel import Noise
+from discreet.methods.hypercube.kernel import CubeNoise
 from discreet.methods.hypercube.method import HypercubeMethod
 from discreet.methods.registry import methods
 from discreet.noise.samplers.discrete import DiscreteLaplace
@@ -67,7 +67,9 @@ def test_every_number_has_the_rate_that_its_influence_asks_for(tmp_path: Path, u
     assert design.deviation_distribution == DiscreteLaplace(Fraction(20, REPLICATES * 800 * k))
     (control,) = method_of(survey, controls=[{"name": "c", "by": [], "epsilon": "3", "cap": 50}]).design.controls
     assert control.distribution == DiscreteLaplace(Fraction(3, k), 50)
-    design = method_of(survey, weights=WEIGHTS, squares={"epsilon": "3", "tables": [["major"]], "effect": "1"}).design
+    design = method_of(
+        survey, weights=WEIGHTS, squared_weights={"epsilon": "3", "tables": [["major"]], "design_effect": "1"}
+    ).design
     assert design.deviation_distribution == DiscreteLaplace(Fraction(3, 2000 * k))  # a squared weight over the largest
 
 
@@ -286,7 +288,7 @@ def test_check_tells_of_weights_and_strict_mode_refuses(tmp_path: Path) -> None:
 
 SHAPES: list[dict[str, Any]] = [
     {"weights": WEIGHTS, "controls": CONTROLS, "replicates": DEVIATIONS, "formats": ["parquet", "csv"]},
-    {"controls": [{"name": "s", "by": ["strength", "major"], "epsilon": "1"}], "calibration": "rake", "whole": True},
+    {"controls": [{"name": "s", "by": ["strength", "major"], "epsilon": "1"}], "calibration": "rake", "integers": True},
     {"weights": WEIGHTS, "replicates": TABLES},
     {"form": "sparse", "controls": [{"name": "all", "by": [], "epsilon": "1"}]},
     {"form": "sparse", "weights": AVERAGE, "cap": 4},
@@ -364,7 +366,7 @@ def test_the_noise_of_squares_is_known_in_their_own_unit(survey: Survey, monkeyp
         return fit_gvf(x, v, **more)
 
     monkeypatch.setattr("discreet.methods.hypercube.model.fit_gvf", fit)
-    survey.simulate(weights=WEIGHTS, squares={"epsilon": "3", "tables": [["major"]], "effect": "2"})
+    survey.simulate(weights=WEIGHTS, squared_weights={"epsilon": "3", "tables": [["major"]], "design_effect": "2"})
     variance = DiscreteLaplace(Fraction(3, 2000)).variance() / 100
     assert seen[0] == pytest.approx([(2 * 200) ** 2 * variance] * 2)
 
@@ -406,7 +408,7 @@ def test_a_kernel_that_cannot_run_stops_before_anything_is_spent(
     def broken(*_: Any) -> Any:
         raise GuaranteeError("no", where="kernel")
 
-    monkeypatch.setattr(Noise, "add", broken)
+    monkeypatch.setattr(CubeNoise, "add", broken)
     opened = survey.open(controls=CONTROLS)
     with pytest.raises(GuaranteeError):
         opened.run(survey.folder / "out", simulation="survey")
@@ -420,8 +422,8 @@ def test_a_bound_is_cut_to_whole_steps(survey: Survey) -> None:
 
 def test_a_control_may_be_called_like_what_is_measured_aside(survey: Survey) -> None:
     controls = [{"name": "replicates0", "by": ["strength"], "epsilon": "1"}]
-    squares = {"epsilon": "3", "tables": [["major"]], "effect": "1"}
-    found = survey.simulate(weights=WEIGHTS, controls=controls, squares=squares)
+    squares = {"epsilon": "3", "tables": [["major"]], "design_effect": "1"}
+    found = survey.simulate(weights=WEIGHTS, controls=controls, squared_weights=squares)
     assert found.rows("cube_replicates0").num_rows == 3
 
 
@@ -429,7 +431,7 @@ def test_totals_too_large_for_whole_numbers_do_not_stop_a_release(
     survey: Survey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("discreet.methods.hypercube.tables.LARGEST_TOTAL", 10.0)
-    found = survey.simulate(controls=CONTROLS, whole=True)
+    found = survey.simulate(controls=CONTROLS, integers=True)
     assert np.array_equal(found.column("whole"), np.rint(found.column("calibrated").clip(0)))
     assert found.cube.model.whole is not None
     assert "rounded cell by cell" in found.cube.model.whole.problems[0]
