@@ -1,4 +1,4 @@
-"""What a cube declares, worked out: its noise, its controls, what each part costs and what is promised of it."""
+"""The design of a declared cube: its noise distributions, its controls, and the privacy guarantee of each part."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ LARGEST_TOTAL = 1e15
 
 @dataclass(frozen=True)
 class PreparedControl:
-    """A control, worked out."""
+    """A control with its cells, noise distribution or public totals."""
 
     spec: Control
     name: str  # of its table
     cells: Coarsening
-    distribution: DiscreteLaplace | None  # none: exact or public
+    distribution: DiscreteLaplace | None  # None: exact or public
     public: Floats | None = None
 
     @cached_property
@@ -52,12 +52,12 @@ class PreparedControl:
 
 @dataclass(frozen=True)
 class CubeDesign:
-    """A declared cube; refused if it does not hold together."""
+    """A declared cube; inconsistent declarations are refused."""
 
     spec: Hypercube
     unit: Unit
     domain: Domain
-    control_domains: Mapping[str, Domain]  # by the names of the tables of controls
+    control_domains: Mapping[str, Domain]  # by the name of each control's table
     variance_domains: Sequence[Domain]
     strata_domain: Domain | None
     base: Path
@@ -65,9 +65,9 @@ class CubeDesign:
 
     @classmethod
     def of(cls, release: Release, table: Hypercube) -> CubeDesign:
-        cells, controls, varied = table.cells(release), table.control_domains(release), table.variance_tables(release)
-        strata, attributes = table.strata(release), release.attributes
-        return cls(table, release.unit, cells, controls, varied, strata, release.base, attributes)
+        cells, controls = table.cells(release), table.control_domains(release)
+        variances, strata, attributes = table.variance_tables(release), table.strata(release), release.attributes
+        return cls(table, release.unit, cells, controls, variances, strata, release.base, attributes)
 
     def __post_init__(self) -> None:
         refuse_unless_records(self.unit, self.where)
@@ -87,38 +87,38 @@ class CubeDesign:
 
     @property
     def average(self) -> AverageWeightNoise | None:
-        """How totals take the noise of counts, if they do."""
+        """The average-weight noise of totals, if declared."""
         weights = self.spec.weights
         return None if weights is None or not isinstance(weights.noise, AverageWeightNoise) else weights.noise
 
     @property
     def step(self) -> Fraction:
-        """What one unit of the measure is worth."""
+        """One step of the measure: 1 for counts, the grid for weighted totals."""
         return Fraction(1) if self.spec.weights is None else self.spec.weights.grid
 
     @property
     def in_memory(self) -> bool:
-        """Whether something is made of the whole perturbed cube, in memory, before it is published."""
+        """Whether the perturbed cube is post-processed in memory before it is published."""
         fitted = self.spec.variance_source is not None and bool(self.spec.variance_source.tables)
         return bool(self.spec.controls) or self.spec.integers or fitted
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The published numbers of a cell."""
-        found = ["count"] if self.spec.epsilon is not None else []
-        found += ["total"] if self.spec.weights is not None else []
-        found += ["calibrated"] if self.calibrates_cells else []
-        return (*found, *(["whole"] if self.spec.integers else []))
+        """The published numeric columns of the cube."""
+        columns = ["count"] if self.spec.epsilon is not None else []
+        columns += ["total"] if self.spec.weights is not None else []
+        columns += ["calibrated"] if self.calibrates_cells else []
+        return (*columns, *(["whole"] if self.spec.integers else []))
 
     @property
     def calibrates_cells(self) -> bool:
-        """Whether every cell is published as calibrated. Calibration moves all cells of a sparse cube, also those
-        without a row: there the tables of the controls say by how much."""
+        """Whether calibrated values are published by cell. Calibration changes all cells of a sparse cube, including
+        those without a row, so there the tables of the controls publish the changes."""
         return bool(self.spec.controls) and self.spec.form == "dense"
 
     @property
     def control_columns(self) -> tuple[str, ...]:
-        """The published numbers of a control's cell."""
+        """The published numeric columns of a control."""
         return ("total",) if self.spec.form == "dense" else ("total", "step")
 
     # --- noise ------------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class CubeDesign:
 
     @cached_property
     def total_distribution(self) -> DiscreteLaplace | None:
-        """Of weighted totals, in steps of the grid, where they have noise of their own."""
+        """The noise of weighted totals in steps of the grid, where they are measured with their own epsilon."""
         weights = self.spec.weights
         if weights is None or weights.epsilon is None:
             return None
@@ -140,7 +140,7 @@ class CubeDesign:
 
     @property
     def l1_sensitivity(self) -> int:
-        """How far one unit moves weighted totals in all, in steps of the grid; counts where there are none."""
+        """L1 sensitivity of the measure: the sum of changes over all cells by one unit, in steps."""
         return self.unit.records * (1 if self.spec.weights is None else self.spec.weights.largest)
 
     def _distribution(self, what: str, rate: Fraction, cap: int | None) -> DiscreteLaplace:
@@ -148,15 +148,15 @@ class CubeDesign:
 
     @property
     def distribution(self) -> DiscreteLaplace:
-        """Of the noise in the measure, before it is multiplied by a weight."""
+        """The noise of the measure, before it is scaled by an average weight."""
         distribution = self.total_distribution or self.count_distribution
         if distribution is None:
-            raise GuaranteeError("a cube without noise", where=self.where, do="declare epsilon")
+            raise GuaranteeError("the cube has no noise", where=self.where, do="declare epsilon")
         return distribution
 
     @cached_property
     def noisy_rows(self) -> int:
-        """How many cells have noise, about."""
+        """Expected number of cells with non-zero noise."""
         return round(self.domain.cells * float(self.distribution.tail(1)))
 
     # --- controls ---------------------------------------------------------------------------------------------------
@@ -176,52 +176,54 @@ class CubeDesign:
         return PreparedControl(control, name, cells, distribution, public)
 
     def _coarser(self, coarse: Domain, where: str) -> Coarsening:
-        found = coarsening(self.domain, coarse)
-        if found is None:
+        cells = coarsening(self.domain, coarse)
+        if cells is None:
             raise SpecError(
-                "is not made of whole cells of the cube",
+                "is not a coarsening of the cube: its cells are not unions of the cube's cells",
                 where=where,
                 do=f"name variables of the cube ({', '.join(self.spec.by)}), or coarser levels of them",
             )
-        return found
+        return cells
 
     def _public(self, control: Control, domain: Domain) -> Floats:
-        """Public totals, one for each cell; a zero must be written."""
-        path, found = self.base / str(control.file), np.full(domain.cells, np.nan)
+        """Public totals, one for each cell; zeros must be listed."""
+        path, totals = self.base / str(control.file), np.full(domain.cells, np.nan)
 
         def refused(what: str) -> DomainError:
             return DomainError(
                 what,
                 where=f"control {control.name}, file {control.file}",
-                do="list every declared cell once, with its codes and its total",
+                do="list every declared cell once, with its codes and its total, zeros included",
             )
 
         for line, cell, text in listed(path, domain, control.value, f"control {control.name}", refused):
-            found[cell] = _number(text)
-            if not isfinite(found[cell]) or not 0 <= found[cell] <= LARGEST_TOTAL:
-                raise refused(f"line {line} has {text[:20]!r}, which is no total: a number of at least 0")
-        if missing := int(np.isnan(found).sum()):
-            first = "/".join(key for a in domain.describe(np.flatnonzero(np.isnan(found))[:1]) for key in a.to_pylist())
-            raise refused(f"has no line for {plural(missing, 'cell')}, {first} the first")
-        return found
+            totals[cell] = _number(text)
+            if not isfinite(totals[cell]) or not 0 <= totals[cell] <= LARGEST_TOTAL:
+                raise refused(f"line {line} has {text[:20]!r}, which is not a total: a finite number from 0")
+        if missing := int(np.isnan(totals).sum()):
+            first = "/".join(
+                key for a in domain.describe(np.flatnonzero(np.isnan(totals))[:1]) for key in a.to_pylist()
+            )
+            raise refused(f"has no line for {plural(missing, 'cell')}; the first is {first}")
+        return totals
 
     # --- replicates -------------------------------------------------------------------------------------------------
 
     @property
     def replicates(self) -> int:
-        """How many numbers of each cell sampling variances are made of: deviations, or one sum of squares."""
+        """Measurements per cell for sampling variances: R deviations, or one sum of squared weights."""
         if self.spec.variance_source is None:
             return 0
         return 1 if self.spec.replicates is None else len(self.spec.replicates.names)
 
     @cached_property
     def deviation_tables(self) -> tuple[Coarsening, ...]:
-        """The tables whose deviations are measured: some small ones, or the cube itself."""
+        """The tables whose sampling variances are measured: some small ones, or the cube itself."""
         if self.spec.variance_source is None:
             return ()
         if not self.spec.variance_source.tables:
-            found = coarsening(self.domain, self.domain)
-            return () if found is None else (found,)
+            itself = coarsening(self.domain, self.domain)
+            return () if itself is None else (itself,)
         return tuple(
             self._coarser(domain, f"tables.{self.name}, table {i} of sampling variances")
             for i, domain in enumerate(self.variance_domains, start=1)
@@ -229,25 +231,28 @@ class CubeDesign:
 
     @property
     def bound(self) -> int:
-        """The most by which a record's replicate weight may differ from its weight, in steps of the grid; or that its
-        squared weight over the largest weight may be."""
+        """Bound on one record's contribution to a deviation, in steps of the grid: on |replicate weight − weight|, or on
+        w²/max for squared weights."""
         if self.spec.replicates is not None:
             return max(int(self.spec.replicates.bound // self.step), 1)
         return 0 if self.spec.weights is None else self.spec.weights.largest
 
     @cached_property
     def deviation_distribution(self) -> DiscreteLaplace | None:
-        """One unit moves R deviations in each of the tables, by at most `bound` a record."""
+        """The noise of deviations: one record changes R of them in each table by at most `bound`, so their joint L1
+        sensitivity is tables · R · bound · records of a unit."""
         if self.spec.variance_source is None:
             return None
-        moved = len(self.deviation_tables) * self.replicates * self.bound * self.unit.records
-        return self._distribution("epsilon of sampling variances", self.spec.variance_source.epsilon / moved, None)
+        sensitivity = len(self.deviation_tables) * self.replicates * self.bound * self.unit.records
+        return self._distribution(
+            "epsilon of sampling variances", self.spec.variance_source.epsilon / sensitivity, None
+        )
 
     # --- strata -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def strata(self) -> Coarsening | None:
-        """Where average weights are observed: everywhere together, if no strata are named."""
+        """The strata of observed average weights; one for all cells if none are named."""
         if self.strata_domain is None or self.average is None or self.average.weight != "observed":
             return None
         return self._coarser(self.strata_domain, f"tables.{self.name}.weights.noise.average.strata")
@@ -261,32 +266,34 @@ class CubeDesign:
 
     @property
     def largest_noise_unit(self) -> float:
-        """What one unit of the measure's noise is worth at most."""
+        """Upper bound on the measure's value of one unit of noise."""
         weights = self.spec.weights
         if self.average is None or weights is None:
             return float(self.step)
         return float(weights.max if self.public_average is None else self.public_average * self.step)
 
-    # --- promises ---------------------------------------------------------------------------------------------------
+    # --- guarantees -------------------------------------------------------------------------------------------------
 
     def _guarantee(
         self, epsilon: Fraction, distribution: DiscreteLaplace, shift: int, caveats: tuple[str, ...] = ()
     ) -> Guarantee:
-        """Of numbers that one unit moves by `shift` in all (002, §3.2: δ is the mass beyond the cap)."""
+        """The guarantee of numbers with L1 sensitivity `shift`. δ is the mass of the `shift` topmost noise values below
+        the cap (Li & Krenzke 2020, §3.2, for one record)."""
         delta = Fraction(0)
         if distribution.cap is not None:
             if shift > 2 * distribution.cap:
                 raise GuaranteeError(
-                    f"the cap {distribution.cap:,} is so small that one unit, which moves cells by {shift:,}, always shows",
+                    f"the cap {distribution.cap:,} is too small: one unit changes the numbers by up to {shift:,} and would always "
+                    "be detected",
                     where=self.where,
-                    do="raise the cap, or keep fewer records of a unit",
+                    do="raise the cap, or lower `max_records`",
                 )
             delta = min(few_digits_above(lambda: distribution.delta(shift)), Fraction(1))
         weighted = () if self.spec.weights is None else (wording.WEIGHTS,)
         return Guarantee(unit=self.unit, epsilon=epsilon, delta=delta, caveats=(*caveats, *weighted))
 
     def control_guarantee(self, control: PreparedControl) -> Guarantee:
-        """What the totals of a control cost."""
+        """The guarantee of the totals of a control."""
         if control.distribution is None or control.spec.epsilon is None:
             exact = (wording.exact(control.spec.by),) if control.public is None else ()
             return Guarantee(unit=self.unit, epsilon=Fraction(0), caveats=exact)
@@ -294,26 +301,26 @@ class CubeDesign:
         return self._guarantee(control.spec.epsilon, control.distribution, shift, self._averaged)
 
     def table_guarantee(self, control: PreparedControl) -> Guarantee:
-        """What the published table of a control costs: its steps are made of everything."""
+        """The guarantee of the published table of a control: with its steps, which use all measurements, that of all."""
         return self.control_guarantee(control) if self.spec.form == "dense" else self.guarantee
 
     @property
     def _averaged(self) -> tuple[str, ...]:
-        """What noise times an average weight leaves open."""
+        """The caveats of average-weight noise."""
         if self.average is None:
             return ()
         return (wording.AVERAGE,) if self.strata is None else (wording.AVERAGE, wording.OBSERVED)
 
     @property
     def cube_guarantee(self) -> Guarantee:
-        """What the perturbed cube costs, before it is calibrated."""
-        found = []
+        """The guarantee of the perturbed cube, before calibration."""
+        parts = []
         if self.count_distribution is not None and self.spec.epsilon is not None:
-            found.append(self._guarantee(self.spec.epsilon, self.count_distribution, self.unit.records, self._averaged))
+            parts.append(self._guarantee(self.spec.epsilon, self.count_distribution, self.unit.records, self._averaged))
         weights = self.spec.weights
         if self.total_distribution is not None and weights is not None and weights.epsilon is not None:
-            found.append(self._guarantee(weights.epsilon, self.total_distribution, self.l1_sensitivity))
-        return reduce(Guarantee.compose_sequential, found)
+            parts.append(self._guarantee(weights.epsilon, self.total_distribution, self.l1_sensitivity))
+        return reduce(Guarantee.compose_sequential, parts)
 
     @property
     def deviation_guarantee(self) -> Guarantee | None:
@@ -323,7 +330,7 @@ class CubeDesign:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """Of everything together."""
+        """The guarantee of all parts together, by sequential composition."""
         parts = [
             self.cube_guarantee,
             *(self.control_guarantee(control) for control in self.controls),
@@ -332,7 +339,7 @@ class CubeDesign:
         return reduce(Guarantee.compose_sequential, (part for part in parts if part is not None))
 
     def composes(self) -> str:
-        """How the cost comes about, in words."""
+        """How the guarantee composes, as text."""
         parts = []
         if self.spec.epsilon is not None:
             parts.append(f"counts {format_exact(self.spec.epsilon)}")
@@ -343,21 +350,21 @@ class CubeDesign:
             parts.append(f"sampling variances {format_exact(self.spec.variance_source.epsilon)}")
         total = f"ε = {format_exact(self.guarantee.epsilon)}"
         return (
-            f"cells are disjoint: parallel; {' + '.join(parts)} = {total}"
+            f"parallel composition over disjoint cells; sequential over {' + '.join(parts)}: {total}"
             if len(parts) > 1
-            else (f"cells are disjoint: parallel, {total} for the whole cube")
+            else (f"parallel composition over disjoint cells: {total} for the whole cube")
         )
 
     def coarser_levels(self) -> list[tuple[Attribute, int, Int64s]]:
-        """Attributes of the release that group codes of the cube: the attribute, the cube's axis, the group of each
+        """Attributes of the release that group codes of the cube: each with the cube's axis and the group of each
         code."""
-        found = []
+        levels = []
         for place, fine in enumerate(self.domain.attributes):
             for coarse in self.levels.values():
                 groups = None if coarse.name == fine.name else fine.within(replace(coarse, hierarchy=""))
                 if groups is not None and coarse.size < fine.size:
-                    found.append((coarse, place, groups))
-        return found
+                    levels.append((coarse, place, groups))
+        return levels
 
 
 def _number(text: str) -> float:

@@ -1,8 +1,9 @@
-"""The bottom-up cube: perturb the full cross-tabulation once, calibrate it, answer every query from it (002).
+"""The bottom-up hypercube: perturb the full cross-tabulation once, calibrate it, and answer every query from it (Li and
+Krenzke 2020).
 
-Noise is added to every cell of the cube, occupied or not, and with an epsilon of their own to control totals. All else
-is made of those protected numbers, at no cost: the calibrated cube adds up in every direction, so that whatever is
-asked of it, the same set of cells has the same value.
+Noise is added to every cell of the cube, occupied or empty, and to control totals, which have their own epsilon. The
+rest is post-processing of these noisy measurements: every table is a sum of cells of one calibrated cube, so the same
+set of cells has the same value in every table.
 """
 
 from __future__ import annotations
@@ -46,12 +47,12 @@ from discreet.spec import Release
 if TYPE_CHECKING:
     import ibis
 
-PART = 1 << 22  # numbers in a file
+PART = 1 << 22  # rows of a file
 
 
 @dataclass(frozen=True)
 class HypercubeMethod(Method):
-    """One cube, its controls, and the model that says how wrong a query is."""
+    """One cube, its controls, and the model from which errors of queries are computed."""
 
     design: CubeDesign
 
@@ -65,7 +66,7 @@ class HypercubeMethod(Method):
 
     @property
     def by_record(self) -> bool:
-        return self.design.spec.weights is None  # else by each record's weights
+        return self.design.spec.weights is None  # otherwise by weights
 
     @property
     def domains(self) -> tuple[Domain, ...]:
@@ -83,9 +84,9 @@ class HypercubeMethod(Method):
 
     @property
     def margins(self) -> tuple[Coarsening, ...]:
-        """The tables that are added up beside the cube: controls that are not public, deviations, strata."""
+        """The tables that are tabulated with the cube: controls that are not public, deviations, strata."""
         design = self.design
-        deviation_tables = () if self._deviates_itself else design.deviation_tables
+        deviation_tables = () if self._cell_deviations else design.deviation_tables
         strata = () if design.strata is None else (design.strata,)
         return (*(c.cells for c in self._tabulated), *deviation_tables, *strata)
 
@@ -96,13 +97,13 @@ class HypercubeMethod(Method):
     @property
     def spans(self) -> tuple[Spans, ...]:
         design = self.design
-        found = [Spans(design.domain.cells, self._cells_for(PART))]
-        found += [Spans(control.cells.coarse.cells, PART) for control in self._tabulated]
-        found += [Spans(t.coarse.cells, max(PART // design.replicates, 1)) for t in design.deviation_tables]
-        return (*found, *([] if design.strata is None else [Spans(design.strata.coarse.cells, PART)]))
+        spans = [Spans(design.domain.cells, self._cells_for(PART))]
+        spans += [Spans(control.cells.coarse.cells, PART) for control in self._tabulated]
+        spans += [Spans(t.coarse.cells, max(PART // design.replicates, 1)) for t in design.deviation_tables]
+        return (*spans, *([] if design.strata is None else [Spans(design.strata.coarse.cells, PART)]))
 
     def _cells_for(self, rows: int) -> int:
-        """As many cells as give about this many rows: in the sparse form most give none."""
+        """The number of cells expected to give this many rows: in the sparse form most cells have none."""
         share = float(self.design.distribution.tail(1)) if self.design.spec.form == "sparse" else 1.0
         cells = self.design.domain.cells
         return cells or 1 if share * cells <= rows else int(rows / share)
@@ -119,7 +120,7 @@ class HypercubeMethod(Method):
     def notes(self) -> dict[str, tuple[str, ...]]:
         return described.notes(self.design)
 
-    # --- from records to what noise is added to ---------------------------------------------------------------------
+    # --- tabulation -------------------------------------------------------------------------------------------------
 
     def tabulate(self, reading: Reading) -> list[Confidential[ibis.Table]]:
         self._dry_run()
@@ -128,32 +129,32 @@ class HypercubeMethod(Method):
         deviations = [name for name in numbers if name.startswith("d")]
         both = ["n", "w"] if self.design.average is not None else ["n" if self.design.spec.weights is None else "w"]
         wanted = [both for _ in self._tabulated]
-        beside = [exact.select(CELL, *deviations)] if self._deviates_itself else []
-        wanted += [] if self._deviates_itself else [deviations for _ in self.design.deviation_tables]
+        by_cell = [exact.select(CELL, *deviations)] if self._cell_deviations else []
+        wanted += [] if self._cell_deviations else [deviations for _ in self.design.deviation_tables]
         wanted += [] if self.design.strata is None else [["n", "w"]]
-        small = self._added_up(engine, exact, numbers, wanted)
+        small = self._margin_sums(engine, exact, numbers, wanted)
         place = len(self._tabulated)
-        found = [exact.select(CELL, *self._noise(None).reads), *small[:place], *beside, *small[place:]]
-        return [Confidential(table) for table in found]
+        tables = [exact.select(CELL, *self._noise(None).reads), *small[:place], *by_cell, *small[place:]]
+        return [Confidential(table) for table in tables]
 
     @property
-    def _deviates_itself(self) -> bool:
+    def _cell_deviations(self) -> bool:
         """Whether deviations of the cube itself are files."""
         return self.design.spec.replicates is not None and not self.design.spec.replicates.tables
 
-    def _added_up(
+    def _margin_sums(
         self, engine: Engine, exact: ibis.Table, numbers: tuple[str, ...], wanted: list[list[str]]
     ) -> list[ibis.Table]:
-        """The tables beside the cube, all in one pass over its occupied cells."""
+        """The exact margins of the cube, in one pass over its occupied cells."""
         if not wanted:
             return []
         pieces = engine.map(exact.select(CELL, *numbers), self.spans[0], MarginKernel(self.margins, numbers))
-        sums, found = engine.store(pieces), []
+        sums, tables = engine.store(pieces), []
         for place, names in enumerate(wanted):
             mine = sums.filter(sums["margin"] == place)
             added = mine.group_by(CELL).aggregate(**{name: mine[name].sum().cast("int64") for name in names})
-            found.append(engine.store(added))
-        return found
+            tables.append(engine.store(added))
+        return tables
 
     def exact(self, reading: Reading) -> ibis.Table:
         """The occupied cells: `cell`, `n`, and with weights `w` and the deviations of replicates."""
@@ -164,8 +165,8 @@ class HypercubeMethod(Method):
         return weigh_cells(reading.engine, observations(reading), self.design.domain, self.observed, grid)
 
     def _dry_run(self) -> None:
-        """Protect nothing once, with noise that anybody may know: what cannot be drawn must show before anything is
-        spent."""
+        """Runs the kernels on no records with public randomness, so that noise that cannot be drawn fails before any
+        budget is spent."""
         ones = np.ones(1 if self.design.strata is None else self.design.strata.coarse.cells, np.int64)
         kernels: list[Kernel] = [CubeKernel(self.name, self._noise(ones), self.design.spec.form)]
         kernels += [
@@ -192,7 +193,7 @@ class HypercubeMethod(Method):
             return CubeKernel(control.name, CubeNoise(cells, None, control.distribution))
         return CubeKernel(control.name, CubeNoise(cells, control.distribution, None, average))
 
-    # --- the wall ---------------------------------------------------------------------------------------------------
+    # --- protection -------------------------------------------------------------------------------------------------
 
     def protect(
         self,
@@ -203,7 +204,7 @@ class HypercubeMethod(Method):
         progress: Progress,
     ) -> MethodOutput:
         design = self.design
-        bound = [found.open_confidential() for found in cells]
+        bound = [table.open_confidential() for table in cells]
         cube, controls = bound[0], dict(zip((c.name for c in self._tabulated), bound[1:], strict=False))
         deviation_tables = bound[1 + len(controls) : 1 + len(controls) + len(design.deviation_tables)]
         averages, overall = self._averages(engine, bound[-1] if design.strata is not None else None)
@@ -212,20 +213,28 @@ class HypercubeMethod(Method):
         aside = partial(write, place=places.measured, aside=True)
         files = MeasurementFiles(averages=averages, overall=overall)
         for control in self._tabulated:
-            name, found = control.name, controls[control.name]
+            name, totals = control.name, controls[control.name]
             if control.distribution is None:
-                files.exact[name] = self._exact_totals(engine, found, control)
+                files.exact[name] = self._exact_totals(engine, totals, control)
             else:
-                shaped, promise = self._control_kernel(control, overall), design.control_guarantee(control)
-                files.noisy[name] = aside(found, shaped, name=name, purpose="hypercube/control", guarantee=promise)
+                control_kernel, guarantee = self._control_kernel(control, overall), design.control_guarantee(control)
+                files.noisy[name] = aside(
+                    totals, control_kernel, name=name, purpose="hypercube/control", guarantee=guarantee
+                )
         for number, table in enumerate(deviation_tables):
             if (distribution := design.deviation_distribution) is not None and (
-                promised := design.deviation_guarantee
+                deviation_guarantee := design.deviation_guarantee
             ) is not None:
-                drawn = DeviationKernel(self.name, distribution, design.replicates)
-                name = f"{self.name}~deviations{number}"  # no table can be called so
+                deviation_kernel = DeviationKernel(self.name, distribution, design.replicates)
+                name = f"{self.name}~deviations{number}"  # no declared table can have this name
                 files.deviations.append(
-                    aside(table, drawn, name=name, purpose="hypercube/deviations", guarantee=promised)
+                    aside(
+                        table,
+                        deviation_kernel,
+                        name=name,
+                        purpose="hypercube/deviations",
+                        guarantee=deviation_guarantee,
+                    )
                 )
         tables = CubeTables(CubeMeasurements(design, places.measured, files), reservation, places.published)
         purpose = f"hypercube/{design.spec.form}"
@@ -237,14 +246,14 @@ class HypercubeMethod(Method):
         }
         if design.in_memory:
             files.cube = aside(cube, kernel, **own)
-            return MethodOutput(tables.make(len(self.spans[0])), {})
+            return MethodOutput(tables.write(len(self.spans[0])), {})
         published = PublicationKernel(kernel, design.domain, design.step)
-        shown = write(cube, published, place=places.published, kinds=design.kinds, **own)
-        return MethodOutput(shown.value.files | tables.beside(), {})
+        written = write(cube, published, place=places.published, kinds=design.kinds, **own)
+        return MethodOutput(written.value.files | tables.write_model(), {})
 
     def _averages(self, engine: Engine, strata: FingerprintedTable | None) -> tuple[Int64s | None, Int64s | None]:
-        """The average weights by stratum, and in all, in steps of the grid. A stratum without records takes that of
-        all; without any records it is the largest weight."""
+        """The average weights by stratum and overall, in steps of the grid. A stratum without records takes the overall
+        average; without any records that is the largest weight."""
         design = self.design
         if design.average is None or design.spec.weights is None:
             return None, None
@@ -254,11 +263,11 @@ class HypercubeMethod(Method):
         n, w = read_bound(engine, strata, ("n", "w"), "average weights")
         largest = design.spec.weights.largest
         overall = largest if not n.sum() else max(round(int(w.sum()) / int(n.sum())), 1)
-        found = [max(round(int(b) / int(a)), 1) if a else overall for a, b in zip(n, w, strict=True)]
-        return np.array(found, np.int64), np.array([overall], np.int64)
+        averages = [max(round(int(b) / int(a)), 1) if a else overall for a, b in zip(n, w, strict=True)]
+        return np.array(averages, np.int64), np.array([overall], np.int64)
 
     def _exact_totals(self, engine: Engine, bound: FingerprintedTable, control: PreparedControl) -> Floats:
-        """A control that is published as it is, which no guarantee covers."""
+        """Exact totals of a control with `exact: true`, which no guarantee covers."""
         names = bound.table.columns[1:]
-        found = read_bound(engine, bound, names, f"control {control.spec.name}")
-        return to_units(found[-1], self.design.step)
+        columns = read_bound(engine, bound, names, f"control {control.spec.name}")
+        return to_units(columns[-1], self.design.step)

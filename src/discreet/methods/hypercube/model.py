@@ -1,4 +1,4 @@
-"""The model of a cube, as it is published beside it: what a query needs to know."""
+"""The published model of a cube: everything that a query needs besides its cells."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from discreet.post.cubes.model import (
 )
 from discreet.post.cubes.sampling import fit_gvf, replicate_noise, replicate_variance, tail
 
-NAMED = 20  # problems that are told
+NAMED = 20  # problems that are listed
 
 
 def cube_model(
     measurements: CubeMeasurements,
     simulated: bool,
-    found: CalibratedCube | None,
+    calibrated: CalibratedCube | None,
     raked: Sequence[RakedModel],
     unkept: Sequence[Problem] | None,
     sampling: SamplingModel | None,
 ) -> CubeModel:
-    """Everything about the cube but its cells."""
+    """The model file of a cube."""
     design = measurements.design
     axes = tuple(AxisModel(name=a.name, columns=a.columns, codes=a.published) for a in design.domain.attributes)
     levels = tuple(
@@ -54,8 +54,8 @@ def cube_model(
         unit=measurements.largest_noise_unit,
         counts=_counts(design),
         controls=tuple(_control(measurements, control) for control in design.controls),
-        calibration=None if found is None else _calibration(design, found, raked),
-        whole=None if unkept is None else IntegersModel(problems=_told(unkept)),
+        calibration=None if calibrated is None else _calibration(design, calibrated, raked),
+        whole=None if unkept is None else IntegersModel(problems=_listed(unkept)),
         sampling=sampling,
     )
 
@@ -78,33 +78,36 @@ def _counts(design: CubeDesign) -> NoiseModel | None:
     return NoiseModel(variance=distribution.variance(), fourth=distribution.fourth_cumulant())
 
 
-def _told(problems: Sequence[Problem]) -> tuple[str, ...]:
+def _listed(problems: Sequence[Problem]) -> tuple[str, ...]:
     return tuple(f"{p.margin}, cell {p.cell}: {p.kind}, {p.detail}" for p in problems[:NAMED])
 
 
-def _calibration(design: CubeDesign, found: CalibratedCube, raked: Sequence[RakedModel]) -> CalibrationModel:
+def _calibration(design: CubeDesign, calibrated: CalibratedCube, raked: Sequence[RakedModel]) -> CalibrationModel:
     return CalibrationModel(
         asked=design.spec.calibration.by,
-        done="rake" if found.raked else "regression",
-        converged=found.converged,
-        cycles=found.cycles,
-        largest_gap=found.largest_gap,
-        problems=_told(found.problems),
+        done="rake" if calibrated.raked else "regression",
+        converged=calibrated.converged,
+        cycles=calibrated.cycles,
+        largest_gap=calibrated.largest_gap,
+        problems=_listed(calibrated.problems),
         raked=tuple(raked),
     )
 
 
-def fitted(measurements: CubeMeasurements, sums: Callable[[Margin], Floats]) -> SamplingModel | None:
-    """The variance function through the protected cells of some small tables; None if they tell nothing."""
+def variance_function(measurements: CubeMeasurements, sums: Callable[[Margin], Floats]) -> SamplingModel | None:
+    """The generalised variance function fitted to protected cells of some small tables; None if they do not determine
+    one."""
     columns = []
     for coarse, numbers in zip(measurements.design.deviation_tables, measurements.deviations, strict=True):
         margin = Margin.of(coarse, "sampling variances")
         sizes = _sizes(margin)
-        moved = np.maximum(measurements.perturbation.of(sizes), 0.0)
-        fourth = tail(moved, None if measurements.design.controls else measurements.fourth * sizes.prod(axis=1))
-        columns.append((sums(margin), moved, fourth, _variances(measurements, numbers)))
-    x, moved, fourth, v = (np.concatenate(column) for column in zip(*columns, strict=True))
-    fit = fit_gvf(x, v, noise_of_estimates=moved, spread_of_variances=_spread(measurements), fourth_of_estimates=fourth)
+        perturbation = np.maximum(measurements.perturbation.of(sizes), 0.0)
+        fourth = tail(perturbation, None if measurements.design.controls else measurements.fourth * sizes.prod(axis=1))
+        columns.append((sums(margin), perturbation, fourth, _variances(measurements, numbers)))
+    x, perturbation, fourth, v = (np.concatenate(column) for column in zip(*columns, strict=True))
+    fit = fit_gvf(
+        x, v, noise_of_estimates=perturbation, spread_of_variances=_spread(measurements), fourth_of_estimates=fourth
+    )
     if fit.basis == "nothing":
         return None
     return SamplingModel(
@@ -113,7 +116,7 @@ def fitted(measurements: CubeMeasurements, sums: Callable[[Margin], Floats]) -> 
 
 
 def _variances(measurements: CubeMeasurements, numbers: Floats) -> Floats:
-    """The sampling variance of each cell, unbiased."""
+    """Unbiased estimates of the sampling variance of each cell."""
     replicates = measurements.design.spec.replicates
     if replicates is not None:
         return replicate_variance(numbers, factor=float(replicates.factor), noise=measurements.deviation_noise[0])
@@ -121,13 +124,13 @@ def _variances(measurements: CubeMeasurements, numbers: Floats) -> Floats:
 
 
 def _scale(measurements: CubeMeasurements) -> float:
-    """What one step of the measured Σ w²/max is worth."""
+    """The variance that one step of the measured Σ w²/max stands for."""
     squares, weights = measurements.design.spec.squared_weights, measurements.design.spec.weights
     return 0.0 if squares is None or weights is None else float(squares.design_effect * weights.max)
 
 
 def _spread(measurements: CubeMeasurements) -> Callable[[Floats], Floats]:
-    """The variance of the noise in those, where the sampling variance is so large."""
+    """The variance of these estimates from noise, as a function of the sampling variance."""
     replicates, (noise, fourth) = measurements.design.spec.replicates, measurements.deviation_noise
 
     def spread(variances: Floats) -> Floats:
@@ -142,7 +145,7 @@ def _spread(measurements: CubeMeasurements) -> Callable[[Floats], Floats]:
 
 
 def _sizes(margin: Margin) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
-    """How many codes of each of the cube's axes a cell of a margin is made of."""
+    """How many codes of each of the cube's axes a cell of a margin adds up."""
     sizes = np.tile(np.array(margin.shape, np.int64), (margin.cells, 1))
     children = [np.bincount(axis.groups, minlength=axis.size) for axis in margin.axes]
     for axis, grid in zip(margin.axes, np.meshgrid(*children, indexing="ij"), strict=True):

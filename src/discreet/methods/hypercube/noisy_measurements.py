@@ -1,4 +1,4 @@
-"""What was drawn for a cube, read back: the perturbed cube, its controls, and the deviations of replicates."""
+"""The noisy measurements of a cube, read back: the perturbed cube, its controls, and deviations of replicates."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from discreet.publish.tables import WrittenTable
 
 @dataclass
 class MeasurementFiles:
-    """What was drawn, by whom it was written; and what is known besides."""
+    """The files of noisy measurements, and exact totals and average weights."""
 
     cube: Protected[WrittenTable] | None = None
-    exact: dict[str, Floats] = field(default_factory=dict)  # controls without noise
+    exact: dict[str, Floats] = field(default_factory=dict)  # totals of `exact: true` controls, without noise
     noisy: dict[str, Protected[WrittenTable]] = field(default_factory=dict)
     deviations: list[Protected[WrittenTable]] = field(default_factory=list)
-    averages: Int64s | None = None  # weights by stratum, in steps of the grid
+    averages: Int64s | None = None  # of weights by stratum, in steps of the grid
     overall: Int64s | None = None
 
 
 @dataclass(frozen=True)
 class CubeInMemory:
-    """The perturbed cube in memory: its numbers in steps of the grid."""
+    """The perturbed cube in memory, in steps of the grid."""
 
     cells: Numbers | None
     columns: dict[str, Int64s]
@@ -44,7 +44,7 @@ class CubeInMemory:
 
 @dataclass(frozen=True)
 class CubeMeasurements:
-    """Measured numbers in their own unit, and the variance of their noise."""
+    """Noisy measurements in units of the measure, and the variances of their noise."""
 
     design: CubeDesign
     place: Storage
@@ -52,33 +52,33 @@ class CubeMeasurements:
 
     @property
     def noise_unit(self) -> float:
-        """What one unit of the measure's noise is worth: a step of the grid, or an average weight."""
+        """The measure's value of one unit of noise: a step of the grid, or the overall average weight."""
         step, overall = float(self.design.step), self.files.overall
         return step if overall is None else step * float(overall[0])
 
     @property
     def largest_noise_unit(self) -> float:
-        """In the stratum with the largest average weight: what is said of the noise holds everywhere."""
+        """The same in the stratum with the largest average weight: an upper bound for all cells."""
         averages = self.files.averages
         return self.noise_unit if averages is None else float(self.design.step) * float(averages.max())
 
     @property
     def variance(self) -> float:
-        """Of the noise in a cell."""
+        """Variance of the noise in a cell."""
         return self.design.distribution.variance() * self.largest_noise_unit**2
 
     @property
     def fourth(self) -> float:
-        """Its fourth cumulant."""
+        """Fourth cumulant of the noise in a cell."""
         return self.design.distribution.fourth_cumulant() * self.largest_noise_unit**4
 
     def variance_of(self, control: PreparedControl) -> float:
-        """Of the noise in each total of a control."""
+        """Variance of the noise in each total of a control."""
         return 0.0 if control.distribution is None else control.distribution.variance() * self.noise_unit**2
 
     @property
     def perturbation(self) -> Perturbation:
-        """Of any query. Controls by groups of codes only lower it further."""
+        """The noise of any query. Controls by groups of codes are left out: they would only lower its variance."""
         known = KnownMargin.among((control.margin, self.variance_of(control)) for control in self.design.controls)
         return Perturbation(self.design.domain.shape, self.variance, known)
 
@@ -90,7 +90,7 @@ class CubeMeasurements:
 
     @cached_property
     def controls(self) -> dict[str, ControlTotals]:
-        """By the name of their table."""
+        """Control totals, by the name of their table."""
         return {c.name: ControlTotals(c.margin, self._totals(c), self.variance_of(c)) for c in self.design.controls}
 
     def _totals(self, control: PreparedControl) -> Floats:
@@ -102,9 +102,9 @@ class CubeMeasurements:
 
     @cached_property
     def deviations(self) -> list[Floats]:
-        """Of each table: (cells, R)."""
+        """Noisy deviations of each table: (cells, R)."""
         units = [self._numbers(parts)["deviation"] for parts in self.files.deviations]
-        return [to_units(found, self.design.step).reshape(-1, self.design.replicates) for found in units]
+        return [to_units(column, self.design.step).reshape(-1, self.design.replicates) for column in units]
 
     @property
     def deviation_noise(self) -> tuple[float, float]:
@@ -117,14 +117,18 @@ class CubeMeasurements:
         )
 
     def _numbers(self, parts: Protected[WrittenTable]) -> dict[str, Int64s]:
-        """What workers wrote, in order. The files are removed: nothing else is made of them."""
-        found: dict[str, list[Int64s]] = {}
+        """The columns that workers wrote, in cell order. The files are removed: nothing else reads them."""
+        columns: dict[str, list[Int64s]] = {}
         for name in sorted(parts.value.files):
             content = self.place.read(name)
             if sha256(content).hexdigest() != parts.value.files[name]:  # others may write to an object store
-                raise PublishError("is not what was written", where=name, do="complete it with `discreet resume`")
+                raise PublishError(
+                    "differs from what was written: its SHA-256 is another one",
+                    where=name,
+                    do="write it again with `discreet resume`",
+                )
             table = table_of(content)
             for column in table.column_names:
-                found.setdefault(column, []).append(table.column(column).to_numpy())
+                columns.setdefault(column, []).append(table.column(column).to_numpy())
             self.place.remove(name)
-        return {column: np.concatenate(pieces) for column, pieces in found.items()}
+        return {column: np.concatenate(pieces) for column, pieces in columns.items()}

@@ -1,4 +1,4 @@
-"""The published tables of a cube, made from protected numbers alone: nothing here costs anything."""
+"""The published tables of a cube: post-processing of noisy measurements, without additional privacy loss."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from discreet.engine.spans import Int64s
 from discreet.methods.hypercube.calibration import CalibratedCube, NoiseDraw, RakingOptions, calibrate, raked_variances
 from discreet.methods.hypercube.design import CubeDesign, PreparedControl
 from discreet.methods.hypercube.kernel import published_schema, to_units
-from discreet.methods.hypercube.model import cube_model, fitted
+from discreet.methods.hypercube.model import cube_model, variance_function
 from discreet.methods.hypercube.noisy_measurements import CubeMeasurements
 from discreet.methods.hypercube.rounding.controlled_rounding import LARGEST_TOTAL, IntegerCube, round_cube
 from discreet.methods.hypercube.spec import RakingCalibration
@@ -30,16 +30,16 @@ from discreet.publish.storage import Storage
 from discreet.publish.tables import write_table
 
 ROWS = 1 << 18  # written at a time
-RUNS, FEWEST = 30, 4  # of a simulation, where none are declared
-SIMULATED = 1 << 26  # cells in all of them, about
-WORDS = 1 << 16  # of public randomness, for rounding
-LARGEST = 2.0**62  # whole number
+RUNS, FEWEST = 30, 4  # default number of simulation runs, and its minimum
+SIMULATED = 1 << 26  # cells to simulate over all runs, about
+WORDS = 1 << 16  # 64-bit words of public randomness, for rounding
+LARGEST = 2.0**62  # integer
 Columns = Mapping[str, Floats | Int64s]
 
 
 @dataclass(frozen=True)
 class CubeTables:
-    """What becomes of the measured cube."""
+    """Calibrates, rounds and writes the tables of a cube from its noisy measurements."""
 
     measurements: CubeMeasurements
     grant: Grant
@@ -49,38 +49,42 @@ class CubeTables:
     def design(self) -> CubeDesign:
         return self.measurements.design
 
-    def make(self, parts: int) -> dict[str, str]:
-        """Calibrate, and write everything."""
-        design, held = self.design, self.measurements.cube
+    def write(self, parts: int) -> dict[str, str]:
+        """Calibrates the cube and writes all tables."""
+        design, cube = self.design, self.measurements.cube
         numbers: dict[str, Floats | Int64s] = {
-            name: to_units(column, design.step) if name == "total" else column for name, column in held.columns.items()
+            name: to_units(column, design.step) if name == "total" else column for name, column in cube.columns.items()
         }
-        best = to_units(held.columns[design.spec.measure], design.step)
-        found = self._calibrate(best) if design.controls else None
-        if found is not None:
-            best = found.values
+        best = to_units(cube.columns[design.spec.measure], design.step)
+        calibrated = self._calibrate(best) if design.controls else None
+        if calibrated is not None:
+            best = calibrated.values
         if design.calibrates_cells:
             numbers["calibrated"] = best
         rounded = self._rounded(best) if design.spec.integers else None
         if rounded is not None:
             numbers["whole"] = rounded.values.reshape(-1)
-        files = self._write_cube(numbers, held.cells, parts)
+        files = self._write_cube(numbers, cube.cells, parts)
         for place, control in enumerate(design.controls):
-            files |= self._write_control(control, found.steps[place] if found and held.cells is not None else None)
-        return files | self.beside(found, None if rounded is None else rounded.problems, best)
+            steps = calibrated.steps[place] if calibrated and cube.cells is not None else None
+            files |= self._write_control(control, steps)
+        return files | self.write_model(calibrated, None if rounded is None else rounded.problems, best)
 
-    def beside(
-        self, found: CalibratedCube | None = None, unkept: Sequence[Problem] | None = None, cube: Floats | None = None
+    def write_model(
+        self,
+        calibrated: CalibratedCube | None = None,
+        unkept: Sequence[Problem] | None = None,
+        cube: Floats | None = None,
     ) -> dict[str, str]:
-        """Deviations of replicates, and the model."""
+        """Writes the model file, and deviations of replicates where they are published."""
         files, sampling = dict[str, str](), None
-        varied = self.design.spec.variance_source
-        if varied is not None and varied.tables and cube is not None:
-            sampling = fitted(self.measurements, lambda margin: self._sums(margin, cube, found))
+        source = self.design.spec.variance_source
+        if source is not None and source.tables and cube is not None:
+            sampling = variance_function(self.measurements, lambda margin: self._sums(margin, cube, calibrated))
         elif self.design.spec.replicates is not None:
             files, sampling = self._write_deviations(float(self.design.spec.replicates.factor))
-        raked = self._raked_variances(found) if found is not None and found.raked else ()
-        text = cube_model(self.measurements, self.grant.simulated, found, raked, unkept, sampling).model_dump_json(
+        raked = self._raked_variances(calibrated) if calibrated is not None and calibrated.raked else ()
+        text = cube_model(self.measurements, self.grant.simulated, calibrated, raked, unkept, sampling).model_dump_json(
             indent=1
         )
         name = f"{stem(self.design.name, self.grant.simulated)}.model.json"
@@ -88,18 +92,29 @@ class CubeTables:
             file.write(self.grant.protect(text, self.design.guarantee).value.encode())
         return {**files, name: file.sha256()}
 
-    def _sums(self, margin: Margin, cube: Floats, found: CalibratedCube | None) -> Floats:
+    def _sums(self, margin: Margin, cube: Floats, calibrated: CalibratedCube | None) -> Floats:
         """A table of the calibrated cube."""
         sums = margin.add_up(cube, self.measurements.cube.cells)
-        if found is not None and self.measurements.cube.cells is not None:
-            for control, steps in zip(self.design.controls, found.steps, strict=True):
+        if calibrated is not None and self.measurements.cube.cells is not None:
+            for control, steps in zip(self.design.controls, calibrated.steps, strict=True):
                 sums = sums + carried(steps, control.margin, margin)
         return sums
 
     def _rounded(self, best: Floats) -> IntegerCube:
-        if np.abs(best).sum() > LARGEST_TOTAL:  # no record may stop a release
+        if (
+            np.abs(best).sum() > LARGEST_TOTAL
+        ):  # no record may stop a release: its existence would then reveal something
             rounded = np.rint(np.clip(best, 0, LARGEST)).astype(np.int64)
-            return IntegerCube(rounded, [], 0, (Problem("beyond", self.design.name, 0, "rounded cell by cell"),))
+            return IntegerCube(
+                rounded,
+                [],
+                0,
+                (
+                    Problem(
+                        "not adjacent", self.design.name, 0, "too large for controlled rounding: rounded cell by cell"
+                    ),
+                ),
+            )
         words = next(self._stream("whole").words(0, WORDS)).reshape(-1)
         margins = [control.margin for control in self.design.controls]
         return round_cube(best.reshape(self.design.domain.shape), margins, words=words)
@@ -108,24 +123,28 @@ class CubeTables:
 
     @property
     def _raking(self) -> RakingOptions | None:
-        asked = self.design.spec.calibration
-        return RakingOptions(float(asked.tolerance), asked.cycles) if isinstance(asked, RakingCalibration) else None
+        declared = self.design.spec.calibration
+        return (
+            RakingOptions(float(declared.tolerance), declared.cycles)
+            if isinstance(declared, RakingCalibration)
+            else None
+        )
 
     def _calibrate(self, measure: Floats) -> CalibratedCube:
         controls = list(self.measurements.controls.values())
         return calibrate(measure, controls, self.measurements.variance, self._raking, self.measurements.cube.cells)
 
-    def _raked_variances(self, found: CalibratedCube) -> tuple[RakedModel, ...]:
-        """What noise is left in tables of a raked cube, by simulation."""
-        asked, raking = self.design.spec.calibration, self._raking
-        if raking is None or not isinstance(asked, RakingCalibration):
+    def _raked_variances(self, calibrated: CalibratedCube) -> tuple[RakedModel, ...]:
+        """The noise variance in tables of a raked cube, by simulation."""
+        declared, raking = self.design.spec.calibration, self._raking
+        if raking is None or not isinstance(declared, RakingCalibration):
             return ()
-        runs = asked.runs or min(RUNS, max(SIMULATED // max(len(found.values), 1), FEWEST))
+        runs = declared.runs or min(RUNS, max(SIMULATED // max(len(calibrated.values), 1), FEWEST))
         controls = list(self.measurements.controls.values())
-        return raked_variances(found.values, controls, self.measurements.variance, raking, self._draws(), runs)
+        return raked_variances(calibrated.values, controls, self.measurements.variance, raking, self._draws(), runs)
 
     def _draws(self) -> Iterator[NoiseDraw]:
-        """Noise like that of the release, from streams that anybody can make: it protects nothing."""
+        """Simulated noise with the distribution of the release's, from public streams: it protects nothing."""
         distribution, size = self.design.distribution, self.design.domain.cells
         for run in count():
             noise = distribution.draw(self._stream(f"cube {run}"), 0, size)
@@ -174,14 +193,14 @@ class CubeTables:
         part: int | None = None,
         guarantee: Guarantee | None = None,
     ) -> dict[str, str]:
-        schema, promise = published_schema(domain, columns), guarantee or self.design.guarantee
-        batches = (self.grant.protect(pa.RecordBatch.from_arrays(arrays, schema=schema), promise) for arrays in rows)
+        schema, statement = published_schema(domain, columns), guarantee or self.design.guarantee
+        batches = (self.grant.protect(pa.RecordBatch.from_arrays(arrays, schema=schema), statement) for arrays in rows)
         kinds = self.design.kinds
         return write_table(self.place, name, schema, batches, self.grant.simulated, part, kinds).files
 
     def _write_control(self, control: PreparedControl, steps: Floats | None) -> dict[str, str]:
-        """The totals that the cube was calibrated to, as they were measured; and what a sparse cube's cells move by,
-        which takes all that was measured to know."""
+        """The totals to which the cube was calibrated, as measured; for a sparse cube also the steps of its cells, which
+        depend on all measurements."""
         domain, numbers = control.cells.coarse, {"total": self.measurements.controls[control.name].totals}
         if steps is not None:
             numbers["step"] = steps
