@@ -13,7 +13,7 @@ import numpy as np
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
 from discreet.post.cubes.margins import Axis, Floats, Margin, Problem
-from discreet.post.cubes.overlap import arranged, by_place, counts, multiplied
+from discreet.post.cubes.overlap import arrange, by_place, group_sizes, outer_product
 
 
 def infeasible_totals(margins: Sequence[Margin], targets: Sequence[Floats], tolerance: float) -> list[Problem]:
@@ -62,9 +62,9 @@ def _sign(margin: Margin, totals: Floats) -> Problem | None:
 
 def _empty(margin: Margin, totals: Floats, tolerance: float) -> Problem | None:
     """A non-zero total of a cell to which no cell of the cube belongs."""
-    without = multiplied([counts(axis) for axis in by_place(margin)]) == 0
-    numbers = arranged(margin, np.arange(margin.cells, dtype=np.float64))
-    missed = np.where(without, np.abs(arranged(margin, totals)), 0.0).reshape(-1)
+    without = outer_product([group_sizes(axis) for axis in by_place(margin)]) == 0
+    numbers = arrange(margin, np.arange(margin.cells, dtype=np.float64))
+    missed = np.where(without, np.abs(arrange(margin, totals)), 0.0).reshape(-1)
     if missed.max() <= tolerance:
         return None
     cell = int(numbers.reshape(-1)[np.argmax(missed)])
@@ -113,10 +113,10 @@ def _components(a: Axis, b: Axis) -> tuple[Numbers, Numbers, int]:
 
 def _summed(margin: Margin, totals: Floats, kept: dict[int, tuple[Numbers, int]]) -> Floats:
     """Totals summed over all other axes and by the labels of these axes' groups. Groups without codes are left out."""
-    table = arranged(margin, totals)
+    table = arrange(margin, totals)
     for i, axis in reversed(list(enumerate(by_place(margin)))):
         labels, size = kept.get(axis.place, (np.zeros(axis.size, np.int64), 1))
-        used = (labels >= 0) & (counts(axis) > 0)
+        used = (labels >= 0) & (group_sizes(axis) > 0)
         added = np.zeros((size, *np.delete(table.shape, i)))
         np.add.at(added, labels[used], np.moveaxis(table, i, 0)[used])
         table = np.moveaxis(added, 0, i)
@@ -125,8 +125,8 @@ def _summed(margin: Margin, totals: Floats, kept: dict[int, tuple[Numbers, int]]
 
 def _first_cell(margin: Margin, merged: dict[int, tuple[Numbers, Numbers, int]], at: dict[int, np.intp]) -> int:
     """The first cell of a margin that belongs to a shared sum."""
-    numbers: Floats = arranged(margin, np.arange(margin.cells, dtype=np.float64))
+    numbers: Floats = arrange(margin, np.arange(margin.cells, dtype=np.float64))
     for i, axis in enumerate(by_place(margin)):
-        chosen = merged[axis.place][0] == at[axis.place] if axis.place in at else counts(axis) > 0
+        chosen = merged[axis.place][0] == at[axis.place] if axis.place in at else group_sizes(axis) > 0
         numbers = np.compress(chosen, numbers, axis=i)
     return int(numbers.min())

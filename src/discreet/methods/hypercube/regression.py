@@ -20,7 +20,7 @@ from discreet.errors import ParameterError
 from discreet.methods.hypercube.control_feasibility import check, inconsistent_pairs
 from discreet.noise.jit import compiled
 from discreet.post.cubes.margins import Floats, Margin, Problem
-from discreet.post.cubes.overlap import Overlap, arranged, by_place, counts, multiplied, others
+from discreet.post.cubes.overlap import Overlap, arrange, by_place, group_sizes, other_combinations, outer_product
 from discreet.post.cubes.variance import KnownMargin, Perturbation, by_effects
 from discreet.post.portable import inner, norm
 
@@ -191,7 +191,7 @@ class _Space:
         sizes = [margin.cells for margin in margins]
         self._starts = np.cumsum([0, *sizes[:-1]])
         numbers = [
-            start + arranged(margin, np.arange(margin.cells, dtype=np.float64)).reshape(-1)
+            start + arrange(margin, np.arange(margin.cells, dtype=np.float64)).reshape(-1)
             for margin, start in zip(margins, self._starts, strict=True)
         ]
         self._order = np.concatenate(numbers).astype(np.int64)  # of the totals, with axes in the cube's order
@@ -232,7 +232,10 @@ class _Space:
     def diagonal(self) -> Floats:
         """The number of cells of the cube in each total."""
         result = np.empty(self._cells)
-        own = [multiplied([counts(axis) for axis in axes]) * others(self._shape, axes) for axes in self._axes]
+        own = [
+            outer_product([group_sizes(axis) for axis in axes]) * other_combinations(self._shape, axes)
+            for axes in self._axes
+        ]
         result[self._order] = np.concatenate([table.reshape(-1) for table in own])
         return result
 

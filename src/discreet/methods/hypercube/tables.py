@@ -22,7 +22,7 @@ from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
 from discreet.post.cubes.margins import Floats, Margin, Problem
 from discreet.post.cubes.model import RakedModel, SamplingModel
-from discreet.post.cubes.overlap import carried
+from discreet.post.cubes.overlap import carry_steps
 from discreet.privacy.confidential import Grant
 from discreet.privacy.guarantee import Guarantee
 from discreet.publish.description import stem
@@ -97,7 +97,7 @@ class CubeTables:
         sums = margin.add_up(cube, self.measurements.cube.cells)
         if calibrated is not None and self.measurements.cube.cells is not None:
             for control, steps in zip(self.design.controls, calibrated.steps, strict=True):
-                sums = sums + carried(steps, control.margin, margin)
+                sums = sums + carry_steps(steps, control.margin, margin)
         return sums
 
     def _rounded(self, best: Floats) -> IntegerCube:

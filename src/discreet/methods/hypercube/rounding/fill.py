@@ -1,4 +1,4 @@
-"""One table filled with whole numbers, given those of the tables within it. Proof: integers.md."""
+"""Rounding of one table to integers, given those of the tables within it. Proof: controlled_rounding.md."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from discreet.methods.hypercube.rounding import kernel
 from discreet.methods.hypercube.rounding.tables import Levels, NestedGroupings, junction_tree, shared
 from discreet.post.cubes.margins import Floats, Margin
 
-EVERY = 2**52  # units: more than any cell has
-TRIES, ROUNDS = 100, 3  # of swapping codes with a partner
-JOIN, REPAIR, DRAW = 0, 1 << 31, 1 << 32  # where the purposes of words begin
+EVERY = 2**52  # more units than any cell has
+TRIES, ROUNDS = 100, 3  # partners per cell for swaps, and passes
+JOIN, REPAIR, DRAW = 0, 1 << 31, 1 << 32  # first word of each purpose
 
 
 class TableRounding:
-    """One table being filled: its whole numbers so far, and what its margins lack."""
+    """The state of rounding one table: its integers so far, and the deficits of its margins."""
 
     def __init__(
         self, x: Floats, margins: list[Margin], targets: list[Int64s], tolerance: float, seed: np.uint64
@@ -37,7 +37,7 @@ class TableRounding:
         self.out = np.zeros(len(x), np.int64)
 
     def run(self) -> None:
-        """Floors, and then units one by one, to cells that have room on all margins."""
+        """Rounds down, then adds units one by one to cells that have a deficit on all margins."""
         frame = (self.sizes, self.first, self.shares, self.starts[:-1])
         rests = np.zeros(len(self.deficits))
         kernel.floors(self.x, frame, self.tolerance, self.deficits, self.out, rests)
@@ -53,9 +53,10 @@ class TableRounding:
             kernel.give(rows[np.argsort(keys)], frame, self.deficits, self.out)
 
     def _begin(self, rests: Floats) -> tuple[Floats, Floats]:
-        """Where systematic sampling begins, and by how much rests are stretched, for it to give what is lacking.
+        """The start U of systematic sampling, and the factor of the fractional parts, so that it fills the deficits.
 
-        With F the sum of the rests and U uniform, ⌈F − U⌉ is ⌊F⌋ + 1 if U < F − ⌊F⌋, else ⌊F⌋: U given which it is."""
+        With F the sum of the fractional parts and U uniform, ⌈F − U⌉ is ⌊F⌋ + 1 if U < F − ⌊F⌋, else ⌊F⌋: U is drawn
+        conditionally on which of these the deficit is."""
         u = kernel.uniforms(np.arange(len(rests)), self.seed)
         floor = np.floor(rests)
         over = rests - floor
@@ -65,8 +66,8 @@ class TableRounding:
         return begin, stretch
 
     def join(self, groupings: NestedGroupings, table: Levels, inner: list[Levels]) -> None:
-        """Place what is still lacking: along the tree, units of neighbours that agree on what both share are joined;
-        what no margin says is drawn."""
+        """Fills the remaining deficits: along the junction tree, units of neighbouring margins with equal shared codes
+        are matched; codes that no margin determines are sampled."""
         lists = [self.deficits[low:high] for low, high in pairwise(self.starts.tolist())]
         count = int(lists[0].sum())
         codes = np.zeros((count, len(table)), np.int64)
@@ -83,15 +84,14 @@ class TableRounding:
             have = tuple(map(max, have, inner[i]))
         for place, (known, fine) in enumerate(zip(have, table, strict=True)):
             if known < fine:
-                codes[:, place] = self._drawn(groupings.coarser(place, fine, known), codes[:, place], place)
+                codes[:, place] = self._sampled(groupings.coarser(place, fine, known), codes[:, place], place)
         numbers, more = np.unique(np.ravel_multi_index(codes.T, groupings.sizes(table)), return_counts=True)
         self.out[numbers] += more
         self.deficits[:] = 0
 
     def repair(self, groupings: NestedGroupings, table: Levels, inner: list[Levels]) -> None:
-        """Swap codes between units, of which no margin knows, while that brings cells back to floor or ceiling.
-
-        Such swaps along the tree connect all cubes with these margins (Dobra 2003)."""
+        """Swaps codes between units, which leaves all margins unchanged, while that brings cells back to floor or
+        ceiling. Such swaps along the tree connect all tables with these margins (Dobra 2003)."""
         for step, (common, swapped) in enumerate(_swaps(table, inner) * ROUNDS):
             bad = kernel.outliers(self.x, self.out, self.tolerance)
             if not len(bad):
@@ -107,45 +107,45 @@ class TableRounding:
             kernel.exchange(*pairs, self.x, self.tolerance, TRIES, seed, self.out)
 
     def _shuffled(self, key: Numbers, purpose: int) -> Numbers:
-        """Positions in the order of their keys, in an order of chance where these are equal."""
+        """Positions sorted by key, in random order where keys are equal."""
         u = kernel.uniforms(np.arange(len(key)), kernel.seeded(purpose, self.seed))
         return np.lexsort((u, key))
 
-    def _drawn(self, groups: Numbers, known: Int64s, place: int) -> Numbers:
-        """For each of these groups one of its members."""
+    def _sampled(self, groups: Numbers, known: Int64s, place: int) -> Numbers:
+        """A random member of each of these groups."""
         members = np.argsort(groups, kind="stable")
         size = np.bincount(groups)
         first = np.cumsum(size) - size
         u = kernel.uniforms(np.arange(len(known)), kernel.seeded(DRAW + place, self.seed))
-        found: Numbers = members[first[known] + (u * size[known]).astype(np.int64)]
-        return found
+        sampled: Numbers = members[first[known] + (u * size[known]).astype(np.int64)]
+        return sampled
 
 
 def _key(groupings: NestedGroupings, codes: Int64s, levels: Levels, common: Levels) -> Numbers:
-    """The cell of a coarser table that each row of codes lies in."""
+    """The cell of a coarser table for each row of codes."""
     coarse = [groupings.coarser(p, levels[p], common[p])[codes[:, p]] for p in range(len(levels))]
     return np.ravel_multi_index(coarse, groupings.sizes(common))
 
 
 def _swaps(table: Levels, inner: list[Levels]) -> list[tuple[Levels, Flags]]:
-    """What two units have to share, and which axes they then may swap: for each edge of the tree the axes on one side
-    of it, and each axis of which margins know groups at most."""
+    """The codes that two units must share, and the axes that they may then swap: for each edge of the tree the axes on
+    one side of it, and each axis that margins have in groups at most."""
     tree, _ = junction_tree(inner)
-    found = []
+    swaps = []
     for edge, (i, j) in enumerate(tree[1:], 1):
-        side = {i}  # and what hangs on it, further from the root
+        side = {i}  # with its descendants
         for k, parent in tree[edge + 1 :]:
             side |= {k} if parent in side else set()
         near, far = _known(inner[k] for k, _ in tree if k not in side), _known(inner[k] for k in side)
-        found.append((shared(inner[i], inner[j]), np.array([b > a for a, b in zip(near, far, strict=True)])))
+        swaps.append((shared(inner[i], inner[j]), np.array([b > a for a, b in zip(near, far, strict=True)])))
     known = _known(inner)
     for place, (level, fine) in enumerate(zip(known, table, strict=True)):
         if level < fine:
             only = np.arange(len(table)) == place
-            found.append((tuple(level if p == place else 0 for p in range(len(table))), only))
-    return found
+            swaps.append((tuple(level if p == place else 0 for p in range(len(table))), only))
+    return swaps
 
 
 def _known(tables: Iterable[Levels]) -> Levels:
-    """What any of these tables knows of each axis."""
+    """The finest level of each axis in any of these tables."""
     return tuple(max(levels) for levels in zip(*tables, strict=True))
