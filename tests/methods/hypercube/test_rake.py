@@ -159,7 +159,7 @@ def test_levels_of_a_hierarchy() -> None:
         np.testing.assert_allclose(rake(cube, *asked, tolerance=0, cycles=4).values, want, rtol=1e-12)
 
 
-# --- distributions -----------------------------------------------------------------------------------------------------------
+# --- distributions -------------------------------------------------------------------------------------------------
 
 
 @every

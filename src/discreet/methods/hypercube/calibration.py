@@ -1,9 +1,9 @@
 """Calibration of a perturbed cube to its controls: by generalised least squares, or by raking to the reconciled margins
 (Li & Krenzke 2020, §3.3).
 
-Controls with independent noise are inconsistent, so no cube meets them all. Generalised least squares (GLS) weights every
-number by its noise variance; the margins of its solution are consistent and are the targets of raking. Where raking does
-not converge, or has a non-positive target or sum, the GLS solution, which always exists, replaces it.
+Controls with independent noise are inconsistent, so no cube meets them all. Generalised least squares (GLS) weights
+every number by its noise variance; the margins of its solution are consistent and are the targets of raking. Where
+raking does not converge, or has a non-positive target or sum, the GLS solution, which always exists, replaces it.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def raked_variances(
     runs: int,
 ) -> tuple[RakedModel, ...]:
     """Simulated variances of queries by 0, 1, … variables: the calibrated cube is taken as the truth, perturbed and
-    calibrated again. Never below the GLS variance. Raking changes cells in proportion to their size, so large cells have
-    larger errors."""
+    calibrated again. Never below the GLS variance. Raking changes cells in proportion to their size, so large cells
+    have larger errors."""
     shape = controls[0].margin.shape
     stated = Perturbation(shape, variance, KnownMargin.among((c.margin, c.variance) for c in controls))
     margins = [Margin.over(shape, axes) for axes in _tables(shape, max(len(cube), 1) * runs)]

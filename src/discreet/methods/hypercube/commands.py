@@ -22,8 +22,9 @@ MODEL = ".model.json"
 def query(
     folder: Annotated[str, typer.Argument(help="The folder of a published release.", metavar="FOLDER")],
     by: Annotated[
-        Optional[list[str]], typer.Option(help="A variable of the cube, or a coarser level; may be repeated.")
-    ] = None,  # noqa: UP045
+        Optional[list[str]],  # noqa: UP045
+        typer.Option(help="A variable of the cube, or a coarser level; may be repeated."),
+    ] = None,
     where: Annotated[
         Optional[list[str]],  # noqa: UP045
         typer.Option(help="VARIABLE=CODE: restrict to these cells; repeat for several codes or variables."),
@@ -31,9 +32,7 @@ def query(
     cube: Annotated[Optional[str], typer.Option(help="The cube, if the release has several.")] = None,  # noqa: UP045
     counts: Annotated[bool, typer.Option("--counts", help="Record counts instead of weighted totals.")] = False,
     level: Annotated[str, typer.Option(help="Confidence level of the intervals, an exact decimal.")] = "0.9",
-    csv: Annotated[
-        Optional[Path], typer.Option(help="Write the table to this new CSV file instead of the terminal.")
-    ] = None,  # noqa: UP045
+    csv: Annotated[Optional[Path], typer.Option(help="Write the table to this new CSV file.")] = None,  # noqa: UP045
 ) -> None:
     """Tabulates a published cube, with standard errors and confidence intervals. Reads published files only."""
     from discreet.cli.output import table_lines, write_csv

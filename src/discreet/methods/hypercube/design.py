@@ -231,8 +231,8 @@ class CubeDesign:
 
     @property
     def bound(self) -> int:
-        """Bound on one record's contribution to a deviation, in steps of the grid: on |replicate weight − weight|, or on
-        w²/max for squared weights."""
+        """Bound on one record's contribution to a deviation, in steps of the grid: on |replicate weight − weight|, or
+        on w²/max for squared weights."""
         if self.spec.replicates is not None:
             return max(int(self.spec.replicates.bound // self.step), 1)
         return 0 if self.spec.weights is None else self.spec.weights.largest
@@ -283,8 +283,8 @@ class CubeDesign:
         if distribution.cap is not None:
             if shift > 2 * distribution.cap:
                 raise GuaranteeError(
-                    f"the cap {distribution.cap:,} is too small: one unit changes the numbers by up to {shift:,} and would always "
-                    "be detected",
+                    f"the cap {distribution.cap:,} is too small: one unit changes the numbers by up to {shift:,} and "
+                    "would always be detected",
                     where=self.where,
                     do="raise the cap, or lower `max_records`",
                 )
@@ -301,7 +301,8 @@ class CubeDesign:
         return self._guarantee(control.spec.epsilon, control.distribution, shift, self._averaged)
 
     def table_guarantee(self, control: PreparedControl) -> Guarantee:
-        """The guarantee of the published table of a control: with its steps, which use all measurements, that of all."""
+        """The guarantee of the published table of a control: with its steps, which use all measurements, that of
+        all."""
         return self.control_guarantee(control) if self.spec.form == "dense" else self.guarantee
 
     @property

@@ -53,8 +53,8 @@ class CubeNoise:
         return self.averages[np.zeros(len(cells), np.int64) if self.strata is None else self.strata.parents(cells)]
 
     def add(self, first: int, n: int, occupied: Int64s, exact: list[Int64s], stream: Stream) -> dict[str, Int64s]:
-        """Protected values of all cells of a range. Cell i's count takes its noise from block i of the stream, its total
-        from block D + i, where D is the number of cells."""
+        """Protected values of all cells of a range. Cell i's count takes its noise from block i of the stream, its
+        total from block D + i, where D is the number of cells."""
         values = dict(zip(self.columns, (dense(first, n, occupied, numbers) for numbers in exact), strict=True))
         if self.count is not None and self.averages is not None:
             drawn = self.count.draw(stream, first, n)

@@ -48,7 +48,8 @@ def _check_size(design: CubeDesign) -> None:
     rows = cells if dense else design.noisy_rows
     if design.in_memory and rows > MEMORY_LIMIT:
         raise DomainError(
-            f"{rows:,} {'cells' if dense else 'rows of noise'} exceed the {MEMORY_LIMIT:,} that can be calibrated in memory",
+            f"{rows:,} {'cells' if dense else 'rows of noise'} exceed the {MEMORY_LIMIT:,} that can be calibrated in "
+            "memory",
             where=design.where,
             do="publish it without `controls`, `integers` and sampling variances, or with fewer cells",
         )
@@ -97,7 +98,8 @@ def _check_integers(design: CubeDesign) -> None:
     noise = design.distribution.variance() ** 0.5 * design.largest_noise_unit * design.domain.cells
     if noise > NOISE_LIMIT:
         raise SpecError(
-            f"the noise of all cells may add up to {noise:.1e}, but integers are rounded exactly only up to {NOISE_LIMIT:.0e}",
+            f"the noise of all cells may add up to {noise:.1e}, but integers are rounded exactly only up to "
+            f"{NOISE_LIMIT:.0e}",
             where=f"tables.{design.name}.integers",
             do="leave `integers` out, raise epsilon, lower `max`, or use fewer cells",
         )

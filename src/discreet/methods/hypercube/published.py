@@ -87,7 +87,8 @@ def _deviations(design: CubeDesign, guarantee: Guarantee) -> PublishedTable:
         noise="" if design.deviation_distribution is None else _distribution(design.deviation_distribution, design),
         error=None,
         columns=(*code_columns(design.domain), *own),
-        about="Noisy deviations of replicate totals from the total, for sampling variances: factor/R · Σ d² less the noise, see the model.",
+        about="Noisy deviations of replicate totals from the total, for sampling variances: factor/R · Σ d² less the "
+        "noise, see the model.",
         part_of=design.name,
         kinds=design.kinds,
     )
@@ -153,12 +154,12 @@ def columns(design: CubeDesign) -> list[Column]:
         "count": "number of records used, plus noise; may be negative",
         "total": "sum of the records' weights, plus noise; may be negative"
         if design.average is None
-        else "sum of the records' weights plus the noise of the count times an average weight: has no guarantee, see the "
-        "caveats",
+        else "sum of the records' weights plus the noise of the count times an average weight: has no guarantee, see "
+        "the caveats",
         "calibrated": f"`{design.spec.measure}` calibrated to the controls; may be negative",
-        "whole": f"`{'calibrated' if design.controls else design.spec.measure}` rounded to non-negative integers that add "
-        "up to the rounded controls, with the exceptions that the model lists; small cells are biased upwards and, since "
-        "sums are kept, large cells and tables that are not controls downwards: queries do not use it",
+        "whole": f"`{'calibrated' if design.controls else design.spec.measure}` rounded to non-negative integers that "
+        "add up to the rounded controls, with the exceptions that the model lists; small cells are biased upwards "
+        "and, since sums are kept, large cells and tables that are not controls downwards: queries do not use it",
     }
     kinds = {"count": "integer", "whole": "integer"}
     described = code_columns(design.domain)
@@ -180,7 +181,8 @@ def notes(design: CubeDesign) -> dict[str, tuple[str, ...]]:
         lines.append("errors of totals are proportional to the average weight")
     if design.spec.variance_source is None and design.spec.weights is not None:
         lines.append(
-            "standard errors will cover the noise alone, not sampling: declare `squared_weights` or `replicates` for both"
+            "standard errors will cover the noise alone, not sampling: declare `squared_weights` or `replicates` for "
+            "both"
         )
     return {design.name: tuple(lines)}
 

@@ -181,8 +181,9 @@ def _conjugate_residuals(product: Callable[[Floats], Floats], right: Floats, eno
 
 
 class _Space:
-    """Linear maps between a cube and its controls. M_i M_j' is a Kronecker product over the cube's axes of small matrices,
-    the numbers of codes in group g of i and group h of j. So a product costs no more than the controls have cells."""
+    """Linear maps between a cube and its controls. M_i M_j' is a Kronecker product over the cube's axes of small
+    matrices, the numbers of codes in group g of i and group h of j. So a product costs no more than the controls have
+    cells."""
 
     def __init__(self, margins: Sequence[Margin]) -> None:
         self.margins = margins
@@ -248,7 +249,8 @@ class _Space:
 
 @dataclass(frozen=True, eq=False)
 class _RowLayout:
-    """The cube as rows of its last axes: cell (row, column) belongs to total heads[j, row] + tails[j, column] of control j."""
+    """The cube as rows of its last axes: cell (row, column) belongs to total heads[j, row] + tails[j, column] of
+    control j."""
 
     heads: Int64s
     tails: Int64s

@@ -23,8 +23,8 @@ Weight = Annotated[Positive, AfterValidator(within(Fraction(1, 10**9), 10**12))]
 
 
 class AverageWeightNoise(Strict):
-    """The noise of the count times an average weight (Li & Krenzke 2020, §3.2): a public number, or the average observed
-    in these records, overall or by stratum."""
+    """The noise of the count times an average weight (Li & Krenzke 2020, §3.2): a public number, or the average
+    observed in these records, overall or by stratum."""
 
     weight: Weight | Literal["observed"] = "observed"
     strata: list[str] = []
@@ -49,8 +49,8 @@ def default_grid(most: Fraction, steps: int = GRID_STEPS) -> Fraction:
     """The default grid: the largest power of ten that is at most max/steps and divides max, if there is one. A finer
     grid has no privacy cost, since the noise is scaled to max.
 
-    >>> format_exact(default_grid(Fraction(200))), format_exact(default_grid(Fraction(10**4))), format_exact(default_grid(Fraction("123.456")))
-    ('0.01', '1', '0.001')
+    >>> [format_exact(default_grid(most)) for most in (Fraction(200), Fraction(10**4), Fraction("123.456"))]
+    ['0.01', '1', '0.001']
     """
     step = Fraction(10**12)
     while step > most / steps:
@@ -67,7 +67,8 @@ class Weights(Strict):
 
     needs: ClassVar = {
         "column": "the column of weights",
-        "max": "the largest weight, a public number: larger weights are clamped to it, and the noise is proportional to it",
+        "max": "the largest weight, a public number: larger weights are clamped to it, and the noise is proportional "
+        "to it",
     }
     column: ColumnName
     max: Weight
@@ -93,8 +94,8 @@ class Weights(Strict):
                 )
         elif self.epsilon is None:
             raise ValueError(
-                "key 'epsilon' is missing: the privacy loss of weighted totals; or write `noise: average`, which has no "
-                "privacy guarantee"
+                "key 'epsilon' is missing: the privacy loss of weighted totals; or write `noise: average`, which has "
+                "no privacy guarantee"
             )
         if self.cap is not None and self.cap < self.max:
             raise ValueError("cap is below max: the noise could not protect one record")
@@ -125,8 +126,8 @@ class Control(Strict):
         ways = [self.epsilon is not None, self.exact, self.file is not None]
         if sum(ways) != 1:
             raise ValueError(
-                "needs one of `epsilon` (a noisy measurement), `file` (public totals) or `exact: true` (the exact totals "
-                "of the records, without protection)"
+                "needs one of `epsilon` (a noisy measurement), `file` (public totals) or `exact: true` (the exact "
+                "totals of the records, without protection)"
             )
         if self.cap is not None and self.epsilon is None:
             raise ValueError("cap bounds the noise of a measured control: declare its `epsilon`, or leave `cap` out")
@@ -270,7 +271,8 @@ class Hypercube(TableSpec):
                 raise ValueError("key 'epsilon' is missing: the privacy loss of the counts")
             if self.cap is not None:
                 raise ValueError(
-                    "cap bounds the noise of counts, which are published only with `epsilon`: declare it, or leave `cap` out"
+                    "cap bounds the noise of counts, which are published only with `epsilon`: declare it, or leave "
+                    "`cap` out"
                 )
         if average and self.cap is None:
             raise ValueError("`noise: average` needs `cap`, the bound on the noise of a count")

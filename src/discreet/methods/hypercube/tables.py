@@ -199,8 +199,8 @@ class CubeTables:
         return write_table(self.place, name, schema, batches, self.grant.simulated, part, kinds).files
 
     def _write_control(self, control: PreparedControl, steps: Floats | None) -> dict[str, str]:
-        """The totals to which the cube was calibrated, as measured; for a sparse cube also the steps of its cells, which
-        depend on all measurements."""
+        """The totals to which the cube was calibrated, as measured; for a sparse cube also the steps of its cells,
+        which depend on all measurements."""
         domain, numbers = control.cells.coarse, {"total": self.measurements.controls[control.name].totals}
         if steps is not None:
             numbers["step"] = steps

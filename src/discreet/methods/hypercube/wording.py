@@ -34,6 +34,6 @@ def rule(column: str, most: str, grid: str, above: str) -> str:
     """How weights are bounded, for the codebook."""
     rest = f"larger weights are clamped to {most}" if above == "clamp" else "records with a larger weight are dropped"
     return (
-        f"{column}: between 0 and {most}, rounded to multiples of {grid}; {rest}; records without a positive weight are "
-        "dropped"
+        f"{column}: between 0 and {most}, rounded to multiples of {grid}; {rest}; records without a positive weight "
+        "are dropped"
     )

@@ -1,7 +1,7 @@
 """A published cube, and queries of it (Li & Krenzke 2020, §3.4).
 
-Every table adds up cells of one cube. So the same set of cells has the same value in every table, the same query has the
-same answer, and tables are additive. Standard errors are computed from published numbers alone.
+Every table adds up cells of one cube. So the same set of cells has the same value in every table, the same query has
+the same answer, and tables are additive. Standard errors are computed from published numbers alone.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ class Cube:
         return axes, tuple(columns), codes
 
     def _variable(self, name: str, where: str) -> tuple[int, Numbers, tuple[str, ...], tuple[tuple[str, ...], ...]]:
-        """The axis of a variable or level, the group of each of the axis's codes, and the columns and codes of the groups."""
+        """The axis of a variable or level, the group of each of the axis's codes, and the columns and codes of the
+        groups."""
         for place, axis in enumerate(self.model.axes):
             if axis.name == name:
                 return place, np.arange(len(axis.codes)), axis.columns, axis.codes

@@ -18,8 +18,8 @@ _CHUNK = 1 << 20  # cells at a time
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """One axis of a margin: an axis of the cube, and the group of each of its codes. A margin by the codes themselves has
-    the groups 0, 1, 2, …"""
+    """One axis of a margin: an axis of the cube, and the group of each of its codes. A margin by the codes themselves
+    has the groups 0, 1, 2, …"""
 
     place: int
     groups: Numbers

@@ -1,8 +1,8 @@
 """Sampling variances from protected numbers: noisy replicate deviations, and a generalised variance function.
 
-Replication gives var = (c/R) Σ_r (θ_r − θ)², an exact confidential number (Li & Krenzke 2020, §3.4). Here it is estimated
-from deviations with noise of known variance, by cell, or through var(x) = a·x² + b·x fitted to a few protected tables.
-Proofs: sampling.md.
+Replication gives var = (c/R) Σ_r (θ_r − θ)², an exact confidential number (Li & Krenzke 2020, §3.4). Here it is
+estimated from deviations with noise of known variance, by cell, or through var(x) = a·x² + b·x fitted to a few
+protected tables. Proofs: sampling.md.
 """
 
 from __future__ import annotations
@@ -152,10 +152,10 @@ def fit_gvf(
     """Fits a ≥ 0 and b ≥ 0 by weighted least squares of v̂ on x² and x·(1 − x/total), corrected for the noise in x̃.
 
     `noise_of_estimates` is the variance s² of x̃, `spread_of_variances` that of v̂, or a function that gives it at the
-    fitted variances: a spread evaluated at v̂ itself (`replicate_noise`) would overweight low v̂ and bias the curve down.
-    The moments of x̃ are replaced by unbiased ones of x: x̃² − s², x̃³ − 3s²x̃, x̃⁴ − 6s²x̃² + 3s⁴ − κ₄. Pairs have
-    the weight 1/(spread + (ρ·v)² + (2Ax + b)²s²) with the fitted curve v and its estimated relative error ρ, iterated to
-    convergence. a stays 0 unless it is three standard errors above 0 beside b.
+    fitted variances: a spread evaluated at v̂ itself (`replicate_noise`) would overweight low v̂ and bias the curve
+    down. The moments of x̃ are replaced by unbiased ones of x: x̃² − s², x̃³ − 3s²x̃, x̃⁴ − 6s²x̃² + 3s⁴ − κ₄. Pairs
+    have the weight 1/(spread + (ρ·v)² + (2Ax + b)²s²) with the fitted curve v and its estimated relative error ρ,
+    iterated to convergence. a stays 0 unless it is three standard errors above 0 beside b.
     """
     given: Spread = spread_of_variances if callable(spread_of_variances) else _constant(spread_of_variances)
     least = given(np.zeros(np.size(estimates)))
@@ -198,8 +198,8 @@ def interval(x: ArrayLike, se: ArrayLike, level: Fraction, fourth: ArrayLike = 0
 
 
 def tail(variance: Floats, fourth: Floats | None) -> Floats:
-    """The fourth cumulant to use for a sum of noise with this variance: the known one, or that of Laplace noise, which is
-    also its upper bound."""
+    """The fourth cumulant to use for a sum of noise with this variance: the known one, or that of Laplace noise, which
+    is also its upper bound."""
     most: Floats = LAPLACE_EXCESS * variance**2
     return most if fourth is None else np.minimum(fourth, most)
 
@@ -208,8 +208,8 @@ def round_outward(x: ArrayLike, low: Floats, high: Floats, unit: float) -> tuple
     """An interval about x̃ with limits rounded outward to whole units of noise and clamped at 0: no count or total is
     negative.
 
-    Noise of few steps is far from normal: the sum of 100 cells at ε = 7 is exact with probability 0.84, and ± 0.7 at 90%
-    would cover no more than ± 0. Rounded outward, all levels that were computed hold (sampling.md).
+    Noise of few steps is far from normal: the sum of 100 cells at ε = 7 is exact with probability 0.84, and ± 0.7 at
+    90% would cover no more than ± 0. Rounded outward, all levels that were computed hold (sampling.md).
     """
     centre = np.asarray(x, np.float64)
     below, above = (np.ceil((part / unit) * (1 - 1e-12)) * unit for part in (centre - low, high - centre))

@@ -181,8 +181,8 @@ def _projected(table: Floats, effect: Effect) -> Floats:
 
 @dataclass(frozen=True)
 class Reduction:
-    """Expected noise variance of the cells of all tables of one dimension, before and after calibration (Li & Krenzke 2020,
-    Table 4)."""
+    """Expected noise variance of the cells of all tables of one dimension, before and after calibration (Li & Krenzke
+    2020, Table 4)."""
 
     dimension: int
     cells: int  # of all these tables

@@ -40,7 +40,7 @@ def test_the_report_is_confidential_and_compares_with_the_records(survey: tuple[
     truth = np.minimum(np.floor(records["weight"] * 10 + 0.5), 2000).groupby(records["strength"]).sum() / 10
     shown = discreet.open_cube(out).table(["strength"])
     mine = [abs(value - truth[code]) for code, value in zip(shown.codes[0], shown.estimate, strict=True)]
-    table = next(t for t in found.found.tables if t.axes == (1,))
+    table = next(t for t in found.assessment.tables if t.axes == (1,))
     assert table.estimates.mean_abs == pytest.approx(np.mean(mine))
     # The true side's errors are raw replication, (4/R) Σ (θ_r − θ)², which never leaves.
     assert table.errors is not None
@@ -60,7 +60,7 @@ def test_true_errors_of_squares_are_those_of_the_weights(tmp_path: Path) -> None
     out = made.run(weights=WEIGHTS, squared_weights={"epsilon": "50", "tables": [["strength"]], "design_effect": "1.5"})
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
-    ).found
+    ).assessment
     records = pq.read_table(made.folder / "quotes.parquet").to_pandas()
     weight = np.minimum(np.floor(records["weight"] * 10 + 0.5), 2000) / 10
     errors = np.sqrt(1.5 * (weight**2).groupby(records["strength"]).sum())
@@ -78,7 +78,7 @@ def test_replicates_have_their_own_factor(tmp_path: Path) -> None:
     out = made.run(weights=WEIGHTS, replicates={**TABLES, "factor": "1"})
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
-    ).found
+    ).assessment
     exactly = exact(pq.read_table(made.folder / "quotes.parquet"))
     deviations = exactly.d.reshape(*SHAPE, REPLICATES).sum(axis=(0, 2)) / 10
     errors = np.sqrt((deviations**2).mean(axis=1))
@@ -116,7 +116,7 @@ def test_what_is_compared_is_what_queries_answer(tmp_path: Path, form: str) -> N
     out = made.run(controls=CONTROLS, form=form)
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
-    ).found
+    ).assessment
     truth = exact(pq.read_table(made.folder / "quotes.parquet")).n.reshape(SHAPE)
     shown = discreet.open_cube(out).table(["occupation", "outdoors"]).estimate
     table = next(one for one in found.tables if one.axes == (0, 2))
@@ -140,8 +140,8 @@ def test_counts_alone_have_no_intervals_to_compare(tmp_path: Path) -> None:
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
     )
-    assert all(one.estimates.mean_abs == 0 for one in found.found.dimensions)  # so large an epsilon changes nothing
-    assert all(one.published is None for one in found.found.dimensions)
+    assert all(one.estimates.mean_abs == 0 for one in found.assessment.dimensions)
+    assert all(one.published is None for one in found.assessment.dimensions)
 
 
 def test_what_is_refused(survey: tuple[Survey, Path], tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from discreet.methods.hypercube.assessment.measures import (
     near_zero_changes,
     overlap,
     overlaps,
-    published,
+    publishable_cells,
 )
 
 TRUE = np.array([0.0, 0.4, -0.4, 3.0, 10.0])
@@ -101,9 +101,9 @@ def test_rule_by_hand() -> None:
 
 def test_published_by_hand() -> None:
     before, after = np.array([True, True, False, False, False]), np.array([True, False, True, True, False])
-    assert published(before, after) == PublishableCells(cells=5, before=2, after=3, gained=2, lost=1)
-    halves = [published(before[:2], after[:2]), published(before[2:], after[2:])]
-    assert PublishableCells.pooled(halves) == published(before, after)
+    assert publishable_cells(before, after) == PublishableCells(cells=5, before=2, after=3, gained=2, lost=1)
+    halves = [publishable_cells(before[:2], after[:2]), publishable_cells(before[2:], after[2:])]
+    assert PublishableCells.pooled(halves) == publishable_cells(before, after)
 
 
 # --- differences

@@ -37,9 +37,9 @@ from discreet.methods.hypercube.assessment.cubes import (
 )
 from discreet.methods.hypercube.assessment.measures import PublicationRule, differences, hellinger, near_zero_changes
 from discreet.methods.hypercube.assessment.plots import (
-    FALLEN,
     NAMED,
-    RISEN,
+    TO_NONZERO,
+    TO_ZERO,
     association_plot,
     error_plot,
     near_zero_plot,
@@ -51,7 +51,7 @@ from discreet.methods.hypercube.assessment.report import (
     association,
     comparison_blocks,
     comparison_title,
-    moved_most,
+    largest_changes,
     numbers,
 )
 from discreet.noise.key import public_stream
@@ -341,7 +341,7 @@ def test_pictures_say_what_they_show(tmp_path: Path) -> None:
     for text in ("Errors of it", BOTTOM_UP, SPLIT, EACH, "variables of the table", "do not add up"):
         assert text in errors
     moved = picture(near_zero_plot(assessed(), "Moves"), tmp_path)
-    assert all(text in moved for text in ("Moves", RISEN, FALLEN, "below 10"))
+    assert all(text in moved for text in ("Moves", TO_NONZERO, TO_ZERO, "below 10"))
     assert "mean overlap" in picture(overlap_plot(assessed(), "Intervals"), tmp_path)
     named = picture(association_plot(assessed(), "Association", NAMES), tmp_path)
     assert "V, protected" in named
@@ -365,7 +365,7 @@ def test_pictures_hold_the_numbers() -> None:
     dots = rows(overlap_plot(assessed(), "x"), "overlap")
     assert [row["overlap"] for row in dots] == [one.overlaps.mean for one in assessed().tables if one.overlaps]
     shares = rows(near_zero_plot(assessed(), "x"), "share")
-    assert [row["share"] for row in shares if row["which"] == RISEN] == [
+    assert [row["share"] for row in shares if row["which"] == TO_NONZERO] == [
         one.moves.share_to_nonzero for one in assessed().dimensions if one.moves.near_zero
     ]
 
@@ -388,11 +388,11 @@ def test_a_picture_of_many_tables_names_those_that_changed_most(tmp_path: Path) 
     svg = picture(association_plot(many, "x", [f"v{place}" for place in range(8)]), tmp_path)
     assert f"{NAMED} that changed most are named" in svg
     named = set(re.findall(r"\d+  ?(v\d × v\d)<", svg))
-    assert named == {f"v{one.axes[0]} × v{one.axes[1]}" for one, _ in moved_most(many)[:NAMED]}
+    assert named == {f"v{one.axes[0]} × v{one.axes[1]}" for one, _ in largest_changes(many)[:NAMED]}
 
 
 def test_files_of_tables_have_plain_numbers() -> None:
-    kinds = (("a", "whole"), ("b", "real"), ("c", "share"), ("d", "real"))
+    kinds = (("a", "integer"), ("b", "real"), ("c", "share"), ("d", "real"))
     made = numbers("x", kinds, [(4049, 1234.5678, 0.9456, None), ("text", 1.5, nan, 0.25)])
     assert as_csv(made.columns, made.rows) == "a,b,c,d\n4049,1234.5678,0.9456,\ntext,1.5,,0.25\n"
     shown = ["| 4,049 | 1,235 | 94.6% | – |", "| text | 1.500 | – | 0.250 |"]
@@ -400,10 +400,10 @@ def test_files_of_tables_have_plain_numbers() -> None:
     assert "<td>4,049</td><td>1,235</td>" in made.html(Path())
     blocks = [*assessment_blocks(assessed(), NAMES), *comparison_blocks(compared())]
     tables = [block for block in blocks if isinstance(block, Table)]
-    assert {table.name for table in tables} == {"risk", "utility", "association", "ways", "errors", "additivity"}
+    assert {table.name for table in tables} == {"risk", "utility", "association", "strategies", "errors", "additivity"}
     for table in tables:
         assert len(set(table.columns)) == len(table.columns)
-        for cell in (cell for row in table.rows for cell in row[1:] if table.name != "ways"):
+        for cell in (cell for row in table.rows for cell in row[1:] if table.name != "strategies"):
             assert cell == "" or np.isfinite(float(cell))
 
 

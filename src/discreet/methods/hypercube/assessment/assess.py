@@ -55,8 +55,8 @@ PER_RECORD = (
     "ε and δ of this comparison are per record; for a unit of k records ε is k times as large, and δ is larger."
 )
 UNTIED = (
-    "That these records are those of the release cannot be verified, since the release key is destroyed: the comparison "
-    "is valid only for the same, unchanged records."
+    "That these records are those of the release cannot be verified, since the release key is destroyed: the "
+    "comparison is valid only for the same, unchanged records."
 )
 CLOSE = 1e-6  # relative: rounding error of float64 sums
 FAR = 10.0  # standard errors of the noise: larger differences of totals are not plausibly noise
@@ -161,7 +161,8 @@ def _protected(cube: Cube, counts: Floats | None) -> CubeEstimates:
 
 
 def _total_mismatch(cube: Cube, true: CubeEstimates) -> list[str]:
-    """A warning if the grand total differs from the records' by more than noise explains. Public controls may differ."""
+    """A warning if the grand total differs from the records' by more than noise explains. Public controls may
+    differ."""
     if any(control.kind == "public" for control in cube.model.controls):
         return []
     published, total = cube.table(), float(true.table(Margin.over(true.shape, []))[0])
@@ -169,9 +170,9 @@ def _total_mismatch(cube: Cube, true: CubeEstimates) -> list[str]:
     if difference <= FAR * noise + CLOSE * abs(total):
         return []
     return [
-        f"The grand total of the release differs from that of these records by more than {FAR:g} standard errors of its "
-        "noise: they are probably not the records of the release, unless many units exceed max_records, where the "
-        "release may have kept other records."
+        f"The grand total of the release differs from that of these records by more than {FAR:g} standard errors of "
+        "its noise: they are probably not the records of the release, unless many units exceed max_records, where "
+        "the release may have kept other records."
     ]
 
 
@@ -245,7 +246,7 @@ def _lines(assessment: Assessment) -> list[str]:
         rule = one.published
         cells = "" if rule is None else f"; publishable {rule.before:,} before, {rule.after:,} after"
         lines.append(
-            f"{plural(one.dimension, 'variable')}: mean |difference| from noise {one.estimates.mean_abs:,.3g}; near zero, "
+            f"{plural(one.dimension, 'variable')}: mean |difference| {one.estimates.mean_abs:,.3g}; near zero, "
             f"shown non-zero {one.moves.to_nonzero:,} of {one.moves.near_zero:,}; non-zero, shown near zero "
             f"{one.moves.to_zero:,}{cells}"
         )

@@ -1,8 +1,8 @@
-"""Bottom-up against interactive noise (Li & Krenzke 2020, §2 and §5): accuracy and additivity of a cube perturbed once and
-of tables perturbed separately.
+"""Bottom-up against interactive noise (Li & Krenzke 2020, §2 and §5): accuracy and additivity of a cube perturbed once
+and of tables perturbed separately.
 
-For synthetic, public or previously protected counts, as for `tradeoff`; in `assess`, for the confidential side. Noise is
-drawn under a fixed public test key.
+For synthetic, public or previously protected counts, as for `tradeoff`; in `assess`, for the confidential side. Noise
+is drawn under a fixed public test key.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ def compare(
     most: int = MOST_TABLES,
     runs: int = RUNS,
 ) -> Comparison:
-    """Simulates three strategies: noise by `distribution` on the cells of the cube; the same total ε and δ split over the
-    requested tables; and the same distribution for each table, whose ε and δ add up by sequential composition. A record
-    is in one cell of each table. Requested are the tables of these dimensions, or all, up to `most` of each; the cube
-    answers all others, too."""
+    """Simulates three strategies: noise by `distribution` on the cells of the cube; the same total ε and δ split over
+    the requested tables; and the same distribution for each table, whose ε and δ add up by sequential composition. A
+    record is in one cell of each table. Requested are the tables of these dimensions, or all, up to `most` of each;
+    the cube answers all others, too."""
     requested = range(1, counts.ndim + 1) if dimensions is None else sorted(set(dimensions))
     tabulated = [margin for dimension in requested for margin in tables(counts.shape, dimension, most)]
     strategies = _strategies(distribution, len(tabulated))
@@ -106,8 +106,8 @@ def _strategies(distribution: DiscreteLaplace, number: int) -> list[NoiseStrateg
 
 
 def split_noise(epsilon: Fraction, delta: arb | None, number: int) -> DiscreteLaplace:
-    """Noise for each of `number` tables with total privacy loss ε and at most δ: rate ε/number, and the smallest cap whose
-    δ is at most δ/number, or none. Found by bisection, since δ falls as the cap grows."""
+    """Noise for each of `number` tables with total privacy loss ε and at most δ: rate ε/number, and the smallest cap
+    whose δ is at most δ/number, or none. Found by bisection, since δ falls as the cap grows."""
     rate = epsilon / number
     if delta is None:
         return DiscreteLaplace(rate)

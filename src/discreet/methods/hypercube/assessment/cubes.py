@@ -1,8 +1,8 @@
 """Assessment of a cube before and after protection, over its tables of every dimension (Li & Krenzke 2020, §3.4):
 confidential side.
 
-Tables are by some of the cube's axes. If a dimension has more tables than the limit, a systematic sample in the order of
-their axes represents it: it depends neither on data nor on chance.
+Tables are by some of the cube's axes. If a dimension has more tables than the limit, a systematic sample in the order
+of their axes represents it: it depends neither on data nor on chance.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ MOST_TABLES = 300  # of a dimension: all tables of cubes with up to ten axes
 
 @dataclass(frozen=True, eq=False)
 class CubeEstimates:
-    """Estimates of a cube, and where known record counts by cell and standard errors of tables. Values are of all cells,
-    or of `cells` and zero elsewhere; estimates may be given by table instead."""
+    """Estimates of a cube, and where known record counts by cell and standard errors of tables. Values are of all
+    cells, or of `cells` and zero elsewhere; estimates may be given by table instead."""
 
     shape: tuple[int, ...]
     estimates: Floats | Tables
@@ -71,7 +71,8 @@ def summed(shape: tuple[int, ...], values: Numeric, margin: Margin, cells: Numbe
 
 
 def replicate_errors(shape: tuple[int, ...], estimates: Floats, replicates: Floats, factor: float = 4.0) -> Tables:
-    """√((c/R) Σ (θ_r − θ)²), c = 4 for successive differences (Li & Krenzke 2020, §3.4). Confidential: true side only."""
+    """√((c/R) Σ (θ_r − θ)²), c = 4 for successive differences (Li & Krenzke 2020, §3.4). Confidential: true side
+    only."""
 
     def errors(margin: Margin) -> Floats:
         estimate = summed(shape, estimates, margin)
@@ -105,8 +106,8 @@ def tables(shape: tuple[int, ...], dimension: int, most: int = MOST_TABLES) -> l
 
 @dataclass(frozen=True)
 class TableAssessment:
-    """The assessment of a table. Measures of standard errors or counts are None where a side has none; Cramér's V is for
-    two-way tables only."""
+    """The assessment of a table. Measures of standard errors or counts are None where a side has none; Cramér's V is
+    for two-way tables only."""
 
     axes: tuple[int, ...]
     moves: NearZeroChanges

@@ -1,5 +1,5 @@
-"""Measures of risk and utility of a table before and after protection (Li & Krenzke 2020, §3.4), for simulations and the
-confidential side.
+"""Measures of risk and utility of a table before and after protection (Li & Krenzke 2020, §3.4), for simulations and
+the confidential side.
 
 Every function takes flat arrays with one entry per cell, in the same order; true values come first.
 """
@@ -170,8 +170,8 @@ def cramers_v(table: Floats) -> float:
 
 
 def hellinger(true: Floats, protected: Floats) -> float:
-    """Hellinger distance H = √(½ Σ (√p − √q)²) of the shares p and q of max(x, 0): 0 if equal, 1 if no cell is positive in
-    both; NaN if one side has no positive cell."""
+    """Hellinger distance H = √(½ Σ (√p − √q)²) of the shares p and q of max(x, 0): 0 if equal, 1 if no cell is
+    positive in both; NaN if one side has no positive cell."""
     _same(true, protected)
     p, q = np.maximum(true, 0.0), np.maximum(protected, 0.0)
     if not (p.sum() > 0 and q.sum() > 0):
@@ -180,7 +180,8 @@ def hellinger(true: Floats, protected: Floats) -> float:
 
 
 def overlap(true: tuple[Floats, Floats], protected: tuple[Floats, Floats]) -> Floats:
-    """Confidence-interval overlap ½((u − l)/(U_t − L_t) + (u − l)/(U_p − L_p)) with intersection [l, u] (Karr et al. 2006).
+    """Confidence-interval overlap ½((u − l)/(U_t − L_t) + (u − l)/(U_p − L_p)) with intersection [l, u] (Karr et al.
+    2006).
 
     For disjoint intervals u − l is minus the gap, so the overlap is negative. Equal points have overlap 1; otherwise an
     interval of length zero gives NaN.

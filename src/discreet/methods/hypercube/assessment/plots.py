@@ -1,5 +1,5 @@
-"""Plots of the assessment of a cube (Li & Krenzke 2020, §3.4 and Table 4). They show confidential values: for simulations
-and the confidential side."""
+"""Plots of the assessment of a cube (Li & Krenzke 2020, §3.4 and Table 4). They show confidential values: for
+simulations and the confidential side."""
 
 from __future__ import annotations
 
@@ -117,8 +117,8 @@ def overlap_plot(assessment: Assessment, title: str) -> Any:
 
 
 def association_plot(assessment: Assessment, title: str, names: Sequence[str]) -> Any:
-    """Cramér's V of each two-way table before and after protection; on the diagonal nothing changes. Tables are numbered in
-    descending order of change, and the first are listed by name."""
+    """Cramér's V of each two-way table before and after protection; on the diagonal nothing changes. Tables are
+    numbered in descending order of change, and the first are listed by name."""
     pairs = largest_changes(assessment)
     data = [
         {"before": before, "after": after, "number": number, "table": by(one, names)}

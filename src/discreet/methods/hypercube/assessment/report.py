@@ -65,14 +65,14 @@ def assessment_blocks(assessment: Assessment, names: Sequence[str]) -> list[Bloc
         Heading(2, "Before and after"),
         Paragraph(CONFIDENTIAL),
         Paragraph(
-            f"Near zero: below {limit} in absolute value. {publishable(assessment)} Differences are protected − true, of "
-            "noise and calibration on these very records: sampling error is not included. Relative differences are the "
-            f"mean of |difference| / |true| over cells whose true estimate is above {limit} in absolute value, for "
-            "standard errors over cells whose true standard error is not 0. True standard errors are of sampling alone, "
-            "protected ones of sampling and noise (noise alone if the release has no sampling variances). Overlap: mean overlap of a cell's true and protected 95% confidence "
-            "intervals (Karr et al. 2006), negative where they are disjoint; cells with an interval of length zero are "
-            "left out. Hellinger distance and Cramér's V count negative cells as zero. "
-            f"Assessed tables, by dimension: {assessed}."
+            f"Near zero: below {limit} in absolute value. {publishable(assessment)} Differences are protected − true, "
+            "of noise and calibration on these very records: sampling error is not included. Relative differences "
+            f"are the mean of |difference| / |true| over cells whose true estimate is above {limit} in absolute "
+            "value, for standard errors over cells whose true standard error is not 0. True standard errors are of "
+            "sampling alone, protected ones of sampling and noise (noise alone if the release has no sampling "
+            "variances). Overlap: mean overlap of a cell's true and protected 95% confidence intervals (Karr et al. "
+            "2006), negative where they are disjoint; cells with an interval of length zero are left out. Hellinger "
+            f"distance and Cramér's V count negative cells as zero. Assessed tables, by dimension: {assessed}."
         ),
         numbers("risk", RISK, [_risk(one) for one in assessment.dimensions]),
         numbers("utility", UTILITY, [_utility(one) for one in assessment.dimensions]),
@@ -163,7 +163,10 @@ def association(assessment: Assessment) -> str:
 def comparison_title(comparison: Comparison) -> str:
     """The title of the comparison, with its ε."""
     epsilon = format_exact(comparison.strategies[0].epsilon)
-    return f"Record counts: one simulated cube (ε = {epsilon} per record, not calibrated), or every table perturbed separately"
+    return (
+        f"Record counts: one simulated cube (ε = {epsilon} per record, not calibrated), or every table perturbed "
+        "separately"
+    )
 
 
 def comparison_blocks(comparison: Comparison) -> list[Block]:
@@ -179,9 +182,9 @@ def comparison_blocks(comparison: Comparison) -> list[Block]:
     return [
         Heading(2, comparison_title(comparison)),
         Paragraph(
-            f"{requested:,} tables, {comparison.runs} simulations of noise on unweighted counts; the published numbers are "
-            "not used. Errors are of noise alone. ε is the total privacy loss of all tables: compare errors at equal ε. "
-            "The cube answers all other tables at no additional ε; interactive noise does not."
+            f"{requested:,} tables, {comparison.runs} simulations of noise on unweighted counts; the published "
+            "numbers are not used. Errors are of noise alone. ε is the total privacy loss of all tables: compare "
+            "errors at equal ε. The cube answers all other tables at no additional ε; interactive noise does not."
         ),
         Table(
             "strategies",

@@ -21,7 +21,8 @@ EMPTIED = ("no cells", "its cells were scaled to zero by other targets, but its 
 
 
 def obstacles(margins: Sequence[Margin], sums: Floats, goals: Floats, empty: Flags) -> Iterator[Problem]:
-    """Problems that are visible before raking and with which it practically never converges. A target of 0 is not one."""
+    """Problems that are visible before raking and with which it practically never converges. A target of 0 is not
+    one."""
     nonzero = goals != 0
     below = goals < 0
     for (kind, why), where in (
@@ -35,7 +36,8 @@ def obstacles(margins: Sequence[Margin], sums: Floats, goals: Floats, empty: Fla
 def unmet(
     margins: Sequence[Margin], sums: Floats, goals: Floats, tolerance: float, known: Sequence[Problem]
 ) -> Iterator[Problem]:
-    """Why targets were not met: slices that other targets scaled to zero, and the margin with the largest relative gap."""
+    """Why targets were not met: slices that other targets scaled to zero, and the margin with the largest relative
+    gap."""
     before = {(problem.margin, problem.cell) for problem in known}
     for problem in _named(margins, *EMPTIED, (sums == 0) & (goals != 0)):
         if (problem.margin, problem.cell) not in before:

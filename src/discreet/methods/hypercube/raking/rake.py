@@ -1,5 +1,5 @@
-"""Raking (iterative proportional fitting): scale a cube to one margin after another until all are met (Li & Krenzke 2020,
-§3.3). The algorithm: rake.md.
+"""Raking (iterative proportional fitting): scale a cube to one margin after another until all are met (Li & Krenzke
+2020, §3.3). The algorithm: rake.md.
 
 A pure function of the cube and the targets: post-processing if both are protected or public.
 """
@@ -44,9 +44,9 @@ def rake(
 ) -> RakedCube:
     """x ← x·target/sum, slice by slice, margin after margin; at most `cycles` times over all margins.
 
-    Stops as soon as |sum − target| ≤ tolerance·max(1, |target|) for all cells of all margins, checked on the cube before
-    the first cycle and after each cycle. Negative cells are kept, and factors may be negative. A slice with the sum 0 is
-    not scaled. Also stops before a cell would exceed the floating-point range.
+    Stops as soon as |sum − target| ≤ tolerance·max(1, |target|) for all cells of all margins, checked on the cube
+    before the first cycle and after each cycle. Negative cells are kept, and factors may be negative. A slice with the
+    sum 0 is not scaled. Also stops before a cell would exceed the floating-point range.
     """
     small = sum(margin.cells for margin in margins) <= CACHED
     plan = _cached_plan(tuple(margins)) if small else RakingPlan.of(tuple(margins))

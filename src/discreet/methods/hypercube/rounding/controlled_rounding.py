@@ -1,5 +1,5 @@
-"""Controlled rounding: a cube of non-negative integers whose margins are the rounded margins of a calibrated cube. Proof:
-controlled_rounding.md.
+"""Controlled rounding: a cube of non-negative integers whose margins are the rounded margins of a calibrated cube.
+Proof: controlled_rounding.md.
 
 Tables are rounded from the coarsest, the total, to the finest, the cube, each given the tables within it. A pure
 function of protected numbers and public random words: post-processing.

@@ -85,8 +85,8 @@ def floors(x: Floats, frame: Frame, tolerance: float, deficits: Int64s, out: Int
 def systematic(
     x: Floats, frame: Frame, tolerance: float, begin: Floats, stretch: Floats, deficits: Int64s, out: Int64s
 ) -> None:
-    """Systematic sampling for one margin: a unit to each cell whose interval of the cumulative fractional parts contains one
-    of begin + 0, 1, 2, …"""
+    """Systematic sampling for one margin: a unit to each cell whose interval of the cumulative fractional parts
+    contains one of begin + 0, 1, 2, …"""
     so_far = np.zeros(len(deficits))
     at = np.zeros(1, np.int64)
     for j in range(len(x)):
@@ -181,8 +181,8 @@ def exchange(
     seed: np.uint64,
     out: Int64s,
 ) -> None:
-    """A unit of each cell in `bad` and a unit of a partner, from partners[low … high − 1], swap their codes on the swapped
-    axes, if that lowers the number of units outside floor and ceiling."""
+    """A unit of each cell in `bad` and a unit of a partner, from partners[low … high − 1], swap their codes on the
+    swapped axes, if that lowers the number of units outside floor and ceiling."""
     for b in range(len(bad)):
         i = bad[b]
         for t in range(tries):

@@ -131,7 +131,8 @@ def shared(a: Levels, b: Levels) -> Levels:
 
 
 def family_of(groupings: NestedGroupings) -> dict[Levels, list[Levels]]:
-    """The margins, their intersections, the total and the cube, coarse first; each with the maximal tables within it."""
+    """The margins, their intersections, the total and the cube, coarse first; each with the maximal tables within
+    it."""
     tables = {*groupings.names, (0,) * len(groupings.shape)}
     while more := {shared(a, b) for a, b in combinations(tables, 2)} - tables:
         tables |= more
@@ -143,8 +144,9 @@ def family_of(groupings: NestedGroupings) -> dict[Levels, list[Levels]]:
 
 
 def junction_tree(tables: Sequence[Levels]) -> tuple[list[tuple[int, int]], list[int]]:
-    """A junction tree as pairs (table, parent), the root first with itself; or else the tables that form a cycle. Found by
-    removing ears, tables whose intersection with all others lies in one of them (Graham 1979; Yu & Ozsoyoglu 1979)."""
+    """A junction tree as pairs (table, parent), the root first with itself; or else the tables that form a cycle.
+    Found by removing ears, tables whose intersection with all others lies in one of them (Graham 1979; Yu & Ozsoyoglu
+    1979)."""
     left = list(range(len(tables)))
     tree: list[tuple[int, int]] = []
     while len(left) > 1:
