@@ -1,4 +1,4 @@
-"""Hard controls that disagree are named before anything is spent, and those that agree are not."""
+"""Inconsistent hard controls are listed before any budget is spent, and consistent ones are not."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_margins_of_one_cube_agree(drawn):
 
 @distributions
 @given(controls(), st.integers(0, 10**6), st.sampled_from([1.0, 0.001]))
-def test_one_changed_total_contradicts_every_other_margin(drawn, which, change):
+def test_one_changed_total_is_inconsistent_with_every_other_margin(drawn, which, change):
     """At least in the sum of all."""
     margins, cube = drawn
     targets = [margin.add_up(cube) for margin in margins]
@@ -56,7 +56,7 @@ def test_one_changed_total_contradicts_every_other_margin(drawn, which, change):
     targets[0][cell] += change
     found = infeasible_totals(margins, targets, 1e-9)
     assert [problem.margin for problem in found] == ["m0"] * (len(margins) - 1)
-    assert {problem.kind for problem in found} == {"contradiction"}
+    assert {problem.kind for problem in found} == {"inconsistent"}
     assert all(margin.name in problem.detail for margin, problem in zip(margins[1:], found, strict=True))
 
 
@@ -66,7 +66,7 @@ def test_names_both_controls_the_cell_and_both_sums():
     targets[1][5] += 2  # sex 1, state 2: the sum of sex 1 was 7 + … + 12 = 57
     targets[1][6] += 1  # sex 2: was 93
     (problem,) = infeasible_totals([a, b], targets, 1e-9)
-    assert (problem.kind, problem.margin, problem.cell) == ("contradiction", "age by sex", 1)
+    assert (problem.kind, problem.margin, problem.cell) == ("inconsistent", "age by sex", 1)
     assert problem.detail == "its cells add up to 57, those of sex by state to 59; 1 more sums differ"
 
 
@@ -91,7 +91,7 @@ def test_crossing_groups_are_compared_over_their_connected_components():
 def test_tables_without_a_common_axis_share_the_total():
     a, b = Margin.over(SHAPE, [0], "a"), Margin.over(SHAPE, [1], "b")
     (problem,) = infeasible_totals([a, b], [np.full(4, 3.0), np.full(3, 5.0)], 1e-9)
-    assert problem.detail == "in all its cells add up to 12, those of b to 15"
+    assert problem.detail == "in total its cells add up to 12, those of b to 15"
 
 
 def test_the_tolerance_is_relative_above_one():
@@ -122,7 +122,7 @@ def test_a_total_of_no_cells():
 
 @pytest.mark.parametrize("totals", [np.ones(2), np.array([1.0, np.nan, 1.0]), np.ones((3, 1))])
 def test_refuses_what_is_not_one_finite_total_a_cell(totals):
-    with pytest.raises(ParameterError, match="control state: not one finite total a cell"):
+    with pytest.raises(ParameterError, match="control state: expected one finite total per cell"):
         infeasible_totals([Margin.over(SHAPE, [1], "state")], [totals], 0.0)
 
 

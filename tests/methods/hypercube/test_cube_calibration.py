@@ -1,4 +1,4 @@
-"""Calibrated cubes: when raking gives way, and what noise is left in raked ones."""
+"""Calibrated cubes: when least squares replaces raking, and the noise that remains in raked cubes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_raking_that_ends_short_gives_way_to_least_squares() -> None:
 
 
 def test_sparse_cubes_are_not_raked() -> None:
-    with pytest.raises(ParameterError, match="not raked"):
+    with pytest.raises(ParameterError, match="cannot be raked"):
         calibrate(np.ones(2), [exact(np.ones(240), 0)], 1.0, RAKING, np.array([0, 5]))
 
 

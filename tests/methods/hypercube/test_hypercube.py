@@ -1,4 +1,4 @@
-"""Whole releases of cubes: which numbers are published, under which names, whatever the records are."""
+"""Releases of cubes, end to end: the published numbers and columns, whatever the records are."""
 
 from __future__ import annotations
 
@@ -316,11 +316,11 @@ def test_raking_that_does_not_converge_gives_way_to_least_squares_and_says_so(tm
     assert model.raked == ()
     assert any("cube_pairs" in problem for problem in model.problems)
     plan = str(survey.open(controls=controls, calibration="rake").plan()) + (raked.folder / "codebook.md").read_text()
-    assert "least squares take its place" in plan
+    assert "least squares replaces it" in plan
 
 
 @pytest.mark.parametrize("calibration", ["rake", "regression"])
-def test_whole_numbers_keep_the_margins(survey: SurveyAgency, calibration: str) -> None:
+def test_integers_keep_the_margins(survey: SurveyAgency, calibration: str) -> None:
     controls = [CONTROLS[0], {**STRENGTHS, "epsilon": "1"}]
     found = survey.simulate(controls=controls, calibration=calibration, integers=True)
     cells, real = found.column("whole"), found.column("calibrated")

@@ -1,4 +1,4 @@
-"""What a cube promises, what it costs, and what it does not promise; that no record breaks it, or stops it."""
+"""The guarantee of a cube, its privacy loss, and what it does not cover; that no record breaks or stops it."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_every_number_has_the_rate_that_its_influence_asks_for(tmp_path: Path, u
 def test_costs_add_up(survey: SurveyAgency) -> None:
     plan = survey.open(weights=WEIGHTS, controls=CONTROLS, replicates=TABLES).plan()
     assert (plan.total.epsilon, plan.total.delta) == (Fraction(2 + 4 + 1 + 1 + 20), Fraction(0))
-    (caveat,) = plan.total.caveats  # of weights, which promises what it says, but is no lack of a promise
-    assert caveat.startswith("Weights, and replicate weights, count as given with each record")
+    (caveat,) = plan.total.caveats  # of weights: a condition of the guarantee, not its absence
+    assert caveat.startswith("Weights and replicate weights are treated as attributes of each record")
     assert "counts 2 + weighted totals 4 + control occupations 1 + control all 1" in str(plan)
     assert UNLESS not in plan.total.in_words()
     found = survey.simulate(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
@@ -109,7 +109,7 @@ def test_delta_is_the_mass_that_the_cap_leaves_bare_rounded_up(
     delta = Decimal(plan.total.delta.numerator) / Decimal(plan.total.delta.denominator)
     assert found <= delta <= found * Decimal("1.02")
     if (epsilon, k) == ("2", 1):
-        assert 6.32e-7 < plan.total.delta < 6.34e-7  # 002, §3.2
+        assert 6.32e-7 < plan.total.delta < 6.34e-7  # Li & Krenzke 2020, §3.2
 
 
 def test_delta_of_capped_totals_is_that_of_the_largest_weight(survey: SurveyAgency) -> None:
@@ -128,13 +128,13 @@ def test_deltas_of_cube_and_controls_add_up(survey: SurveyAgency) -> None:
     assert float(both - alone) == pytest.approx(float(brute_delta(Fraction(1), 5, 1)), rel=0.02)
 
 
-def test_a_cap_that_cannot_hide_a_unit_is_refused(tmp_path: Path) -> None:
+def test_a_cap_that_cannot_protect_a_unit_is_refused(tmp_path: Path) -> None:
     unit = {**ESTABLISHMENT, "max_records": 9}
-    with pytest.raises(GuaranteeError, match="one unit, which moves cells by 9, always shows"):
+    with pytest.raises(GuaranteeError, match="one unit changes the numbers by up to 9"):
         SurveyAgency(tmp_path / "survey", unit=unit).open(cap=4).plan()
 
 
-# --- what is not promised -----------------------------------------------------------------------------------------
+# --- what is not guaranteed ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_an_observed_average_is_named_with_every_table_and_a_public_one_nowhere(
         noise = {"average": {} if weight is None else {"weight": weight}}
         folder = survey.run(weights={**AVERAGE, "noise": noise}, cap=4, controls=controls)
         for table in json.loads((folder / "manifest.json").read_text())["tables"]:
-            said = [caveat for caveat in table["guarantee"]["caveats"] if "is that of these records" in caveat]
+            said = [caveat for caveat in table["guarantee"]["caveats"] if "is computed from these records" in caveat]
             assert bool(said) is told
 
 

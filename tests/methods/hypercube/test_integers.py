@@ -1,4 +1,4 @@
-"""Whole cubes: the distributions they obey, what they cost, and brute force on tiny ones."""
+"""Controlled rounding of cubes: its properties, its bias and distance, and brute force on tiny cubes."""
 
 from __future__ import annotations
 
@@ -182,11 +182,11 @@ def test_groups_that_overlap_are_refused() -> None:
         ([(0, 1, 2), (0, 1), (1, 2), (0, 2)], {"0×1", "1×2", "0×2"}),
     ],
 )
-def test_cycles_are_refused_by_name(sets: Sets, cycle: set[str]) -> None:
+def test_cycles_are_refused(sets: Sets, cycle: set[str]) -> None:
     problem = non_decomposable(margins_of(sets, (2, 2, 2, 2)))
     assert problem is not None
     assert problem.kind == "cycle"
-    assert set(problem.detail.split(" lie ")[0].split("; ")) == cycle
+    assert set(problem.detail.split(" form ")[0].split("; ")) == cycle
     with pytest.raises(ParameterError, match="cycle"):
         round_cube(np.ones((2, 2, 2, 2)), margins_of(sets, (2, 2, 2, 2)), words=WORDS)
 
@@ -373,13 +373,13 @@ def test_rounding_is_nearly_unbiased_and_largest_rests_are_not(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("values", "margins", "words", "says"),
     [
-        (np.ones(5), margins_of([(0,)]), WORDS, "not a value for each cell"),
+        (np.ones(5), margins_of([(0,)]), WORDS, "expected one value per cell"),
         (np.full(SHAPE, np.nan), margins_of([(0,)]), WORDS, "not finite"),
         (np.full(SHAPE, 2.0**51), margins_of([(0,)]), WORDS, "not finite"),
-        (np.ones(SHAPE), margins_of([(0,)]), WORDS[:0], "no uint64 words"),
-        (np.ones(SHAPE), margins_of([(0,)]), np.array([1]), "no uint64 words"),
+        (np.ones(SHAPE), margins_of([(0,)]), WORDS[:0], "expected uint64 words"),
+        (np.ones(SHAPE), margins_of([(0,)]), np.array([1]), "expected uint64 words"),
         (np.ones(SHAPE), [*margins_of([(0,)]), Margin.over((3, 2), (0,))], WORDS, "several cubes"),
-        (np.ones((0, 2)), [Margin.over((0, 2), (1,))], WORDS, "without cells"),
+        (np.ones((0, 2)), [Margin.over((0, 2), (1,))], WORDS, "has no cells"),
     ],
 )
 def test_bad_input(values: Floats, margins: list[Margin], words: object, says: str) -> None:

@@ -111,16 +111,16 @@ def _components(a: Axis, b: Axis) -> tuple[Numbers, Numbers, int]:
     return of_a, of_b, len(names)
 
 
-def _summed(margin: Margin, totals: Floats, kept: dict[int, tuple[Numbers, int]]) -> Floats:
+def _summed(margin: Margin, totals: Floats, labelled: dict[int, tuple[Numbers, int]]) -> Floats:
     """Totals summed over all other axes and by the labels of these axes' groups. Groups without codes are left out."""
     table = arrange(margin, totals)
     for i, axis in reversed(list(enumerate(by_place(margin)))):
-        labels, size = kept.get(axis.place, (np.zeros(axis.size, np.int64), 1))
+        labels, size = labelled.get(axis.place, (np.zeros(axis.size, np.int64), 1))
         used = (labels >= 0) & (group_sizes(axis) > 0)
         added = np.zeros((size, *np.delete(table.shape, i)))
         np.add.at(added, labels[used], np.moveaxis(table, i, 0)[used])
         table = np.moveaxis(added, 0, i)
-    return table.reshape([size for _, size in kept.values()])
+    return table.reshape([size for _, size in labelled.values()])
 
 
 def _first_cell(margin: Margin, merged: dict[int, tuple[Numbers, Numbers, int]], at: dict[int, np.intp]) -> int:

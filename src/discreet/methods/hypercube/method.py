@@ -128,11 +128,11 @@ class HypercubeMethod(Method):
         numbers = tuple(name for name in exact.columns if name != CELL)
         deviations = [name for name in numbers if name.startswith("d")]
         both = ["n", "w"] if self.design.average is not None else ["n" if self.design.spec.weights is None else "w"]
-        wanted = [both for _ in self._tabulated]
+        columns = [both for _ in self._tabulated]
         by_cell = [exact.select(CELL, *deviations)] if self._cell_deviations else []
-        wanted += [] if self._cell_deviations else [deviations for _ in self.design.deviation_tables]
-        wanted += [] if self.design.strata is None else [["n", "w"]]
-        small = self._margin_sums(engine, exact, numbers, wanted)
+        columns += [] if self._cell_deviations else [deviations for _ in self.design.deviation_tables]
+        columns += [] if self.design.strata is None else [["n", "w"]]
+        small = self._margin_sums(engine, exact, numbers, columns)
         place = len(self._tabulated)
         tables = [exact.select(CELL, *self._noise(None).reads), *small[:place], *by_cell, *small[place:]]
         return [Confidential(table) for table in tables]
@@ -143,14 +143,14 @@ class HypercubeMethod(Method):
         return self.design.spec.replicates is not None and not self.design.spec.replicates.tables
 
     def _margin_sums(
-        self, engine: Engine, exact: ibis.Table, numbers: tuple[str, ...], wanted: list[list[str]]
+        self, engine: Engine, exact: ibis.Table, numbers: tuple[str, ...], columns: list[list[str]]
     ) -> list[ibis.Table]:
         """The exact margins of the cube, in one pass over its occupied cells."""
-        if not wanted:
+        if not columns:
             return []
         pieces = engine.map(exact.select(CELL, *numbers), self.spans[0], MarginKernel(self.margins, numbers))
         sums, tables = engine.store(pieces), []
-        for place, names in enumerate(wanted):
+        for place, names in enumerate(columns):
             mine = sums.filter(sums["margin"] == place)
             added = mine.group_by(CELL).aggregate(**{name: mine[name].sum().cast("int64") for name in names})
             tables.append(engine.store(added))
@@ -182,8 +182,8 @@ class HypercubeMethod(Method):
         design = self.design
         if design.average is None:
             return CubeNoise(design.domain.cells, design.count_distribution, design.total_distribution)
-        given = np.ones(1, np.int64) if averages is None else averages
-        return CubeNoise(design.domain.cells, design.count_distribution, None, given, design.strata)
+        average_weights = np.ones(1, np.int64) if averages is None else averages
+        return CubeNoise(design.domain.cells, design.count_distribution, None, average_weights, design.strata)
 
     def _control_kernel(self, control: PreparedControl, average: Int64s | None) -> CubeKernel:
         cells = control.cells.coarse.cells

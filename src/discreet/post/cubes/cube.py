@@ -19,7 +19,7 @@ import pyarrow as pa
 from discreet.arrays import Flags, Int64s
 from discreet.domain import Numbers
 from discreet.errors import ParameterError
-from discreet.post.cubes.margins import Axis, Floats, Margin, reduced
+from discreet.post.cubes.margins import Axis, Floats, Margin, marginalise
 from discreet.post.cubes.model import CubeModel
 from discreet.post.cubes.sampling import Gvf, interval, replicate_variance, round_outward, standard_error, tail
 from discreet.post.cubes.variance import KnownMargin, Perturbation
@@ -167,14 +167,14 @@ class Cube:
 
     def _sums(self, margin: Margin, values: Floats, chosen: list[Flags]) -> Floats:
         if self.cells is None:
-            part, some = values.reshape(self.model.shape), _within(margin, chosen)
+            part, restricted = values.reshape(self.model.shape), _within(margin, chosen)
             for place, keep in enumerate(chosen):
                 if not keep.all():
                     part = np.compress(keep, part, axis=place)
-            places = sorted(axis.place for axis in some.axes)
-            left = reduced(np.ascontiguousarray(part), places)
-            axes = tuple(Axis(places.index(axis.place), axis.groups, axis.size) for axis in some.axes)
-            return Margin(some.name, left.shape, axes).add_up(left)
+            places = sorted(axis.place for axis in restricted.axes)
+            left = marginalise(np.ascontiguousarray(part), places)
+            axes = tuple(Axis(places.index(axis.place), axis.groups, axis.size) for axis in restricted.axes)
+            return Margin(restricted.name, left.shape, axes).add_up(left)
         matches = np.ones(len(values), np.bool_)
         for place, keep in enumerate(chosen):
             if not keep.all():

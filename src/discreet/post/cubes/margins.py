@@ -99,12 +99,12 @@ class Margin:
         return sums
 
 
-def reduced(cube: Floats, kept: Collection[int]) -> Floats:
+def marginalise(cube: Floats, places: Collection[int]) -> Floats:
     """A cube summed over all axes but these, in the cube's order.
 
     Runs of adjacent axes are summed at once, the first run first, row by row.
     """
-    sizes = [n if place in kept else -n for place, n in enumerate(cube.shape)]
+    sizes = [n if place in places else -n for place, n in enumerate(cube.shape)]
     runs = [(keep, prod(map(abs, run))) for keep, run in groupby(sizes, key=lambda n: n > 0)]
     table, before = cube.reshape(-1), 1
     for place, (keep, size) in enumerate(runs):

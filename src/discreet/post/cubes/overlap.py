@@ -68,32 +68,38 @@ class Overlap:
     """M_i M_j' of two margins with axes in the cube's order."""
 
     shared: tuple[int, ...]  # the cube's axes that both have
-    lost: tuple[tuple[int, GroupPairs], ...]  # axes of j alone: summed, each group weighted by its number of codes
-    kept: tuple[Floats | GroupPairs, ...]  # axes of both: a diagonal, or pairs of groups that share codes
+    summed_out: tuple[
+        tuple[int, GroupPairs], ...
+    ]  # axes of j alone: summed, each group weighted by its number of codes
+    common: tuple[Floats | GroupPairs, ...]  # axes of both: a diagonal, or pairs of groups that share codes
     shape: tuple[int, ...]  # sizes of the axes of both, 1 for the axes of i alone
     weight: Floats  # of the axes of i alone, and of those of neither
 
     @classmethod
     def of(cls, shape: tuple[int, ...], a: Sequence[Axis], b: Sequence[Axis]) -> Overlap:
         of_a, of_b = {axis.place: axis for axis in a}, {axis.place: axis for axis in b}
-        lost = [(i, _together(axis)) for i, axis in enumerate(b) if axis.place not in of_a]
-        kept = [_both(axis, of_b[axis.place]) for axis in a if axis.place in of_b]
+        summed_out = [(i, _together(axis)) for i, axis in enumerate(b) if axis.place not in of_a]
+        common = [_both(axis, of_b[axis.place]) for axis in a if axis.place in of_b]
         alone = [group_sizes(axis) if axis.place not in of_b else np.ones(1) for axis in a]
         left = tuple(axis.size if axis.place in of_b else 1 for axis in a)
         shared = tuple(place for place in of_a if place in of_b)
         return cls(
-            shared, tuple(lost[::-1]), tuple(kept), left, outer_product(alone) * other_combinations(shape, [*a, *b])
+            shared,
+            tuple(summed_out[::-1]),
+            tuple(common),
+            left,
+            outer_product(alone) * other_combinations(shape, [*a, *b]),
         )
 
     def added_up(self, table: Floats) -> Floats:
         """A table of j, summed over the axes that i lacks."""
-        for i, times in self.lost:
+        for i, times in self.summed_out:
             table = times.added_up(table, i).squeeze(i)
         return table
 
     def spread(self, table: Floats) -> Floats:
         """Maps a table by the shared axes to the axes of i."""
-        for i, factor in enumerate(self.kept):
+        for i, factor in enumerate(self.common):
             if isinstance(factor, GroupPairs):
                 table = factor.added_up(table, i)
             else:

@@ -59,8 +59,8 @@ def replicate_noise(
     """
     s2, v = np.asarray(noise, np.float64), np.maximum(np.asarray(variances, np.float64), 0.0)
     _check_replicates(replicates, factor, s2)
-    own: Floats = (4 * factor * s2 * v + factor**2 * (2 * s2**2 + np.asarray(fourth, np.float64))) / replicates
-    return own
+    variance: Floats = (4 * factor * s2 * v + factor**2 * (2 * s2**2 + np.asarray(fourth, np.float64))) / replicates
+    return variance
 
 
 @dataclass(frozen=True)
@@ -157,8 +157,8 @@ def fit_gvf(
     have the weight 1/(spread + (ρ·v)² + (2Ax + b)²s²) with the fitted curve v and its estimated relative error ρ,
     iterated to convergence. a stays 0 unless it is three standard errors above 0 beside b.
     """
-    given: Spread = spread_of_variances if callable(spread_of_variances) else _constant(spread_of_variances)
-    least = given(np.zeros(np.size(estimates)))
+    spread: Spread = spread_of_variances if callable(spread_of_variances) else _constant(spread_of_variances)
+    least = spread(np.zeros(np.size(estimates)))
     x, v, s2, least, fourth = _pairs(estimates, variances, noise_of_estimates, least, fourth_of_estimates)
     if not total > 0:
         raise ParameterError("a total must be positive", where="total", do="leave it out if the design fixes none")
@@ -167,7 +167,7 @@ def fit_gvf(
     if min(across, up) < 1 / LARGEST:
         return _bound(x, v, s2, least, total)
     scaled = x / across, v / up, s2 / across**2, fourth / across**4
-    fit = _Scaled(*scaled, lambda curve: given(curve * up) / up**2, total / across).fitted()
+    fit = _Scaled(*scaled, lambda curve: spread(curve * up) / up**2, total / across).fitted()
     if fit.basis == "nothing":
         return _bound(x, v, s2, least, total)
     a, b = up / across**2, up / across

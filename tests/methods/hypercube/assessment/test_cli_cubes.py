@@ -1,4 +1,4 @@
-"""What `discreet query` says around its table, and what `discreet plan` and `run` say of cubes."""
+"""The text of `discreet query` around its table, and of `discreet plan` and `run` about cubes."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_an_upper_bound_is_called_one(survey: SurveyAgency) -> None:
     assert cli_cubes.title(bound, ())[1].endswith("fitted through 5 cells, an upper bound).")
 
 
-def test_raking_that_fell_back_is_told_by_run_and_query(survey: SurveyAgency) -> None:
+def test_run_and_query_report_raking_that_fell_back(survey: SurveyAgency) -> None:
     few = {"by": "rake", "cycles": 1, "tolerance": "1e-12", "runs": 2}
     crossed = [
         {"name": "a", "by": ["occupation", "strength"], "epsilon": "1"},
@@ -102,9 +102,10 @@ def test_raking_that_fell_back_is_told_by_run_and_query(survey: SurveyAgency) ->
     found = CliRunner().invoke(app, ["run", str(path), "--out", str(out), "--simulation", "x"])
     assert found.exit_code == 0, found.output
     assert (
-        "cube: raking did not meet the controls: least squares instead; see cube.simulation.model.json." in found.stdout
+        "cube: raking did not meet the controls, least squares were used; see cube.simulation.model.json."
+        in found.stdout
     )
-    assert "by least squares, for raking did not meet them." in query(out).stdout.splitlines()[0]
+    assert "by least squares, since raking did not meet them." in query(out).stdout.splitlines()[0]
     assert cli_cubes.afterwards(read(out), str(out / "elsewhere")) == []
     assert release.spec.tables
 

@@ -1,4 +1,4 @@
-"""A cube over all its tables: which are looked at, how they are pooled, and what perturbing each of them costs."""
+"""Assessment of a cube over its tables: their selection and pooling, and the comparison with interactive noise."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_a_table_is_measured_as_by_hand() -> None:
     table = next(one for one in assessed().tables if one.axes == (0, 2))
     true, shown = ((cube.reshape(SHAPE) * WEIGHT).sum(axis=(1, 3)).reshape(-1) for cube in (COUNTS, noisy()))
     assert table.estimates == differences(true, shown, 10.0)
-    assert table.moves == near_zero_changes(true, shown, 10.0)
+    assert table.zero_changes == near_zero_changes(true, shown, 10.0)
     assert table.hellinger == hellinger(true, shown)
     replicated = np.array([one.reshape(SHAPE).sum(axis=(1, 3)).reshape(-1) for one in REPLICATES])
     sampling = np.sqrt(4 / 8 * ((replicated - true) ** 2).sum(axis=0))
@@ -181,7 +181,7 @@ def test_a_dimension_is_its_tables_together() -> None:
     found = assessed()
     mine = [table for table in found.tables if table.dimension == 2]
     two = found.dimensions[1]
-    assert two.moves.cells == sum(table.moves.cells for table in mine) == 12 + 8 + 8 + 6 + 6 + 4
+    assert two.zero_changes.cells == sum(table.zero_changes.cells for table in mine) == 12 + 8 + 8 + 6 + 6 + 4
     cells = [table.estimates.cells for table in mine]
     assert two.estimates.mean_abs == pytest.approx(np.average([t.estimates.mean_abs for t in mine], weights=cells))
     assert two.hellinger == pytest.approx(np.mean([table.hellinger for table in mine]))
@@ -197,7 +197,7 @@ def test_a_cube_is_itself() -> None:
         replicate_errors(SHAPE, TRUE * WEIGHT, REPLICATES),
     )
     for table in assess(side, side, 0.5, PublicationRule(3, 0.5)).tables:
-        assert table.moves.to_zero == table.moves.to_nonzero == 0
+        assert table.zero_changes.to_zero == table.zero_changes.to_nonzero == 0
         assert table.estimates.largest == table.hellinger == 0
         assert table.errors is not None
         assert table.errors.largest == 0
@@ -313,7 +313,7 @@ def test_a_shared_cap_is_the_smallest_that_costs_no_more(number: int) -> None:
 
 
 def test_few_tables_asked_for_are_better_answered_one_by_one() -> None:
-    """What the paper concedes (002, §5), at equal ε: it depends on how many tables share it."""
+    """Which strategy is better at equal ε depends on how many tables share it (Li & Krenzke 2020, §5)."""
     cube = np.zeros((4, 4, 4, 4), np.int64)
     few = compare(cube, DiscreteLaplace(Fraction(1)), dimensions=[1], runs=20)
     every = compare(cube, DiscreteLaplace(Fraction(1)), runs=20)
@@ -336,7 +336,7 @@ def picture(chart: Any, folder: Path) -> str:
     return path.read_text(encoding="utf-8")
 
 
-def test_pictures_say_what_they_show(tmp_path: Path) -> None:
+def test_captions_state_what_plots_show(tmp_path: Path) -> None:
     errors = picture(error_plot(compared(), "Errors of it"), tmp_path)
     for text in ("Errors of it", BOTTOM_UP, SPLIT, EACH, "variables of the table", "do not add up"):
         assert text in errors
@@ -366,7 +366,7 @@ def test_pictures_hold_the_numbers() -> None:
     assert [row["overlap"] for row in dots] == [one.overlaps.mean for one in assessed().tables if one.overlaps]
     shares = rows(near_zero_plot(assessed(), "x"), "share")
     assert [row["share"] for row in shares if row["which"] == TO_NONZERO] == [
-        one.moves.share_to_nonzero for one in assessed().dimensions if one.moves.near_zero
+        one.zero_changes.share_to_nonzero for one in assessed().dimensions if one.zero_changes.near_zero
     ]
 
 
@@ -381,7 +381,7 @@ def test_pictures_of_nothing_are_still_pictures(tmp_path: Path) -> None:
     assert "<svg" in picture(error_plot(still, "Still"), tmp_path)
 
 
-def test_a_picture_of_many_tables_names_those_that_changed_most(tmp_path: Path) -> None:
+def test_a_plot_of_many_tables_lists_the_largest_changes(tmp_path: Path) -> None:
     shape = (2,) * 8
     cube = np.random.default_rng(3).poisson(5, 256).astype(np.float64)
     many = assess(CubeEstimates(shape, cube), CubeEstimates(shape, cube[::-1].copy()), 0.5)
@@ -411,10 +411,10 @@ def test_the_report_says_it_is_confidential_and_has_every_dimension() -> None:
     text = as_markdown(assessment_blocks(assessed(), NAMES))
     assert CONFIDENTIAL in text
     assert "5 records or more" in text
-    assert "the mean of |difference| / |true|, over cells whose true estimate is above 10" in text
+    assert "mean of |difference| / |true| over cells whose true estimate is above 10" in text
     assert "4 of 4, 6 of 6, 4 of 4, 1 of 1" in text
     two = assessed().dimensions[1]
-    assert f"| 2 | {two.moves.cells} | {two.moves.near_zero} |" in text
+    assert f"| 2 | {two.zero_changes.cells} | {two.zero_changes.near_zero} |" in text
     assert "Cramér's V of 6 two-way tables" in text
     side = CubeEstimates((3,), np.array([0.0, 1.0, 2.0]))
     alone = assess(side, side, 0.5)
@@ -424,10 +424,10 @@ def test_the_report_says_it_is_confidential_and_has_every_dimension() -> None:
     assert association(alone) == "Cramér's V: there is no two-way table."
 
 
-def test_the_report_names_what_each_way_costs() -> None:
+def test_the_report_states_the_epsilon_of_each_strategy() -> None:
     text = as_markdown(comparison_blocks(compared()))
     assert "| interactive, same ε for each table | 30 |" in text
     assert f"| 4 | {lines_of(compared(), BOTTOM_UP)[3].rms:.3f} |" in text
-    assert "15 tables asked for, 200 simulations" in text
+    assert "15 tables, 200 simulations" in text
     assert comparison_title(compared()) in text
-    assert "simulated cube (ε = 2 for a record, not calibrated)" in comparison_title(compared())
+    assert "simulated cube (ε = 2 per record, not calibrated)" in comparison_title(compared())

@@ -243,11 +243,10 @@ def _write(
 def _lines(assessment: Assessment) -> list[str]:
     lines = []
     for one in assessment.dimensions:
-        rule = one.published
+        rule, zeros = one.published, one.zero_changes
         cells = "" if rule is None else f"; publishable {rule.before:,} before, {rule.after:,} after"
         lines.append(
-            f"{plural(one.dimension, 'variable')}: mean |difference| {one.estimates.mean_abs:,.3g}; near zero, "
-            f"shown non-zero {one.moves.to_nonzero:,} of {one.moves.near_zero:,}; non-zero, shown near zero "
-            f"{one.moves.to_zero:,}{cells}"
+            f"{plural(one.dimension, 'variable')}: mean |difference| {one.estimates.mean_abs:,.3g}; near zero, shown "
+            f"non-zero {zeros.to_nonzero:,} of {zeros.near_zero:,}; non-zero, shown near zero {zeros.to_zero:,}{cells}"
         )
     return [*lines, publishable(assessment)]

@@ -32,7 +32,7 @@ from discreet.methods.hypercube.assessment.measures import (
     overlaps,
     publishable_cells,
 )
-from discreet.post.cubes.margins import Margin, combination, reduced
+from discreet.post.cubes.margins import Margin, combination, marginalise
 
 Numeric = NDArray[np.float64] | NDArray[np.int64]
 Tables = Callable[[Margin], Floats]  # the numbers of a table
@@ -67,7 +67,7 @@ def summed(shape: tuple[int, ...], values: Numeric, margin: Margin, cells: Numbe
     places, real = margin.places, values.astype(np.float64, copy=False)
     if cells is not None or not margin.ungrouped or list(places) != sorted(places):
         return margin.add_up(real, cells)
-    return reduced(np.ascontiguousarray(real).reshape(shape), places).reshape(-1)
+    return marginalise(np.ascontiguousarray(real).reshape(shape), places).reshape(-1)
 
 
 def replicate_errors(shape: tuple[int, ...], estimates: Floats, replicates: Floats, factor: float = 4.0) -> Tables:
@@ -110,7 +110,7 @@ class TableAssessment:
     for two-way tables only."""
 
     axes: tuple[int, ...]
-    moves: NearZeroChanges
+    zero_changes: NearZeroChanges
     estimates: Differences
     hellinger: float
     cramers_v: tuple[float, float] | None = None  # before and after
@@ -130,7 +130,7 @@ class DimensionSummary:
     dimension: int
     tables: int  # assessed
     exist: int  # tables of this dimension
-    moves: NearZeroChanges
+    zero_changes: NearZeroChanges
     estimates: Differences
     hellinger: float
     errors: Differences | None
@@ -158,7 +158,7 @@ class Assessment:
                     dimension,
                     len(mine),
                     comb(len(self.shape), dimension),
-                    NearZeroChanges.pooled([table.moves for table in mine]),
+                    NearZeroChanges.pooled([table.zero_changes for table in mine]),
                     Differences.pooled([table.estimates for table in mine]),
                     float(np.mean(distances)) if distances else nan,
                     Differences.pooled(gaps) if (gaps := _some(table.errors for table in mine)) else None,

@@ -70,7 +70,7 @@ def near_zero_plot(assessment: Assessment, title: str) -> Any:
     data = [
         {"dimension": one.dimension, "which": which, "share": share}
         for one in assessment.dimensions
-        for which, share in ((TO_NONZERO, one.moves.share_to_nonzero), (TO_ZERO, one.moves.share_to_zero))
+        for which, share in ((TO_NONZERO, one.zero_changes.share_to_nonzero), (TO_ZERO, one.zero_changes.share_to_zero))
         if not isnan(share)  # no such cells
     ]
     scale = alt.Scale(domain=[TO_NONZERO, TO_ZERO], range=[COLOURS[0], COLOURS[1]])

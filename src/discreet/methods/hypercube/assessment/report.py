@@ -124,7 +124,7 @@ ASSOCIATION: tuple[tuple[str, Kind], ...] = (("table", "integer"), ("V, true", "
 
 
 def _risk(one: DimensionSummary) -> list[Value]:
-    rule, zeros = one.published, one.moves
+    rule, zeros = one.published, one.zero_changes
     cells: list[Value] = [rule.before, rule.after, rule.gained, rule.lost] if rule else [None] * 4
     return [one.dimension, zeros.cells, zeros.near_zero, zeros.to_nonzero, zeros.to_zero, *cells]
 

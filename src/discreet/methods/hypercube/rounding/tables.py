@@ -106,8 +106,8 @@ class NestedGroupings:
         table = self.levels(margin)
         axes = []
         for axis in margin.axes:
-            _, some = np.unique(self.by_axis[axis.place][table[axis.place]], return_index=True)
-            axes.append(Axis(axis.place, axis.groups[some], axis.size))
+            _, first = np.unique(self.by_axis[axis.place][table[axis.place]], return_index=True)
+            axes.append(Axis(axis.place, axis.groups[first], axis.size))
         return Margin("", tuple(self.sizes(table)), tuple(axes)).parents(cells)
 
 
@@ -120,8 +120,8 @@ def _parents(fine: Numbers, coarse: Numbers) -> Numbers:
 
 def _relabelled(groups: Numbers) -> Numbers:
     """The same groups, numbered by first occurrence."""
-    _, some, which = np.unique(groups, return_index=True, return_inverse=True)
-    relabelled: Numbers = np.argsort(np.argsort(some))[which].astype(np.int64)
+    _, first, which = np.unique(groups, return_index=True, return_inverse=True)
+    relabelled: Numbers = np.argsort(np.argsort(first))[which].astype(np.int64)
     return relabelled
 
 
