@@ -144,7 +144,10 @@ def test_a_cap_that_cannot_protect_a_unit_is_refused(tmp_path: Path) -> None:
             {"weights": AVERAGE, "cap": 7, "controls": [{"name": "c", "by": ["strength"], "epsilon": "1", "cap": 9}]},
             "noise of the counts times an average weight",
         ),
-        ({"controls": [{"name": "c", "by": ["strength"], "exact": True}]}, "control totals by strength are those of"),
+        (
+            {"controls": [{"name": "c", "by": ["strength"], "exact": True}]},
+            "control totals by strength are exact confidential totals",
+        ),
     ],
 )
 def test_forms_that_are_not_private_say_so_everywhere(survey: SurveyAgency, changes: dict[str, Any], said: str) -> None:

@@ -66,7 +66,7 @@ DECLARED: list[tuple[dict[str, Any], str]] = [
     ({"weights": STRATA, "cap": 3}, "leave `weight` out"),
     ({"weights": {**AVERAGE, "noise": "mean"}, "cap": 3}, "largest"),
     ({"weights": {**WEIGHTS, "epsilon": None}}, "epsilon"),
-    ({"weights": {"column": "weight", "max": "200"}}, "'epsilon' is missing: what weighted totals cost"),
+    ({"weights": {"column": "weight", "max": "200"}}, "'epsilon' is missing: the privacy loss of weighted totals"),
     ({"weights": {**WEIGHTS, "grid": "0.3"}}, "not a multiple of the grid"),
     ({"weights": {**WEIGHTS, "grid": "300"}}, "between 1 and 2\\^31 steps"),
     ({"weights": {**WEIGHTS, "max": "1000000", "grid": "0.0001"}}, "between 1 and 2\\^31 steps"),
@@ -81,7 +81,7 @@ DECLARED: list[tuple[dict[str, Any], str]] = [
     ({"controls": control(epsilon="1", value="x")}, "describe a `file`"),
     ({"controls": control(exact=True, provenance="x")}, "describe a `file`"),
     ({"controls": control(epsilon="1") * 2}, "duplicate control 'c'"),
-    ({"controls": control(epsilon="1", cap=5), "weights": WEIGHTS}, "'c' has noise of weighted totals, without a cap"),
+    ({"controls": control(epsilon="1", cap=5), "weights": WEIGHTS}, "'c' measures weighted totals"),
     ({"controls": control(epsilon="1"), "weights": AVERAGE, "cap": 5}, "'c' needs `cap`, as the cube does"),
     ({"controls": control(epsilon="1") * 101}, "100"),
     ({"calibration": "rake"}, "`calibration` needs `controls`"),
@@ -109,7 +109,7 @@ DECLARED: list[tuple[dict[str, Any], str]] = [
     ({"weights": WEIGHTS, "squared_weights": without(SQUARES, "tables")}, "'tables' is missing: small tables"),
     ({"weights": without(WEIGHTS, "max")}, "'max' is missing: the largest weight"),
     ({"weights": {"colum": "w"}}, "unknown key 'colum'; did you mean 'column'"),
-    ({"weights": WEIGHTS, "replicates": without(TABLES, "bound")}, "'bound' is missing: how far"),
+    ({"weights": WEIGHTS, "replicates": without(TABLES, "bound")}, "'bound' is missing: the largest difference"),
     ({"weights": WEIGHTS, "replicates": {**TABLES, "bound": "300000000"}}, "more than 2\\^31 steps of the grid"),
     ({"weights": WEIGHTS, "replicates": {**TABLES, "columns": ["rep_1", "rep_1"]}}, "duplicate column 'rep_1'"),
     ({"weights": WEIGHTS, "replicates": {**TABLES, "columns": "rep_"}}, "expected a list of columns, or `{prefix"),
@@ -242,7 +242,7 @@ def test_inconsistent_public_totals_are_refused(survey: SurveyAgency) -> None:
         survey, {"controls": both}, DomainError, "is inconsistent with control all, file all.csv: in total.*400.*401"
     )
     assert error.where == "control c, file public.csv"
-    assert "agree" in str(error.do)
+    assert "same year" in str(error.do)
     halves = {"light": 100, "medium": 61, "heavy": 39}
     lines = [f"{where},{code},{total}" for where in ("yes", "no") for code, total in halves.items()]
     (survey.folder / "two.csv").write_text("\n".join(["outdoors,strength,total", *lines]) + "\n")

@@ -166,7 +166,7 @@ def test_what_is_refused(survey: tuple[SurveyAgency, Path], tmp_path: Path) -> N
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(("option", "said"), [("--limit", "near zero"), ("--cv", "coefficient of variation")])
+@pytest.mark.parametrize(("option", "said"), [("--limit", "near-zero limit"), ("--cv", "coefficient of variation")])
 @pytest.mark.parametrize("value", ["-1", "0"])
 def test_invalid_options_are_refused(
     survey: tuple[SurveyAgency, Path], tmp_path: Path, option: str, said: str, value: str

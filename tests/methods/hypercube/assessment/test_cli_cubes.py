@@ -43,7 +43,7 @@ def query(folder: Path, *arguments: str) -> Any:
         (
             {"weights": WEIGHTS, "replicates": DEVIATIONS},
             "cube: protected weighted total, column 'total'.",
-            "noise and sampling (8 replicates of every cell)",
+            "noise and sampling (8 noisy replicates of every cell)",
         ),
         (
             {"controls": EXACT},
@@ -58,7 +58,7 @@ def test_a_query_says_what_it_shows(survey: SurveyAgency, changes: dict[str, Any
     found = query(folder, "--by", "strength")
     lines = found.stdout.splitlines()
     assert lines[0] == title
-    assert lines[1].startswith(f"Standard errors are those of {errors}")
+    assert lines[1].startswith(f"Standard errors and intervals cover {errors}")
     assert lines[3].split()[:2] == ["strength", "estimate"]
     assert len(lines) == 4 + 3
     caveats = next(table.guarantee.caveats for table in read(folder).tables if table.name == "cube")
@@ -115,10 +115,14 @@ def test_plan_says_what_is_not_protected_and_what_is_public(survey: SurveyAgency
     public = {"name": "p", "by": ["outdoors"], "file": "public.csv", "provenance": "census"}
     for form in ("dense", "sparse"):
         plan = survey.open(controls=[*EXACT, public], form=form).plan()
-        assert [table.cost for table in plan.tables] == ["epsilon 2", "no epsilon: not protected", "public, no cost"]
+        assert [table.cost for table in plan.tables] == [
+            "epsilon 2",
+            "no epsilon: not protected",
+            "public, no privacy loss",
+        ]
     lines = str(survey.open(controls=[*EXACT, public, CONTROLS[0]]).plan()).splitlines()
     assert "  cube_c: strength (3) = 3 cells, no epsilon: not protected" in lines
-    assert "  cube_p: outdoors (2) = 2 cells, public, no cost" in lines
+    assert "  cube_p: outdoors (2) = 2 cells, public, no privacy loss" in lines
     assert "  cube_occupations: occupation (5) = 5 cells, epsilon 1, part of cube's" in lines
 
 

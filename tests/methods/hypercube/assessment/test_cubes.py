@@ -327,7 +327,7 @@ def test_the_same_comparison_every_time() -> None:
     assert repr(once) == repr(again)
 
 
-# --- pictures and words
+# --- plots and text
 
 
 def picture(chart: Any, folder: Path) -> str:
@@ -338,7 +338,7 @@ def picture(chart: Any, folder: Path) -> str:
 
 def test_captions_state_what_plots_show(tmp_path: Path) -> None:
     errors = picture(error_plot(compared(), "Errors of it"), tmp_path)
-    for text in ("Errors of it", BOTTOM_UP, SPLIT, EACH, "variables of the table", "do not add up"):
+    for text in ("Errors of it", BOTTOM_UP, SPLIT, EACH, "variables of the table", "not additive"):
         assert text in errors
     moved = picture(near_zero_plot(assessed(), "Moves"), tmp_path)
     assert all(text in moved for text in ("Moves", TO_NONZERO, TO_ZERO, "below 10"))
@@ -370,7 +370,7 @@ def test_pictures_hold_the_numbers() -> None:
     ]
 
 
-def test_pictures_of_nothing_are_still_pictures(tmp_path: Path) -> None:
+def test_plots_without_data_are_drawn(tmp_path: Path) -> None:
     side = CubeEstimates((3,), np.array([0.0, 1.0, 2.0]))
     alone = assess(side, side, 0.5)
     for draw in (near_zero_plot, overlap_plot):
@@ -386,7 +386,7 @@ def test_a_plot_of_many_tables_lists_the_largest_changes(tmp_path: Path) -> None
     cube = np.random.default_rng(3).poisson(5, 256).astype(np.float64)
     many = assess(CubeEstimates(shape, cube), CubeEstimates(shape, cube[::-1].copy()), 0.5)
     svg = picture(association_plot(many, "x", [f"v{place}" for place in range(8)]), tmp_path)
-    assert f"{NAMED} that changed most are named" in svg
+    assert f"{NAMED} with the largest changes are listed" in svg
     named = set(re.findall(r"\d+  ?(v\d × v\d)<", svg))
     assert named == {f"v{one.axes[0]} × v{one.axes[1]}" for one, _ in largest_changes(many)[:NAMED]}
 
@@ -420,8 +420,8 @@ def test_the_report_says_it_is_confidential_and_has_every_dimension() -> None:
     alone = assess(side, side, 0.5)
     unknown = as_markdown(assessment_blocks(alone, ["one"]))
     assert "–" in unknown
-    assert "not counted: that takes protected counts" in unknown
-    assert association(alone) == "Cramér's V: there is no two-way table."
+    assert "not counted: that needs protected counts" in unknown
+    assert association(alone) == "Cramér's V: no two-way tables."
 
 
 def test_the_report_states_the_epsilon_of_each_strategy() -> None:
