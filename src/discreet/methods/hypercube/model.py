@@ -31,7 +31,7 @@ def cube_model(
     simulated: bool,
     calibrated: CalibratedCube | None,
     raked: Sequence[RakedModel],
-    unkept: Sequence[Problem] | None,
+    exceptions: Sequence[Problem] | None,
     sampling: SamplingModel | None,
 ) -> CubeModel:
     """The model file of a cube."""
@@ -55,7 +55,7 @@ def cube_model(
         counts=_counts(design),
         controls=tuple(_control(measurements, control) for control in design.controls),
         calibration=None if calibrated is None else _calibration(design, calibrated, raked),
-        whole=None if unkept is None else IntegersModel(problems=_listed(unkept)),
+        whole=None if exceptions is None else IntegersModel(problems=_listed(exceptions)),
         sampling=sampling,
     )
 

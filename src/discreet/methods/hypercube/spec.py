@@ -67,8 +67,8 @@ class Weights(Strict):
 
     needs: ClassVar = {
         "column": "the column of weights",
-        "max": "the largest weight, a public number: larger weights are clamped to it, and the noise is proportional "
-        "to it",
+        "max": "the largest weight, a public number: larger weights are clamped or dropped, and the noise is "
+        "proportional to it",
     }
     column: ColumnName
     max: Weight

@@ -33,7 +33,7 @@ ROWS = 1 << 18  # written at a time
 RUNS, FEWEST = 30, 4  # default number of simulation runs, and its minimum
 SIMULATED = 1 << 26  # cells to simulate over all runs, about
 WORDS = 1 << 16  # 64-bit words of public randomness, for rounding
-LARGEST = 2.0**62  # integer
+LARGEST = 2.0**62  # largest rounded value
 Columns = Mapping[str, Floats | Int64s]
 
 
@@ -73,7 +73,7 @@ class CubeTables:
     def write_model(
         self,
         calibrated: CalibratedCube | None = None,
-        unkept: Sequence[Problem] | None = None,
+        exceptions: Sequence[Problem] | None = None,
         cube: Floats | None = None,
     ) -> dict[str, str]:
         """Writes the model file, and deviations of replicates where they are published."""
@@ -84,9 +84,8 @@ class CubeTables:
         elif self.design.spec.replicates is not None:
             files, sampling = self._write_deviations(float(self.design.spec.replicates.factor))
         raked = self._raked_variances(calibrated) if calibrated is not None and calibrated.raked else ()
-        text = cube_model(self.measurements, self.grant.simulated, calibrated, raked, unkept, sampling).model_dump_json(
-            indent=1
-        )
+        model = cube_model(self.measurements, self.grant.simulated, calibrated, raked, exceptions, sampling)
+        text = model.model_dump_json(indent=1)
         name = f"{stem(self.design.name, self.grant.simulated)}.model.json"
         with self.place.create(name) as file:
             file.write(self.grant.protect(text, self.design.guarantee).value.encode())
@@ -101,20 +100,10 @@ class CubeTables:
         return sums
 
     def _rounded(self, best: Floats) -> IntegerCube:
-        if (
-            np.abs(best).sum() > LARGEST_TOTAL
-        ):  # no record may stop a release: its existence would then reveal something
+        if np.abs(best).sum() > LARGEST_TOTAL:  # a release may not fail because of its records
             rounded = np.rint(np.clip(best, 0, LARGEST)).astype(np.int64)
-            return IntegerCube(
-                rounded,
-                [],
-                0,
-                (
-                    Problem(
-                        "not adjacent", self.design.name, 0, "too large for controlled rounding: rounded cell by cell"
-                    ),
-                ),
-            )
+            problem = Problem("not adjacent", self.design.name, 0, "total above 10^11: rounded cell by cell")
+            return IntegerCube(rounded, [], 0, (problem,))
         words = next(self._stream("whole").words(0, WORDS)).reshape(-1)
         margins = [control.margin for control in self.design.controls]
         return round_cube(best.reshape(self.design.domain.shape), margins, words=words)
@@ -124,11 +113,9 @@ class CubeTables:
     @property
     def _raking(self) -> RakingOptions | None:
         declared = self.design.spec.calibration
-        return (
-            RakingOptions(float(declared.tolerance), declared.cycles)
-            if isinstance(declared, RakingCalibration)
-            else None
-        )
+        if not isinstance(declared, RakingCalibration):
+            return None
+        return RakingOptions(float(declared.tolerance), declared.cycles)
 
     def _calibrate(self, measure: Floats) -> CalibratedCube:
         controls = list(self.measurements.controls.values())
