@@ -194,14 +194,14 @@ CUBES: dict[str, dict[str, Any]] = {  # of counts and weights; calibrated by the
     "squared": {
         "by": ["degree", "sector"],
         "weights": {**WEIGHTED, "column": "wage", "max": "10"},
-        "squares": {"epsilon": "1", "tables": [["degree"]], "effect": "1.5"},
+        "squared_weights": {"epsilon": "1", "tables": [["degree"]], "design_effect": "1.5"},
     },
     "raked": {
         "by": ["state", "degree", "industry"],
         "epsilon": "1",
         "controls": SPREAD,
         "calibration": {"by": "rake", "runs": 3},
-        "whole": True,
+        "integers": True,
     },
     "scattered": {"by": ["code", "state"], "epsilon": "2", "form": "sparse", "controls": [{**SPREAD[1], "by": []}]},
     "averaged": {
