@@ -20,7 +20,7 @@ from discreet.errors import ParameterError
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post import intervals
-from discreet.post.intervals import PARTS, exact_bounds, limits, outward
+from discreet.post.intervals import PARTS, exact_bounds, limits, round_outward
 from discreet.post.laplace_sum import WIDEST, count_margin, fourth_cumulant, half_pmf, support_radius, variance
 from discreet.post.percentiles import percentiles
 from support.hypothesis_profile import examples
@@ -272,7 +272,7 @@ def test_with_hardly_any_noise_the_limits_are_the_percentile() -> None:
 
 
 def test_outward() -> None:
-    low, high = outward(np.array([1.9, 2.0]), np.array([2.1, 3.0]))
+    low, high = round_outward(np.array([1.9, 2.0]), np.array([2.1, 3.0]))
     assert (low.tolist(), high.tolist()) == ([1, 2], [3, 3])
 
 

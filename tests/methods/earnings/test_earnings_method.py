@@ -157,7 +157,9 @@ def test_percentiles_rise_and_lie_between_their_limits(files: Files, level: str)
 
 
 @pytest.mark.parametrize("level", LEVELS)
-def test_nothing_is_published_below_the_minimum_and_suppressed_cells_have_no_numbers(files: Files, level: str) -> None:
+def test_nothing_is_published_below_the_threshold_and_suppressed_cells_have_no_numbers(
+    files: Files, level: str
+) -> None:
     published = rows_of(read(files, level)).values()
     assert {row["status"] for row in published} == {1, 5}
     for row in published:
@@ -172,7 +174,7 @@ def test_nothing_is_published_below_the_minimum_and_suppressed_cells_have_no_num
 def test_suppression_follows_from_the_protected_count_and_the_list_of_the_withheld(
     usual: tuple[Files, Measured, Manifest],
 ) -> None:
-    """Neither from how many there are nor from who they are; and cells on both sides of the minimum are there."""
+    """Suppression depends on neither true counts nor records; cells on both sides of the threshold exist."""
     files, seen, _ = usual
     for level, withheld in (("earnings", {WITHHELD}), ("schools", set())):
         counts = histograms(seen, level).sum(axis=1).tolist()
@@ -760,13 +762,13 @@ def test_a_table_of_everybody_alone(tmp_path: Path) -> None:
     assert row["p12_5"] < row["p99_9"]
 
 
-@pytest.mark.parametrize("suppress_below", [1, 10**9])
-def test_the_least_and_the_largest_minimum(tmp_path: Path, minimum: int) -> None:
+@pytest.mark.parametrize("threshold", [1, 10**9])
+def test_the_smallest_and_the_largest_suppression_threshold(tmp_path: Path, threshold: int) -> None:
     office = Registrar(tmp_path / "office", graduates(2))
-    published = rows_of(read(office.published(spec(table(suppress_below=minimum))), "earnings")).values()
-    if minimum > 1:
+    published = rows_of(read(office.published(spec(table(suppress_below=threshold))), "earnings")).values()
+    if threshold > 1:
         assert {row["status"] for row in published} == {5}
-    assert all(row["count"] >= minimum for row in published if row["status"] == 1)
+    assert all(row["count"] >= threshold for row in published if row["status"] == 1)
 
 
 def test_undeclared_codes_counted_as_other_are_added_up_as_other(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from discreet.domain import Attribute, Domain
 from discreet.errors import DomainError, SpecError
 from discreet.methods.recode.classifications import Classifications
 from discreet.methods.recode.crosswalk import read_overrides
-from discreet.methods.recode.recoding import Counts, Recoding, group_words
+from discreet.methods.recode.recoding import GroupCounts, Recoding, group_words
 from discreet.noise.key import public_stream
 from discreet.privacy.guarantee import Guarantee, Record
 from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
@@ -84,7 +84,7 @@ def test_groups_go_where_their_codes_go(base: Path, order: tuple[int, int]) -> N
     """Whatever place the code has among the attributes, and whatever the order of the new list."""
     attributes, changed = (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS))
     old, new = tuple(attributes[i] for i in order), tuple(changed[i] for i in order)
-    found = recoding(base, old, new).origin
+    found = recoding(base, old, new).provenance
     assert found.starts is not None
     assert found.targets is not None
     before = list(itertools.product(*(a.categories for a in old)))
@@ -113,7 +113,7 @@ def test_shares_follow_the_finest_level_with_support(base: Path) -> None:
     assert found[("b",), ("2010",)].rule == "direct"
 
 
-def pieces(counts: Counts, size: int) -> Iterator[tuple[int, Counts]]:
+def pieces(counts: GroupCounts, size: int) -> Iterator[tuple[int, GroupCounts]]:
     return ((first, counts[first : first + size]) for first in range(0, len(counts), size))
 
 
@@ -214,7 +214,7 @@ def test_a_table_that_cannot_be_held_is_refused(base: Path, monkeypatch: pytest.
 
 def test_draws_of_what_was_recoded_before(base: Path) -> None:
     old = measured((code(*OLD), year("2010")), draws=(1, 2, 0, 1))
-    found = Recoding("t", old, Domain((code(*NEW), year("2010"))), Classifications(asked(), base)).origin
+    found = Recoding("t", old, Domain((code(*NEW), year("2010"))), Classifications(asked(), base)).provenance
     draws, blurred = found.draws(np.arange(5), 5)
     seen = {c: (int(d), bool(b)) for c, d, b in zip(NEW, draws, blurred, strict=True)}
     assert seen == {"a": (1, True), "b": (3, True), "c": (1, True), "d": (1, True), "e": (0, False)}
