@@ -210,10 +210,10 @@ def test_the_limits_are_the_hull(counts: list[int], rate: Fraction, y: Fraction,
     bounds = exact_bounds(float(rate), summands, bins.count, y, NINE_TENTHS)
     low, high = limits(array, bins, (y,), rate, summands)
     estimate = percentiles(array, bins, (y,))[0, 0]
-    expected = reference(counts, bins.borders, y, bounds)
+    expected = reference(counts, bins.edges, y, bounds)
     assert low[0, 0] == pytest.approx(min(expected[0], estimate), abs=1e-4)
     assert high[0, 0] == pytest.approx(max(expected[1], estimate), abs=1e-4)
-    assert bins.borders[0] <= low[0, 0] <= estimate <= high[0, 0] <= bins.borders[-1]
+    assert bins.edges[0] <= low[0, 0] <= estimate <= high[0, 0] <= bins.edges[-1]
 
 
 @distributions
@@ -224,7 +224,7 @@ def test_levels_nest_and_money_does_not_matter(counts: list[int], rate: Fraction
     wider = limits(array, bins, (y,), rate, level=F(99, 100))
     assert (wider[0] <= low).all()
     assert (wider[1] >= high).all()
-    dearer = limits(array, Bins(tuple(3 * b + 5 for b in bins.borders)), (y,), rate)
+    dearer = limits(array, Bins(tuple(3 * b + 5 for b in bins.edges)), (y,), rate)
     np.testing.assert_allclose(dearer, (3 * low + 5, 3 * high + 5))
 
 
@@ -233,7 +233,7 @@ def test_levels_nest_and_money_does_not_matter(counts: list[int], rate: Fraction
 def test_seen_from_above(counts: list[int], rate: Fraction, y: Fraction) -> None:
     """Mirrored, the set is the same: it contains the estimate of both sides, every root of G̃."""
     bins = bins_of(counts)
-    mirrored = Bins(tuple(-b for b in reversed(bins.borders)))
+    mirrored = Bins(tuple(-b for b in reversed(bins.edges)))
     low, high = limits(np.array([counts], np.int64), bins, (y,), rate)
     up, down = limits(np.array([counts[::-1]], np.int64), mirrored, (1 - y,), rate)
     np.testing.assert_allclose((-down, -up), (low, high), atol=1e-4)

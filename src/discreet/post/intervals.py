@@ -66,7 +66,7 @@ def limits(
         bounds, which = _bounds(clamped_rate(rate), sums, bins.count, point, level)
         tops = bounds.reshape(len(bounds), 3, bins.count, PARTS).max(axis=3)
         thresholds = bounds, tops, which[table], roots[table]
-        _search(histograms, bins.edges(), float(point), thresholds, low[:, p], high[:, p])
+        _search(histograms, bins.edge_array(), float(point), thresholds, low[:, p], high[:, p])
     return np.fmin(low, estimates), np.fmax(high, estimates)
 
 

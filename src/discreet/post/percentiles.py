@@ -46,7 +46,7 @@ def locate(counts: Int64s, bins: Bins, points: tuple[Fraction, ...]) -> tuple[In
 
 def interpolate(bin_numbers: Int64s, fractions: Floats, bins: Bins) -> Floats:
     """b_J + (b_{J+1} − b_J)·f."""
-    edges = bins.edges()
+    edges = bins.edge_array()
     value: Floats = edges[bin_numbers] + (edges[bin_numbers + 1] - edges[bin_numbers]) * fractions
     return value
 

@@ -68,7 +68,7 @@ def summarise(
     published = (counts >= parameters.suppress_below) & ~suppressed
     shown = np.where(published[:, None], histograms, 1)  # placeholder with a positive total: it is not published
     low, high = round_outward(*limits(shown, parameters.bins, parameters.points, parameters.rate, summands, LEVEL))
-    edges = np.array(parameters.bins.borders)
+    edges = np.array(parameters.bins.edges)
     if estimates is None:
         bin_numbers, fractions = locate(shown, parameters.bins, parameters.points)
         amounts = to_dollars(interpolate(bin_numbers, fractions, parameters.bins))

@@ -90,7 +90,7 @@ def trial(
 
 def smooth(cells: GraduateCells, points: tuple[Fraction, ...], epsilon: Fraction, key: ReleaseKey) -> Floats:
     """The smooth-sensitivity percentiles of the same cells, for the same ε."""
-    lower, upper = cells.bins.borders[0], cells.bins.borders[-1]
+    lower, upper = cells.bins.edges[0], cells.bins.edges[-1]
     mechanism = SmoothPercentiles(points, lower, upper, epsilon, SMOOTH_SHARE)
     clamped = np.clip(cells.values, lower, upper)
     return mechanism.protect(clamped, cells.start, key).astype(np.float64)

@@ -72,7 +72,7 @@ def test_what_a_table_is_without_further_words(declare: Declare) -> None:
         ("pseo", PSEO),
         ({"standard": "pseo"}, PSEO),
         ({"edges": [-5, 0, 10]}, Bins((-5, 0, 10))),
-        ({"edges": [0, 10, 20], "price_index": "1.25"}, Bins((0, 13, 25), "declared borders, times 1.25")),
+        ({"edges": [0, 10, 20], "price_index": "1.25"}, Bins((0, 13, 25), "declared edges, times 1.25")),
         (
             {"standard": "pseo", "price_index": "11/10"},
             PSEO.indexed(Fraction(11, 10), f"{PSEO.provenance}, times 1.1"),
@@ -86,7 +86,7 @@ def test_the_ways_to_declare_bins(declare: Declare, bins: Any, expected: Bins) -
 def test_lognormal_bins(declare: Declare) -> None:
     found = declare(table(bins={"lognormal": {"mean": "11.003", "deviation": "0.753", "floor": 10_000}})).bins
     assert found.count == 21
-    assert found.borders[0] == 10_000
+    assert found.edges[0] == 10_000
 
 
 def test_percentiles_with_a_decimal_name_their_columns(declare: Declare) -> None:
@@ -153,8 +153,8 @@ NOT_READ: dict[str, tuple[dict[str, Any], str, str]] = {
     "no such standard": ({"bins": "pseo2"}, "tables[0]", "expected 'pseo', or keys and values; found 'pseo2'"),
     "two kinds of bins": ({"bins": {"standard": "pseo", "edges": [0, 1]}}, "tables[0].bins", "needs one of"),
     "no kind of bins": ({"bins": {"price_index": "2"}}, "tables[0].bins", "needs one of standard, edges or lognormal"),
-    "borders that fall": ({"bins": {"edges": [5, 3]}}, "tables[0].bins", "border 3 does not lie above 5"),
-    "one border": ({"bins": {"edges": [5]}}, "tables[0].bins", "1 borders; give 2 to 1001"),
+    "borders that fall": ({"bins": {"edges": [5, 3]}}, "tables[0].bins", "edge 3 is not above 5"),
+    "one border": ({"bins": {"edges": [5]}}, "tables[0].bins", "1 edges; give 2 to 1001"),
     "a border with a fraction": ({"bins": {"edges": [0, 1.5]}}, "tables[0].bins.edges[1]", "whole number"),
     "a border too large": ({"bins": {"edges": [0, 2**41]}}, "tables[0].bins.edges[1]", "at most"),
     "an index of 0": ({"bins": {"standard": "pseo", "price_index": "0"}}, "tables[0].bins.price_index", "above 0"),
@@ -171,7 +171,7 @@ NOT_READ: dict[str, tuple[dict[str, Any], str, str]] = {
     "lognormal above its floor": (
         {"bins": {"lognormal": {"mean": "1", "deviation": "1", "floor": 50}}},
         "tables[0].bins",
-        "does not lie above 50",
+        "is not above 50",
     ),
     "a rule that says nothing": ({"sample": [{"column": "pay"}]}, "tables[0].sample[0]", "needs at_least"),
     "a rule with an unknown key": (

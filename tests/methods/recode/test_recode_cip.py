@@ -17,7 +17,7 @@ from discreet.api import OpenRelease, set_budget
 from discreet.errors import DomainError
 from discreet.methods.recode.crosswalk import Crosswalk, read_crosswalk
 from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk
-from support.recoding import BORDERS, CLOCK, read_kept, write_csv
+from support.recoding import BORDERS, CLOCK, read_measurements, write_csv
 from support.repository import SHARED
 
 REAL = SHARED / "cip" / "Crosswalk2010to2020.csv"
@@ -75,7 +75,7 @@ def place(tmp_path: Path, series: list[str], crosswalk: Crosswalk) -> Path:
     write_csv(tmp_path / "completions.csv", ("cipcode", "awards"), lines)
     ledger = discreet.ledger(tmp_path / "ledger.sqlite", clock=lambda: CLOCK)
     set_budget(ledger, "graduates", epsilon="10", unit={"kind": "person", "column": "person"}, kind="simulation")
-    release = opened(tmp_path, "old", series, source={"graduates": "graduates.parquet"}, keep="kept")
+    release = opened(tmp_path, "old", series, source={"graduates": "graduates.parquet"}, keep_measurements="kept")
     release.run(tmp_path / "out", simulation="suite")
     return tmp_path
 
@@ -87,7 +87,7 @@ def asked(**more: Any) -> dict[str, Any]:
         "columns": {"cip4": 5},
         "crosswalk": FILE,
         "history": history,
-        "smallest": "0.001",
+        "smallest_share": "0.001",
         **more,
     }
 
@@ -98,7 +98,7 @@ def test_all_old_codes_are_recoded(place: Path, series: list[str], crosswalk: Cr
     with pytest.raises(DomainError, match=r"'60\.06' is deleted in the crosswalk"):
         opened(place, "new", codes, recode=asked()).run(place / "out-new")
     write_csv(place / "overrides.csv", ("from", "to"), [("60.06", TARGET)])
-    release = opened(place, "new", codes, recode=asked(overrides="overrides.csv"), keep="kept-new")
+    release = opened(place, "new", codes, recode=asked(overrides="overrides.csv"), keep_measurements="kept-new")
     notes = release.plan().tables[0].notes
     assert set(notes) >= {
         "377 codes of groups: direct",
@@ -106,7 +106,7 @@ def test_all_old_codes_are_recoded(place: Path, series: list[str], crosswalk: Cr
         "1 code of a group: override",
     }
     release.run(place / "out-new")
-    old, new = read_kept(place / "kept"), read_kept(place / "kept-new")
+    old, new = read_measurements(place / "kept"), read_measurements(place / "kept-new")
     before, after = old.groups("pay"), new.groups("pay")
     assert (old.counts["pay"].sum(axis=0) == new.counts["pay"].sum(axis=0)).all()
     assert (after[TARGET,] == before["60.06",]).all()

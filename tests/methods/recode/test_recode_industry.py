@@ -13,7 +13,7 @@ import pytest
 import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.errors import DomainError
-from support.recoding import BORDERS, CLOCK, Kept, read_kept, read_rows, write_csv
+from support.recoding import BORDERS, CLOCK, MeasurementFolder, read_measurements, read_rows, write_csv
 
 PARENTS = (
     ("3111", "31-33"),
@@ -44,7 +44,7 @@ RECODE: dict[str, Any] = {
     "columns": {"sector": {"file": "parents.csv", "code": "code", "parent": "sector"}},
     "crosswalk": {"file": "crosswalk.csv", "old": "naics_old", "new": "naics_new", "weight": "share"},
     "history": {"file": "employment.csv", "old": "naics", "number": "jobs"},
-    "smallest": "1/1000",
+    "smallest_share": "1/1000",
 }
 
 
@@ -95,11 +95,13 @@ def opened(place: Path, release: str, sectors: tuple[str, ...], **more: Any) -> 
     return discreet.release(place / f"{release}.yaml", ledger=discreet.ledger(place / "ledger.sqlite", lambda: CLOCK))
 
 
-def moved(place: Path, **asked: Any) -> tuple[Kept, Kept]:
+def moved(place: Path, **asked: Any) -> tuple[MeasurementFolder, MeasurementFolder]:
     """Before and after."""
-    opened(place, "old", OLD, source={"jobs": "jobs.parquet"}, keep="kept").run(place / "out", simulation="suite")
-    opened(place, "new", NEW, recode={**RECODE, **asked}, keep="kept-new").run(place / "out-new")
-    return read_kept(place / "kept"), read_kept(place / "kept-new")
+    opened(place, "old", OLD, source={"jobs": "jobs.parquet"}, keep_measurements="kept").run(
+        place / "out", simulation="suite"
+    )
+    opened(place, "new", NEW, recode={**RECODE, **asked}, keep_measurements="kept-new").run(place / "out-new")
+    return read_measurements(place / "kept"), read_measurements(place / "kept-new")
 
 
 def test_sectors_move_and_totals_stay(place: Path) -> None:

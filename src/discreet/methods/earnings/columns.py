@@ -22,7 +22,7 @@ def earnings_columns(spec: Earnings, unit: Unit, bins: Bins, shape: LevelShape) 
 def earnings_about(spec: Earnings, bins: Bins, shape: LevelShape, source: str) -> str:
     """Description of a level for the codebook: sample, bins, suppression, provenance."""
     sample = " and ".join(rule.holds.in_words() for rule in spec.sample) or "a value"
-    edges = ", ".join(f"{edge:,}" for edge in bins.borders)
+    edges = ", ".join(f"{edge:,}" for edge in bins.edges)
     parts = [
         f"Percentiles of {spec.value} from protected histograms, of records with {sample}.",
         f"Bins: {bins.provenance}. Edges: {edges}. The first bin takes everything below its upper edge, the last one "
@@ -77,7 +77,7 @@ def _percentile(spec: Earnings, percentile: str) -> list[Column]:
 
 def _bins(bins: Bins) -> list[Column]:
     digits, columns = len(str(bins.count)), []
-    for number, (lower, upper) in enumerate(pairwise(bins.borders), 1):
+    for number, (lower, upper) in enumerate(pairwise(bins.edges), 1):
         first, last = number == 1, number == bins.count
         span = f"{lower:,} and more" if last else f"below {upper:,}" if first else f"{lower:,} to below {upper:,}"
         about = f"noisy count of the bin {span}: unbiased before suppression, may be negative"

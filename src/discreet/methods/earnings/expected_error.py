@@ -51,7 +51,7 @@ class ReferenceCell:
     def histogram(self, graduates: int) -> Int64s:
         """The reference histogram of this many graduates; values below the first edge are in the first bin."""
         mean, deviation = float(self.reference.mean), float(self.reference.deviation)
-        scaled = [(log(b) - mean) / deviation / sqrt(2) if b > 0 else -inf for b in self.bins.borders[1:-1]]
+        scaled = [(log(b) - mean) / deviation / sqrt(2) if b > 0 else -inf for b in self.bins.edges[1:-1]]
         below = [0.5 * (1 + erf(z)) for z in scaled]
         cumulated = np.rint(np.array([0.0, *below, 1.0]) * graduates)
         counts: Int64s = np.diff(cumulated).astype(np.int64)

@@ -225,7 +225,7 @@ class EarningsMethod(Method):
     def measurements(self) -> list[Measurement]:
         about = {
             "value": self.spec.value,
-            "borders": list(self.bins.borders),
+            "borders": list(self.bins.edges),
             "sample": [rule.model_dump(mode="json") for rule in self.spec.sample],
         }
         return [
@@ -300,7 +300,7 @@ class EarningsMethod(Method):
         where = self.spec.place
         if missing := next((q for q in QUARTILES if Fraction(q) not in self.spec.percentiles), None):
             raise SpecError(f"the layout lehd needs percentile {missing}", where=where, do="add it to `percentiles`")
-        if self.bins.borders[0] < 1:
+        if self.bins.edges[0] < 1:
             raise SpecError("the layout lehd has positive earnings only", where=where, do="let the first edge be 1")
         if min(level.shape.suppress_below for level in self.levels) < SMALLEST:
             raise SpecError(

@@ -49,7 +49,7 @@ def estimate(
     if any(not 0 < point < 1 for point in points):
         raise ParameterError("a percentile outside 0 … 1", where="points", do="give shares such as 1/4")
     expected = smoothed(checked_counts(counts, bins), families, rate, summands)
-    values = _linear(expected, bins.edges(), np.array([float(point) for point in points]))
+    values = _linear(expected, bins.edge_array(), np.array([float(point) for point in points]))
     values[counts.sum(axis=1) <= 0] = np.nan
     return values
 
