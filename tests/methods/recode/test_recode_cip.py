@@ -102,7 +102,7 @@ def test_all_old_codes_are_recoded(place: Path, series: list[str], crosswalk: Cr
     notes = release.plan().tables[0].notes
     assert set(notes) >= {
         "377 codes of groups: direct",
-        "10 codes of groups: probabilistic, by the shares of everybody",
+        "10 codes of groups: probabilistic, by the shares of all records",
         "1 code of a group: override",
     }
     release.run(place / "out-new")

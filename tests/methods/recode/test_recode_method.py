@@ -159,18 +159,18 @@ def test_a_table_without_the_columns_goes_where_it_was(base: Path) -> None:
     found = recoding(base, (year(*YEARS),), (year(*YEARS),))
     counts = np.arange(9).reshape(3, 3)
     assert (found.recoded(pieces(counts, 3), "r") == counts).all()
-    assert found.in_words() == ("has none of the recoded columns: its measurements stay as they are",)
+    assert found.plan_lines() == ("has none of the recoded columns: its measurements are unchanged",)
 
 
 def test_the_words_of_a_plan(base: Path) -> None:
     write_csv(base / "overrides.csv", ("from", "to", "share"), [("d", "d", "1"), ("c", "b", "1"), ("zz", "yy", "1")])
     found = recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)), overrides="overrides.csv")
-    assert set(found.in_words()) >= {
+    assert set(found.plan_lines()) >= {
         "6 codes of groups: direct",
         "3 codes of groups: override",
         "2 codes of groups: probabilistic, by the shares of year",
-        "1 code of a group: probabilistic, by the shares of everybody",
-        "overrides without effect, for the crosswalk has one destination: c",
+        "1 code of a group: probabilistic, by the shares of all records",
+        "overrides without effect, because the crosswalk has one destination: c",
     }
 
 
@@ -205,10 +205,10 @@ def test_codes_in_two_attributes_are_refused(base: Path) -> None:
 
 
 def test_a_table_that_cannot_be_held_is_refused(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discreet.methods.recode.recoding.MOST_HELD", 44)
+    monkeypatch.setattr("discreet.methods.recode.recoding.MOST_IN_MEMORY", 44)
     with pytest.raises(DomainError, match="has 45 numbers, more than the 44"):
         recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)))
-    monkeypatch.setattr("discreet.methods.recode.recoding.MOST_HELD", 45)
+    monkeypatch.setattr("discreet.methods.recode.recoding.MOST_IN_MEMORY", 45)
     recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)))
 
 

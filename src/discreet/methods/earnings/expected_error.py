@@ -150,7 +150,7 @@ def _break_even_line(level: AnyLevel, derived: DerivedLevel, records: int) -> st
     even = _break_even(derived.distribution.variance() * _typical(derived.summands)) * records
     worse = isinstance(level, MeasuredLevel) and float(level.epsilon) < even
     hint = " <-- the sum has no additional epsilon and less noise: leave out `epsilon`" if worse else ""
-    return f"  an epsilon of its own has less noise than the sum from epsilon {even:.3g} on{hint}"
+    return f"  its own noise is smaller than that of the sum from epsilon {even:.3g}{hint}"
 
 
 def _typical(children: Int64s) -> int:

@@ -92,7 +92,7 @@ def split(counts: Int64s, shares: SplitShares, words: Words, rule: Rule = "multi
     used = words_needed(counts, shares, rule)
     if words.dtype != np.uint64 or words.shape != (int(used.sum()),):
         raise ParameterError(
-            "are not uint64 in the number that is used",
+            "are not as many uint64 as are used",
             where="words",
             do="draw as many words as `words_needed` adds up to",
         )

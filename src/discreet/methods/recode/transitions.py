@@ -106,7 +106,7 @@ def _refuse_unknown(groups: Iterable[Group], published: PublishedCrosswalk, over
     gone = [old for old in lost if old in published.deleted]
     fault = "deleted in the crosswalk" if gone else "unknown to the crosswalk"
     raise DomainError(
-        f"{named('/'.join(old) for old in gone or lost)} {fault}, and without an override",
+        f"{named('/'.join(old) for old in gone or lost)} {fault}, and no override gives a destination",
         where="transitions",
         do="list each in the overrides",
     )
