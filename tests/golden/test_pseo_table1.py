@@ -1,4 +1,4 @@
-"""Published numbers of 000 (PSEO technical appendix): Table 1, the nominal end, and Eq. 4 as it must read."""
+"""Published numbers of the PSEO Beta Appendix: Table 1, the nominal end, and Eq. 4 corrected."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from discreet.post.percentiles import locate, percentiles
 
 F = Fraction
 
-# 000, Table 1: bin, lower bound, upper bound.
+# PSEO Beta Appendix, Table 1: bin, lower bound, upper bound.
 TABLE_1 = """
 1 10000 17403
 2 17403 22876
@@ -57,7 +57,7 @@ def test_000_eq_2_counts_the_last_border_in_the_last_bin() -> None:
 
 
 def as_printed(counts: list[int], bins: Bins, y: F) -> tuple[int, F]:
-    """000 §2, literally: (Y/100 × Σ^J q̃) − Σ^{J−1} q̃, over q̃_J."""
+    """PSEO Beta Appendix, §2, literally: (Y/100 × Σ^J q̃) − Σ^{J−1} q̃, over q̃_J."""
     total = sum(counts)
     j = next(j for j in range(len(counts)) if y * total <= sum(counts[: j + 1]))
     return j, (y * sum(counts[: j + 1]) - sum(counts[:j])) / F(counts[j])

@@ -1,4 +1,4 @@
-"""Eq. 4 against exact fractions, and the distributions it obeys however negative the bins are."""
+"""Percentiles (Eq. 4) against exact fractions, and their properties with negative bins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `plan` says about percentiles: both ways to have a level, numbers that others find too, and no data read."""
+"""Expected errors of percentiles in `plan`, compared with independent simulations; no records are read."""
 
 from __future__ import annotations
 
@@ -140,13 +140,13 @@ def test_a_plan_is_the_same_each_time(planned: Planned) -> None:
 
 
 def reference(borders: tuple[int, ...], mean: float, deviation: float, graduates: int) -> np.ndarray[Any, Any]:
-    """The histogram of so many graduates, rounded by its cumulated shares."""
+    """The histogram of this many graduates, rounded by its cumulated shares."""
     shares = norm.cdf((np.log(borders[1:-1]) - mean) / deviation)
     return np.diff(np.rint(np.array([0, *shares, 1]) * graduates)).astype(int)
 
 
 def percentile(histogram: np.ndarray[Any, Any], borders: tuple[int, ...], point: float) -> float:
-    """000, Eq. 4."""
+    """PSEO Beta Appendix, Eq. 4."""
     upto = np.cumsum(histogram)
     place = int(np.flatnonzero(point * upto[-1] <= upto)[0])
     before = upto[place] - histogram[place]

@@ -1,4 +1,4 @@
-"""Levels: which are measured, what the others add up, and how many draws are in each of their bins."""
+"""Levels: measured ones, sources of derived ones, and the number of draws in each bin."""
 
 from __future__ import annotations
 

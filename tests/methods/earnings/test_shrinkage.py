@@ -1,4 +1,4 @@
-"""Smoothed histograms: what they gain, whom they must not harm, and the distributions they obey."""
+"""Shrunk histograms: gains, errors of atypical cells, and properties of the estimator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a table of earnings is declared: what is accepted, and every refusal in one line: what, where, and what to do."""
+"""Declarations of earnings tables: what is accepted, and every refusal: what, where, and what to do."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def refusal(kind: type[DiscreetError], said: Callable[[], object]) -> DiscreetEr
 # --- accepted -------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_table_is_without_further_words(declare: Declare) -> None:
+def test_defaults(declare: Declare) -> None:
     found = declare(table(bins=...)).spec
     assert found.percentiles == [25, 50, 75]
     assert found.suppress_below == 30

@@ -1,4 +1,4 @@
-"""The clocks of the published correction: the distribution of the literal procedure, the words they read, what they keep."""
+"""The clocks of the published correction: distribution of the literal procedure, words used, invariants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alternatives to the published correction: optimal in what they claim, and closer to the true flows."""
+"""The alternatives to the published correction: their optimality, and their errors in simulations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a table of flows is declared: what is accepted, and every refusal in one line, with nothing written or spent."""
+"""Declarations of flows tables: what is accepted, and every refusal, with nothing written or spent."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def declared(office: CareersAgency, *tables: dict[str, Any], **changes: Any) -> 
 # --- accepted -------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_table_is_without_further_words(office: CareersAgency) -> None:
+def test_defaults(office: CareersAgency) -> None:
     found = declared(office, plain()).spec
     assert (found.marginal.industry, found.marginal.state, found.marginal.undeclared) == ("ZZ", "Z", False)
     assert found.correction.rule == "published"
@@ -87,7 +87,7 @@ def test_the_content_of_control_files_is_part_of_the_digest(office: CareersAgenc
 
 
 def test_names_of_levels_with_a_dot_mean_nothing_else(office: CareersAgency) -> None:
-    """What a table of flows names beside its levels is kept apart from them."""
+    """Names of further domains cannot collide with names of levels."""
     names = ("flows.home", "flows.to", "flows.periods", "total.to")
     levels = [{"name": "total", "by": BY, "to": ["division"]}, *({"name": n, "by": BY} for n in names)]
     found = declared(office, table(levels=levels))
@@ -356,7 +356,7 @@ def test_the_table_that_the_unsound_are_made_of_is_accepted(office: CareersAgenc
     assert declared(office, table(layout="lehd", levels=levels), domains=domains()).pseof is not None
 
 
-def test_geometric_noise_does_not_hide_the_size_of_an_establishment(office: CareersAgency) -> None:
+def test_geometric_noise_does_not_protect_the_size_of_an_establishment(office: CareersAgency) -> None:
     unit = {"establishment": "person_id", "alpha": "0.1", "adversary": "weak"}
     with pytest.raises(GuaranteeError) as caught:
         methods(opened(office, spec(unit=unit)))
@@ -516,7 +516,7 @@ def test_a_control_file_can_be_named_alone(office: CareersAgency) -> None:
     assert found.spec == declared(office, table()).spec
 
 
-def test_columns_of_control_files_can_be_called_otherwise(office: CareersAgency) -> None:
+def test_columns_of_control_files_can_have_other_names(office: CareersAgency) -> None:
     before = declared(office).weights
     (office.folder / "job_flows.csv").write_text(JOBS.replace("from_state,to_state,hires", "h,s,n"))
     (office.folder / "employment.csv").write_text(WORK.replace("state,industry,employment", "s,k,n"))

@@ -1,4 +1,4 @@
-"""Kept measurements in another classification, end to end: totals stay, to the unit; no record, no key, no cost."""
+"""Recoding end to end: totals are preserved exactly; no record, no key, no additional ε."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""NCES's own crosswalk, as it is: a table of all 388 old four-digit codes is recoded; only 60.06 needs a hand."""
+"""NCES's own crosswalk: a table of all 388 old four-digit codes is recoded; only 60.06 needs an override."""
 
 from __future__ import annotations
 

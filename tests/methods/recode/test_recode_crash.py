@@ -1,4 +1,4 @@
-"""A recoding that ends anywhere on the way: run again, or resumed, it gives the same bytes in both places."""
+"""Interrupted recodings: run again or resumed, they give the same bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of groups that a recoding needs, made of the old one: `discreet recode-groups`."""
+"""The list of groups that a recoding needs, from the old one: `discreet recode-groups`."""
 
 from __future__ import annotations
 

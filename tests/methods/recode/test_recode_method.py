@@ -1,4 +1,4 @@
-"""One measured table in a new classification: where groups go, and how their counts are divided."""
+"""Recoding of one measured table: transitions of groups, and division of their counts."""
 
 from __future__ import annotations
 
@@ -155,14 +155,14 @@ def test_words_of_groups_are_not_shared() -> None:
     assert not set(eight) & set(group_words(stream, 4, 0, 8).tolist())
 
 
-def test_a_table_without_the_columns_goes_where_it_was(base: Path) -> None:
+def test_a_table_without_the_columns_is_unchanged(base: Path) -> None:
     found = recoding(base, (year(*YEARS),), (year(*YEARS),))
     counts = np.arange(9).reshape(3, 3)
     assert (found.recoded(pieces(counts, 3), "r") == counts).all()
     assert found.plan_lines() == ("has none of the recoded columns: its measurements are unchanged",)
 
 
-def test_the_words_of_a_plan(base: Path) -> None:
+def test_the_lines_of_a_plan(base: Path) -> None:
     write_csv(base / "overrides.csv", ("from", "to", "share"), [("d", "d", "1"), ("c", "b", "1"), ("zz", "yy", "1")])
     found = recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)), overrides="overrides.csv")
     assert set(found.plan_lines()) >= {

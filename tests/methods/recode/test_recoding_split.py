@@ -1,4 +1,4 @@
-"""Splitting signed counts: to the unit, with exact means, by the claimed distribution; and wrong distributions are seen to be wrong."""
+"""Splitting signed counts: exact totals and means, the stated distribution, and rejection of wrong ones."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_balanced_parts_are_rounded_shares(count: int, shares: SplitShares, seed
         assert abs(part) in (floor(abs(count) * share), ceil(abs(count) * share))
 
 
-# ------------------------------------------------------------------------------------------------------------- the distribution
+# -------------------------------------------------------------------------------------------------- the distribution
 
 SIZE, CELLS = 12, 60_000
 PARTS = (F(1, 2), F(3, 10), F(1, 5))

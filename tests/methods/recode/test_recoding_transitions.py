@@ -1,4 +1,4 @@
-"""Which rule decides for a code (001 B.2), with which shares, and that nothing is guessed where none does."""
+"""The rule and shares of each code (PSEO Technical Appendices, B.2), and refusals where no rule applies."""
 
 from __future__ import annotations
 
