@@ -161,7 +161,7 @@ def _protect(
         recoding = recodings[measurement.name]
         files = recoding.old.files
         stored = grant.read_back(files, WrittenTable(files, 0), recoding.old.guarantee)
-        counts = recoding.recoded(measured(source.place, stored, recoding.old.width), grant.release)
+        counts = recoding.recode(measured(source.place, stored, recoding.old.width), grant.release)
         parts[measurement.name] = _written(measurement, grant.protect(counts, stored.guarantee), places.measured)
     provenances = {name: recodings[name].provenance for name in parts}
     made = table.make(parts, grant, places, progress, provenances)

@@ -122,8 +122,8 @@ def pieces(counts: GroupCounts, size: int) -> Iterator[tuple[int, GroupCounts]]:
 def test_counts_are_divided_to_the_unit_however_they_come(base: Path, rule: str, size: int) -> None:
     counts = np.random.default_rng(1).integers(-40, 200, (12, 3))
     asked_ = recoding(base, (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS)), rule=rule)
-    found = asked_.recoded(pieces(counts, size), "r")
-    assert (found == asked_.recoded(pieces(counts, 12), "r")).all()
+    found = asked_.recode(pieces(counts, size), "r")
+    assert (found == asked_.recode(pieces(counts, 12), "r")).all()
     cubes = counts.reshape(4, 3, 3), found.reshape(5, 3, 3)
     assert (cubes[0].sum(axis=0) == cubes[1].sum(axis=0)).all()
     assert not cubes[1][NEW.index("e")].any()
@@ -139,8 +139,8 @@ def test_other_releases_and_tables_divide_otherwise(base: Path) -> None:
     old, new = (code(*OLD), year(*YEARS)), (code(*NEW), year(*YEARS))
     one = recoding(base, old, new)
     other = Recoding("u", one.old, one.new, one.files)
-    found = [one.recoded(pieces(counts, 12), release) for release in ("r", "r", "s")]
-    found.append(other.recoded(pieces(counts, 12), "r"))
+    found = [one.recode(pieces(counts, 12), release) for release in ("r", "r", "s")]
+    found.append(other.recode(pieces(counts, 12), "r"))
     assert (found[0] == found[1]).all()
     assert (found[0] != found[2]).any()
     assert (found[0] != found[3]).any()
@@ -158,7 +158,7 @@ def test_words_of_groups_are_not_shared() -> None:
 def test_a_table_without_the_columns_is_unchanged(base: Path) -> None:
     found = recoding(base, (year(*YEARS),), (year(*YEARS),))
     counts = np.arange(9).reshape(3, 3)
-    assert (found.recoded(pieces(counts, 3), "r") == counts).all()
+    assert (found.recode(pieces(counts, 3), "r") == counts).all()
     assert found.plan_lines() == ("has none of the recoded columns: its measurements are unchanged",)
 
 

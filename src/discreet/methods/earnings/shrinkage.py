@@ -48,22 +48,22 @@ def estimate(
     """
     if any(not 0 < point < 1 for point in points):
         raise ParameterError("a percentile outside 0 … 1", where="points", do="give shares such as 1/4")
-    expected = smoothed(checked_counts(counts, bins), families, rate, summands)
+    expected = smooth(checked_counts(counts, bins), families, rate, summands)
     values = _linear(expected, bins.edge_array(), np.array([float(point) for point in points]))
     values[counts.sum(axis=1) <= 0] = np.nan
     return values
 
 
-def smoothed(counts: Int64s, families: Families, rate: float, summands: int | Int64s = 1) -> Floats:
+def smooth(counts: Int64s, families: Families, rate: float, summands: int | Int64s = 1) -> Floats:
     """Expected bins of each cell given its protected bins (each with `summands` discrete Laplace draws of this rate)
     and those of its families, the whole level being the widest. Those of an atypical cell may be negative."""
     draws = np.broadcast_to(np.asarray(summands, np.int64), len(counts))
-    x, variance = _checked(counts, rate, draws)
+    x, variance = _counts_and_variance(counts, rate, draws)
     if not len(x):
         return x
     share, family = _shares(x), np.zeros(len(x), np.int64)
     for numbers in families:
-        share, family = _narrower(x, numbers, share, family, variance)
+        share, family = _narrower_family(x, numbers, share, family, variance)
     mean, atypical = _level(x, share, family, variance)
     dispersion = _overdispersion(x, mean, variance)
     exact = np.where((draws == 1) & (EXACT_RATES[0] <= rate <= EXACT_RATES[1]), rate, 0.0)
@@ -71,7 +71,7 @@ def smoothed(counts: Int64s, families: Families, rate: float, summands: int | In
     return expected + atypical[:, None] * (x - expected)
 
 
-def _checked(counts: Int64s, rate: float, draws: Int64s) -> tuple[Floats, Floats]:
+def _counts_and_variance(counts: Int64s, rate: float, draws: Int64s) -> tuple[Floats, Floats]:
     if counts.ndim != 2 or counts.dtype != np.int64 or counts.shape[1] < 2:
         raise ParameterError("no int64 table of cells by bins", where="counts", do="give one row per cell")
     if not 0 < rate < math.inf or draws.min(initial=1) < 1:
@@ -90,7 +90,9 @@ def _shares(x: Floats) -> Floats:
     return shares
 
 
-def _narrower(x: Floats, numbers: Int64s, share: Floats, family: Int64s, variance: Floats) -> tuple[Floats, Int64s]:
+def _narrower_family(
+    x: Floats, numbers: Int64s, share: Floats, family: Int64s, variance: Floats
+) -> tuple[Floats, Int64s]:
     """The shares of narrower families, each shrunk towards the wider family that contains it."""
     if numbers.shape != family.shape:
         raise ParameterError("not one family per cell", where="families", do="number the family of every cell")

@@ -109,7 +109,7 @@ def _run(noisy: Int64s, groups: GroupControls, words: Words, starts: Int64s, *, 
     flows = _ready(noisy, groups, words, starts)
     c, out = groups.controls, np.empty_like(flows)
     tables = (c.ease, c.easiest, c.industry_flow, c.marginal_weight, groups.home, groups.family)
-    if not _corrected(flows, tables, words, starts, nearest, out):
+    if not _correct_groups(flows, tables, words, starts, nearest, out):
         raise _too_few()
     return out
 
@@ -154,7 +154,7 @@ def _clip(flow: Int64s, out: Int64s) -> tuple[int, int]:
 
 
 @compiled
-def _corrected(noisy: Int64s, tables: Tables, words: Words, starts: Int64s, nearest: bool, out: Int64s) -> bool:
+def _correct_groups(noisy: Int64s, tables: Tables, words: Words, starts: Int64s, nearest: bool, out: Int64s) -> bool:
     """Corrects every group; returns whether each had enough words."""
     size = noisy.shape[1]
     ease, easiest, industry_flow, marginal_weight, home, family = tables
@@ -172,14 +172,16 @@ def _corrected(noisy: Int64s, tables: Tables, words: Words, starts: Int64s, near
             enough = False
             continue
         if nearest:
-            count, rings = _levelled(cells, left, slowness, count, rings, out[g])
+            count, rings = _subtract_levels(cells, left, slowness, count, rings, out[g])
         if rings > 0:
             ring(cells, left, slowness, count, rings, words[starts[g] : starts[g + 1]], work, out[g])
     return enough
 
 
 @compiled
-def _levelled(cells: Int64s, left: Int64s, slowness: Floats, count: int, excess: int, out: Int64s) -> tuple[int, int]:
+def _subtract_levels(
+    cells: Int64s, left: Int64s, slowness: Floats, count: int, excess: int, out: Int64s
+) -> tuple[int, int]:
     """Subtract up to `level` from every cell: lowering x to x − 1 costs 2(n − x) + 1, so cells fall in step. Returns
     the number of cells that may each fall by one more, and the number of units still to subtract."""
     level, above = np.int64(0), np.int64(1)

@@ -19,14 +19,16 @@ def write_groups(release: Release, old: Path, new: Path, only: Sequence[str], le
     """Write the list of groups to which an old list can map; returns their number."""
     if release.recode is None:
         raise SpecError("has no key 'recode'", where=f"release {release.release}", do="declare the recoding first")
-    text, number = recoded_list(Classifications(release.recode, release.base), old, only, leave_out)
+    text, number = list_new_groups(Classifications(release.recode, release.base), old, only, leave_out)
     if new.exists():
         raise PublishError("exists already", where=str(new), do="name a file that does not exist yet")
     new.write_text(text, encoding="utf-8")
     return number
 
 
-def recoded_list(files: Classifications, old: Path, only: Sequence[str], leave_out: Sequence[str]) -> tuple[str, int]:
+def list_new_groups(
+    files: Classifications, old: Path, only: Sequence[str], leave_out: Sequence[str]
+) -> tuple[str, int]:
     """The new list as CSV, and its number of groups.
 
     `only` keeps some of the recoded columns and drops the others: a table that was published by two digits needs a list

@@ -127,7 +127,7 @@ class Recoding:
                     writer.writerow(map(guarded, row))
         return text.getvalue()
 
-    def recoded(self, pieces: Iterator[tuple[int, GroupCounts]], release: str) -> GroupCounts:
+    def recode(self, pieces: Iterator[tuple[int, GroupCounts]], release: str) -> GroupCounts:
         """The counts of every new group; `pieces` are blocks of old groups, each with the number of its first group."""
         starts, targets, rules = self._map
         stream = public_stream("recode", release, self.name)
@@ -137,10 +137,10 @@ class Recoding:
             several = starts[groups + 1] - starts[groups] > 1
             np.add.at(out, targets[starts[groups[~several]]], counts[~several])
             for g in groups[several].tolist():
-                out[targets[starts[g] : starts[g + 1]]] += self._divided(stream, g, counts[g - first], rules[g]).T
+                out[targets[starts[g] : starts[g + 1]]] += self._divide(stream, g, counts[g - first], rules[g]).T
         return out
 
-    def _divided(self, stream: Stream, group: int, counts: Numbers, shares: SplitShares) -> GroupCounts:
+    def _divide(self, stream: Stream, group: int, counts: Numbers, shares: SplitShares) -> GroupCounts:
         """The counts of a group by destination, in batches of words."""
         rule = self.files.spec.rule
         ends = np.cumsum(words_needed(counts, shares, rule))

@@ -67,7 +67,7 @@ def words_needed(counts: Int64s, shares: SplitShares, rule: Rule = "multinomial"
     Multinomial: one per unit; above 2²⁰ units, one per unit that the integer parts leave. Balanced: one, if the count
     is not zero.
     """
-    sizes = _checked(counts, rule)
+    sizes = _sizes(counts, rule)
     if len(shares.parts) == 1:
         return np.zeros_like(sizes)
     if rule == "balanced":
@@ -88,7 +88,7 @@ def split(counts: Int64s, shares: SplitShares, words: Words, rule: Rule = "multi
     Balanced: the cumulated parts are count·C_j − U rounded up, with one U per cell. Each part is count·share rounded
     down or up: the same means, and the smallest variance of any integer part with that mean.
     """
-    sizes = _checked(counts, rule)
+    sizes = _sizes(counts, rule)
     used = words_needed(counts, shares, rule)
     if words.dtype != np.uint64 or words.shape != (int(used.sum()),):
         raise ParameterError(
@@ -111,7 +111,7 @@ def split(counts: Int64s, shares: SplitShares, words: Words, rule: Rule = "multi
     return out
 
 
-def _checked(counts: Int64s, rule: str) -> Int64s:
+def _sizes(counts: Int64s, rule: str) -> Int64s:
     """The absolute counts."""
     if rule not in ("multinomial", "balanced"):
         raise ParameterError(f"no rule {rule!r}", where="rule", do="choose multinomial or balanced")
