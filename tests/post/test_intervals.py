@@ -48,7 +48,7 @@ def pmf(rate: float, summands: int, reach: int = 400) -> Floats:
 @pytest.mark.parametrize(
     ("rate", "summands"), [(0.25, 1), (0.25, 3), (1.0, 1), (1.0, 6), (3.0, 5), (8.0, 4), (64.0, 2)]
 )
-def test_the_law_of_a_sum_is_the_convolution(rate: float, summands: int) -> None:
+def test_the_distribution_of_a_sum_is_the_convolution(rate: float, summands: int) -> None:
     reference, half = pmf(rate, summands), half_pmf(rate, summands)
     middle = reference.size // 2
     common = min(half.size, middle + 1)

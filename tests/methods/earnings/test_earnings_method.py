@@ -593,7 +593,7 @@ def test_an_empty_source_is_published_like_any_other(tmp_path: Path) -> None:
 
 
 def test_records_outside_the_sample_count_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same noise with and without them: they take nobody's place either."""
+    """The same noise with and without them: they do not displace other records either."""
     seen = watched(monkeypatch)
     inside = graduates(4)
     outside = [(*record[:6], pay) for record in graduates(4) for pay in (-1, 10**7, None)]
@@ -752,7 +752,7 @@ def test_protected_values_carry_the_guarantee_of_their_measurements(
 # --- odd shapes -----------------------------------------------------------------------------------------------------
 
 
-def test_a_table_of_everybody_alone(tmp_path: Path) -> None:
+def test_a_table_of_one_cell(tmp_path: Path) -> None:
     office = Registrar(tmp_path / "office", graduates(10))
     files = office.published(spec(table(by=[], bins="pseo", percentiles=["12.5", "99.9"])))
     (row,) = read(files, "earnings").to_pylist()

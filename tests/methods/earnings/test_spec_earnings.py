@@ -294,7 +294,7 @@ def test_a_sum_is_of_a_measured_level(declare: Declare, sum_of: str) -> None:
     refusal(DiscreetError, lambda: declare(table(levels=levels)))
 
 
-def test_geometric_noise_does_not_hide_the_size_of_an_establishment(declare: Declare) -> None:
+def test_geometric_noise_does_not_protect_the_size_of_an_establishment(declare: Declare) -> None:
     unit = {"establishment": "e", "alpha": "0.1", "adversary": "weak"}
     found = refusal(GuaranteeError, lambda: declare(unit=unit))
     assert "not the size of an establishment" in found.what
@@ -509,7 +509,7 @@ def test_refused_before_anything_is_spent(declare: Declare, case: str) -> None:
         for mean, deviation in (("1000", "1"), ("1e400", "1"), ("1", "1e400"))
     ],
 )
-def test_lognormals_beyond_doubles_are_refused_in_words(declare: Declare, bins: dict[str, Any]) -> None:
+def test_lognormals_beyond_doubles_are_refused_with_a_message(declare: Declare, bins: dict[str, Any]) -> None:
     assert "tables[0].bins" in refusal(SpecError, lambda: declare(table(bins=bins))).where
 
 

@@ -140,7 +140,7 @@ def test_levels_agree_with_each_other(shown: Files) -> None:
     assert int(everybody["employed"].iloc[0] + everybody["marginal"].iloc[0]) == int(read(shown, "flows")["flow"].sum())
 
 
-def test_a_home_that_is_no_destination_has_nobody_in_its_state(shown: Files) -> None:
+def test_a_home_state_that_is_not_a_destination_has_no_flows_in_state(shown: Files) -> None:
     places = level(shown, "places")
     assert (places.loc["66", ["in_state", "in_state_measured", "in_state_moe90"]] == 0).all(axis=None)
     assert (places.loc["44", "in_state"] > 0).any()
@@ -238,7 +238,7 @@ def test_shares_are_those_of_complete_periods(files: Files) -> None:
 
 
 def test_what_does_not_exceed_its_margin_is_not_known(tmp_path: Path) -> None:
-    """Of nobody: most shares are unknown, and then a missing state suppresses, and a present one does not."""
+    """Empty source: most shares are unknown, and then a missing state suppresses, and a present one does not."""
     silent = CareersAgency(tmp_path / "office").published(spec())
     expected, found = shares(silent), read(silent, "flows_unobserved")
     unknown = [not share.known for share in expected.values()]

@@ -64,7 +64,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
 
 @pytest.fixture(scope="module")
 def silent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Files]:
-    """Of nobody: groups are noise, so some totals are negative and some are not, whatever is drawn."""
+    """Empty source: groups are pure noise, so some totals are negative and some are not, whatever is drawn."""
     with published(tmp_path_factory.mktemp("silent"), [], spec()) as found:
         yield found
 
@@ -192,7 +192,7 @@ def test_codes_of_the_marginal_cell_are_those_that_are_declared(tmp_path: Path) 
 
 @pytest.mark.parametrize("undeclared", [False, True])
 def test_codes_that_lost_their_zeros_are_padded_and_the_marginal_ones_too(tmp_path: Path, undeclared: bool) -> None:
-    """Data with states 6 and Z: were Z looked up as 0Z, everybody without a job would be dropped."""
+    """Data with states 6 and Z: were Z looked up as 0Z, all records without a job would be dropped."""
     pairs = [("11", "6"), ("52", "06"), (ZZ, Z), ("31-33", "41")]
     office = CareersAgency(tmp_path / "office", pure(pairs))
     geography = {**DOMAINS["geography"], "width": 2}

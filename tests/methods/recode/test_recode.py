@@ -323,7 +323,7 @@ def test_no_record_and_no_key_is_needed(
     assert contents(office.folder / "kept/new") == contents(recoded_office.folder / "kept/new")
 
 
-def test_how_many_words_are_fetched_at_a_time_changes_nothing(
+def test_batches_of_words_do_not_change_the_result(
     measured_office: RecodingOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []

@@ -109,7 +109,7 @@ def test_a_changed_manifest_is_found(done: RecodingOffice, key: str, value: Any)
         verify_folder(done.ledger, done.folder / "out-new")
 
 
-def test_a_promise_other_than_what_was_paid_is_found(done: RecodingOffice) -> None:
+def test_a_guarantee_other_than_the_reserved_one_is_detected(done: RecodingOffice) -> None:
     forge_manifest(done.folder / "out-new", lambda text: text["guarantee"].update(epsilon="1"))
     with pytest.raises(PublishError, match="manifest that is not the one that was committed"):
         verify_folder(done.ledger, done.folder / "out-new")

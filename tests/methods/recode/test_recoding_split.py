@@ -124,7 +124,7 @@ def test_a_negative_count_is_a_positive_one_mirrored(counts: list[int], shares: 
         np.testing.assert_array_equal(split(-table, shares, words, rule), -split(table, shares, words, rule))
 
 
-def test_how_many_words_are_used() -> None:
+def test_number_of_words_used() -> None:
     counts = np.array([3, -4, 0, UNIT_BY_UNIT, -UNIT_BY_UNIT - 1])
     thirds = SplitShares((F(1, 3),) * 3)
     assert words_needed(counts, thirds).tolist() == [3, 4, 0, UNIT_BY_UNIT, (UNIT_BY_UNIT + 1) % 3]
@@ -251,7 +251,7 @@ def test_the_parts_are_multinomial() -> None:
         lambda words: words | np.uint64(1 << 60),  # a stuck bit
     ],
 )
-def test_wrong_words_are_seen(change: Callable[[Words], Words]) -> None:
+def test_wrong_words_are_detected(change: Callable[[Words], Words]) -> None:
     assert p_value(drawn(change=change)) < REJECT
 
 
