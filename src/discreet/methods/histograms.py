@@ -50,7 +50,7 @@ class HistogramKernel:
 
     def __call__(self, span: Span, rows: Iterator[pa.RecordBatch], stream: Stream | None) -> Iterator[pa.RecordBatch]:
         if stream is None:
-            raise GuaranteeError("histograms are never published without noise", where=f"table {self.table}")
+            raise GuaranteeError("histograms are never released without noise", where=f"table {self.table}")
         distribution = DiscreteLaplace(self.rate)
         for first, n, occupied, (counts,) in ranges(span, rows, RANGE):
             values = dense(first, n, occupied, counts)
