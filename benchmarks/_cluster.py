@@ -44,21 +44,21 @@ class Cluster:
 
     def executors(self) -> list[int]:
         """The process numbers of the executors' JVMs."""
-        found = []
+        processes = []
         for entry in Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 text = entry.read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except OSError:
                 continue
             if "CoarseGrainedExecutorBackend" in text and f"{self.folder}" in text:
-                found.append(int(entry.parent.name))
-        return found
+                processes.append(int(entry.parent.name))
+        return processes
 
 
 def _free() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 def _wait(port: int, seconds: float = 60) -> None:

@@ -38,18 +38,18 @@ def measure(arguments: Namespace) -> Result:
         sums: dict[Any, np.ndarray[Any, Any]] = {}
         for draw in range(arguments.draws):
             key = ReleaseKey.simulation(f"accuracy {draw}")
-            made = trial(cells, families, POINTS, MINIMUM, epsilon, key)
-            published = made.pseo.published
-            estimates = {"pseo": made.pseo.percentiles, "ours": made.shrunk.percentiles}
+            drawn = trial(cells, families, POINTS, MINIMUM, epsilon, key)
+            published = drawn.pseo.published
+            estimates = {"pseo": drawn.pseo.percentiles, "ours": drawn.shrunk.percentiles}
             if draw == 0:
                 estimates["smooth"] = smooth(cells, POINTS, epsilon, key)
-            held = (made.pseo.low <= truths["histogram"]) & (truths["histogram"] <= made.pseo.high)
-            covered.append(float(held[published].mean()))
+            covers = (drawn.pseo.low <= truths["histogram"]) & (truths["histogram"] <= drawn.pseo.high)
+            covered.append(float(covers[published].mean()))
             for low, high in CLASSES:
                 mine = published & (cells.sizes >= low) & (cells.sizes < high)
-                for method, found in estimates.items():
+                for method, values in estimates.items():
                     for truth, exact in truths.items():
-                        error = np.abs(found[mine] - exact[mine])
+                        error = np.abs(values[mine] - exact[mine])
                         total, n = sums.get((low, method, truth), (np.zeros(3), 0))
                         sums[low, method, truth] = (total + error.sum(axis=0), n + int(mine.sum()))
         for low, high in CLASSES:

@@ -97,9 +97,9 @@ def floor(folder: Path, workload: str, joined: bool = False) -> Callable[[], obj
 
 
 def ledger_of(folder: Path) -> Ledger:
-    found = discreet.ledger(folder / "ledger.sqlite")
-    set_budget(found, "jobs", epsilon="1000000", unit=UNIT)
-    return found
+    ledger = discreet.ledger(folder / "ledger.sqlite")
+    set_budget(ledger, "jobs", epsilon="1000000", unit=UNIT)
+    return ledger
 
 
 def once(folder: Path, workload: str) -> None:

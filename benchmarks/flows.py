@@ -202,12 +202,12 @@ def measure(arguments: Namespace) -> Result:
             peak_rss_of(world, folder, groups)
         peak = peak_rss_of(once, folders[large], "peak")
         release(folders[small], "warm")
-        found = {groups: [release(folder, f"r{i}") for i in range(2)] for groups, folder in folders.items()}
-    best = {groups: min(runs) for groups, runs in found.items()}
+        timings = {groups: [release(folder, f"r{i}") for i in range(2)] for groups, folder in folders.items()}
+    best = {groups: min(runs) for groups, runs in timings.items()}
     cells = large * CELLS
     return {
         "ns_per_cell": round(best[large][0] / cells * 1e9, 3),
-        "release_ns_per_cell": round(min(whole for _, whole, _ in found[large]) / cells * 1e9, 3),
+        "release_ns_per_cell": round(min(whole for _, whole, _ in timings[large]) / cells * 1e9, 3),
         **against_literal(large),
         "growth_4x": round(best[large][0] / best[small][0], 3),
         "groups": large,

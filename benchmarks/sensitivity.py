@@ -148,8 +148,8 @@ def measure(arguments: Namespace) -> Result:
         result[f"{kind}_us_a_cell"] = round(1e6 * best["ours"] / SOME, 2)
         result[f"refit_{kind}_us_a_cell"] = round(1e6 * best["refit"] / SOME, 1)
         ours = statistic.local(mine, own, errors=False).sensitivity
-        found = np.array([refits(x, y, peers[kind]) for x, y in some])
-        if not (ours >= found * (1 - 1e-9)).all():
+        refitted = np.array([refits(x, y, peers[kind]) for x, y in some])
+        if not (ours >= refitted * (1 - 1e-9)).all():
             raise RuntimeError("a refit moved further than the exact maximum")
     everything = best_of({"all": lambda: kinds["exact"].local(columns, starts, errors=True)}, 2)["all"]
     return {

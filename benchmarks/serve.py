@@ -79,15 +79,15 @@ def released(folder: Path, rows: int) -> Path:
 def questions(many: int) -> list[TableQuery]:
     """Two to four variables; half are limited to some codes of another."""
     rng = np.random.default_rng(3)
-    found = []
+    queries = []
     for i in range(many):
         names = rng.permutation(list(SIZES)).tolist()
         ways = 2 + i % 3
         limit = names[ways]
         kept = tuple(sorted(rng.permutation(codes(limit))[: max(1, SIZES[limit] // 2)].tolist()))
         where = ((limit, kept),) if i % 2 else ()
-        found.append(TableQuery(tuple((name, ()) for name in sorted(names[:ways])), where))
-    return found
+        queries.append(TableQuery(tuple((name, ()) for name in sorted(names[:ways])), where))
+    return queries
 
 
 # --- the same sums, by DuckDB and by the server -------------------------------------------------------------------
@@ -204,15 +204,15 @@ def crowds(out: Path, links: list[str], requests: int) -> Result:
         asyncio.run(crowd(port, links, 8, min(WARM, requests)))
         pid = process.pid or 0
         before = rss_mib(pid)
-        found: Result = {"rps": {}, **{f"p{p}_ms": {} for p in PERCENTILES}, "errors": 0}
+        result: Result = {"rps": {}, **{f"p{p}_ms": {} for p in PERCENTILES}, "errors": 0}
         for clients, share in CLIENTS.items():
             rps, times, errors = asyncio.run(crowd(port, links, clients, max(clients, round(requests * share))))
-            found["rps"][str(clients)] = round(rps, 1)
+            result["rps"][str(clients)] = round(rps, 1)
             for p in PERCENTILES:
-                found[f"p{p}_ms"][str(clients)] = round(float(np.percentile(times, p)) * 1e3, 2)
-            found["errors"] += errors
+                result[f"p{p}_ms"][str(clients)] = round(float(np.percentile(times, p)) * 1e3, 2)
+            result["errors"] += errors
         return {
-            **found,
+            **result,
             "page_after_seconds": round(ready, 2),
             "rss_mib": round(before, 1),
             "rss_growth_mib": round(rss_mib(pid) - before, 1),

@@ -45,10 +45,10 @@ class Claims(Generic[Numbers]):
     def of(self, numbers: Numbers) -> tuple[Claim, ...]:
         """All, tested."""
         texts = definitions(self._study, "claims")
-        found = []
+        claims = []
         for name, test in self._tests.items():
             holds, values = test(numbers)
             mine = texts[name]
             ours = say(mine["ours"], values) if values else mine["untested"]
-            found.append(Claim(mine["claim"], mine["paper"], ours, None if holds is None else bool(holds)))
-        return tuple(found)
+            claims.append(Claim(mine["claim"], mine["paper"], ours, None if holds is None else bool(holds)))
+        return tuple(claims)

@@ -62,19 +62,19 @@ class Paper(Generic[Numbers]):
             raise ParameterError(f"too few {self.size.what} for {self.size.unless}", where=self.size.what, do=do)
         return self.write(self.measure(size, seed, observe), out, observe)
 
-    def write(self, made: Numbers, out: Path, observe: Observer) -> list[Path]:
+    def write(self, numbers: Numbers, out: Path, observe: Observer) -> list[Path]:
         """The study's files."""
         out.mkdir(parents=True, exist_ok=True)
-        drawings = self.figures(made)
+        drawings = self.figures(numbers)
         for done, (name, drawing) in enumerate(drawings.items(), 1):
             drawing.chart.config.aria = False  # a description of every point would be most of the file
             drawing.chart.save(str(out / f"{name}.svg"))
             observe("figures", done, len(drawings))
         files = {f"data/{name}.csv": as_csv(one.columns, one.rows) for name, one in drawings.items() if one.columns}
-        claims = self.claims(made)
-        rows = {**self.tables(made), **({"verdicts": claims} if claims else {})}
-        tables = {name: table(self.name, name, found) for name, found in rows.items()}
-        facts = {"title": self.title, "study": made, "claims": claims, **self.facts(made)}
-        written = write_report(out, self.title, blocks(self.name, tables, facts), files | dict(self.further(made, out)))
+        claims = self.claims(numbers)
+        rows = {**self.tables(numbers), **({"verdicts": claims} if claims else {})}
+        tables = {name: table(self.name, name, entries) for name, entries in rows.items()}
+        facts = {"title": self.title, "study": numbers, "claims": claims, **self.facts(numbers)}
+        written = write_report(out, self.title, blocks(self.name, tables, facts), files | dict(self.further(numbers, out)))
         observe("report", 1, 1)
         return written

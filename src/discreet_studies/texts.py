@@ -83,13 +83,13 @@ def say(text: str, row: object, place: int = 0) -> str:
 
 def table(study: str, name: str, rows: Iterable[object]) -> Table:
     """Rows under the columns that `tables.yaml` declares. `*FIELD` stands for a column for each entry of that field."""
-    found = list(rows)
+    entries = list(rows)
     heads: list[str] = []
-    lines: list[list[str]] = [[] for _ in found]
+    lines: list[list[str]] = [[] for _ in entries]
     for head, shown in definitions(study, "tables")[name].items():
         spread = head.removeprefix("*")
-        heads += [head] if spread == head else list(_entries(found[0], spread)) if found else []
-        for place, (row, line) in enumerate(zip(found, lines, strict=True), 1):
+        heads += [head] if spread == head else list(_entries(entries[0], spread)) if entries else []
+        for place, (row, line) in enumerate(zip(entries, lines, strict=True), 1):
             if spread == head:
                 line.append(say(shown, row, place))
             else:

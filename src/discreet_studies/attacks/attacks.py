@@ -75,8 +75,8 @@ def reidentification(method: Publication, workers: Int64s, columns: Sequence[int
     commonest = int(np.bincount(truth, minlength=len(columns)).argmax())
     seen = _published(method, workers, key, "reidentification")[:, list(columns)]
     tied = seen[np.arange(len(seen)), commonest] == seen.max(axis=1)
-    found = np.where(tied, commonest, seen.argmax(axis=1))
-    return Attack("re-identification", method.name, _rate(found == truth), _rate(truth == commonest))
+    guessed = np.where(tied, commonest, seen.argmax(axis=1))
+    return Attack("re-identification", method.name, _rate(guessed == truth), _rate(truth == commonest))
 
 
 def differencing(
@@ -106,11 +106,11 @@ def averaging(method: Publication, workers: Int64s, publications: Sequence[int],
     truth, cell = workers.sum(axis=1), np.arange(len(workers))
     names = (f"publication {k}" for k in range(max(publications)))
     seen = np.stack([method.publish(workers, cell, len(workers), key, name) for name in names])
-    found = []
+    errors = []
     for k in publications:
         error = np.abs(np.median(seen[:k], axis=0).sum(axis=1) - truth) / truth
-        found.append(Averaged(method.name, k, float(np.median(error))))
-    return found
+        errors.append(Averaged(method.name, k, float(np.median(error))))
+    return errors
 
 
 def growth(method: Publication, before: Int64s, after: Int64s, key: ReleaseKey) -> Attack:
@@ -119,9 +119,9 @@ def growth(method: Publication, before: Int64s, after: Int64s, key: ReleaseKey) 
     years = enumerate((before, after))
     seen = [method.publish(year, cell, len(before), key, f"year {i}").sum(axis=1) for i, year in years]
     truth = second / first
-    found = np.divide(seen[1], seen[0], out=np.full(len(truth), np.nan), where=seen[0] > 0)
+    estimates = np.divide(seen[1], seen[0], out=np.full(len(truth), np.nan), where=seen[0] > 0)
     common = second.sum() / first.sum()
-    rate, guessed = (_rate(_close(growth, truth, NEAR / 10)) for growth in (found, np.full(len(truth), common)))
+    rate, guessed = (_rate(_close(growth, truth, NEAR / 10)) for growth in (estimates, np.full(len(truth), common)))
     return Attack("growth", method.name, rate, guessed)
 
 
@@ -129,8 +129,8 @@ def _shape_from(attack: str, method: Publication, workers: Int64s, seen: Floats)
     _refuse_empty(workers)
     truth = workers / workers.sum(axis=1, keepdims=True)
     common = workers.sum(axis=0) / workers.sum()
-    found = (_shares(seen), np.broadcast_to(common, truth.shape))
-    rate, guessed = (_rate(_same_shares(shares, truth)) for shares in found)
+    estimates = (_shares(seen), np.broadcast_to(common, truth.shape))
+    rate, guessed = (_rate(_same_shares(shares, truth)) for shares in estimates)
     return Attack(attack, method.name, rate, guessed)
 
 
@@ -139,12 +139,12 @@ def _size_from(attack: str, method: Publication, workers: Int64s, seen: Floats, 
     rows, which, truth = np.arange(len(workers)), workers.argmax(axis=1), workers.sum(axis=1)
     known, shown, total = workers[rows, which], seen[rows, which], seen.sum(axis=1)
     if method.reading == "ratio":
-        found = np.divide(total * known, shown, out=known.astype(np.float64), where=shown > 0)
+        sizes_found = np.divide(total * known, shown, out=known.astype(np.float64), where=shown > 0)
     else:
-        found = np.maximum(known + total - shown, known)
+        sizes_found = np.maximum(known + total - shown, known)
     parts, wholes = (np.bincount(which, numbers, workers.shape[1]) for numbers in (known, truth))
     guesses = (known * (wholes / np.maximum(parts, 1))[which], np.full(len(truth), np.bincount(truth).argmax()))
-    rate, *guessed = (_rate(_close(np.rint(sizes), truth, near)) for sizes in (found, *guesses))
+    rate, *guessed = (_rate(_close(np.rint(sizes), truth, near)) for sizes in (sizes_found, *guesses))
     return Attack(attack, method.name, rate, max(guessed, key=lambda guess: guess.hits))
 
 
@@ -154,19 +154,19 @@ def _published(method: Publication, workers: Int64s, key: ReleaseKey, table: str
 
 def _shares(seen: Floats) -> Floats:
     """Negative counts are none; nothing published at all is taken for equal shares."""
-    kept = np.maximum(seen, 0)
-    total = kept.sum(axis=1, keepdims=True)
-    equal: Floats = np.full(kept.shape, 1 / kept.shape[1])
-    np.divide(kept, total, out=equal, where=total > 0)
+    counts = np.maximum(seen, 0)
+    total = counts.sum(axis=1, keepdims=True)
+    equal: Floats = np.full(counts.shape, 1 / counts.shape[1])
+    np.divide(counts, total, out=equal, where=total > 0)
     return equal
 
 
-def _same_shares(found: Floats, truth: Floats) -> Bools:
-    return np.asarray((np.abs(found - truth) <= POINTS).all(axis=1))
+def _same_shares(estimate: Floats, truth: Floats) -> Bools:
+    return np.asarray((np.abs(estimate - truth) <= POINTS).all(axis=1))
 
 
-def _close(found: Floats | Int64s, truth: Floats | Int64s, near: float) -> Bools:
-    return np.asarray(np.abs(found - truth) <= near * truth)
+def _close(estimate: Floats | Int64s, truth: Floats | Int64s, near: float) -> Bools:
+    return np.asarray(np.abs(estimate - truth) <= near * truth)
 
 
 def _rate(success: Bools) -> SuccessRate:

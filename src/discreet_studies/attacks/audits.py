@@ -47,8 +47,8 @@ def audit_draws(one: Int64s, other: Int64s, level: Fraction = LEVEL, delta: Frac
     drawn, quarter, half = (one, other), samples // 4, samples // 2
     choosing = [part[quarter:half] for part in drawn]
     z = NormalDist().inv_cdf(1 - float((1 - level) / 2))
-    found = (_best(score, choosing, z, float(delta)) for score in _scores(one[:quarter], other[:quarter]))
-    event = max(found, key=lambda candidate: candidate.bound)
+    candidates = (_best(score, choosing, z, float(delta)) for score in _scores(one[:quarter], other[:quarter]))
+    event = max(candidates, key=lambda candidate: candidate.bound)
     measured = [event.hits(part[half:]) for part in (drawn[event.swapped], drawn[not event.swapped])]
     left, doubt = samples - half, (1 - level) / 2
     low, high = lower(measured[0], left, doubt) - float(delta), upper(measured[1], left, doubt)
@@ -139,7 +139,7 @@ def _best(score: EventScore, choosing: list[Int64s], z: float, delta: float) -> 
     """The threshold, side and direction with the largest bound by Wilson's limits, which are quick."""
     values = [np.sort(score(part)) for part in choosing]
     cuts, n = _quantiles(np.concatenate(values), CUTS, 40, 1), len(values[0])
-    found = []
+    candidates = []
     for above in (True, False):
         if above:
             hits = [n - np.searchsorted(part, cuts, side="left") for part in values]
@@ -149,8 +149,8 @@ def _best(score: EventScore, choosing: list[Int64s], z: float, delta: float) -> 
             low, high = _wilson(hits[swapped], n, -z) - delta, _wilson(hits[not swapped], n, z)
             bounds = np.where(low > 0, np.log(np.maximum(low, TINY) / high), -inf)
             i = int(np.argmax(bounds))
-            found.append(_AuditEvent(score, float(cuts[i]), above, swapped, float(bounds[i])))
-    return max(found, key=lambda candidate: candidate.bound)
+            candidates.append(_AuditEvent(score, float(cuts[i]), above, swapped, float(bounds[i])))
+    return max(candidates, key=lambda candidate: candidate.bound)
 
 
 def _quantiles(values: Floats, parts: int, tails: int, least: int) -> Floats:

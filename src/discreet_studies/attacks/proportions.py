@@ -70,9 +70,9 @@ def _at_least(k: int, n: int, p: float) -> arb:
     bits = BITS
     while True:
         with ctx.workprec(bits):
-            found = arb(p).beta_lower(arb(k), arb(n - k + 1), regularized=True)
-        if found.rad() < arb((1, -44)) or bits >= MOST_BITS:
-            return found
+            probability = arb(p).beta_lower(arb(k), arb(n - k + 1), regularized=True)
+        if probability.rad() < arb((1, -44)) or bits >= MOST_BITS:
+            return probability
         bits *= 2
 
 

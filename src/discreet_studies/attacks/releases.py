@@ -64,8 +64,8 @@ class Infusing(Publication):
 
     def publish(self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str) -> Floats:
         """Σ f_w·h(w, c), small counts replaced."""
-        made = self.infusion.publish(workers, cell, cells, key, table, self.beside)
-        return made.rounded().astype(np.float64) if self.rounded else made.values
+        infused = self.infusion.publish(workers, cell, cells, key, table, self.beside)
+        return infused.rounded().astype(np.float64) if self.rounded else infused.values
 
     def repeat(self, workers: Int64s, times: int, key: ReleaseKey, table: str) -> Int64s:
         """With other factors each time: the same establishments in `times` agencies."""
@@ -114,8 +114,8 @@ class Protecting:
     def cells_of(self, workers: Int64s, cell: Int64s, cells: int) -> tuple[Int64s, Int64s]:
         """Counts and `largest` (cells, worker cells)."""
         if self.below is not None:
-            kept = workers.sum(axis=1) < self.below
-            workers, cell = workers[kept], cell[kept]
+            small = workers.sum(axis=1) < self.below
+            workers, cell = workers[small], cell[small]
         size = workers if self.scope == "cell" else np.broadcast_to(workers.sum(axis=1)[:, None], workers.shape)
         largest = np.zeros((cells, workers.shape[1]), np.int64)
         np.maximum.at(largest, cell, size)

@@ -137,8 +137,8 @@ class Targets:
 
 def targets(workers: Int64s, cell: Int64s, columns: tuple[int, ...], limit: Fraction) -> Targets:
     """All of a table's establishments that the attacks of 003, §5.2 are about."""
-    lone = workers[attacks.alone(cell)]
-    return Targets(lone[attacks.clear(lone, limit)], lone[lone[:, list(columns)].sum(axis=1) == 1], columns)
+    sole = workers[attacks.alone(cell)]
+    return Targets(sole[attacks.clear(sole, limit)], sole[sole[:, list(columns)].sum(axis=1) == 1], columns)
 
 
 def audited(

@@ -42,9 +42,9 @@ PEOPLE = {"all": "all places", **{part: f"{part} people" for part in PARTS[1:]}}
 def figures(study: EmployerStudy) -> dict[str, Drawing]:
     """Every chart by the name of its file."""
     names = [name for name in TITLES if name != "summary"]
-    made = {name: figure(study, name) for name in names}
-    made |= {"summary": summary_figure(study), "infusion-parameters": sweep_figure(study)}
-    return {name: Drawing(one) for name, one in made.items()}
+    charts = {name: figure(study, name) for name in names}
+    charts |= {"summary": summary_figure(study), "infusion-parameters": sweep_figure(study)}
+    return {name: Drawing(one) for name, one in charts.items()}
 
 
 def figure(study: EmployerStudy, name: str) -> Any:
@@ -138,8 +138,8 @@ def _finished(picture: Any, study: EmployerStudy, title: str) -> Any:
         f"Noise infusion with s = {format_exact(infusion.s)}, t = {format_exact(infusion.t)}, {infusion.shape}: ours, as an "
         "agency's are secret. δ = .05 for both smooth Laplace. Where no line is drawn, the pair is inadmissible.",
     ]
-    made = titled(picture, title, subtitle, fontSize=15).configure_axis(titleFontSize=10)
-    return made.configure_legend(orient="right", symbolType="stroke", symbolStrokeWidth=2.5)
+    chart = titled(picture, title, subtitle, fontSize=15).configure_axis(titleFontSize=10)
+    return chart.configure_legend(orient="right", symbolType="stroke", symbolStrokeWidth=2.5)
 
 
 def sweep_figure(study: EmployerStudy) -> Any:

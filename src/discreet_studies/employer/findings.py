@@ -41,10 +41,10 @@ class Finding:
     @property
     def verdict(self) -> Confirmation:
         """All parts, some, or none."""
-        held = [part.holds for part in self.parts if part.holds is not None]
-        if not held:
+        verdicts = [part.holds for part in self.parts if part.holds is not None]
+        if not verdicts:
             return "not tested"
-        return "confirmed" if all(held) else "partly confirmed" if any(held) else "not confirmed"
+        return "confirmed" if all(verdicts) else "partly confirmed" if any(verdicts) else "not confirmed"
 
     @property
     def held(self) -> str:
@@ -57,17 +57,17 @@ def findings(study: EmployerStudy) -> tuple[Finding, ...]:
     return tuple(make(study) for make in (_first, _second, _third, _fourth, _fifth, _sixth))
 
 
-def ours(claim: str, found: str, holds: bool | None) -> Claim:
+def ours(claim: str, evidence: str, holds: bool | None) -> Claim:
     """One claim of a finding, and what we find; the paper's number stands in the claim."""
-    return Claim(claim, "", found, holds)
+    return Claim(claim, "", evidence, holds)
 
 
 def every(claim: str, values: Iterable[float | None], holds: Callable[[float], bool], unit: str = "") -> Claim:
     """A claim about each of several numbers; those that do not exist are left out."""
-    found = [value for value in values if value is not None]
-    if not found:
+    known = [value for value in values if value is not None]
+    if not known:
         return ours(claim, "no admissible pair, or no such cells", None)
-    return ours(claim, spread(found) + unit, all(holds(value) for value in found))
+    return ours(claim, spread(known) + unit, all(holds(value) for value in known))
 
 
 def spread(values: list[float]) -> str:
@@ -121,8 +121,8 @@ def _third(study: EmployerStudy) -> Finding:
     # c = 2d/ε for every α: the errors are d times those of single queries.
     ignored = [study.ratio(2, SMOOTH, alpha, FOUR) for alpha in study.grid.alphas]
     forced = [WORKER_CELLS * ratio for ratio in ignored if ratio is not None]
-    said = f"not for α = {', '.join(refused)} (ε/8 and δ/8 in each cell)"
-    said += f"; without its condition, and without a guarantee, the ratio would be {spread(forced)}" if forced else ""
+    text = f"not for α = {', '.join(refused)} (ε/8 and δ/8 in each cell)"
+    text += f"; without its condition, and without a guarantee, the ratio would be {spread(forced)}" if forced else ""
     parts = [
         every("the paper's three err more than noise infusion at every pair", everything, lambda r: r > 1),
         every(
@@ -131,7 +131,7 @@ def _third(study: EmployerStudy) -> Finding:
             lambda r: r <= 10,
         ),
         every("smooth Laplace errs at most 10 times as much at ε = 4, where it is defined", served, lambda r: r <= 10),
-        ours("and it is defined for every α at ε = 4, δ = .05", said if refused else "it is", not refused),
+        ours("and it is defined for every α at ε = 4, δ = .05", text if refused else "it is", not refused),
         every(
             "smooth Laplace errs at most 3 times as much at α = .01, ε = 4",
             [study.ratio(3, SMOOTH, Fraction(1, 100), FOUR)],
@@ -166,8 +166,8 @@ def _fourth(study: EmployerStudy) -> Finding:
             falling.append(values == sorted(values, reverse=True))
             gains = [before - after for before, after in pairwise(values)]
             first.append(bool(gains) and gains[0] == max(gains))
-        said = "; ".join(_by_stratum(study, workload, name, *pair) for workload, pair in pairs.items())
-        parts.append(ours(f"{LABELS[name]}: the ratio falls with the population", said, all(falling)))
+        text = "; ".join(_by_stratum(study, workload, name, *pair) for workload, pair in pairs.items())
+        parts.append(ours(f"{LABELS[name]}: the ratio falls with the population", text, all(falling)))
         parts.append(ours(f"{LABELS[name]}: the first step is the largest", "as above", all(first)))
         rising, shown = [], []
         for ranking in (1, 2):
@@ -268,21 +268,21 @@ def _least(values: Iterable[float | None]) -> float | None:
     return min((value for value in values if value is not None), default=None)
 
 
-def _share(held: list[bool]) -> str:
-    return f"{sum(held)} of {len(held)}"
+def _share(verdicts: list[bool]) -> str:
+    return f"{sum(verdicts)} of {len(verdicts)}"
 
 
-def _most(held: list[bool]) -> bool | None:
-    return 2 * sum(held) > len(held) if held else None
+def _most(verdicts: list[bool]) -> bool | None:
+    return 2 * sum(verdicts) > len(verdicts) if verdicts else None
 
 
 def _by_stratum(study: EmployerStudy, workload: int, name: str, alpha: Fraction, epsilon: Fraction) -> str:
-    found = [study.ratio(workload, name, alpha, epsilon, stratum=stratum) for stratum in STRATA]
-    values = ", ".join("–" if value is None else f"{value:.3g}" for value in found)
+    ratios = [study.ratio(workload, name, alpha, epsilon, stratum=stratum) for stratum in STRATA]
+    values = ", ".join("–" if value is None else f"{value:.3g}" for value in ratios)
     return f"workload {workload}: {values}"
 
 
 def _also(study: EmployerStudy, workload: int, alpha: Fraction, epsilon: Fraction) -> str:
-    found = [(LABELS[name], study.ratio(workload, name, alpha, epsilon)) for name in OURS]
-    said = ", ".join(f"{label} {ratio:.3g}" for label, ratio in found if ratio is not None)
-    return f"Ours at α = {format_exact(alpha)}, ε = {format_exact(epsilon)}: {said}." if said else ""
+    ratios = [(LABELS[name], study.ratio(workload, name, alpha, epsilon)) for name in OURS]
+    text = ", ".join(f"{label} {ratio:.3g}" for label, ratio in ratios if ratio is not None)
+    return f"Ours at α = {format_exact(alpha)}, ε = {format_exact(epsilon)}: {text}." if text else ""

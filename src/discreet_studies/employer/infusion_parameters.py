@@ -78,16 +78,16 @@ def infusion_error(study: EmployerStudy, workload: int = 1) -> float:
 
 def bounds(study: EmployerStudy) -> list[RatioBound]:
     """Of each mechanism at the baseline, and of truncation with the best θ at ε = 4."""
-    found = []
+    rows = []
     for contender in CONTENDERS:
         ratio = study.ratio(1, contender.name, ALPHA, EPSILON)
         if ratio is not None:
-            found.append(RatioBound(f"{contender.label}, ε = 2", ratio, AT_MOST.get(contender.name)))
+            rows.append(RatioBound(f"{contender.label}, ε = 2", ratio, AT_MOST.get(contender.name)))
     truncated = [study.ratio(1, TRUNCATED, None, FOUR, theta) for theta in study.grid.thetas]
     best = min((ratio for ratio in truncated if ratio is not None), default=None)
     if best is not None:
-        found.append(RatioBound(f"{LABELS[TRUNCATED]}, best θ, ε = 4", best, AT_LEAST, at_least=True))
-    return found
+        rows.append(RatioBound(f"{LABELS[TRUNCATED]}, best θ, ε = 4", best, AT_LEAST, at_least=True))
+    return rows
 
 
 def interval(study: EmployerStudy) -> tuple[float, float]:

@@ -60,8 +60,8 @@ def checks(world: TabulatedFrame) -> Iterator[Check]:
         for contender in CONTENDERS:
             mechanism = contender.of(alpha, epsilon, world.parts_of(workload))
             if mechanism is not None:
-                found = _check(world, table, mechanism, f"check {workload} {contender.name}")
-                yield Check(workload, contender.name, alpha, epsilon, *found)
+                numbers = _check(world, table, mechanism, f"check {workload} {contender.name}")
+                yield Check(workload, contender.name, alpha, epsilon, *numbers)
 
 
 def _check(
@@ -69,8 +69,8 @@ def _check(
 ) -> tuple[int, float, float, float]:
     counts, largest = table.counts[world.occupied].reshape(-1), table.largest[world.occupied].reshape(-1)
     expected = mechanism.mean_abs(counts.astype(np.float64), largest.astype(np.float64))
-    kept = expected >= CLEAR
-    counts, largest, expected = counts[kept], largest[kept], expected[kept]
+    clear = expected >= CLEAR
+    counts, largest, expected = counts[clear], largest[clear], expected[clear]
     totals = [
         float(np.abs(mechanism.draw(counts, largest, world.stream(purpose, trial), 0) - counts).sum())
         for trial in range(world.trials)
@@ -86,7 +86,7 @@ def baseline(world: TabulatedFrame, grid: MechanismGrid) -> Iterator[Trials]:
         world.infusion.publish(world.sizes, frame.cell, frame.cells, infusion_key(frame.seed, trial), "establishments")
         for trial in range(world.trials)
     ]
-    yield _drawn(world, INFUSION, None, [made.values[:, 0] for made in infused])
+    yield _drawn(world, INFUSION, None, [values.values[:, 0] for values in infused])
     settings: list[tuple[str, int | None, Mechanism | None]] = [
         (contender.name, None, contender.of(ALPHA, EPSILON)) for contender in CONTENDERS
     ]
@@ -102,15 +102,15 @@ def baseline(world: TabulatedFrame, grid: MechanismGrid) -> Iterator[Trials]:
             )
             for trial in range(world.trials)
         )
-        yield _drawn(world, name, theta, [np.where(world.occupied, made, 0) for made in trials])
+        yield _drawn(world, name, theta, [np.where(world.occupied, values, 0) for values in trials])
 
 
 def _drawn(world: TabulatedFrame, name: str, theta: int | None, published: list[Floats] | list[Int64s]) -> Trials:
     """Cells without establishments are published as zeros here: that they have none is public."""
     table, some = world.establishments, world.occupied
     counts = table.counts[:, 0]
-    error: Floats = np.mean([np.abs(made - counts) for made in published], axis=0)
-    places = [np.abs(np.bincount(world.place, made - counts)).sum() for made in published]
+    error: Floats = np.mean([np.abs(values - counts) for values in published], axis=0)
+    places = [np.abs(np.bincount(world.place, values - counts)).sum() for values in published]
     relative = error[some] / counts[some]
     beside = np.abs(table.infused.values[:, 0] - counts)[some] / counts[some]
     return Trials(

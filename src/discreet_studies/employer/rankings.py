@@ -70,12 +70,12 @@ class StrataCells:
         """Ranks within all and within each stratum, less their mean; ties share theirs. Sorted once."""
         order = np.argsort(values, kind="stable")
         tied, where, by_cell = values[order], self.stratum[order], np.empty(len(order))
-        found = []
+        ranks = []
         for position, members in enumerate(self.members):
             mine = where == position - 1 if position else slice(None)
             by_cell[order[mine]] = _shared(tied[mine])
-            found.append(by_cell[members])
-        return found
+            ranks.append(by_cell[members])
+        return ranks
 
 
 def _shared(tied: Floats | Int64s) -> Floats:
@@ -112,10 +112,10 @@ class Ranking:
         """Of all cells, or of those with establishments."""
         workload, column = RANKED[number]
         table = world.of(workload)
-        kept = np.flatnonzero(world.occupied if cells == OCCUPIED else np.ones_like(world.occupied))
-        groups, counts = StrataCells.of(world.stratum[kept]), table.counts[kept, column]
-        references = groups.ranks(table.infused.values[kept, column]), groups.ranks(counts)
-        return cls(number, cells, kept, groups, counts, table.largest[kept, column], references)
+        cell_numbers = np.flatnonzero(world.occupied if cells == OCCUPIED else np.ones_like(world.occupied))
+        groups, counts = StrataCells.of(world.stratum[cell_numbers]), table.counts[cell_numbers, column]
+        references = groups.ranks(table.infused.values[cell_numbers, column]), groups.ranks(counts)
+        return cls(number, cells, cell_numbers, groups, counts, table.largest[cell_numbers, column], references)
 
     def correlations(self, world: TabulatedFrame, setting: MechanismSetting) -> Iterator[Correlation]:
         """Of a mechanism, mean over trials. What it leaves out, it ranks without."""
@@ -142,14 +142,14 @@ class Ranking:
 
 def settings(grid: MechanismGrid) -> list[MechanismSetting]:
     """Every mechanism at every pair it can serve. Ranking 2 is a single query: ε is not divided."""
-    found = [MechanismSetting(c.name, alpha, epsilon, None, made) for c, alpha, epsilon, made in grid.admissible(1)]
-    found += [MechanismSetting(GEOMETRIC, None, epsilon, None, Geometric(epsilon)) for epsilon in grid.epsilons]
+    rows = [MechanismSetting(c.name, alpha, epsilon, None, mechanism) for c, alpha, epsilon, mechanism in grid.admissible(1)]
+    rows += [MechanismSetting(GEOMETRIC, None, epsilon, None, Geometric(epsilon)) for epsilon in grid.epsilons]
     for theta in grid.thetas:
-        found += [
+        rows += [
             MechanismSetting(TRUNCATED, None, epsilon, theta, Truncated(epsilon, theta, "printed"))
             for epsilon in grid.epsilons
         ]
-    return found
+    return rows
 
 
 def correlations(world: TabulatedFrame, grid: MechanismGrid, observe: Observer) -> Iterator[Correlation]:

@@ -55,17 +55,17 @@ def by_stratum(
     """Mean errors of cells (cells, worker cells), of all and of those with establishments, in all and each stratum."""
     beside = world.of(workload).infusion_error
     for cells in (OCCUPIED, EVERY):
-        kept = world.occupied if cells == OCCUPIED else np.ones_like(world.occupied)
-        ours, theirs, number = (_totals(world, part, kept) for part in (error, beside, np.ones(error.shape)))
+        selected = world.occupied if cells == OCCUPIED else np.ones_like(world.occupied)
+        ours, theirs, number = (_totals(world, part, selected) for part in (error, beside, np.ones(error.shape)))
         for position, stratum in enumerate(PARTS):
             n = max(int(number[position]), 1)
             means = float(ours[position]) / n, float(theirs[position]) / n
             yield Ratio(workload, mechanism, alpha, epsilon, theta, stratum, cells, int(number[position]), *means)
 
 
-def _totals(world: TabulatedFrame, values: Floats, kept: Bools) -> Floats:
+def _totals(world: TabulatedFrame, values: Floats, selected: Bools) -> Floats:
     """Of all, then of each stratum."""
-    strata = np.bincount(world.stratum[kept], values.sum(axis=1)[kept], len(PARTS) - 1)
+    strata = np.bincount(world.stratum[selected], values.sum(axis=1)[selected], len(PARTS) - 1)
     return np.concatenate([[strata.sum()], strata])
 
 

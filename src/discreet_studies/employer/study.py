@@ -127,63 +127,63 @@ def study(
         observe(name, 1, 1)
         return result
 
-    made = step("establishments", tabulated_frame(jobs, seed, INFUSION, trials))
+    world = step("establishments", tabulated_frame(jobs, seed, INFUSION, trials))
     return EmployerStudy(
-        data=_data(made),
+        data=_data(world),
         infusion=INFUSION,
         grid=chosen,
         trials=trials,
-        ratios=step("errors", tuple(row for w in WORKLOADS for row in ratios(made, w, chosen))),
-        inadmissible=tuple(pair for w in WORKLOADS for pair in chosen.inadmissible(w, made.parts_of(w))),
-        correlations=tuple(correlations(made, chosen, observe)),
-        checks=step("trials", tuple(checks(made))),
-        drawn=tuple(baseline(made, chosen)),
-        swept=step("parameters of infusion", tuple(swept(made))),
-        splitting=tuple(_splitting(made)),
-        tested=step("attacks and audits", _tested(made)),
-        attacked=step("attacks on every mechanism", attacked(made)),
+        ratios=step("errors", tuple(row for w in WORKLOADS for row in ratios(world, w, chosen))),
+        inadmissible=tuple(pair for w in WORKLOADS for pair in chosen.inadmissible(w, world.parts_of(w))),
+        correlations=tuple(correlations(world, chosen, observe)),
+        checks=step("trials", tuple(checks(world))),
+        drawn=tuple(baseline(world, chosen)),
+        swept=step("parameters of infusion", tuple(swept(world))),
+        splitting=tuple(_splitting(world)),
+        tested=step("attacks and audits", _tested(world)),
+        attacked=step("attacks on every mechanism", attacked(world)),
     )
 
 
-def _data(made: TabulatedFrame) -> FrameSize:
-    counts = made.establishments.counts[made.occupied, 0]
+def _data(world: TabulatedFrame) -> FrameSize:
+    counts = world.establishments.counts[world.occupied, 0]
     return FrameSize(
-        jobs=made.frame.jobs,
-        seed=made.frame.seed,
-        establishments=len(made.frame),
-        places=len(made.frame.places),
-        above_1000=int((made.frame.size > 1000).sum()),
-        cells=made.frame.cells,
+        jobs=world.frame.jobs,
+        seed=world.frame.seed,
+        establishments=len(world.frame),
+        places=len(world.frame.places),
+        above_1000=int((world.frame.size > 1000).sum()),
+        cells=world.frame.cells,
         occupied=len(counts),
         below_1000=float((counts < 1000).mean()),
     )
 
 
-def _splitting(made: TabulatedFrame) -> Iterator[Splitting]:
+def _splitting(world: TabulatedFrame) -> Iterator[Splitting]:
     """At δ of the figures, and at a small one."""
-    largest = int(made.frame.size.max())
-    beside = made.establishments.infusion_error[made.occupied].mean()
+    largest = int(world.frame.size.max())
+    beside = world.establishments.infusion_error[world.occupied].mean()
     for reference in (*(size for size in REFERENCES if size < largest), largest):
         for delta in (DELTA, SMALL):
             method = fair(ALPHA, EPSILON, delta, reference)
             lost = as_epsilon(method.growth(largest, ALPHA), delta)
-            beyond = float(made.frame.size[made.frame.size > reference].sum() / made.frame.jobs)
+            beyond = float(world.frame.size[world.frame.size > reference].sum() / world.frame.jobs)
             yield Splitting(reference, delta, float(method.mean_abs() / beside), lost, beyond)
 
 
-def _tested(made: TabulatedFrame) -> tuple[RequirementEvidence, ...]:
+def _tested(world: TabulatedFrame) -> tuple[RequirementEvidence, ...]:
     """Table 1 at the baseline, ε for all worker cells together; nothing if no establishment can be a target."""
-    aimed = targets(made.workers, made.frame.cell, GRADUATES, made.infusion.limit)
+    aimed = targets(world.workers, world.frame.cell, GRADUATES, world.infusion.limit)
     if not len(aimed.clear) or not len(aimed.with_one):
         return ()
     methods = (
-        Infusing(made.infusion),
+        Infusing(world.infusion),
         Protecting("one job: geometric", Geometric(EPSILON), "cell"),
         Protecting("whole establishments: truncated", Truncated(EPSILON, NODE, "printed"), "cell", NODE),
         strong(LaplacePareto(ALPHA, EPSILON, cells=WORKER_CELLS)),
         weak(LaplacePareto(ALPHA, EPSILON / WORKER_CELLS), WORKER_CELLS),
     )
-    return tuple(table1(methods, aimed, ALPHA, EPSILON, made.key, SAMPLES))
+    return tuple(table1(methods, aimed, ALPHA, EPSILON, world.key, SAMPLES))
 
 
 def facts(study: EmployerStudy) -> Mapping[str, object]:
@@ -209,14 +209,14 @@ def further(study: EmployerStudy, out: Path) -> Mapping[str, str]:
     protected."""
     from discreet_studies.employer.tables import every_number
 
-    made = tabulated_frame(study.data.jobs, study.data.seed, study.infusion, 1)
-    sector, ownership = np.divmod(np.arange(made.frame.cells) % (len(SECTORS) * len(OWNERSHIP)), len(OWNERSHIP))
+    world = tabulated_frame(study.data.jobs, study.data.seed, study.infusion, 1)
+    sector, ownership = np.divmod(np.arange(world.frame.cells) % (len(SECTORS) * len(OWNERSHIP)), len(OWNERSHIP))
     labels = {
-        "place": pa.array([place.code for place in made.frame.places]).take(pa.array(made.place)),
+        "place": pa.array([place.code for place in world.frame.places]).take(pa.array(world.place)),
         "sector": pa.array([entry.code for entry in SECTORS]).take(pa.array(sector)),
         "ownership": pa.array([entry.code for entry in OWNERSHIP]).take(pa.array(ownership)),
     }
-    write_comparator(out / "infusion", "jobs", labels, ("jobs",), made.establishments.infused, made.infusion)
+    write_comparator(out / "infusion", "jobs", labels, ("jobs",), world.establishments.infused, world.infusion)
     return every_number(study)
 
 

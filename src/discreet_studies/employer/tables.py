@@ -48,14 +48,14 @@ Row = dict[str, object]
 
 def tables(study: EmployerStudy) -> Mapping[str, Iterable[object]]:
     """By the name of the table."""
-    found = findings(study)
+    all_findings = findings(study)
     answers = {True: "yes", False: "no", None: "not tested"}
     parts = {
         f"finding-{one.number}": [{"claim": p.claim, "ours": p.ours, "answer": answers[p.holds]} for p in one.parts]
-        for one in found
+        for one in all_findings
     }
     return {
-        "findings": found,
+        "findings": all_findings,
         **parts,
         **{f"baseline-{workload}": _baseline(study, workload) for workload in WORKLOADS},
         "rankings": _rankings(study),
@@ -115,42 +115,42 @@ def _named(name: str, theta: int | None) -> str:
 
 def _tested(study: EmployerStudy) -> list[Row]:
     """Table 1: what was executed, beside the paper's entries (individuals, size, shape)."""
-    found: defaultdict[str, dict[str, str]] = defaultdict(dict)
+    entries: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for one in study.tested:
-        found[one.method][one.requirement] = str(one)
+        entries[one.method][one.requirement] = str(one)
     return [
         {"method": method, "paper": paper, "found": {name: mine[name] for name in REQUIREMENTS}}
-        for (method, mine), paper in zip(found.items(), PAPER_TABLE1, strict=False)
+        for (method, mine), paper in zip(entries.items(), PAPER_TABLE1, strict=False)
     ]
 
 
 def _attacked(study: EmployerStudy) -> list[Row]:
     """Every attack on every method: its rate of success, below that of a guess."""
     rows: list[Row] = []
-    for found in study.attacked:
-        times = [f"size's error after {each.publications}" for each in found.averaged]
+    for results in study.attacked:
+        times = [f"size's error after {each.publications}" for each in results.averaged]
         if not rows:
-            guesses = dict(zip(ATTACKS, (attack.baseline.share for attack in found.attacks), strict=True))
+            guesses = dict(zip(ATTACKS, (attack.baseline.share for attack in results.attacks), strict=True))
             guess = {"method": "guess without the publication", "cost": "–"}
             rows.append(guess | {"rates": guesses, "errors": dict.fromkeys(times, "–")})
-        rates = dict(zip(ATTACKS, (attack.rate.share for attack in found.attacks), strict=True))
-        errors = [f"{100 * each.relative_error:.3g}%" for each in found.averaged]
-        cost = "none" if found.cost is None else format_exact(found.cost)
+        rates = dict(zip(ATTACKS, (attack.rate.share for attack in results.attacks), strict=True))
+        errors = [f"{100 * each.relative_error:.3g}%" for each in results.averaged]
+        cost = "none" if results.cost is None else format_exact(results.cost)
         errors_by_time = dict(zip(times, errors, strict=True))
-        rows.append({"method": found.method, "cost": cost, "rates": rates, "errors": errors_by_time})
+        rows.append({"method": results.method, "cost": cost, "rates": rates, "errors": errors_by_time})
     return rows
 
 
 def _moved(study: EmployerStudy) -> list[Row]:
     """Every ratio of workload 1 with other (s, t)."""
-    found = bounds(study)
-    columns = [{(row.s, row.t): ratio for row, ratio in bound.moved(study)} for bound in found]
+    ratio_bounds = bounds(study)
+    columns = [{(row.s, row.t): ratio for row, ratio in bound.moved(study)} for bound in ratio_bounds]
     rows = []
     for row in ramps(study):
-        beside = list(zip(found, (column[row.s, row.t] for column in columns), strict=True))
+        beside = list(zip(ratio_bounds, (column[row.s, row.t] for column in columns), strict=True))
         ratios = {bound.what: ratio for bound, ratio in beside}
-        held = all(bound.agrees(ratio) for bound, ratio in beside)
-        rows.append({"s": row.s, "t": row.t, "error": row.infusion, "ratios": ratios, "held": held})
+        as_reported = all(bound.agrees(ratio) for bound, ratio in beside)
+        rows.append({"s": row.s, "t": row.t, "error": row.infusion, "ratios": ratios, "held": as_reported})
     return rows
 
 

@@ -82,8 +82,8 @@ class TabulatedFrame:
     @cached_property
     def largest_whole(self) -> Int64s:
         """Of each cell the largest establishment with all its workers, beside every worker cell."""
-        found: Int64s = np.repeat(self.establishments.largest, WORKER_CELLS, axis=1)
-        return found
+        largest: Int64s = np.repeat(self.establishments.largest, WORKER_CELLS, axis=1)
+        return largest
 
     def of(self, workload: int) -> CellTable:
         """1, 2 or 3."""

@@ -31,12 +31,12 @@ FINEST, COARSEST, A_DECADE = -8, 0, 8  # of tolerances
 
 def figures(study: HypercubeStudy) -> dict[str, Drawing]:
     """Every chart by the name of its file."""
-    made = (
+    charts = (
         ("variance-by-dimension", variance_rows(study), _variances),
         ("variance-left", left_rows(study), _left),
         ("convergence", share_rows(study), _convergence),
     )
-    return {name: Drawing.of(draw(study, rows), rows) for name, rows, draw in made}
+    return {name: Drawing.of(draw(study, rows), rows) for name, rows, draw in charts}
 
 
 def variance_rows(study: HypercubeStudy) -> list[Point]:
@@ -51,12 +51,12 @@ def variance_rows(study: HypercubeStudy) -> list[Point]:
 
 def left_rows(study: HypercubeStudy) -> list[Point]:
     """With calibration, of what there is without; the paper's where three digits are printed."""
-    found = _series(study)
+    series = _series(study)
     pairs = {RAKED: WITHOUT, BEST: WITHOUT, PAPER_WITH: PAPER_WITHOUT}
     return [
         {"series": name, "dimension": d, "left": float(after / before)}
         for name, base in pairs.items()
-        for d, (after, before) in enumerate(zip(found[name], found[base], strict=True), 1)
+        for d, (after, before) in enumerate(zip(series[name], series[base], strict=True), 1)
         if before > NOTHING and (name != PAPER_WITH or d <= BEFORE.stop)
     ]
 
@@ -130,5 +130,5 @@ def _convergence(_: HypercubeStudy, rows: list[Point]) -> Any:
 
 
 def _framed(layers: Any, title: str, subtitle: list[str]) -> Any:
-    made = titled(layers.properties(width=560, height=320), title, subtitle, offset=10)
-    return made.configure_legend(orient="bottom", columns=2, title=None, labelLimit=360, symbolStrokeWidth=2.5)
+    picture = titled(layers.properties(width=560, height=320), title, subtitle, offset=10)
+    return picture.configure_legend(orient="bottom", columns=2, title=None, labelLimit=360, symbolStrokeWidth=2.5)

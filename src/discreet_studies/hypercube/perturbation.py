@@ -53,7 +53,7 @@ class PrintedProbability:
 
 def table2() -> tuple[PrintedProbability, ...]:
     """From 0 to the cap."""
-    return tuple(PrintedProbability(k, said, probability(TABLE_2, k)) for k, said in enumerate(printed.TABLE_2))
+    return tuple(PrintedProbability(k, text, probability(TABLE_2, k)) for k, text in enumerate(printed.TABLE_2))
 
 
 @dataclass(frozen=True)

@@ -39,10 +39,10 @@ class Pooled:
     @cached_property
     def dimension(self) -> NDArray[np.uint8]:
         """Of the table that each cell of the larger cube belongs to."""
-        found = np.zeros(1, np.uint8)
+        dimension = np.zeros(1, np.uint8)
         for size in self.shape:
-            found = np.add.outer(found, np.append(np.ones(size, np.uint8), np.uint8(0))).reshape(-1)
-        return found
+            dimension = np.add.outer(dimension, np.append(np.ones(size, np.uint8), np.uint8(0))).reshape(-1)
+        return dimension
 
     @cached_property
     def cells(self) -> NDArray[np.int64]:
@@ -66,8 +66,8 @@ class Pooled:
         _add_squares(values, self.dimension, squares)
         tables = np.array([comb(len(self.shape), d) for d in range(len(squares))])
         sums = tables * values[-1]  # every table adds up to the cube's total, the last cell of all
-        found: Floats = (squares - sums**2 / self.cells)[1:] / (self.cells[1:] - 1)
-        return found
+        variances: Floats = (squares - sums**2 / self.cells)[1:] / (self.cells[1:] - 1)
+        return variances
 
 
 @compiled
@@ -153,11 +153,11 @@ class Estimated:
     @classmethod
     def of(cls, values: Floats, chosen: Flags | None = None) -> Estimated:
         """Not numbers where fewer than two runs are left."""
-        kept = values if chosen is None else values[chosen]
-        if len(kept) < 2:
+        selected = values if chosen is None else values[chosen]
+        if len(selected) < 2:
             nothing = np.full(values.shape[1], np.nan)
             return cls(nothing, nothing)
-        return cls(kept.mean(axis=0), kept.std(axis=0, ddof=1) / np.sqrt(len(kept)))
+        return cls(selected.mean(axis=0), selected.std(axis=0, ddof=1) / np.sqrt(len(selected)))
 
     def z(self, expected: Floats) -> Floats:
         """Standard errors away from what was expected; 0 where neither has any noise."""
@@ -205,16 +205,16 @@ def simulate(cube: Floats, runs: int, seed: int, observe: Observer) -> Simulated
     plain, clipped = _Raker(cube, targets), _Raker(cube, targets)
     fitted, noisy, reconciled, met = [], [], [], []
     for run, noise in enumerate(noises(runs, seed)):
-        seen = cube + noise
-        plain.add(seen)
-        clipped.add(np.maximum(seen, 0))
-        best = fit(seen, MARGINS, targets, [0.0] * len(MARGINS), variance=variance)
+        perturbed = cube + noise
+        plain.add(perturbed)
+        clipped.add(np.maximum(perturbed, 0))
+        best = fit(perturbed, MARGINS, targets, [0.0] * len(MARGINS), variance=variance)
         fitted.append(POOLED.variances(best.values - cube))
         controls = _perturbed(targets, run, seed)
-        noisy.append(POOLED.variances(calibrate(seen, controls, variance).values - cube))
-        made = calibrate(seen, controls, variance, RAKING)
-        reconciled.append(POOLED.variances(made.values - cube))
-        met.append(made.raked)
+        noisy.append(POOLED.variances(calibrate(perturbed, controls, variance).values - cube))
+        raked = calibrate(perturbed, controls, variance, RAKING)
+        reconciled.append(POOLED.variances(raked.values - cube))
+        met.append(raked.raked)
         observe("runs", run + 1, runs)
     return Simulated(
         cube=cube,
@@ -249,11 +249,11 @@ class Longer:
 def longer(cube: Floats, runs: int, seed: int) -> Longer:
     """The first runs again, until they meet the tightest tolerance."""
     targets = [margin.add_up(cube) for margin in MARGINS]
-    found = []
+    cycles = []
     for noise in noises(min(runs, PATIENT_RUNS), seed):
         done = rake(cube + noise, MARGINS, targets, tolerance=TOLERANCES[0], cycles=PATIENCE[-1])
-        found.append(done.cycles if done.converged else 0)
-    return Longer(np.array(found))
+        cycles.append(done.cycles if done.converged else 0)
+    return Longer(np.array(cycles))
 
 
 class _Raker:

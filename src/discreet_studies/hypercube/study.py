@@ -37,8 +37,8 @@ class HypercubeStudy:
 
 def study(runs: int, seed: int, observe: Observer) -> HypercubeStudy:
     """All of it."""
-    made = simulation.simulate(counts(seed), runs, seed, observe)
-    cases = [Cases(MAIN, seed, made.smallest, made.raked)]
+    simulated = simulation.simulate(counts(seed), runs, seed, observe)
+    cases = [Cases(MAIN, seed, simulated.smallest, simulated.raked)]
     wanted = others(seed)
     for label, other, requirements in wanted:
         cases.append(raked_cases(label, other, requirements, runs, seed))
@@ -50,32 +50,32 @@ def study(runs: int, seed: int, observe: Observer) -> HypercubeStudy:
         table2=perturbation.table2(),
         losses=perturbation.losses(),
         chance=perturbation.chance(simulation.CELLS),
-        simulated=made,
+        simulated=simulated,
         exact=simulation.expected(0.0),
         noisy=simulation.expected(simulation.CONTROL.variance()),
         cases=tuple(cases),
-        longer=simulation.longer(made.cube, runs, seed),
+        longer=simulation.longer(simulated.cube, runs, seed),
     )
 
 
 def facts(study: HypercubeStudy) -> Mapping[str, object]:
     """What the report's text says besides its tables: also what 22.4% and the published variances say about the rule of
     convergence."""
-    made, raked, row = study.simulated, study.simulated.raked, as_in_the_paper(study.simulated.raked)
+    simulated, raked, row = study.simulated, study.simulated.raked, as_in_the_paper(study.simulated.raked)
     loosest, loose = simulation.TOLERANCES[-1], raked.gap > simulation.TOLERANCES[-1]
     all_sets = [one.raked for one in study.cases]
     left = [as_in_the_paper(one).left for one in all_sets if one.reading <= loosest]
     z = [
         np.abs(simulation.Estimated.of(values).z(closed)).max()
-        for values, closed in made.beside_closed(study.exact, study.noisy)
+        for values, closed in simulated.beside_closed(study.exact, study.noisy)
     ]
-    empty = int(np.sum(made.cube == 0))
+    empty = int(np.sum(simulated.cube == 0))
     return {
         "printed": printed,
-        "made": made,
+        "made": simulated,
         "raked": raked,
         "row": row,
-        "occupied": int(np.count_nonzero(made.cube)),
+        "occupied": int(np.count_nonzero(simulated.cube)),
         "query": query(),
         "average": format_exact(average()),
         "end": float(study.losses[0].found),
@@ -93,16 +93,16 @@ def facts(study: HypercubeStudy) -> Mapping[str, object]:
         "theirs": float(printed.WITH[1]) / float(printed.WITHOUT[1]),
         "least_left": min(left, default=inf),
         "most_left": max(left, default=inf),
-        "best": made.least_squares_where(row.tolerance).mean[1] / row.before.mean[1],
+        "best": simulated.least_squares_where(row.tolerance).mean[1] / row.before.mean[1],
         "blocked": sum(int(one.blocked.sum()) for one in all_sets),
         "blocked_converged": sum(int((one.blocked & one.converged(loosest)).sum()) for one in all_sets),
         "empty": empty,
         "added": empty * float(perturbation.EVALUATED.delta()),
-        "clipped_left": float(made.clipped.after.mean(axis=0)[1]),
+        "clipped_left": float(simulated.clipped.after.mean(axis=0)[1]),
         "control": simulation.CONTROL.variance(),
         "rule": simulation.RAKING,
-        "reconciled": simulation.Estimated.of(made.noisy_raked, made.noisy_met),
-        "alone": simulation.Estimated.of(made.noisy, made.noisy_met),
+        "reconciled": simulation.Estimated.of(simulated.noisy_raked, simulated.noisy_met),
+        "alone": simulation.Estimated.of(simulated.noisy, simulated.noisy_met),
     }
 
 

@@ -56,23 +56,23 @@ def tables(study: HypercubeStudy) -> Mapping[str, Iterable[object]]:
 def _table4(study: HypercubeStudy) -> Mapping[str, list[Row]]:
     """Tables with a row for each dimension: published, raked, least squares; all runs against closed forms; negative
     cells set to 0 before anything else; controls that are perturbed too."""
-    made = study.simulated
-    raked, best, cut = as_in_the_paper(made.raked), Estimated.of(made.least_squares), made.clipped
-    same = made.least_squares_where(raked.tolerance)
-    closed = [(Estimated.of(values), form) for values, form in made.beside_closed(study.exact, study.noisy)]
-    noisy, met = Estimated.of(made.noisy), made.noisy_met
-    alone, reconciled = Estimated.of(made.noisy, met), Estimated.of(made.noisy_raked, met)
+    simulated = study.simulated
+    raked, best, cut = as_in_the_paper(simulated.raked), Estimated.of(simulated.least_squares), simulated.clipped
+    same = simulated.least_squares_where(raked.tolerance)
+    closed = [(Estimated.of(values), form) for values, form in simulated.beside_closed(study.exact, study.noisy)]
+    noisy, met = Estimated.of(simulated.noisy), simulated.noisy_met
+    alone, reconciled = Estimated.of(simulated.noisy, met), Estimated.of(simulated.noisy_raked, met)
     names = ("no calibration", "least squares, exact controls", "least squares, controls at ε = 1")
-    found: dict[str, list[Row]] = {"table-4": [], "unconditional": [], "clipping": [], "controls": []}
+    rows: dict[str, list[Row]] = {"table-4": [], "unconditional": [], "clipping": [], "controls": []}
     for i, theirs in enumerate(printed.TABLE_4):
         form, before, after = study.exact[i], raked.before.mean[i], raked.after.mean[i]
         every = {"printed": theirs, "closed": form, "before": before, "after": after}
-        found["table-4"].append(
+        rows["table-4"].append(
             every
             | {"same": same.mean[i], "raked": reduced(before, after), "best": reduced(before, same.mean[i])}
             | {"least_squares": best.mean[i], "reduction": reduced(form.spread_before, form.spread_after)}
         )
-        found["unconditional"].append(
+        rows["unconditional"].append(
             {
                 "cells": {
                     f"{name}: {part}": text
@@ -86,10 +86,10 @@ def _table4(study: HypercubeStudy) -> Mapping[str, list[Row]]:
             }
         )
         clipped = {"clipped_before": cut.before.mean(axis=0)[i], "clipped_after": cut.after.mean(axis=0)[i]}
-        found["clipping"].append(every | clipped)
+        rows["clipping"].append(every | clipped)
         ours = {"best": noisy.mean[i], "raked": reconciled.mean[i], "alone": alone.mean[i]}
-        found["controls"].append(every | ours | {"noisy": study.noisy[i]})
-    return found
+        rows["controls"].append(every | ours | {"noisy": study.noisy[i]})
+    return rows
 
 
 def _tolerances(study: HypercubeStudy) -> list[Row]:
@@ -124,14 +124,14 @@ def _tolerances(study: HypercubeStudy) -> list[Row]:
 
 def _case(one: Cases) -> Row:
     """The same noise on other cases."""
-    made = one.raked
+    raked = one.raked
     return {
         "one": one,
-        "made": made,
-        "like": as_in_the_paper(made),
-        "stuck": int((made.blocked & made.converged(TOLERANCES[-1])).sum()),
-        "blocked": int(made.blocked.sum()),
-        "shares": {f"converged at {tolerance:g}": made.share(tolerance) for tolerance in TOLERANCES},
+        "made": raked,
+        "like": as_in_the_paper(raked),
+        "stuck": int((raked.blocked & raked.converged(TOLERANCES[-1])).sum()),
+        "blocked": int(raked.blocked.sum()),
+        "shares": {f"converged at {tolerance:g}": raked.share(tolerance) for tolerance in TOLERANCES},
     }
 
 

@@ -47,9 +47,9 @@ class AtTolerance:
 
 def at(raked: RakedRuns, tolerance: float) -> AtTolerance:
     """The runs that meet a tolerance."""
-    kept = raked.converged(tolerance)
-    before, after = (Estimated.of(values, kept) for values in (raked.before, raked.after))
-    return AtTolerance(tolerance, int(kept.sum()), raked.runs, before, after)
+    converged = raked.converged(tolerance)
+    before, after = (Estimated.of(values, converged) for values in (raked.before, raked.after))
+    return AtTolerance(tolerance, int(converged.sum()), raked.runs, before, after)
 
 
 def at_tolerances(raked: RakedRuns) -> tuple[AtTolerance, ...]:

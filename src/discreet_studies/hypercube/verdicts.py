@@ -43,9 +43,9 @@ def delta(study: HypercubeStudy) -> Evidence:
 
 @CLAIMS
 def weighted(study: HypercubeStudy) -> Evidence:
-    found = sum(one.attacked == one.truth for one in study.records)
+    exposed = sum(one.attacked == one.truth for one in study.records)
     empty = sum(one.attacked.constant == one.attacked.multiple == 0 for one in study.records)
-    return found == 0, {"found": found, "empty": empty, "all": len(study.records)}
+    return exposed == 0, {"found": exposed, "empty": empty, "all": len(study.records)}
 
 
 @CLAIMS
@@ -56,29 +56,29 @@ def chance(study: HypercubeStudy) -> Evidence:
 
 @CLAIMS
 def variance(study: HypercubeStudy) -> Evidence:
-    found = study.chance.variance
-    return f"{found:.5f}" == printed.VARIANCE, {"variance": found, "chance": printed.CHANCE}
+    variance = study.chance.variance
+    return f"{variance:.5f}" == printed.VARIANCE, {"variance": variance, "chance": printed.CHANCE}
 
 
 @CLAIMS
 def unchanged(study: HypercubeStudy) -> Evidence:
-    made = study.chance
-    return made.margins_unchanged > 0.5, {"made": made, "cells": sum(printed.SHAPE), "delta": float(made.delta)}
+    noise = study.chance
+    return noise.margins_unchanged > 0.5, {"made": noise, "cells": sum(printed.SHAPE), "delta": float(noise.delta)}
 
 
 @CLAIMS
 def patience(study: HypercubeStudy) -> Evidence:
     shares = [study.longer.share(cycles) for cycles in PATIENCE]
-    said = "; ".join(f"{cycles}: {share:.0%}" for cycles, share in zip(PATIENCE, shares, strict=True))
-    values = {"tolerance": TOLERANCES[0], "shares": said, "rest": 1 - shares[-1], "most": PATIENCE[-1]}
+    text = "; ".join(f"{cycles}: {share:.0%}" for cycles, share in zip(PATIENCE, shares, strict=True))
+    values = {"tolerance": TOLERANCES[0], "shares": text, "rest": 1 - shares[-1], "most": PATIENCE[-1]}
     return shares[-1] > shares[0], values
 
 
 @CLAIMS
 def selected(study: HypercubeStudy) -> Evidence:
     expected = befores(study.exact)
-    z, kept = gap_of_selection(study.simulated.raked, expected), as_in_the_paper(study.simulated.raked)
-    return np.abs(z[:2]).max() < FAR, {"expected": expected, "z": z, "kept": kept}
+    z, row = gap_of_selection(study.simulated.raked, expected), as_in_the_paper(study.simulated.raked)
+    return np.abs(z[:2]).max() < FAR, {"expected": expected, "z": z, "kept": row}
 
 
 @CLAIMS
@@ -109,21 +109,21 @@ def barely(study: HypercubeStudy) -> Evidence:
 
 @CLAIMS
 def clipped(study: HypercubeStudy) -> Evidence:
-    made, row = study.simulated.clipped, as_in_the_paper(study.simulated.raked)
-    cut, kept = Estimated.of(made.after).mean[MIDDLE], row.after.mean[MIDDLE]
+    clipped_runs, row = study.simulated.clipped, as_in_the_paper(study.simulated.raked)
+    cut, unclipped = Estimated.of(clipped_runs.after).mean[MIDDLE], row.after.mean[MIDDLE]
     shown = np.array(printed.WITH[MIDDLE], np.float64)
-    nearer = (np.abs(shown - kept) < np.abs(shown - cut)).all()
+    nearer = (np.abs(shown - unclipped) < np.abs(shown - cut)).all()
     reading = "kept" if nearer else "clipped, or says nothing"
-    values = {"kept": _listed(kept, ".3f"), "cut": _listed(cut, ".3f"), "share": made.share(row.tolerance)}
+    values = {"kept": _listed(unclipped, ".3f"), "cut": _listed(cut, ".3f"), "share": clipped_runs.share(row.tolerance)}
     return _or_none(row, nearer), values | {"reading": reading}
 
 
 @CLAIMS
 def best(study: HypercubeStudy) -> Evidence:
     row, same = _with_least_squares(study)
-    kept = row.after.mean[MIDDLE]
-    pairs = ", ".join(f"{a:.3f} against {b:.3f}" for a, b in zip(kept, same[MIDDLE], strict=True))
-    return _or_none(row, (kept <= same[MIDDLE]).all()), {"pairs": pairs}
+    raked = row.after.mean[MIDDLE]
+    pairs = ", ".join(f"{a:.3f} against {b:.3f}" for a, b in zip(raked, same[MIDDLE], strict=True))
+    return _or_none(row, (raked <= same[MIDDLE]).all()), {"pairs": pairs}
 
 
 def _with_least_squares(study: HypercubeStudy) -> tuple[AtTolerance, Floats]:

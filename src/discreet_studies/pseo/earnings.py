@@ -82,10 +82,10 @@ def trial(
     stream = key.stream("evaluate", "earnings", b"", f"histogram/{rate}")
     noise = DiscreteLaplace(rate).draw(stream, 0, cells.histograms.size)
     noisy = cells.histograms + noise.reshape(cells.histograms.shape)
-    asked = Question(cells.bins, points, minimum, rate)
+    question = Question(cells.bins, points, minimum, rate)
     ones, nothing = np.ones(len(noisy), np.int64), np.zeros(len(noisy), np.bool_)
     guess = estimate(noisy, families, float(rate), cells.bins, points)
-    return Trial(summarise(noisy, asked, ones, nothing), summarise(noisy, asked, ones, nothing, guess))
+    return Trial(summarise(noisy, question, ones, nothing), summarise(noisy, question, ones, nothing, guess))
 
 
 def smooth(cells: GraduateCells, points: tuple[Fraction, ...], epsilon: Fraction, key: ReleaseKey) -> Floats:
@@ -113,9 +113,9 @@ def synthetic_cells(folder: Path, rows: int, seed: int) -> tuple[GraduateCells, 
     count = int(cell.max()) + 1
     families = []
     for names in FAMILIES:
-        found = np.zeros(count, np.int64)
-        found[cell] = _numbers(coded, names)
-        families.append(found)
+        family = np.zeros(count, np.int64)
+        family[cell] = _numbers(coded, names)
+        families.append(family)
     return cells_of(table["earnings"].to_numpy().astype(np.int64), cell, count, PSEO), families
 
 

@@ -29,12 +29,12 @@ CONTROL_NAMES = {
 
 def compare_rules(out: Path, institutions: int, seed: int) -> list[Path]:
     """Every score as CSV, tables as Markdown, a picture as SVG."""
-    made = study(EPSILONS, institutions, seed)
+    comparison = study(EPSILONS, institutions, seed)
     out.mkdir(parents=True, exist_ok=True)
     paths = [out / f"flows.{kind}" for kind in ("csv", "md", "svg")]
-    paths[0].write_text(as_csv(made), encoding="utf-8")
-    paths[1].write_text(as_markdown(made), encoding="utf-8")
-    flow_plot(made, "Simulation: flows of invented graduates, measured and corrected").save(str(paths[2]))
+    paths[0].write_text(as_csv(comparison), encoding="utf-8")
+    paths[1].write_text(as_markdown(comparison), encoding="utf-8")
+    flow_plot(comparison, "Simulation: flows of invented graduates, measured and corrected").save(str(paths[2]))
     return paths
 
 

@@ -114,24 +114,24 @@ def correct(rule: CorrectionRule, noisy: Int64s, groups: Groups, key: ReleaseKey
     return rule.correct(noisy, groups, np.concatenate(words), starts)
 
 
-def tally(true: Int64s, found: Int64s) -> Int64s:
+def tally(true: Int64s, estimate: Int64s) -> Int64s:
     """Of each size of the true number: how many, Σ error, Σ |error|, Σ error².
 
     >>> tally(np.array([0, 0, 3]), np.array([1, -2, 1]))[[0, 2]].tolist()
     [[2, -1, 3, 5], [1, -2, 2, 4]]
     """
     sums = np.zeros((len(SIZES), 4), np.int64)
-    _tally(np.ascontiguousarray(true).reshape(-1), np.ascontiguousarray(found).reshape(-1), BORDERS, sums)
+    _tally(np.ascontiguousarray(true).reshape(-1), np.ascontiguousarray(estimate).reshape(-1), BORDERS, sums)
     return sums
 
 
 @compiled
-def _tally(true: Int64s, found: Int64s, borders: Int64s, sums: Int64s) -> None:
+def _tally(true: Int64s, estimate: Int64s, borders: Int64s, sums: Int64s) -> None:
     for i in range(true.size):
         size = 0
         while size + 1 < borders.size and true[i] >= borders[size + 1]:
             size += 1
-        error = found[i] - true[i]
+        error = estimate[i] - true[i]
         sums[size, 0] += 1
         sums[size, 1] += error
         sums[size, 2] += abs(error)
@@ -155,7 +155,7 @@ class FlowStudy:
     def scores(self) -> list[FlowScore]:
         """Every score, also over all sizes; numbers that never occur have none."""
         sums = np.concatenate([self.sums, self.sums.sum(axis=5, keepdims=True)], axis=5)
-        found = []
+        scores = []
         for e, epsilon in enumerate(self.epsilons):
             for c, controls in enumerate(CONTROLS):
                 for k, kind in enumerate(KINDS):
@@ -164,11 +164,11 @@ class FlowStudy:
                             here = [_measures(sums[:, e, c, r, k, s]) for r in range(len(self.rules))]
                             base = here[self.rules.index(PUBLISHED)]
                             number = int(sums[:, e, c, 0, k, s, 0].sum())
-                            found += [
+                            scores += [
                                 FlowScore(epsilon, controls, rule, kind, size, number, *_beside(mine, base))
                                 for rule, mine in zip(self.rules, here, strict=True)
                             ]
-        return found
+        return scores
 
 
 @dataclass(frozen=True)
@@ -252,10 +252,10 @@ def study(
             for c, kind in enumerate(CONTROLS):
                 known = Groups(here.controls(kind, noisy, seed + i), here.home, here.family, epsilon)
                 for r, rule in enumerate(rules.values(), 1):
-                    found = correct(rule, noisy, known, key, f"correction/{purpose}")
-                    sums[i, e, c, r] = _tallies(truths, found, here)
+                    corrected = correct(rule, noisy, known, key, f"correction/{purpose}")
+                    sums[i, e, c, r] = _tallies(truths, corrected, here)
     return FlowStudy(tuple(epsilons), names, groups, sums, zeroed)
 
 
-def _tallies(truths: list[Int64s], found: Int64s, here: InstitutionFlows) -> Int64s:
-    return np.stack([tally(true, view(found, here)) for true, view in zip(truths, KINDS.values(), strict=True)])
+def _tallies(truths: list[Int64s], flows: Int64s, here: InstitutionFlows) -> Int64s:
+    return np.stack([tally(true, view(flows, here)) for true, view in zip(truths, KINDS.values(), strict=True)])

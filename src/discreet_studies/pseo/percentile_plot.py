@@ -29,9 +29,9 @@ def draw_percentiles(out: Path, rows: int, epsilon: Fraction, seed: int) -> list
         raise ParameterError(f"{rows} records fill no cells", where="rows", do=f"invent at least {LEAST:,}")
     with tempfile.TemporaryDirectory() as folder:
         cells, families = synthetic_cells(Path(folder), rows, seed)
-    made = trial(cells, families, POINTS, MINIMUM, epsilon, ReleaseKey.simulation("evaluate"))
+    drawn = trial(cells, families, POINTS, MINIMUM, epsilon, ReleaseKey.simulation("evaluate"))
     picture = percentile_plot(
-        cells, made, POINTS, f"Simulation: invented graduates, epsilon {format_exact(epsilon)} a record"
+        cells, drawn, POINTS, f"Simulation: invented graduates, epsilon {format_exact(epsilon)} a record"
     )
     out.mkdir(parents=True, exist_ok=True)
     paths = {out / "earnings.svg": 1.0, out / "earnings.png": 1.5}
@@ -40,11 +40,11 @@ def draw_percentiles(out: Path, rows: int, epsilon: Fraction, seed: int) -> list
     return list(paths)
 
 
-def percentile_plot(cells: GraduateCells, made: Trial, points: tuple[Fraction, ...], title: str, rows: int = 32) -> Any:
+def percentile_plot(cells: GraduateCells, drawn: Trial, points: tuple[Fraction, ...], title: str, rows: int = 32) -> Any:
     """Some published cells, the smallest on top: percentiles with their 90% limits, and the truth twice: that of the
     histogram without noise, which the limits are about, and that of the records."""
-    shown = _spread(cells.sizes, made.pseo.published, rows)
-    base = chart(_points(shown, cells, made, points))
+    shown = _spread(cells.sizes, drawn.pseo.published, rows)
+    base = chart(_points(shown, cells, drawn, points))
     colour = alt.Color("percentile:N", scale=alt.Scale(range=COLOURS), sort=None, title="percentile")
     labels = f"{[int(cells.sizes[cell]) for cell in shown]}[datum.value]"  # Vega's for the size of the cell of a row
 
@@ -73,14 +73,14 @@ def _money(field: str) -> alt.X:
 
 def _spread(sizes: Any, published: Any, rows: int) -> list[int]:
     """Published cells of all sizes, evenly by rank of size up to 500."""
-    found = np.flatnonzero(published & (sizes <= 500) & (sizes > 0))
-    ordered = found[np.argsort(sizes[found], kind="stable")]
+    candidates = np.flatnonzero(published & (sizes <= 500) & (sizes > 0))
+    ordered = candidates[np.argsort(sizes[candidates], kind="stable")]
     if not len(ordered):
         return []
     return [int(cell) for cell in ordered[np.linspace(0, len(ordered) - 1, min(rows, len(ordered))).astype(int)]]
 
 
-def _points(shown: list[int], cells: GraduateCells, made: Trial, points: tuple[Fraction, ...]) -> list[Point]:
+def _points(shown: list[int], cells: GraduateCells, drawn: Trial, points: tuple[Fraction, ...]) -> list[Point]:
     without_noise, records = cells.noise_free(points), cells.raw(points)
     return [
         {
@@ -94,7 +94,7 @@ def _points(shown: list[int], cells: GraduateCells, made: Trial, points: tuple[F
             "without_noise": float(without_noise[cell, p]),
             "records": float(records[cell, p]),
         }
-        for rule, summary in (("pseo", made.pseo), ("shrunk", made.shrunk))
+        for rule, summary in (("pseo", drawn.pseo), ("shrunk", drawn.shrunk))
         for place, cell in enumerate(shown)
         for p, point in enumerate(points)
     ]

@@ -70,12 +70,12 @@ class SmoothPercentiles:
         """The percentiles (cells, P), x_(r) with r = ⌈y·n⌉, of ascending values start[i] … start[i+1] − 1 of each cell;
         the lower bound in an empty cell."""
         clamped = self._checked(values, start)
-        size, found = np.diff(start), np.full((len(start) - 1, len(self.points)), self.lower, np.int64)
+        size, values_at_rank = np.diff(start), np.full((len(start) - 1, len(self.points)), self.lower, np.int64)
         some = size > 0
         for p, point in enumerate(self.points):
             rank = -(-point.numerator * size // point.denominator)
-            found[some, p] = clamped[start[:-1][some] + rank[some] - 1]
-        return found
+            values_at_rank[some, p] = clamped[start[:-1][some] + rank[some] - 1]
+        return values_at_rank
 
     def sensitivity(self, values: Int64s, start: Int64s) -> Floats:
         """max(S, 1) for each cell and percentile, S the smooth bound of smooth.md. Confidential."""

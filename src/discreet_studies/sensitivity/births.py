@@ -93,22 +93,22 @@ class Births:
 def births(children: int, seed: int) -> Births:
     """Black girls in tracts with little poverty, weighted by those of parents below the median; rates winsorised at
     1% and 99%; suppressed where the implied count rounds to 1 … 4."""
-    made = one_group(children, seed, BLACK, GIRLS)
-    cells = measured(observations(made, BIRTHS, by_group=False), made, PLAIN)
+    group = one_group(children, seed, BLACK, GIRLS)
+    cells = measured(observations(group, BIRTHS, by_group=False), group, PLAIN)
     rate = cells.noisy(f"births, seed {seed}")
-    mine = (made.tracts.poverty_rate[cells.tract] < POOR) & (cells.low > 0)
-    x, low, noisy = made.tracts.single_parent_share[cells.tract][mine], cells.low[mine], rate[mine]
-    y, kept = winsorised(noisy), ~suppressed(noisy, low)
+    mine = (group.tracts.poverty_rate[cells.tract] < POOR) & (cells.low > 0)
+    x, low, noisy = group.tracts.single_parent_share[cells.tract][mine], cells.low[mine], rate[mine]
+    y, unsuppressed = winsorised(noisy), ~suppressed(noisy, low)
     slopes = Slopes(
         seed,
         fitted(x, y, low),
         fitted(x, winsorised(cells.theta[mine]), low),
-        fitted(x[kept], y[kept], low[kept]),
+        fitted(x[unsuppressed], y[unsuppressed], low[unsuppressed]),
     )
     return Births(
         slopes,
         binned_scatter(x, y, low),
-        binned_scatter(x[kept], y[kept], low[kept]),
+        binned_scatter(x[unsuppressed], y[unsuppressed], low[unsuppressed]),
         binned_scatter(rate * cells.low, rate),
         binned_scatter(cells.low, rate),
     )

@@ -81,24 +81,24 @@ class CellObservations:
 
 
 def observations(
-    made: Atlas, outcome: str, race: int | None = None, gender: int | None = None, *, by_group: bool, least: int = LEAST
+    world: Atlas, outcome: str, race: int | None = None, gender: int | None = None, *, by_group: bool, least: int = LEAST
 ) -> CellObservations:
     """Children of one race or gender, or all; a cell is a tract, or a group of a tract. Small cells are left out."""
-    rows = np.ones(len(made), np.bool_)
+    rows = np.ones(len(world), np.bool_)
     if race is not None:
-        rows &= made.race == race
+        rows &= world.race == race
     if gender is not None:
-        rows &= made.gender == gender
-    label = made.tract.astype(np.int64)
+        rows &= world.gender == gender
+    label = world.tract.astype(np.int64)
     if by_group:
-        label = label * GROUPS + made.race * len(GENDERS) + made.gender
-    counts = np.bincount(label[rows], minlength=len(made.tracts) * (GROUPS if by_group else 1))
+        label = label * GROUPS + world.race * len(GENDERS) + world.gender
+    counts = np.bincount(label[rows], minlength=len(world.tracts) * (GROUPS if by_group else 1))
     rows &= (counts >= least)[label]
-    kept = np.flatnonzero(counts >= least)
-    starts = np.concatenate([[0], np.cumsum(counts[kept])]).astype(np.int64)
-    x, y = made.parent_rank[rows], getattr(made, outcome)[rows].astype(np.float64)
-    order = np.lexsort((x, np.repeat(np.arange(kept.size), counts[kept])))
-    tract, group = np.divmod(kept, GROUPS if by_group else 1)
+    cells = np.flatnonzero(counts >= least)
+    starts = np.concatenate([[0], np.cumsum(counts[cells])]).astype(np.int64)
+    x, y = world.parent_rank[rows], getattr(world, outcome)[rows].astype(np.float64)
+    order = np.lexsort((x, np.repeat(np.arange(cells.size), counts[cells])))
+    tract, group = np.divmod(cells, GROUPS if by_group else 1)
     return CellObservations(x[order], y[order], starts, tract, group)
 
 
@@ -163,15 +163,15 @@ def size_groups(n: Int64s, sizes: Iterable[tuple[int, int | None]]) -> Iterator[
             yield f"{low} or more" if high is None else f"{low}–{high}", mine
 
 
-def states(made: Atlas) -> Int64s:
+def states(world: Atlas) -> Int64s:
     """The number of each tract's state."""
-    _, number = np.unique(np.array(made.tracts.state), return_inverse=True)
+    _, number = np.unique(np.array(world.tracts.state), return_inverse=True)
     return number.astype(np.int64)
 
 
-def measured(found: CellObservations, made: Atlas, statistic: Statistic, search: Search = EXACT) -> AtlasCells:
+def measured(rows: CellObservations, world: Atlas, statistic: Statistic, search: Search = EXACT) -> AtlasCells:
     """Estimates, standard errors and exact local sensitivities (004, Steps 0 and 1)."""
-    local = statistic.local((found.x, found.y), found.starts, search)
+    local = statistic.local((rows.x, rows.y), rows.starts, search)
     error = np.zeros(len(local.n)) if local.error is None else local.error
-    pool = states(made)[found.tract] * GROUPS + found.group
-    return AtlasCells(found.tract, local.n, found.low, local.statistic, error, local.sensitivity, pool)
+    pool = states(world)[rows.tract] * GROUPS + rows.group
+    return AtlasCells(rows.tract, local.n, rows.low, local.statistic, error, local.sensitivity, pool)

@@ -32,19 +32,19 @@ class Chosen:
     epsilons: tuple[Fraction | None, ...]
 
 
-def chosen(made: Atlas) -> list[Chosen]:
+def chosen(world: Atlas) -> list[Chosen]:
     """Income ranks of all children, winsorised, and teenage births of Black girls; Normal noise."""
-    asked = (
+    outcomes = (
         ("income rank, all children", RANK, None, None, WINSORISED),
         ("teenage birth rate, Black girls", BIRTHS, BLACK, GIRLS, PLAIN),
     )
-    county = np.array(made.tracts.county)
+    county = np.array(world.tracts.county)
     out = []
-    for label, outcome, race, gender, statistic in asked:
-        found = observations(made, outcome, race, gender, by_group=False)
-        if len(found.n) < 2:
+    for label, outcome, race, gender, statistic in outcomes:
+        rows = observations(world, outcome, race, gender, by_group=False)
+        if len(rows.n) < 2:
             continue
-        cells = measured(found, made, statistic)
+        cells = measured(rows, world, statistic)
         areas = county[cells.tract]
         try:
             points = tradeoff(cells.theta, cells.n, cells.chi, EPSILONS, distribution="normal", areas=areas, runs=RUNS)

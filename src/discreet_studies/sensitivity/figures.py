@@ -41,11 +41,11 @@ def figures(study: SensitivityStudy) -> dict[str, Drawing]:
     """Every chart by the name of its file, and what it shows."""
     drawings: dict[str, Drawing] = {}
     if study.example:
-        made = study.example
+        example = study.example
         title = "Figure 1. One cell of twenty, its line, and the observation that moves it most"
-        picture = cell_plot(made.x, made.y, made.worst, AT, title, RANKS, synthetic=True)
-        rows = [("child", x, y) for x, y in zip(made.x.tolist(), made.y.tolist(), strict=True)]
-        worst = ("added" if made.worst.added else "removed", *made.worst.point)
+        picture = cell_plot(example.x, example.y, example.worst, AT, title, RANKS, synthetic=True)
+        rows = [("child", x, y) for x, y in zip(example.x.tolist(), example.y.tolist(), strict=True)]
+        worst = ("added" if example.worst.added else "removed", *example.worst.point)
         drawings["figure-1"] = Drawing(picture, ("what", "parent_rank", "child_rank"), [*rows, worst])
     envelope = study.envelopes[0]
     title = f"Figure 2. Winsorised predictions of income ranks: {envelope.label}"
@@ -71,18 +71,18 @@ def figures(study: SensitivityStudy) -> dict[str, Drawing]:
 
 def _births(study: SensitivityStudy) -> Drawing:
     """Both panels of Figure 3 on the same axes."""
-    made = study.births
-    x, y = _ends(made.infused.x, made.hidden.x), _ends(made.infused.y, made.hidden.y)
+    births = study.births
+    x, y = _ends(births.infused.x, births.hidden.x), _ends(births.infused.y, births.hidden.y)
     panels = [
-        _binned_line(made.infused, made.slopes.infused, "A. Noise-infused", INFUSED, x, y),
-        _binned_line(made.hidden, made.slopes.hidden, "B. Count-suppressed", HIDDEN, x, y),
+        _binned_line(births.infused, births.slopes.infused, "A. Noise-infused", INFUSED, x, y),
+        _binned_line(births.hidden, births.slopes.hidden, "B. Count-suppressed", HIDDEN, x, y),
     ]
     subtitle = [
         f"Tracts with poverty below 7%, up to twenty bins of equal weight; atlas of {study.data.children:,} children, "
         f"seed {study.data.seed}.",
     ]
     title = "Figure 3. Teenage births and single parents"
-    return _binned(_beside(panels, title, subtitle), made.infused, made.hidden)
+    return _binned(_beside(panels, title, subtitle), births.infused, births.hidden)
 
 
 def _binned_line(dots: Binned, fit: Fit, name: str, theirs: Ends, x: Ends, y: Ends) -> Any:
@@ -197,8 +197,8 @@ def global_plot(title: str) -> Any:
         moved = abs(after.at(0.25) - before.at(0.25))
         text = f"x within ±{spread:g}: at 0.25 the line moves by {moved:.2f}"
         panels.append(panel(picture, text, 260, 260))
-    made = titled(alt.hconcat(*panels, spacing=14), title, ["Invented points."], offset=10)
-    return made.configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
+    chart_row = titled(alt.hconcat(*panels, spacing=14), title, ["Invented points."], offset=10)
+    return chart_row.configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
 
 
 def _tight(spread: float) -> tuple[Floats, Floats]:

@@ -35,32 +35,32 @@ class Cost:
     row: MethodErrors
 
 
-def costs(found: Subgroups) -> Iterator[list[Cost]]:
+def costs(groups: Subgroups) -> Iterator[list[Cost]]:
     """Size by size; cells of all groups, spread evenly over the country, the least-squares line of income ranks."""
     key = ReleaseKey.simulation("reproduce sensitivity, formal")
-    chi = chi_of(found.n, np.where(found.published, found.plain, np.inf), found.pool)
+    chi = chi_of(groups.n, np.where(groups.published, groups.plain, np.inf), groups.pool)
     for size in SIZES:
-        near = np.flatnonzero(np.abs(found.n - size) <= WITHIN * size)
+        near = np.flatnonzero(np.abs(groups.n - size) <= WITHIN * size)
         if len(near) < FEWEST:
             continue
         cells = near[:: -(-len(near) // MOST)]
-        rows, sensitivity = found.rows.only(cells), found.plain[cells]
+        rows, sensitivity = groups.rows.only(cells), groups.plain[cells]
         out = []
         for epsilon in EPSILONS:
-            made = compare(
+            errors = compare(
                 rows.x, rows.y, rows.starts, methods(X0, epsilon, DELTA, PLANNED), key,
                 x0=X0, epsilon=epsilon, sensitivity=sensitivity,
             )  # fmt: skip
-            ours = [replace(row, method=ONE) if row.method == MOS else row for row in made]
-            ours.insert(1, _observed(found, cells, chi[cells], epsilon))
+            ours = [replace(row, method=ONE) if row.method == MOS else row for row in errors]
+            ours.insert(1, _observed(groups, cells, chi[cells], epsilon))
             out += [Cost(size, len(cells), epsilon, row) for row in ours]
         yield out
 
 
-def _observed(found: Subgroups, cells: Int64s, chi: Floats, epsilon: Fraction) -> MethodErrors:
+def _observed(groups: Subgroups, cells: Int64s, chi: Floats, epsilon: Fraction) -> MethodErrors:
     """θ + Laplace(χ/(εN)), clamped, χ of the state, race and gender, as in the paper; `compare` has one χ for all."""
-    theta = found.theta[cells]
-    noise = np.sqrt(2) * chi / (float(epsilon) * found.n[cells]) * omega(len(cells), f"formal, {epsilon}", "laplace")
+    theta = groups.theta[cells]
+    noise = np.sqrt(2) * chi / (float(epsilon) * groups.n[cells]) * omega(len(cells), f"formal, {epsilon}", "laplace")
     errors = Errors.of(np.clip(theta + noise, 0.0, 1.0), theta, np.ones(len(cells), np.bool_))
     return MethodErrors(MOS, False, NOT_FORMAL, errors, 0.0)
 

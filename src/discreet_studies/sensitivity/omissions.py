@@ -58,9 +58,9 @@ def bounded(n: Int64s, epsilons: Sequence[Fraction] = EPSILONS) -> list[Bounded]
         noise = EstimateNoise("laplace", epsilon, Fraction(1), "bound", DELTA)
         count = noise.count(n, stream(f"count, epsilon {epsilon}"), 0)
         factor = (n / np.maximum(count - noise.margin, 1)) ** 2
-        for said, mine in size_groups(n, SIZES):
+        for sizes, mine in size_groups(n, SIZES):
             over = float(np.mean(count[mine] > n[mine]))
-            out.append(Bounded(epsilon, noise.margin, said, int(mine.sum()), float(factor[mine].mean()), over))
+            out.append(Bounded(epsilon, noise.margin, sizes, int(mine.sum()), float(factor[mine].mean()), over))
     return out
 
 
@@ -83,20 +83,20 @@ def recovered(cells: AtlasCells, epsilons: Sequence[Fraction] = (Fraction(1), EP
     for epsilon in epsilons:
         one = omega(len(cells.n), f"one draw, epsilon {epsilon}")
         other = omega(len(cells.n), f"another draw, epsilon {epsilon}")
-        for said, second in (("one for both", one), ("independent", other)):
-            out.append(_attack(cells, epsilon, said, one, second))
+        for draws, second in (("one for both", one), ("independent", other)):
+            out.append(_attack(cells, epsilon, draws, one, second))
     return out
 
 
-def _attack(cells: AtlasCells, epsilon: Fraction, said: str, first: Floats, second: Floats) -> Recovered:
+def _attack(cells: AtlasCells, epsilon: Fraction, draws: str, first: Floats, second: Floats) -> Recovered:
     unit = np.sqrt(2) / float(epsilon)
     theta, count = cells.theta + unit * cells.chi / cells.n * first, cells.n + unit * second
     guess = np.maximum(np.rint(count), 1)
-    found = theta - cells.chi / guess * (count - guess)
-    gap = np.abs(found - cells.theta)
+    estimate = theta - cells.chi / guess * (count - guess)
+    gap = np.abs(estimate - cells.theta)
     shares = float(np.mean(guess == cells.n)), float(np.mean(gap < 1e-9))
     before = float(np.median(np.abs(theta - cells.theta)))
-    return Recovered(epsilon, said, len(cells.n), *shares, float(np.median(gap)), before)
+    return Recovered(epsilon, draws, len(cells.n), *shares, float(np.median(gap)), before)
 
 
 @dataclass(frozen=True)

@@ -54,29 +54,29 @@ class SensitivityStudy:
 
 def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
     """All of it; the atlas is kept only as long as it is needed."""
-    made = atlas(children, tracts_for(children), seed)
+    world = atlas(children, tracts_for(children), seed)
     observe("atlas", 1, 1)
     rows = []
-    for row in table1(made, seed):
+    for row in table1(world, seed):
         rows.append(row)
         observe("table 1", len(rows), len(ROWS))
-    picked = tuple(chosen(made))
+    picked = tuple(chosen(world))
     observe("choosing epsilon", 1, 1)
-    girls = measured(observations(made, BIRTHS, BLACK, GIRLS, by_group=False), made, PLAIN)
-    found = subgroups.subgroups(made)
-    seen = subgroups.envelopes(found, made)
-    tracts, published = made.tracts, found.n[found.published]
+    girls = measured(observations(world, BIRTHS, BLACK, GIRLS, by_group=False), world, PLAIN)
+    groups = subgroups.subgroups(world)
+    seen = subgroups.envelopes(groups, world)
+    tracts, published = world.tracts, groups.n[groups.published]
     data = AtlasSize(
-        children, seed, len(tracts), len(set(tracts.county)), len(set(tracts.state)), int(np.sum(found.published))
+        children, seed, len(tracts), len(set(tracts.county)), len(set(tracts.state)), int(np.sum(groups.published))
     )
-    del made
+    del world
     observe("cells", 1, 1)
     cost: list[Cost] = []
-    for done, more in enumerate(costs(found), 1):
+    for done, more in enumerate(costs(groups), 1):
         cost += more
         observe("formal methods", done, len(SIZES))
-    cell, short, scales = subgroups.example(found), tuple(subgroups.corners(found)), subgroups.chis(found)
-    del found
+    cell, short, scales = subgroups.example(groups), tuple(subgroups.corners(groups)), subgroups.chis(groups)
+    del groups
     atlases = []
     for number in range(SEEDS):
         atlases.append(births(children, seed + number))
@@ -121,13 +121,13 @@ def facts(study: SensitivityStudy) -> Mapping[str, object]:
 
 def _ahead(study: SensitivityStudy, size: int) -> str:
     """The smallest ε from which on some formal method errs less than maximum observed sensitivity; empty if none."""
-    found = ""
+    smallest = ""
     for epsilon in reversed(EPSILONS):
         best, mos = best_formal(study.costs, size, epsilon), least_observed(study.costs, size, epsilon)
         if not (best and mos and best.row.against_ols.rmse < mos):
             break
-        found = format_exact(epsilon)
-    return found
+        smallest = format_exact(epsilon)
+    return smallest
 
 
 def paper() -> Paper[SensitivityStudy]:

@@ -61,16 +61,16 @@ class Subgroups(ByEstimator):
         return self.n >= LEAST
 
 
-def subgroups(made: Atlas) -> Subgroups:
+def subgroups(world: Atlas) -> Subgroups:
     """Every cell of three children or more."""
-    rows = observations(made, RANK, by_group=True, least=SMALLEST)
+    rows = observations(world, RANK, by_group=True, least=SMALLEST)
     columns = (rows.x, rows.y)
     plain, plain_corners, drawn_in, drawn_in_corners = (
         line.local(columns, rows.starts, search, errors=False)
         for line in (PLAIN, WINSORISED)
         for search in (EXACT, CORNERS)
     )
-    pool = states(made)[rows.tract] * GROUPS + rows.group
+    pool = states(world)[rows.tract] * GROUPS + rows.group
     return Subgroups(
         plain.sensitivity,
         plain_corners.sensitivity,
@@ -95,18 +95,18 @@ class Corners:
     largest: float
 
 
-def corners(found: Subgroups) -> list[Corners]:
+def corners(groups: Subgroups) -> list[Corners]:
     """By estimator and size."""
     out = []
     for name in ESTIMATORS:
-        exact, at_corners = found.pair(name)
-        for said, mine in size_groups(found.n, SIZES):
+        exact, at_corners = groups.pair(name)
+        for sizes, mine in size_groups(groups.n, SIZES):
             finite = mine & np.isfinite(exact)
             ratio = exact[finite] / at_corners[finite]
             less = ratio[ratio > SHORT]
             share = len(less) / max(len(ratio), 1)
             middle, most = (float(np.median(less)), float(less.max())) if len(less) else (1.0, 1.0)
-            out.append(Corners(name, said, int(mine.sum()), int((mine & ~finite).sum()), share, middle, most))
+            out.append(Corners(name, sizes, int(mine.sum()), int((mine & ~finite).sum()), share, middle, most))
     return out
 
 
@@ -129,15 +129,15 @@ class Chis(ByEstimator):
         return float(np.mean(ratio > SHORT)), float(ratio.max())
 
 
-def chis(found: Subgroups) -> Chis:
+def chis(groups: Subgroups) -> Chis:
     """Over published cells."""
-    mine = found.published
-    pools, first, counts = np.unique(found.pool[mine], return_index=True, return_counts=True)
+    mine = groups.published
+    pools, first, counts = np.unique(groups.pool[mine], return_index=True, return_counts=True)
 
     def largest(sensitivity: Floats) -> Floats:
-        return chi_of(found.n[mine], sensitivity[mine], found.pool[mine])[first]
+        return chi_of(groups.n[mine], sensitivity[mine], groups.pool[mine])[first]
 
-    (plain, plain_corners), (drawn_in, corners) = (map(largest, found.pair(name)) for name in ESTIMATORS)
+    (plain, plain_corners), (drawn_in, corners) = (map(largest, groups.pair(name)) for name in ESTIMATORS)
     return Chis(plain, plain_corners, drawn_in, corners, pools, counts)
 
 
@@ -163,22 +163,22 @@ class Envelope:
         return -float(np.polyfit(np.log(self.n), np.log(self.sensitivity), 1)[0])
 
 
-def envelopes(found: Subgroups, made: Atlas) -> tuple[Envelope, Envelope]:
+def envelopes(groups: Subgroups, world: Atlas) -> tuple[Envelope, Envelope]:
     """Winsorised first, as in the paper."""
-    mine = found.published
-    pools, counts = np.unique(found.pool[mine], return_counts=True)
+    mine = groups.published
+    pools, counts = np.unique(groups.pool[mine], return_counts=True)
     pool = int(pools[counts.argmax()])
-    mine &= found.pool == pool
+    mine &= groups.pool == pool
     state, group = divmod(pool, GROUPS)
     race, gender = divmod(group, len(GENDERS))
-    code = sorted(set(made.tracts.state))[state]
+    code = sorted(set(world.tracts.state))[state]
     label = f"state {code}, {RACES[race].label}, {GENDERS[gender].label.lower()}"
-    n = found.n[mine]
+    n = groups.n[mine]
 
     def one(name: str, local: Floats) -> Envelope:
         return Envelope(label, n, local, float((n * local).max()), name)
 
-    return one("winsorised", found.drawn_in[mine]), one("plain", found.plain[mine])
+    return one("winsorised", groups.drawn_in[mine]), one("plain", groups.plain[mine])
 
 
 @dataclass(frozen=True)
@@ -191,12 +191,12 @@ class Example:
     worst: Worst
 
 
-def example(found: Subgroups) -> Example | None:
+def example(groups: Subgroups) -> Example | None:
     """Nearest by prediction and sensitivity."""
-    twenty = np.flatnonzero(found.n == LEAST)
+    twenty = np.flatnonzero(groups.n == LEAST)
     if not len(twenty):
         return None
-    gap = np.hypot(found.theta[twenty] - PAPERS_CELL[0], found.plain[twenty] - PAPERS_CELL[1])
+    gap = np.hypot(groups.theta[twenty] - PAPERS_CELL[0], groups.plain[twenty] - PAPERS_CELL[1])
     cell = int(twenty[gap.argmin()])
-    x, y = found.rows.cell(cell)
-    return Example(x.copy(), y.copy(), float(found.theta[cell]), PLAIN.worst((x, y)))
+    x, y = groups.rows.cell(cell)
+    return Example(x.copy(), y.copy(), float(groups.theta[cell]), PLAIN.worst((x, y)))

@@ -32,8 +32,8 @@ def decomposition(estimates: ArrayLike, errors: ArrayLike, noise_variances: Arra
 
     `errors` are standard errors of sampling alone, without the noise of privacy.
     """
-    found, error, noise, weight = weighted(estimates, errors, noise_variances, weights)
-    total = variance(found, weight)
+    estimate, error, noise, weight = weighted(estimates, errors, noise_variances, weights)
+    total = variance(estimate, weight)
     if not total > 0:
         raise ParameterError(
             "the estimates do not differ, so there is nothing to part", where="estimates", do="give more cells"
@@ -108,25 +108,25 @@ class VarianceRow:
         return self.plain if self.asked.binary else self.winsorised
 
 
-def table1(made: Atlas, seed: int) -> Iterator[VarianceRow]:
+def table1(world: Atlas, seed: int) -> Iterator[VarianceRow]:
     """Row by row: the paper's cells, weights and noise."""
-    for asked in ROWS:
-        found = observations(made, asked.outcome, asked.race, asked.gender, by_group=False)
-        if not len(found.n):
-            yield VarianceRow(asked, None, None, None)
+    for printed in ROWS:
+        rows = observations(world, printed.outcome, printed.race, printed.gender, by_group=False)
+        if not len(rows.n):
+            yield VarianceRow(printed, None, None, None)
             continue
-        purpose = f"table 1, {asked.outcome}, {asked.label}, seed {seed}"
-        drawn_in = measured(found, made, WINSORISED)
-        plain = parted(measured(found, made, PLAIN), purpose)
-        flat = float(np.mean(drawn_in.error[drawn_in.n > MANY] == 0)) if plain and asked.binary else None
-        yield VarianceRow(asked, plain, None if asked.binary else parted(drawn_in, purpose), flat)
+        purpose = f"table 1, {printed.outcome}, {printed.label}, seed {seed}"
+        drawn_in = measured(rows, world, WINSORISED)
+        plain = parted(measured(rows, world, PLAIN), purpose)
+        flat = float(np.mean(drawn_in.error[drawn_in.n > MANY] == 0)) if plain and printed.binary else None
+        yield VarianceRow(printed, plain, None if printed.binary else parted(drawn_in, purpose), flat)
 
 
 def parted(cells: AtlasCells, purpose: str) -> Parted | None:
     """χ is over all cells that are published, shares over those of more than fifty; weights: low-income children."""
-    kept = (cells.n > MANY) & (cells.low > 0)
-    if kept.sum() < 2:
+    large = (cells.n > MANY) & (cells.low > 0)
+    if large.sum() < 2:
         return None
     columns = cells.noisy(purpose), cells.error, cells.deviation**2, cells.low
     chi = np.median([cells.chi[cells.pool == pool][0] for pool in np.unique(cells.pool)])
-    return Parted(int(kept.sum()), float(chi), decomposition(*(column[kept] for column in columns)))
+    return Parted(int(large.sum()), float(chi), decomposition(*(column[large] for column in columns)))

@@ -21,7 +21,7 @@ Row = dict[str, object]
 def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:
     """By the name of the table."""
     chis = {"plain": study.chis.plain, "winsorised": study.chis.drawn_in}
-    said = ("estimate", "and count", "and standard error")
+    released = ("estimate", "and count", "and standard error")
     smallest = min((c.size for c in study.costs), default=0)
     return {
         "table-1": [
@@ -56,7 +56,7 @@ def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:
         "global-sensitivity": [dict(zip(("spread", "plain", "winsorised"), row, strict=True)) for row in study.growth],
         "normal-noise": [
             {"one": one, "said": what, "delta": float(one.delta), "epsilon": float(one.epsilon)}
-            for one, what in zip(study.nominal, said, strict=True)
+            for one, what in zip(study.nominal, released, strict=True)
         ],
         "lower-bound": study.bounded,
         "one-draw": study.recovered,
@@ -65,11 +65,11 @@ def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:
     }
 
 
-def _shares(kind: str, found: Parted | None, binary: bool = False) -> Mapping[str, str]:
+def _shares(kind: str, parts: Parted | None, binary: bool = False) -> Mapping[str, str]:
     """In percent."""
     texts = ["not winsorised", "", ""] if binary else ["–"] * 3
-    if found and not binary:
-        texts = [f"{100 * getattr(found.shares, part):.2f}" for part in PARTS]
+    if parts and not binary:
+        texts = [f"{100 * getattr(parts.shares, part):.2f}" for part in PARTS]
     return {f"{kind}: {part}": text for part, text in zip(PARTS, texts, strict=True)}
 
 
@@ -78,13 +78,13 @@ def _reliability(study: SensitivityStudy) -> list[Row]:
     return [
         {
             "row": row,
-            "found": found,
+            "found": published,
             "plain": row.plain and row.plain.chi,
-            "noise": found.shares.privacy / (found.shares.privacy + found.shares.sampling),
+            "noise": published.shares.privacy / (published.shares.privacy + published.shares.sampling),
             "theirs": row.asked.privacy / (row.asked.privacy + row.asked.sampling),
         }
         for row in study.table1
-        if (found := row.as_published)
+        if (published := row.as_published)
     ]
 
 

@@ -43,8 +43,8 @@ def _corners(study: SensitivityStudy, estimator: str) -> Evidence:
 
 @CLAIMS
 def chi_of_corners(study: SensitivityStudy) -> Evidence:
-    found: dict[str, tuple[float, float]] = {name: study.chis.short(name) for name in ("plain", "winsorised")}
-    return max(most for _, most in found.values()) <= 1 / NEARLY, dict(found)
+    factors: dict[str, tuple[float, float]] = {name: study.chis.short(name) for name in ("plain", "winsorised")}
+    return max(most for _, most in factors.values()) <= 1 / NEARLY, dict(factors)
 
 
 @CLAIMS
@@ -73,9 +73,9 @@ def one_draw(study: SensitivityStudy) -> Evidence:
 
 @CLAIMS
 def winsorising(study: SensitivityStudy) -> Evidence:
-    kept = study.chis.kept
-    median = float(np.median(kept))
-    return median <= SUBSTANTIAL, {"fall": 1 - median, "rises": float(np.mean(kept > 1))}
+    share_left = study.chis.kept
+    median = float(np.median(share_left))
+    return median <= SUBSTANTIAL, {"fall": 1 - median, "rises": float(np.mean(share_left > 1))}
 
 
 @CLAIMS
@@ -119,11 +119,11 @@ def reliability(study: SensitivityStudy) -> Evidence:
 
 @CLAIMS
 def cost(study: SensitivityStudy) -> Evidence:
-    said, worse = [], []
+    texts, worse = [], []
     for size in SIZES:
         mos, best = least_observed(study.costs, size, EPSILON), best_formal(study.costs, size, EPSILON)
         if mos and best:
             ratio = best.row.against_ols.rmse / mos
-            said.append(f"N ≈ {size}: {best.row.method} errs {ratio:.2f} times as much")
+            texts.append(f"N ≈ {size}: {best.row.method} errs {ratio:.2f} times as much")
             worse.append(ratio > 1)
-    return (all(worse), {"said": "; ".join(said)}) if worse else UNTESTED
+    return (all(worse), {"said": "; ".join(texts)}) if worse else UNTESTED

@@ -107,8 +107,8 @@ def mean_abs(method: Infusion, workers: Int64s, cell: Int64s, cells: int, keys: 
         raise ParameterError("no keys", where="keys", do="give simulation keys")
     total = np.zeros((cells, workers.shape[1]))
     for key in keys:
-        made = method.publish(workers, cell, cells, key, table)
-        total += np.abs(made.values - made.truth)
+        infused = method.publish(workers, cell, cells, key, table)
+        total += np.abs(infused.values - infused.truth)
     return total / len(keys)
 
 

@@ -50,7 +50,7 @@ def write_comparator(
     pcsv.write_csv(guarded_table(data), as_csv)
     pq.write_table(data, as_parquet)
     files = {name: file.getvalue() for name, file in parts.items()}
-    said = {
+    manifest = {
         "format": COMPARATOR,
         "notice": NOTICE,
         "guarantee": None,
@@ -67,7 +67,7 @@ def write_comparator(
         "simulation": True,
         "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
     }
-    files[FILE] = (json.dumps(said, indent=2, ensure_ascii=False) + "\n").encode()
+    files[FILE] = (json.dumps(manifest, indent=2, ensure_ascii=False) + "\n").encode()
     folder.mkdir(parents=True, mode=0o700)
     for name, content in files.items():
         (folder / name).write_bytes(content)

@@ -62,11 +62,11 @@ class IntegerChoice:
 
 @lru_cache(maxsize=32)
 def _weights(rate: Fraction) -> Int64s:
-    found = [TOP]  # e^0 is an integer: no ball would decide its floor
-    while found[-1] > LEAST:
-        score = len(found)
+    weights = [TOP]  # e^0 is an integer: no ball would decide its floor
+    while weights[-1] > LEAST:
+        score = len(weights)
         weight = exact_floor(lambda score=score: TOP * (-ball(rate * score)).exp())  # type: ignore[misc]
-        found.append(max(weight, LEAST))
-    table = np.array(found, dtype=np.int64)
+        weights.append(max(weight, LEAST))
+    table = np.array(weights, dtype=np.int64)
     table.flags.writeable = False
     return table

@@ -88,9 +88,9 @@ def compare(
     cells = Moments.of(x, y, starts)
     ols = cells.prediction(float(x0))
 
-    def row(name: str, formal: bool, promise: str, found: Estimates) -> MethodErrors:
-        errors = Errors.of(found.values, ols, cells.defined)
-        return MethodErrors(name, formal, promise, errors, float(1 - np.mean(found.answered)))
+    def row(name: str, formal: bool, promise: str, estimates: Estimates) -> MethodErrors:
+        errors = Errors.of(estimates.values, ols, cells.defined)
+        return MethodErrors(name, formal, promise, errors, float(1 - np.mean(estimates.answered)))
 
     mos = observed(cells, sensitivity, x0, epsilon, key)
     return (
@@ -104,9 +104,9 @@ def promise_of(guarantee: Guarantee) -> str:
     """ε, δ and the neighbours; what is added or removed is also promised when it is replaced, at twice the ε or so."""
     verb = "replaced" if guarantee.neighbours == "substitution" else "added or removed"
     delta = f", delta {format_exact(guarantee.delta)}" if guarantee.delta else ""
-    said = [f"epsilon {format_exact(guarantee.epsilon)}{delta} when one record is {verb}"]
+    parts = [f"epsilon {format_exact(guarantee.epsilon)}{delta} when one record is {verb}"]
     if guarantee.neighbours == "add-remove":
         other = guarantee.as_substitution()
         beside = f", delta {float(other.delta):.2g}" if other.delta else ""
-        said.append(f"at most epsilon {format_exact(other.epsilon)}{beside} when one is replaced")
-    return "; ".join([*said, *guarantee.caveats])
+        parts.append(f"at most epsilon {format_exact(other.epsilon)}{beside} when one is replaced")
+    return "; ".join([*parts, *guarantee.caveats])

@@ -92,8 +92,8 @@ BOUND = Fraction(2 * CUT)  # of the noise: beyond it the sum is cut anyway
 
 def multiples(sensitivity: Floats) -> Int64s:
     """Sensitivities and what rounding adds to them, in units, rounded up."""
-    found: Int64s = np.ceil((sensitivity + float(ALLOWED)) / float(UNIT) * (1 + 2.0**-40)).astype(np.int64)
-    return found
+    units: Int64s = np.ceil((sensitivity + float(ALLOWED)) / float(UNIT) * (1 + 2.0**-40)).astype(np.int64)
+    return units
 
 
 def add_noise(values: Floats, sensitivity: Floats, noise: GridNoise, stream: Stream) -> Floats:

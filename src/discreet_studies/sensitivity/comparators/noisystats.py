@@ -62,18 +62,18 @@ class NoisyStats(FormalMethod):
 
     def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
         """No answer where the noisy Sxx, or the noisy n, is not positive."""
-        found = Moments.of(x, y, starts)
-        noise, squares = laplace(self.part), self.square_sensitivity(found.n)
+        cells = Moments.of(x, y, starts)
+        noise, squares = laplace(self.part), self.square_sensitivity(cells.n)
 
         def noisy(values: Floats, sensitivity: Floats, purpose: str) -> Floats:
             return add_noise(values, sensitivity, noise, self.stream(key, purpose))
 
-        sxx, sxy = noisy(found.sxx, squares, "sxx"), noisy(found.sxy, squares, "sxy")
+        sxx, sxy = noisy(cells.sxx, squares, "sxx"), noisy(cells.sxy, squares, "sxy")
         answered = sxx > 0
         slope = np.clip(sxy / np.where(answered, sxx, 1.0), -STEEPEST, STEEPEST)
-        level = found.total_y - found.n / 2 + slope * (float(self.x0) * found.n - found.total_x)
+        level = cells.total_y - cells.n / 2 + slope * (float(self.x0) * cells.n - cells.total_x)
         level = noisy(level, self.level_sensitivity(slope), "level")
-        n = found.n.astype(np.float64)
+        n = cells.n.astype(np.float64)
         if self.neighbours == "add-remove":
             n = noisy(n, np.ones(n.size), "n")
         answered &= n > 0

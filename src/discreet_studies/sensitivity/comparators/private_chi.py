@@ -111,9 +111,9 @@ def bounds_at(n: Int64s, tx: Floats, ty: Floats, sxx: Floats, sxy: Floats, x0: f
     """A_k of every cell."""
     out = np.ones(n.shape[0])
     for cell in range(n.shape[0]):
-        found = profile(n[cell], tx[cell], ty[cell], sxx[cell], sxy[cell], x0, k + 1)
-        if k < found.shape[0]:
-            out[cell] = found[k]
+        bounds = profile(n[cell], tx[cell], ty[cell], sxx[cell], sxy[cell], x0, k + 1)
+        if k < bounds.shape[0]:
+            out[cell] = bounds[k]
     return out
 
 
@@ -125,9 +125,9 @@ def distances(
     out = np.full(n.shape[0], most, dtype=np.int64)
     for cell in range(n.shape[0]):
         if limits[cell] < 1.0:
-            found = profile(n[cell], tx[cell], ty[cell], sxx[cell], sxy[cell], x0, most)
-            for k in range(min(most, found.shape[0])):
-                if found[k] > limits[cell]:
+            bounds = profile(n[cell], tx[cell], ty[cell], sxx[cell], sxy[cell], x0, most)
+            for k in range(min(most, bounds.shape[0])):
+                if bounds[k] > limits[cell]:
                     out[cell] = k
                     break
     return out

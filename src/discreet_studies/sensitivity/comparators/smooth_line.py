@@ -76,10 +76,10 @@ class SmoothLine(FormalMethod):
 
     def estimate(self, x: Floats, y: Floats, starts: Int64s, key: ReleaseKey) -> Estimates:
         """An answer in every cell; without a line the fallback takes the prediction's place, and gets noise too."""
-        found = Moments.of(x, y, starts)
+        cells = Moments.of(x, y, starts)
         stream = self.stream(key, "noise")
-        clamped = np.clip(found.prediction(float(self.x0)), 0.0, 1.0)
-        noisy = add_noise(clamped, self.sensitivity(found), self.noise, stream)
+        clamped = np.clip(cells.prediction(float(self.x0)), 0.0, 1.0)
+        noisy = add_noise(clamped, self.sensitivity(cells), self.noise, stream)
         return with_fallback(noisy, np.ones(noisy.size, dtype=np.bool_))
 
 
