@@ -14,7 +14,7 @@ SOLID = [1, 0]
 Point = dict[str, Any]
 
 
-def in_order(values: Iterable[Any]) -> list[Any]:
+def distinct(values: Iterable[Any]) -> list[Any]:
     """Each once, in the order in which they come first."""
     return list(dict.fromkeys(values))
 
@@ -24,12 +24,12 @@ def log_y(field: str, title: str | None, values: Sequence[float]) -> Any:
     return log_axis(alt.Y, field, title, *ends(values))
 
 
-def coloured(field: str, names: Sequence[str], shades: Sequence[str] = SHADES, **options: Any) -> alt.Color:
+def colour_of(field: str, names: Sequence[str], shades: Sequence[str] = SHADES, **options: Any) -> alt.Color:
     """A colour for each name, in this order."""
     return alt.Color(f"{field}:N", scale=alt.Scale(domain=list(names), range=list(shades)), sort=None, **options)
 
 
-def dashed(field: str, names: Sequence[str], dashes: Mapping[str, Sequence[int]], **options: Any) -> alt.StrokeDash:
+def dash_of(field: str, names: Sequence[str], dashes: Mapping[str, Sequence[int]], **options: Any) -> alt.StrokeDash:
     """A dash for some names, solid lines for the others."""
     scale = alt.Scale(domain=list(names), range=[list(dashes.get(name, SOLID)) for name in names])
     return alt.StrokeDash(f"{field}:N", scale=scale, **options)

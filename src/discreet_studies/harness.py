@@ -75,6 +75,8 @@ class Paper(Generic[Numbers]):
         rows = {**self.tables(numbers), **({"verdicts": claims} if claims else {})}
         tables = {name: table(self.name, name, entries) for name, entries in rows.items()}
         facts = {"title": self.title, "study": numbers, "claims": claims, **self.facts(numbers)}
-        written = write_report(out, self.title, blocks(self.name, tables, facts), files | dict(self.further(numbers, out)))
+        written = write_report(
+            out, self.title, blocks(self.name, tables, facts), files | dict(self.further(numbers, out))
+        )
         observe("report", 1, 1)
         return written

@@ -57,7 +57,7 @@ FORMATS: Mapping[str, Callable[..., str]] = {
 }
 
 
-class Saying(Formatter):
+class RowFormatter(Formatter):
     """`str.format` of one row's fields, `#` being its place; with formats of our own, a dash for what is missing."""
 
     def get_value(self, key: int | str, args: Sequence[object], kwargs: Mapping[str, object]) -> object:  # noqa: ARG002
@@ -73,12 +73,12 @@ class Saying(Formatter):
         return own(value) if own else format(value, format_spec)
 
 
-SAYING = Saying()
+ROW_FORMATTER = RowFormatter()
 
 
 def say(text: str, row: object, place: int = 0) -> str:
     """A text with the fields of a row."""
-    return SAYING.vformat(text, (row, place), {})
+    return ROW_FORMATTER.vformat(text, (row, place), {})
 
 
 def table(study: str, name: str, rows: Iterable[object]) -> Table:
@@ -93,18 +93,18 @@ def table(study: str, name: str, rows: Iterable[object]) -> Table:
             if spread == head:
                 line.append(say(shown, row, place))
             else:
-                line += [SAYING.format_field(value, shown) for value in _entries(row, spread).values()]
+                line += [ROW_FORMATTER.format_field(value, shown) for value in _entries(row, spread).values()]
     return Table(name, heads, lines)
 
 
 def _entries(row: object, field: str) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", SAYING.get_value(field, (row, 0), {}))
+    return cast("Mapping[str, object]", ROW_FORMATTER.get_value(field, (row, 0), {}))
 
 
 def blocks(study: str, tables: Mapping[str, Table], facts: Mapping[str, object]) -> list[Block]:
     """`STUDY/report.md`, a template of Markdown. A paragraph `[NAME]` is the table of that name."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
-    environment.filters["f"] = SAYING.format_field
+    environment.filters["f"] = ROW_FORMATTER.format_field
     text = environment.from_string((HERE / study / "report.md").read_text("utf-8")).render(facts)
     return [_block(" ".join(part.split("\n")), tables) for part in text.strip().split("\n\n") if part.strip()]
 

@@ -13,7 +13,7 @@ import numpy as np
 from discreet.methods.employer.mechanisms import Int64s
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
-from discreet_studies.attacks.audits import LEVEL, Audited, audit_draws
+from discreet_studies.attacks.audits import LEVEL, AuditBound, audit_draws
 from discreet_studies.attacks.proportions import lower, upper
 from discreet_studies.attacks.runs import grown
 
@@ -30,7 +30,7 @@ class AuditedCells:
 
 
 @dataclass(frozen=True)
-class AuditedClaim(Audited):
+class AuditedClaim(AuditBound):
     """What an audit found, beside what is claimed."""
 
     claimed: Fraction | None

@@ -35,7 +35,7 @@ class Attack:
 
 
 @dataclass(frozen=True)
-class Averaged:
+class AveragingError:
     """Sizes estimated from k publications."""
 
     method: str
@@ -43,13 +43,13 @@ class Averaged:
     relative_error: float  # the median over the targets
 
 
-def alone(cell: Int64s) -> Int64s:
+def alone_in_cell(cell: Int64s) -> Int64s:
     """Establishments that have their cell for themselves."""
     _, where, seen = np.unique(cell, return_inverse=True, return_counts=True)
     return np.flatnonzero(seen[where] == 1)
 
 
-def clear(workers: Int64s, limit: Fraction) -> Bools:
+def unreplaced(workers: Int64s, limit: Fraction) -> Bools:
     """Establishments none of whose counts is replaced: all above the limit. For these §5.2 says `exactly`."""
     return np.asarray((workers * limit.denominator > limit.numerator).all(axis=1))
 
@@ -100,7 +100,9 @@ def differencing(
     )
 
 
-def averaging(method: Publication, workers: Int64s, publications: Sequence[int], key: ReleaseKey) -> list[Averaged]:
+def averaging(
+    method: Publication, workers: Int64s, publications: Sequence[int], key: ReleaseKey
+) -> list[AveragingError]:
     """Sizes by the median of k publications of each count: heavy tails spoil the mean. Infusion repeats its factors, as
     it does over years."""
     truth, cell = workers.sum(axis=1), np.arange(len(workers))
@@ -109,7 +111,7 @@ def averaging(method: Publication, workers: Int64s, publications: Sequence[int],
     errors = []
     for k in publications:
         error = np.abs(np.median(seen[:k], axis=0).sum(axis=1) - truth) / truth
-        errors.append(Averaged(method.name, k, float(np.median(error))))
+        errors.append(AveragingError(method.name, k, float(np.median(error))))
     return errors
 
 

@@ -29,14 +29,14 @@ SAMPLES = 200_000
 
 
 @dataclass(frozen=True)
-class Audited:
+class AuditBound:
     """A loss of at least `epsilon_at_least`, at the level of confidence, and the event that shows it."""
 
     epsilon_at_least: float
     event: str
 
 
-def audit_draws(one: Int64s, other: Int64s, level: Fraction = LEVEL, delta: Fraction = Fraction(0)) -> Audited:
+def audit_draws(one: Int64s, other: Int64s, level: Fraction = LEVEL, delta: Fraction = Fraction(0)) -> AuditBound:
     """ln((P(E | one) − δ)/P(E | other)), or with the two exchanged, from below for an event E, from (samples, cells).
 
     E is chosen on one half of the draws and measured on the other, so that the limits hold however it was chosen.
@@ -52,7 +52,7 @@ def audit_draws(one: Int64s, other: Int64s, level: Fraction = LEVEL, delta: Frac
     measured = [event.hits(part[half:]) for part in (drawn[event.swapped], drawn[not event.swapped])]
     left, doubt = samples - half, (1 - level) / 2
     low, high = lower(measured[0], left, doubt) - float(delta), upper(measured[1], left, doubt)
-    return Audited(max(log(low / high), 0.0) if low > 0 else 0.0, str(event))
+    return AuditBound(max(log(low / high), 0.0) if low > 0 else 0.0, str(event))
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ class Publication(Protocol):
 
 
 @dataclass(frozen=True)
-class Infusing(Publication):
+class InfusionPublication(Publication):
     """Noise infusion, whole numbers or as the paper has it. `beside` are the small counts of the rest of the table."""
 
     reading: ClassVar[Reading] = "ratio"
@@ -76,7 +76,7 @@ class Infusing(Publication):
 
 
 @dataclass(frozen=True)
-class Protecting:
+class MechanismPublication:
     """A mechanism. `scope` is what `largest` measures: a cell's largest count of one establishment (weak privacy), or
     the largest total of an establishment with workers anywhere in the row (strong). From `below` on, they are left out.
     `times` is how many worker cells are paid for one by one.
@@ -126,11 +126,11 @@ class Protecting:
         return self.mechanism.draw(counts.reshape(-1), largest.reshape(-1), stream, 0).reshape(counts.shape)
 
 
-def weak(mechanism: Mechanism, d: int) -> Protecting:
+def weak(mechanism: Mechanism, d: int) -> MechanismPublication:
     """A release of d worker cells in which each costs ε: d·ε in all, and S is of the cell (003, Def. 7.3)."""
-    return Protecting(f"weak, {mechanism.name} in each of {d} cells", mechanism, "cell", times=d)
+    return MechanismPublication(f"weak, {mechanism.name} in each of {d} cells", mechanism, "cell", times=d)
 
 
-def strong(mechanism: Mechanism) -> Protecting:
+def strong(mechanism: Mechanism) -> MechanismPublication:
     """A release whose S is of the establishment's total size; the mechanism must know how many cells there are."""
-    return Protecting(f"strong, {mechanism.name}", mechanism, "establishment")
+    return MechanismPublication(f"strong, {mechanism.name}", mechanism, "establishment")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from discreet.noise.key import ReleaseKey
 from discreet_studies.attacks import attacks
 from discreet_studies.attacks.attacks import Attack
-from discreet_studies.attacks.audits import LEVEL, SAMPLES, Audited, audit_draws
+from discreet_studies.attacks.audits import LEVEL, SAMPLES, AuditBound, audit_draws
 from discreet_studies.attacks.releases import Int64s, Publication
 
 Row = tuple[int, ...]
@@ -83,17 +83,17 @@ Refutation = Literal["not refuted", "fails for informed attackers", "fails"]
 
 
 @dataclass(frozen=True)
-class Evidence:
+class AuditEvidence:
     """One pair of neighbours: what may be lost between them, and what was seen to be."""
 
     pair: Pair
     asked: Fraction
-    audited: Audited
+    bound: AuditBound
 
     @property
     def refutes(self) -> bool:
         """Whether more is lost than the requirement allows."""
-        return self.audited.epsilon_at_least > self.asked
+        return self.bound.epsilon_at_least > self.asked
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class RequirementEvidence:
 
     method: str
     requirement: Requirement
-    audits: tuple[Evidence, ...]
+    audits: tuple[AuditEvidence, ...]
     attack: Attack
 
     @property
@@ -114,14 +114,14 @@ class RequirementEvidence:
         return "fails for informed attackers" if all(e.pair.informed for e in refuting) else "fails"
 
     @property
-    def worst(self) -> Evidence:
+    def worst(self) -> AuditEvidence:
         """Where the most is lost beyond what was asked."""
-        return max(self.audits, key=lambda e: e.audited.epsilon_at_least - float(e.asked))
+        return max(self.audits, key=lambda e: e.bound.epsilon_at_least - float(e.asked))
 
     def __str__(self) -> str:
         worst, attack = self.worst, self.attack
         return (
-            f"{self.verdict}: loss ≥ {worst.audited.epsilon_at_least:.2f}, asked {float(worst.asked):g} "
+            f"{self.verdict}: loss ≥ {worst.bound.epsilon_at_least:.2f}, asked {float(worst.asked):g} "
             f"({worst.pair.name}); attack {attack.rate.share:.3f}, guess {attack.baseline.share:.3f}"
         )
 
@@ -130,20 +130,20 @@ class RequirementEvidence:
 class Targets:
     """Lone establishments: those to find the shape and size of, and those with one worker in some groups."""
 
-    clear: Int64s
+    unreplaced: Int64s
     with_one: Int64s
     columns: tuple[int, ...]
 
 
 def targets(workers: Int64s, cell: Int64s, columns: tuple[int, ...], limit: Fraction) -> Targets:
     """All of a table's establishments that the attacks of 003, §5.2 are about."""
-    sole = workers[attacks.alone(cell)]
-    return Targets(sole[attacks.clear(sole, limit)], sole[sole[:, list(columns)].sum(axis=1) == 1], columns)
+    sole = workers[attacks.alone_in_cell(cell)]
+    return Targets(sole[attacks.unreplaced(sole, limit)], sole[sole[:, list(columns)].sum(axis=1) == 1], columns)
 
 
-def audited(
+def audit_pair(
     method: Publication, pair: Pair, key: ReleaseKey, samples: int = SAMPLES, level: Fraction = LEVEL
-) -> Audited:
+) -> AuditBound:
     """A lower bound of what a method loses between two neighbours, beyond its δ."""
     one, other = (
         method.repeat(rows, samples, key, f"{pair.name}, {side}")
@@ -154,7 +154,7 @@ def audited(
 
 def table1(
     methods: Sequence[Publication],
-    aimed: Targets,
+    target_set: Targets,
     alpha: Fraction,
     epsilon: Fraction,
     key: ReleaseKey,
@@ -164,14 +164,14 @@ def table1(
 
     A pair two steps apart may lose 2ε: a worker's attribute, and the shape, for which 003 asks ε but proves 2ε.
     """
-    pairs = required(alpha, aimed.clear.shape[1])
+    pairs = required(alpha, target_set.unreplaced.shape[1])
     findings = []
     for method in methods:
-        evidence = [Evidence(pair, pair.times * epsilon, audited(method, pair, key, samples)) for pair in pairs]
+        evidence = [AuditEvidence(pair, pair.times * epsilon, audit_pair(method, pair, key, samples)) for pair in pairs]
         tried = {
-            "individuals": attacks.reidentification(method, aimed.with_one, aimed.columns, key),
-            "size": attacks.size(method, aimed.clear, key),
-            "shape": attacks.shape(method, aimed.clear, key),
+            "individuals": attacks.reidentification(method, target_set.with_one, target_set.columns, key),
+            "size": attacks.size(method, target_set.unreplaced, key),
+            "shape": attacks.shape(method, target_set.unreplaced, key),
         }
         for requirement in REQUIREMENTS:
             mine = tuple(e for e in evidence if e.pair.requirement == requirement)

@@ -12,7 +12,7 @@ from discreet.privacy.exact import format_exact
 from discreet.report.plots import chart, titled
 from discreet_studies.charts import Point, panel
 from discreet_studies.employer.infusion_parameters import bounds
-from discreet_studies.employer.mechanism_grid import CONTENDERS, GEOMETRIC, LABELS, STRONG, TRUNCATED
+from discreet_studies.employer.mechanism_grid import CANDIDATES, GEOMETRIC, LABELS, STRONG, TRUNCATED
 from discreet_studies.employer.ratios import OCCUPIED
 from discreet_studies.employer.study import EmployerStudy
 from discreet_studies.employer.workloads import ALL, PARTS
@@ -66,7 +66,7 @@ def summary_figure(study: EmployerStudy) -> Any:
 
 def _groups(study: EmployerStudy, points: list[Point], rows: list[str], *, ratio: bool) -> Any:
     alphas, thetas = [format_exact(alpha) for alpha in study.grid.alphas], [str(theta) for theta in study.grid.thetas]
-    labels = [contender.label for contender in CONTENDERS]
+    labels = [candidate.label for candidate in CANDIDATES]
     labels += [LABELS[STRONG]] if any(point["mechanism"] == LABELS[STRONG] for point in points) else []
     groups = (
         ColumnGroup(labels, "α", dict(zip(alphas, SHADES[1:], strict=False))),
@@ -144,13 +144,13 @@ def _finished(picture: Any, study: EmployerStudy, title: str) -> Any:
 
 def sweep_figure(study: EmployerStudy) -> Any:
     """Workload 1: what each ratio would be beside noise infusion with other s and t; dashed: the paper's bounds."""
-    moved = {bound: bound.moved(study) for bound in bounds(study)}
-    kinds = sorted({format_exact(row.s) for rows in moved.values() for row, _ in rows})
+    by_bound = {bound: bound.with_parameters(study) for bound in bounds(study)}
+    kinds = sorted({format_exact(row.s) for rows in by_bound.values() for row, _ in rows})
     x = alt.X("t:Q", title="t", scale=alt.Scale(domain=[0.08, 0.42], nice=False), axis=alt.Axis(tickCount=5))
     y = alt.Y("ratio:Q", title=None, scale=alt.Scale(type="log", nice=False), axis=FEW_TICKS)
     colour = alt.Color("s:N", scale=alt.Scale(domain=kinds, range=list(SHADES[1:])), title="s")
     panels = []
-    for bound, rows in moved.items():
+    for bound, rows in by_bound.items():
         points = [
             {"what": bound.what, "s": format_exact(row.s), "t": float(row.t), "ratio": ratio} for row, ratio in rows
         ]

@@ -252,16 +252,16 @@ def _correlations(
 
 
 def _near(study: EmployerStudy, name: str, share: float) -> Claim:
-    row = drawn(study, name)
+    row = baseline_of(study, name)
     claim = f"{LABELS[name]}: relative error within 10 points of infusion's for {share:.0%} of the counts (± 10 points)"
     if row is None:
         return ours(claim, "inadmissible", None)
     return ours(claim, f"{row.near:.0%}", abs(row.near - share) <= NEAR_POINTS)
 
 
-def drawn(study: EmployerStudy, name: str, theta: int | None = None) -> Trials | None:
+def baseline_of(study: EmployerStudy, name: str, theta: int | None = None) -> Trials | None:
     """The trials of a mechanism at the baseline."""
-    return next((row for row in study.drawn if row.mechanism == name and row.theta == theta), None)
+    return next((row for row in study.baseline_trials if row.mechanism == name and row.theta == theta), None)
 
 
 def _least(values: Iterable[float | None]) -> float | None:

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from discreet_studies.employer.comparators.infusion import Infusion, Shape
-from discreet_studies.employer.mechanism_grid import ALPHA, CONTENDERS, EPSILON, LABELS, PRINTED, TRUNCATED
+from discreet_studies.employer.mechanism_grid import ALPHA, CANDIDATES, EPSILON, LABELS, PRINTED, TRUNCATED
 from discreet_studies.employer.ratios import INFUSION, OCCUPIED
 from discreet_studies.employer.workloads import ALL, TabulatedFrame
 
@@ -25,7 +25,7 @@ AT_LEAST = 10.0  # 003, Finding 6: truncation at ε = 4
 
 
 @dataclass(frozen=True)
-class Swept:
+class InfusionSetting:
     """Mean |error| of noise infusion over cells with establishments: what every ratio is divided by."""
 
     workload: int
@@ -35,7 +35,7 @@ class Swept:
     infusion: float
 
 
-def swept(world: TabulatedFrame) -> Iterator[Swept]:
+def infusion_sweep(world: TabulatedFrame) -> Iterator[InfusionSetting]:
     """Ramps over a grid of (s, t); the uniform shape at ours. Workloads 2 and 3 have the same table."""
     ours = world.infusion
     methods = [Infusion(s, t, ours.limit) for s in S for t in T if s < t]
@@ -43,7 +43,7 @@ def swept(world: TabulatedFrame) -> Iterator[Swept]:
     for method in methods:
         for workloads, trials in (((1,), world.trials), ((2, 3), -(-world.trials // FEWER))):
             error = float(world.infused_with(method, workloads[0], trials)[world.occupied].mean())
-            yield from (Swept(workload, method.s, method.t, method.shape, error) for workload in workloads)
+            yield from (InfusionSetting(workload, method.s, method.t, method.shape, error) for workload in workloads)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class RatioBound:
     limit: float | None
     at_least: bool = False
 
-    def moved(self, study: EmployerStudy) -> list[tuple[Swept, float]]:
+    def with_parameters(self, study: EmployerStudy) -> list[tuple[InfusionSetting, float]]:
         """The ratio beside noise infusion with other parameters: only the divisor changes."""
         ours = infusion_error(study)
         return [(row, self.ratio * ours / row.infusion) for row in ramps(study)]
@@ -65,9 +65,9 @@ class RatioBound:
         return self.limit is None or (ratio >= self.limit if self.at_least else ratio <= self.limit)
 
 
-def ramps(study: EmployerStudy) -> list[Swept]:
+def ramps(study: EmployerStudy) -> list[InfusionSetting]:
     """Workload 1 with every (s, t) of the grid."""
-    return [row for row in study.swept if row.workload == 1 and row.shape == "ramp"]
+    return [row for row in study.infusion_sweep if row.workload == 1 and row.shape == "ramp"]
 
 
 def infusion_error(study: EmployerStudy, workload: int = 1) -> float:
@@ -79,10 +79,10 @@ def infusion_error(study: EmployerStudy, workload: int = 1) -> float:
 def bounds(study: EmployerStudy) -> list[RatioBound]:
     """Of each mechanism at the baseline, and of truncation with the best θ at ε = 4."""
     rows = []
-    for contender in CONTENDERS:
-        ratio = study.ratio(1, contender.name, ALPHA, EPSILON)
+    for candidate in CANDIDATES:
+        ratio = study.ratio(1, candidate.name, ALPHA, EPSILON)
         if ratio is not None:
-            rows.append(RatioBound(f"{contender.label}, ε = 2", ratio, AT_MOST.get(contender.name)))
+            rows.append(RatioBound(f"{candidate.label}, ε = 2", ratio, AT_MOST.get(candidate.name)))
     truncated = [study.ratio(1, TRUNCATED, None, FOUR, theta) for theta in study.grid.thetas]
     best = min((ratio for ratio in truncated if ratio is not None), default=None)
     if best is not None:
@@ -98,7 +98,7 @@ def interval(study: EmployerStudy) -> tuple[float, float]:
     return low, high
 
 
-def agreeing(study: EmployerStudy) -> list[Swept]:
+def agreeing(study: EmployerStudy) -> list[InfusionSetting]:
     """The (s, t) of the grid at which all of them hold."""
     low, high = interval(study)
     return [row for row in ramps(study) if low <= row.infusion <= high]

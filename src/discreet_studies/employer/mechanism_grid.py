@@ -20,7 +20,7 @@ STRONG = "laplace-pareto-strong"  # worker cells against a strong adversary: siz
 
 
 @dataclass(frozen=True)
-class Contender:
+class CandidateMechanism:
     """A mechanism for each (α, ε, δ) of one cell, or a refusal; and the smallest ε of one cell."""
 
     name: str
@@ -43,27 +43,29 @@ class Contender:
 
 
 @cache  # their constants take a while, and every workload needs them
-def _made(contender: Contender, alpha: Fraction, epsilon: Fraction, cells: int) -> Mechanism | None:
-    biased = {"unbiased": False} if contender.printed == "scale" else {}
+def _made(candidate: CandidateMechanism, alpha: Fraction, epsilon: Fraction, cells: int) -> Mechanism | None:
+    biased = {"unbiased": False} if candidate.printed == "scale" else {}
     try:
-        return contender.make(alpha, epsilon / cells, **contender._options(cells), **biased)
+        return candidate.make(alpha, epsilon / cells, **candidate._options(cells), **biased)
     except ParameterError:
         return None
 
 
-CONTENDERS = (
-    Contender("log-laplace-printed", "Log-Laplace, printed", LogLaplace, LogLaplace.least_epsilon, "scale"),
-    Contender("smooth-gamma-printed", "Smooth gamma, printed", SmoothGamma, SmoothGamma.least_epsilon, "constants"),
-    Contender(
+CANDIDATES = (
+    CandidateMechanism("log-laplace-printed", "Log-Laplace, printed", LogLaplace, LogLaplace.least_epsilon, "scale"),
+    CandidateMechanism(
+        "smooth-gamma-printed", "Smooth gamma, printed", SmoothGamma, SmoothGamma.least_epsilon, "constants"
+    ),
+    CandidateMechanism(
         "smooth-laplace-printed", "Smooth Laplace, printed", SmoothLaplace, SmoothLaplace.least_epsilon, "constants"
     ),
-    Contender("log-laplace", "Log-Laplace, tight", LogLaplace, LogLaplace.least_epsilon),
-    Contender("smooth-gamma", "Smooth gamma, joint", SmoothGamma, SmoothGamma.least_epsilon),
-    Contender("smooth-laplace", "Smooth Laplace, exact", SmoothLaplace, SmoothLaplace.least_epsilon),
-    Contender("laplace-pareto", "Laplace–Pareto", LaplacePareto, LaplacePareto.least_epsilon),
+    CandidateMechanism("log-laplace", "Log-Laplace, tight", LogLaplace, LogLaplace.least_epsilon),
+    CandidateMechanism("smooth-gamma", "Smooth gamma, joint", SmoothGamma, SmoothGamma.least_epsilon),
+    CandidateMechanism("smooth-laplace", "Smooth Laplace, exact", SmoothLaplace, SmoothLaplace.least_epsilon),
+    CandidateMechanism("laplace-pareto", "Laplace–Pareto", LaplacePareto, LaplacePareto.least_epsilon),
 )
-PRINTED = tuple(contender.name for contender in CONTENDERS if contender.printed)
-LABELS = {contender.name: contender.label for contender in CONTENDERS} | {
+PRINTED = tuple(candidate.name for candidate in CANDIDATES if candidate.printed)
+LABELS = {candidate.name: candidate.label for candidate in CANDIDATES} | {
     STRONG: "Laplace–Pareto, strong",
     GEOMETRIC: "Geometric, one job",
     TRUNCATED: "Truncated, printed",
@@ -94,13 +96,13 @@ class MechanismGrid:
         """Every α with every ε."""
         return [(alpha, epsilon) for alpha in self.alphas for epsilon in self.epsilons]
 
-    def admissible(self, cells: int) -> Iterator[tuple[Contender, Fraction, Fraction, Mechanism]]:
+    def admissible(self, cells: int) -> Iterator[tuple[CandidateMechanism, Fraction, Fraction, Mechanism]]:
         """Every mechanism at every pair that it can serve."""
-        for contender in CONTENDERS:
+        for candidate in CANDIDATES:
             for alpha, epsilon in self.pairs:
-                mechanism = contender.of(alpha, epsilon, cells)
+                mechanism = candidate.of(alpha, epsilon, cells)
                 if mechanism is not None:
-                    yield contender, alpha, epsilon, mechanism
+                    yield candidate, alpha, epsilon, mechanism
 
     def strong(self, cells: int) -> Iterator[tuple[Fraction, Fraction, LaplacePareto]]:
         """Laplace–Pareto noise for all worker cells of an establishment at once, at every pair that it can serve."""
@@ -110,7 +112,7 @@ class MechanismGrid:
 
     def inadmissible(self, workload: int, cells: int) -> Iterator[Inadmissible]:
         """And the pairs that are left out."""
-        for contender in CONTENDERS:
+        for candidate in CANDIDATES:
             for alpha, epsilon in self.pairs:
-                if contender.of(alpha, epsilon, cells) is None:
-                    yield Inadmissible(contender.name, workload, alpha, epsilon, contender.smallest(alpha, cells))
+                if candidate.of(alpha, epsilon, cells) is None:
+                    yield Inadmissible(candidate.name, workload, alpha, epsilon, candidate.smallest(alpha, cells))

@@ -10,7 +10,7 @@ import numpy as np
 
 from discreet.methods.employer.mechanisms import Mechanism
 from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
-from discreet_studies.employer.mechanism_grid import ALPHA, CONTENDERS, EPSILON, GEOMETRIC, TRUNCATED, MechanismGrid
+from discreet_studies.employer.mechanism_grid import ALPHA, CANDIDATES, EPSILON, GEOMETRIC, TRUNCATED, MechanismGrid
 from discreet_studies.employer.ratios import INFUSION
 from discreet_studies.employer.workloads import CellTable, Floats, Int64s, TabulatedFrame, infusion_key
 
@@ -22,7 +22,7 @@ CHECKED = {1: (ALPHA, EPSILON), 2: (ALPHA, EPSILON), 3: (Fraction(1, 100), Fract
 
 
 @dataclass(frozen=True)
-class Check:
+class ClosedFormCheck:
     """L1 error by closed form and by trials, over cells where rounding matters little."""
 
     workload: int
@@ -31,13 +31,13 @@ class Check:
     epsilon: Fraction
     cells: int
     expected: float
-    drawn: float
+    simulated: float
     standard_error: float
 
     @property
     def agrees(self) -> bool:
         """Within the noise of the trials."""
-        return abs(self.drawn - self.expected) <= ERRORS * self.standard_error + ROUNDING * self.expected
+        return abs(self.simulated - self.expected) <= ERRORS * self.standard_error + ROUNDING * self.expected
 
 
 @dataclass(frozen=True)
@@ -53,15 +53,15 @@ class Trials:
     places: float  # dollars: Σ |error of the place's jobs|
 
 
-def checks(world: TabulatedFrame) -> Iterator[Check]:
+def checks(world: TabulatedFrame) -> Iterator[ClosedFormCheck]:
     """Every mechanism in every workload, once."""
     for workload, (alpha, epsilon) in CHECKED.items():
         table = world.of(workload)
-        for contender in CONTENDERS:
-            mechanism = contender.of(alpha, epsilon, world.parts_of(workload))
+        for candidate in CANDIDATES:
+            mechanism = candidate.of(alpha, epsilon, world.parts_of(workload))
             if mechanism is not None:
-                numbers = _check(world, table, mechanism, f"check {workload} {contender.name}")
-                yield Check(workload, contender.name, alpha, epsilon, *numbers)
+                numbers = _check(world, table, mechanism, f"check {workload} {candidate.name}")
+                yield ClosedFormCheck(workload, candidate.name, alpha, epsilon, *numbers)
 
 
 def _check(
@@ -69,8 +69,8 @@ def _check(
 ) -> tuple[int, float, float, float]:
     counts, largest = table.counts[world.occupied].reshape(-1), table.largest[world.occupied].reshape(-1)
     expected = mechanism.mean_abs(counts.astype(np.float64), largest.astype(np.float64))
-    clear = expected >= CLEAR
-    counts, largest, expected = counts[clear], largest[clear], expected[clear]
+    large = expected >= CLEAR
+    counts, largest, expected = counts[large], largest[large], expected[large]
     totals = [
         float(np.abs(mechanism.draw(counts, largest, world.stream(purpose, trial), 0) - counts).sum())
         for trial in range(world.trials)
@@ -88,7 +88,7 @@ def baseline(world: TabulatedFrame, grid: MechanismGrid) -> Iterator[Trials]:
     ]
     yield _drawn(world, INFUSION, None, [values.values[:, 0] for values in infused])
     settings: list[tuple[str, int | None, Mechanism | None]] = [
-        (contender.name, None, contender.of(ALPHA, EPSILON)) for contender in CONTENDERS
+        (candidate.name, None, candidate.of(ALPHA, EPSILON)) for candidate in CANDIDATES
     ]
     settings.append((GEOMETRIC, None, Geometric(EPSILON)))
     settings += [(TRUNCATED, theta, Truncated(EPSILON, theta, "printed")) for theta in grid.thetas]

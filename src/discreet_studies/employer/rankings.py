@@ -142,7 +142,9 @@ class Ranking:
 
 def settings(grid: MechanismGrid) -> list[MechanismSetting]:
     """Every mechanism at every pair it can serve. Ranking 2 is a single query: ε is not divided."""
-    rows = [MechanismSetting(c.name, alpha, epsilon, None, mechanism) for c, alpha, epsilon, mechanism in grid.admissible(1)]
+    rows = [
+        MechanismSetting(c.name, alpha, epsilon, None, mechanism) for c, alpha, epsilon, mechanism in grid.admissible(1)
+    ]
     rows += [MechanismSetting(GEOMETRIC, None, epsilon, None, Geometric(epsilon)) for epsilon in grid.epsilons]
     for theta in grid.thetas:
         rows += [

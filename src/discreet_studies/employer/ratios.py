@@ -74,9 +74,9 @@ def ratios(world: TabulatedFrame, workload: int, grid: MechanismGrid) -> Iterato
     table = world.of(workload)
     counts, largest = table.counts.astype(np.float64), table.largest.astype(np.float64)
     yield from by_stratum(world, workload, table.infusion_error, INFUSION)
-    for contender, alpha, epsilon, mechanism in grid.admissible(world.parts_of(workload)):
+    for candidate, alpha, epsilon, mechanism in grid.admissible(world.parts_of(workload)):
         error = mechanism.mean_abs(counts, largest)
-        yield from by_stratum(world, workload, error, contender.name, alpha, epsilon)
+        yield from by_stratum(world, workload, error, candidate.name, alpha, epsilon)
     if world.parts_of(workload) > 1:
         whole = world.largest_whole.astype(np.float64)
         for alpha, epsilon, strong in grid.strong(world.parts_of(workload)):

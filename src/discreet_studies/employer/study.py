@@ -20,15 +20,21 @@ from discreet.privacy.exact import format_exact
 from discreet.privacy.gaussian import as_epsilon
 from discreet.synth.industries import OWNERSHIP
 from discreet.synth.sectors import SECTORS
-from discreet_studies.attacks.releases import Infusing, Protecting, strong, weak
+from discreet_studies.attacks.releases import InfusionPublication, MechanismPublication, strong, weak
 from discreet_studies.attacks.runs import RequirementEvidence, table1, targets
-from discreet_studies.employer.attacked import Attacked, attacked
+from discreet_studies.employer.attacked import AttackResults, attack_results
 from discreet_studies.employer.comparators.infusion import Infusion
 from discreet_studies.employer.comparators.infusion_files import write_comparator
-from discreet_studies.employer.comparators.records_zcdp import fair
-from discreet_studies.employer.infusion_parameters import Swept, agreeing, infusion_error, interval, swept
+from discreet_studies.employer.comparators.records_zcdp import equal_at_reference
+from discreet_studies.employer.infusion_parameters import (
+    InfusionSetting,
+    agreeing,
+    infusion_error,
+    infusion_sweep,
+    interval,
+)
 from discreet_studies.employer.mechanism_grid import ALPHA, DELTA, EPSILON, Inadmissible, MechanismGrid
-from discreet_studies.employer.monte_carlo import Check, Trials, baseline, checks
+from discreet_studies.employer.monte_carlo import ClosedFormCheck, Trials, baseline, checks
 from discreet_studies.employer.rankings import Correlation, correlations
 from discreet_studies.employer.ratios import OCCUPIED, Ratio, ratios
 from discreet_studies.employer.workloads import ALL, GRADUATES, TRIALS, WORKER_CELLS, TabulatedFrame, tabulated_frame
@@ -59,7 +65,7 @@ class FrameSize:
 
 
 @dataclass(frozen=True)
-class Splitting:
+class UnitSplittingResult:
     """Per-record zCDP that promises a reference size what (α, ε) promises every size, up to δ."""
 
     reference: int
@@ -80,12 +86,12 @@ class EmployerStudy:
     ratios: tuple[Ratio, ...]
     inadmissible: tuple[Inadmissible, ...]
     correlations: tuple[Correlation, ...]
-    checks: tuple[Check, ...]
-    drawn: tuple[Trials, ...]
-    swept: tuple[Swept, ...]
-    splitting: tuple[Splitting, ...]
-    tested: tuple[RequirementEvidence, ...]  # Table 1
-    attacked: tuple[Attacked, ...]
+    checks: tuple[ClosedFormCheck, ...]
+    baseline_trials: tuple[Trials, ...]
+    infusion_sweep: tuple[InfusionSetting, ...]
+    splitting: tuple[UnitSplittingResult, ...]
+    requirements: tuple[RequirementEvidence, ...]  # Table 1
+    attack_results: tuple[AttackResults, ...]
 
     @cached_property
     def ratio(self) -> NumberLookup:
@@ -137,11 +143,11 @@ def study(
         inadmissible=tuple(pair for w in WORKLOADS for pair in chosen.inadmissible(w, world.parts_of(w))),
         correlations=tuple(correlations(world, chosen, observe)),
         checks=step("trials", tuple(checks(world))),
-        drawn=tuple(baseline(world, chosen)),
-        swept=step("parameters of infusion", tuple(swept(world))),
+        baseline_trials=tuple(baseline(world, chosen)),
+        infusion_sweep=step("parameters of infusion", tuple(infusion_sweep(world))),
         splitting=tuple(_splitting(world)),
-        tested=step("attacks and audits", _tested(world)),
-        attacked=step("attacks on every mechanism", attacked(world)),
+        requirements=step("attacks and audits", _requirements(world)),
+        attack_results=step("attacks on every mechanism", attack_results(world)),
     )
 
 
@@ -159,31 +165,31 @@ def _data(world: TabulatedFrame) -> FrameSize:
     )
 
 
-def _splitting(world: TabulatedFrame) -> Iterator[Splitting]:
+def _splitting(world: TabulatedFrame) -> Iterator[UnitSplittingResult]:
     """At δ of the figures, and at a small one."""
     largest = int(world.frame.size.max())
     beside = world.establishments.infusion_error[world.occupied].mean()
     for reference in (*(size for size in REFERENCES if size < largest), largest):
         for delta in (DELTA, SMALL):
-            method = fair(ALPHA, EPSILON, delta, reference)
+            method = equal_at_reference(ALPHA, EPSILON, delta, reference)
             lost = as_epsilon(method.growth(largest, ALPHA), delta)
             beyond = float(world.frame.size[world.frame.size > reference].sum() / world.frame.jobs)
-            yield Splitting(reference, delta, float(method.mean_abs() / beside), lost, beyond)
+            yield UnitSplittingResult(reference, delta, float(method.mean_abs() / beside), lost, beyond)
 
 
-def _tested(world: TabulatedFrame) -> tuple[RequirementEvidence, ...]:
+def _requirements(world: TabulatedFrame) -> tuple[RequirementEvidence, ...]:
     """Table 1 at the baseline, ε for all worker cells together; nothing if no establishment can be a target."""
-    aimed = targets(world.workers, world.frame.cell, GRADUATES, world.infusion.limit)
-    if not len(aimed.clear) or not len(aimed.with_one):
+    target_set = targets(world.workers, world.frame.cell, GRADUATES, world.infusion.limit)
+    if not len(target_set.unreplaced) or not len(target_set.with_one):
         return ()
     methods = (
-        Infusing(world.infusion),
-        Protecting("one job: geometric", Geometric(EPSILON), "cell"),
-        Protecting("whole establishments: truncated", Truncated(EPSILON, NODE, "printed"), "cell", NODE),
+        InfusionPublication(world.infusion),
+        MechanismPublication("one job: geometric", Geometric(EPSILON), "cell"),
+        MechanismPublication("whole establishments: truncated", Truncated(EPSILON, NODE, "printed"), "cell", NODE),
         strong(LaplacePareto(ALPHA, EPSILON, cells=WORKER_CELLS)),
         weak(LaplacePareto(ALPHA, EPSILON / WORKER_CELLS), WORKER_CELLS),
     )
-    return tuple(table1(methods, aimed, ALPHA, EPSILON, world.key, SAMPLES))
+    return tuple(table1(methods, target_set, ALPHA, EPSILON, world.key, SAMPLES))
 
 
 def facts(study: EmployerStudy) -> Mapping[str, object]:
@@ -200,7 +206,7 @@ def facts(study: EmployerStudy) -> Mapping[str, object]:
         "high": high,
         "error": infusion_error(study),
         "pairs": [f"({format_exact(row.s)}, {format_exact(row.t)})" for row in agreeing(study)],
-        "uniform": next(row.infusion for row in study.swept if row.workload == 1 and row.shape == "uniform"),
+        "uniform": next(row.infusion for row in study.infusion_sweep if row.workload == 1 and row.shape == "uniform"),
     }
 
 

@@ -17,7 +17,7 @@ from discreet_studies.employer.findings import findings
 from discreet_studies.employer.infusion_parameters import bounds, infusion_error, ramps
 from discreet_studies.employer.mechanism_grid import (
     ALPHA,
-    CONTENDERS,
+    CANDIDATES,
     EPSILON,
     GEOMETRIC,
     LABELS,
@@ -59,15 +59,15 @@ def tables(study: EmployerStudy) -> Mapping[str, Iterable[object]]:
         **parts,
         **{f"baseline-{workload}": _baseline(study, workload) for workload in WORKLOADS},
         "rankings": _rankings(study),
-        "table-1": _tested(study),
+        "table-1": _requirements(study),
         "attacks": _attacked(study),
         "table-2": table2(),
-        "costs": [{"row": row, "mechanism": _named(row.mechanism, row.theta)} for row in study.drawn],
+        "costs": [{"row": row, "mechanism": _named(row.mechanism, row.theta)} for row in study.baseline_trials],
         "trials": [
             {
                 "row": row,
                 "mechanism": NAMES[row.mechanism],
-                "ratio": row.drawn / row.expected,
+                "ratio": row.simulated / row.expected,
                 "error": row.standard_error / row.expected,
             }
             for row in study.checks
@@ -83,7 +83,7 @@ def tables(study: EmployerStudy) -> Mapping[str, Iterable[object]]:
 def _baseline(study: EmployerStudy, workload: int) -> list[Row]:
     """Ratios at α = .1, ε = 2, truncation also at ε = 4: by stratum, and over all cells."""
     settings: list[tuple[str, Fraction | None, Fraction, int | None]] = [
-        (contender.name, ALPHA, EPSILON, None) for contender in CONTENDERS
+        (candidate.name, ALPHA, EPSILON, None) for candidate in CANDIDATES
     ]
     settings += [(STRONG, ALPHA, EPSILON, None)] if workload == 3 else []
     settings.append((GEOMETRIC, None, EPSILON, None))
@@ -113,10 +113,10 @@ def _named(name: str, theta: int | None) -> str:
     return NAMES[name] if theta is None else f"{NAMES[name]}, θ = {theta}"
 
 
-def _tested(study: EmployerStudy) -> list[Row]:
+def _requirements(study: EmployerStudy) -> list[Row]:
     """Table 1: what was executed, beside the paper's entries (individuals, size, shape)."""
     entries: defaultdict[str, dict[str, str]] = defaultdict(dict)
-    for one in study.tested:
+    for one in study.requirements:
         entries[one.method][one.requirement] = str(one)
     return [
         {"method": method, "paper": paper, "found": {name: mine[name] for name in REQUIREMENTS}}
@@ -127,7 +127,7 @@ def _tested(study: EmployerStudy) -> list[Row]:
 def _attacked(study: EmployerStudy) -> list[Row]:
     """Every attack on every method: its rate of success, below that of a guess."""
     rows: list[Row] = []
-    for results in study.attacked:
+    for results in study.attack_results:
         times = [f"size's error after {each.publications}" for each in results.averaged]
         if not rows:
             guesses = dict(zip(ATTACKS, (attack.baseline.share for attack in results.attacks), strict=True))
@@ -144,7 +144,7 @@ def _attacked(study: EmployerStudy) -> list[Row]:
 def _moved(study: EmployerStudy) -> list[Row]:
     """Every ratio of workload 1 with other (s, t)."""
     ratio_bounds = bounds(study)
-    columns = [{(row.s, row.t): ratio for row, ratio in bound.moved(study)} for bound in ratio_bounds]
+    columns = [{(row.s, row.t): ratio for row, ratio in bound.with_parameters(study)} for bound in ratio_bounds]
     rows = []
     for row in ramps(study):
         beside = list(zip(ratio_bounds, (column[row.s, row.t] for column in columns), strict=True))
@@ -157,7 +157,7 @@ def _moved(study: EmployerStudy) -> list[Row]:
 def _factors(study: EmployerStudy) -> list[Row]:
     """What the ratios of each workload are multiplied by with other parameters: ours is 1."""
     factors: defaultdict[Infusion, dict[str, float]] = defaultdict(dict)
-    for row in study.swept:
+    for row in study.infusion_sweep:
         method = Infusion(row.s, row.t, study.infusion.limit, row.shape)
         factors[method][f"workload {row.workload}"] = infusion_error(study, row.workload) / row.infusion
     return [{"row": method, "factors": mine} for method, mine in factors.items()]

@@ -15,7 +15,7 @@ from discreet.synth.sectors import SECTORS
 from discreet.synth.workplaces.employers import Employers, employers
 from discreet.synth.workplaces.places import STRATA
 from discreet.synth.workplaces.workforce import CELLS, EDUCATIONS
-from discreet_studies.employer.comparators.infusion import Infused, Infusion, mean_abs, sums
+from discreet_studies.employer.comparators.infusion import InfusedCounts, Infusion, mean_abs, sums
 
 Int64s = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -35,7 +35,7 @@ class CellTable:
 
     counts: Int64s
     largest: Int64s
-    infused: Infused  # one publication, for orders
+    infused: InfusedCounts  # one publication, for orders
     infusion_error: Floats  # mean |infused − true| over trials
 
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from discreet.post.cubes.margins import Floats
 from discreet.report.plots import COLOURS, chart, titled
-from discreet_studies.charts import SHADES, SOLID, Point, coloured, in_order, log_y
+from discreet_studies.charts import SHADES, SOLID, Point, colour_of, distinct, log_y
 from discreet_studies.harness import Drawing
 from discreet_studies.hypercube import printed
 from discreet_studies.hypercube.simulation import SHARE
 from discreet_studies.hypercube.study import HypercubeStudy
-from discreet_studies.hypercube.tolerance_search import BEFORE, as_in_the_paper
+from discreet_studies.hypercube.tolerance_search import BEFORE, at_paper_share
 from discreet_studies.texts import NOTHING
 
 WITHOUT, RAKED, BEST = "without calibration, converged runs", "raked, converged runs", "least squares, the same runs"
@@ -62,7 +62,7 @@ def left_rows(study: HypercubeStudy) -> list[Point]:
 
 
 def _series(study: HypercubeStudy) -> dict[str, Floats]:
-    raked = as_in_the_paper(study.simulated.raked)
+    raked = at_paper_share(study.simulated.raked)
     return {
         WITHOUT: raked.before.mean,
         RAKED: raked.after.mean,
@@ -99,10 +99,10 @@ def _left(_: HypercubeStudy, rows: list[Point]) -> Any:
 
 def _by_dimension(rows: list[Point], y: alt.Y) -> Any:
     """Lines of ours, wide ones below, so that they are seen where they coincide; points of the paper."""
-    names = in_order(row["series"] for row in rows)
+    names = distinct(row["series"] for row in rows)
     shades, widths, dashes, marks = zip(*(LOOKS[name] for name in names), strict=True)
     x = alt.X("dimension:Q", title="variables of the table", axis=alt.Axis(values=list(range(1, 11)), grid=False))
-    colour = coloured("series", names, shades)
+    colour = colour_of("series", names, shades)
     shape = alt.Shape("series:N", scale=alt.Scale(domain=names, range=list(marks)), sort=None)
     layers = []
     for name, width, dash in zip(names, widths, dashes, strict=True):
@@ -123,7 +123,7 @@ def _convergence(_: HypercubeStudy, rows: list[Point]) -> Any:
     )
     y = alt.Y("share:Q", title="runs converged after ten cycles", axis=alt.Axis(format=".0%"))
     lines = chart(rows).mark_line(strokeWidth=2, interpolate="step-after")
-    lines = lines.encode(x=x, y=y, color=coloured("cases", in_order(row["cases"] for row in rows), SHADES))
+    lines = lines.encode(x=x, y=y, color=colour_of("cases", distinct(row["cases"] for row in rows), SHADES))
     rule = chart([{"share": SHARE}]).mark_rule(strokeDash=[5, 4]).encode(y="share:Q")
     subtitle = [f"Dashed: the paper's {SHARE:.1%}. Both the rule and the cases decide, and the paper states neither."]
     return _framed(alt.layer(lines, rule), "How many runs converge, by the rule and by the cases", subtitle)

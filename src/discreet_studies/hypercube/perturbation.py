@@ -123,7 +123,7 @@ def _cap(distribution: DiscreteLaplace) -> int:
 
 
 @dataclass(frozen=True)
-class Chance:
+class EvaluationNoise:
     """§4 at ε = 7 and cap 1: how often a cell changes, and the variance; they are one number."""
 
     change: arb
@@ -142,6 +142,6 @@ class Chance:
         return float(1 - self.change) ** sum(printed.SHAPE)
 
 
-def chance(cells: int) -> Chance:
+def chance(cells: int) -> EvaluationNoise:
     """E K² = P(K = ±1), since |K| ≤ 1."""
-    return Chance(EVALUATED.tail(1), EVALUATED.variance(), EVALUATED.delta(), cells)
+    return EvaluationNoise(EVALUATED.tail(1), EVALUATED.variance(), EVALUATED.delta(), cells)

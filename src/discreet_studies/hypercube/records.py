@@ -9,14 +9,14 @@ from discreet_studies.hypercube.printed import RECORDS, PrintedRecord
 
 
 @dataclass(frozen=True)
-class Weighted:
+class WeightedSum:
     """c + m·w̄, w̄ being the average weight, which the paper leaves open."""
 
     constant: int
     multiple: int
 
-    def __add__(self, other: Weighted) -> Weighted:
-        return Weighted(self.constant + other.constant, self.multiple + other.multiple)
+    def __add__(self, other: WeightedSum) -> WeightedSum:
+        return WeightedSum(self.constant + other.constant, self.multiple + other.multiple)
 
     def at(self, average: Fraction) -> Fraction:
         """Its value for a w̄."""
@@ -32,7 +32,7 @@ class Weighted:
 
 
 @dataclass(frozen=True)
-class Perturbed:
+class PerturbedRecord:
     """What is published of a record, and the attack: total − w̄·count = W + k·w̄ − w̄·(n + k) = W − w̄·n."""
 
     record: PrintedRecord
@@ -42,30 +42,30 @@ class Perturbed:
         return self.record.count + self.record.noise
 
     @property
-    def total(self) -> Weighted:
-        return Weighted(self.record.total, self.record.noise)
+    def total(self) -> WeightedSum:
+        return WeightedSum(self.record.total, self.record.noise)
 
     @property
-    def attacked(self) -> Weighted:
+    def attack_result(self) -> WeightedSum:
         """MethodOutput of published numbers alone."""
-        return self.total + Weighted(0, -self.count)
+        return self.total + WeightedSum(0, -self.count)
 
     def residue(self, average: Fraction) -> Fraction:
         """The total alone, without the count: total mod w̄ = W mod w̄, whatever the noise."""
         return self.total.at(average) % average
 
     @property
-    def truth(self) -> Weighted:
+    def truth(self) -> WeightedSum:
         """W − w̄·n, of exact numbers."""
-        return Weighted(self.record.total, -self.record.count)
+        return WeightedSum(self.record.total, -self.record.count)
 
 
-def table3() -> tuple[Perturbed, ...]:
+def table3() -> tuple[PerturbedRecord, ...]:
     """All five."""
-    return tuple(map(Perturbed, RECORDS))
+    return tuple(map(PerturbedRecord, RECORDS))
 
 
-def query() -> Weighted:
+def query() -> WeightedSum:
     """§3.4: employment with requirement 1 = 1 of the first two records, by adding up what is published."""
     first, second = table3()[:2]
     return first.total + second.total

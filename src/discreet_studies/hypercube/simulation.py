@@ -30,7 +30,7 @@ from discreet_studies.hypercube.printed import CONVERGED, CYCLES, RUNS, SHAPE
 
 
 @dataclass(frozen=True)
-class Pooled:
+class PooledTables:
     """Every axis gets one more code, the sum of the others: the cells of the larger cube are those of all tables. Those
     of a table of d axes have d codes that are no sums."""
 
@@ -95,7 +95,7 @@ SHARE = CONVERGED / RUNS  # 22.4%
 CONTROL = DiscreteLaplace(Fraction(1))  # noise of each control, where controls are perturbed
 RAKING = Raking(tolerance=1e-3, cycles=CYCLES)  # to controls that were perturbed and reconciled
 PATIENCE, PATIENT_RUNS = (CYCLES, 30, 100, 300), 100  # cycles, and runs that are given so many
-POOLED = Pooled(SHAPE)
+POOLED = PooledTables(SHAPE)
 MARGINS = tuple(Margin.over(SHAPE, [place]) for place in range(len(SHAPE)))
 CELLS = int(np.prod(SHAPE))
 
@@ -105,7 +105,7 @@ def stream(purpose: str) -> Stream:
     return ReleaseKey.simulation("reproduce hypercube").stream("reproduce", "hypercube", b"", purpose)
 
 
-def noises(runs: int, seed: int) -> Iterator[Floats]:
+def noise_runs(runs: int, seed: int) -> Iterator[Floats]:
     """The noise of all cells, run after run."""
     source = stream(f"cube, seed {seed}")
     for run in range(runs):
@@ -133,7 +133,7 @@ class RakedRuns:
         return float(np.mean(self.converged(tolerance)))
 
     @property
-    def reading(self) -> float:
+    def paper_share_tolerance(self) -> float:
         """The tolerance at which the share of the paper converges: the gap of the last of 224 in 1,000 runs."""
         return float(np.sort(self.gap)[max(round(SHARE * self.runs), 1) - 1])
 
@@ -144,14 +144,14 @@ class RakedRuns:
 
 
 @dataclass(frozen=True, eq=False)
-class Estimated:
+class MeanEstimate:
     """Means over runs by dimension, and their standard errors."""
 
     mean: Floats
     error: Floats
 
     @classmethod
-    def of(cls, values: Floats, chosen: Flags | None = None) -> Estimated:
+    def of(cls, values: Floats, chosen: Flags | None = None) -> MeanEstimate:
         """Not numbers where fewer than two runs are left."""
         selected = values if chosen is None else values[chosen]
         if len(selected) < 2:
@@ -166,7 +166,7 @@ class Estimated:
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
+class CalibratedRuns:
     """All runs on one set of cases."""
 
     cube: Floats
@@ -182,29 +182,29 @@ class Simulated:
         """Cases in the smallest cell of the true margins."""
         return int(min(margin.add_up(self.cube).min() for margin in MARGINS))
 
-    def beside_closed(
+    def with_closed_forms(
         self, exact: Iterable[Reduction], noisy: Iterable[Reduction]
     ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats], tuple[Floats, Floats]]:
         """What has an expectation in closed form, run × dimension: no calibration, exact controls, perturbed ones."""
         exact = list(exact)
         return (
-            (self.raked.before, befores(exact)),
-            (self.least_squares, afters(exact)),
-            (self.noisy, afters(noisy)),
+            (self.raked.before, variances_before(exact)),
+            (self.least_squares, variances_after(exact)),
+            (self.noisy, variances_after(noisy)),
         )
 
-    def least_squares_where(self, tolerance: float) -> Estimated:
+    def least_squares_where(self, tolerance: float) -> MeanEstimate:
         """Least squares over the runs whose raking meets a tolerance: they have less noise than others."""
-        return Estimated.of(self.least_squares, self.raked.converged(tolerance))
+        return MeanEstimate.of(self.least_squares, self.raked.converged(tolerance))
 
 
-def simulate(cube: Floats, runs: int, seed: int, observe: Observer) -> Simulated:
+def simulate(cube: Floats, runs: int, seed: int, observe: Observer) -> CalibratedRuns:
     """All calibrations of the same noise."""
     targets = [margin.add_up(cube) for margin in MARGINS]
     variance = EVALUATED.variance()
     plain, clipped = _Raker(cube, targets), _Raker(cube, targets)
     fitted, noisy, reconciled, met = [], [], [], []
-    for run, noise in enumerate(noises(runs, seed)):
+    for run, noise in enumerate(noise_runs(runs, seed)):
         perturbed = cube + noise
         plain.add(perturbed)
         clipped.add(np.maximum(perturbed, 0))
@@ -216,7 +216,7 @@ def simulate(cube: Floats, runs: int, seed: int, observe: Observer) -> Simulated
         reconciled.append(POOLED.variances(raked.values - cube))
         met.append(raked.raked)
         observe("runs", run + 1, runs)
-    return Simulated(
+    return CalibratedRuns(
         cube=cube,
         raked=plain.done(),
         clipped=clipped.done(),
@@ -230,13 +230,13 @@ def simulate(cube: Floats, runs: int, seed: int, observe: Observer) -> Simulated
 def rake_only(cube: Floats, runs: int, seed: int) -> RakedRuns:
     """The paper's raking alone."""
     raker = _Raker(cube, [margin.add_up(cube) for margin in MARGINS])
-    for noise in noises(runs, seed):
+    for noise in noise_runs(runs, seed):
         raker.add(cube + noise)
     return raker.done()
 
 
 @dataclass(frozen=True, eq=False)
-class Longer:
+class CyclesNeeded:
     """Raking with patience: the cycles that each run needs, 0 where the limit is not enough."""
 
     cycles: NDArray[np.int64]
@@ -246,14 +246,14 @@ class Longer:
         return float(np.mean((self.cycles > 0) & (self.cycles <= within)))
 
 
-def longer(cube: Floats, runs: int, seed: int) -> Longer:
+def cycles_needed(cube: Floats, runs: int, seed: int) -> CyclesNeeded:
     """The first runs again, until they meet the tightest tolerance."""
     targets = [margin.add_up(cube) for margin in MARGINS]
     cycles = []
-    for noise in noises(min(runs, PATIENT_RUNS), seed):
+    for noise in noise_runs(min(runs, PATIENT_RUNS), seed):
         done = rake(cube + noise, MARGINS, targets, tolerance=TOLERANCES[0], cycles=PATIENCE[-1])
         cycles.append(done.cycles if done.converged else 0)
-    return Longer(np.array(cycles))
+    return CyclesNeeded(np.array(cycles))
 
 
 class _Raker:
@@ -290,11 +290,11 @@ def expected(control: float) -> tuple[Reduction, ...]:
     return tuple(reduction(SHAPE, EVALUATED.variance(), known, d) for d in range(1, len(SHAPE) + 1))
 
 
-def befores(closed: Iterable[Reduction]) -> Floats:
+def variances_before(closed: Iterable[Reduction]) -> Floats:
     """In closed form, without calibration."""
     return np.array([one.spread_before for one in closed])
 
 
-def afters(closed: Iterable[Reduction]) -> Floats:
+def variances_after(closed: Iterable[Reduction]) -> Floats:
     """In closed form, with it."""
     return np.array([one.spread_after for one in closed])

@@ -14,8 +14,8 @@ from discreet.privacy.exact import format_exact
 from discreet_studies.harness import Paper, Size
 from discreet_studies.hypercube import perturbation, printed, simulation
 from discreet_studies.hypercube.cases import MAIN, Cases, counts, others, raked_cases
-from discreet_studies.hypercube.records import Perturbed, average, query, table3
-from discreet_studies.hypercube.tolerance_search import as_in_the_paper, at, nearest
+from discreet_studies.hypercube.records import PerturbedRecord, average, query, table3
+from discreet_studies.hypercube.tolerance_search import at, at_paper_share, nearest
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,15 +24,15 @@ class HypercubeStudy:
 
     runs: int
     seed: int
-    records: tuple[Perturbed, ...]
+    records: tuple[PerturbedRecord, ...]
     table2: tuple[perturbation.PrintedProbability, ...]
     losses: tuple[perturbation.ExactLoss, ...]
-    chance: perturbation.Chance
-    simulated: simulation.Simulated
+    chance: perturbation.EvaluationNoise
+    simulated: simulation.CalibratedRuns
     exact: tuple[Reduction, ...]  # controls exact, in closed form, by dimension
     noisy: tuple[Reduction, ...]  # controls perturbed
     cases: tuple[Cases, ...]  # the main set first
-    longer: simulation.Longer
+    cycles_needed: simulation.CyclesNeeded
 
 
 def study(runs: int, seed: int, observe: Observer) -> HypercubeStudy:
@@ -54,20 +54,20 @@ def study(runs: int, seed: int, observe: Observer) -> HypercubeStudy:
         exact=simulation.expected(0.0),
         noisy=simulation.expected(simulation.CONTROL.variance()),
         cases=tuple(cases),
-        longer=simulation.longer(simulated.cube, runs, seed),
+        cycles_needed=simulation.cycles_needed(simulated.cube, runs, seed),
     )
 
 
 def facts(study: HypercubeStudy) -> Mapping[str, object]:
     """What the report's text says besides its tables: also what 22.4% and the published variances say about the rule of
     convergence."""
-    simulated, raked, row = study.simulated, study.simulated.raked, as_in_the_paper(study.simulated.raked)
+    simulated, raked, row = study.simulated, study.simulated.raked, at_paper_share(study.simulated.raked)
     loosest, loose = simulation.TOLERANCES[-1], raked.gap > simulation.TOLERANCES[-1]
     all_sets = [one.raked for one in study.cases]
-    left = [as_in_the_paper(one).left for one in all_sets if one.reading <= loosest]
+    left = [at_paper_share(one).left for one in all_sets if one.paper_share_tolerance <= loosest]
     z = [
-        np.abs(simulation.Estimated.of(values).z(closed)).max()
-        for values, closed in simulated.beside_closed(study.exact, study.noisy)
+        np.abs(simulation.MeanEstimate.of(values).z(closed)).max()
+        for values, closed in simulated.with_closed_forms(study.exact, study.noisy)
     ]
     empty = int(np.sum(simulated.cube == 0))
     return {
@@ -88,8 +88,8 @@ def facts(study: HypercubeStudy) -> Mapping[str, object]:
         "loose": loose,
         "loose_blocked": int((loose & raked.blocked).sum()),
         "worst": float(np.median(raked.after[loose][:, 1])) if loose.any() else None,
-        "stated": [one.reading for one in all_sets],
-        "like": min(study.cases, key=lambda one: as_in_the_paper(one.raked).distance or inf),
+        "stated": [one.paper_share_tolerance for one in all_sets],
+        "like": min(study.cases, key=lambda one: at_paper_share(one.raked).distance or inf),
         "theirs": float(printed.WITH[1]) / float(printed.WITHOUT[1]),
         "least_left": min(left, default=inf),
         "most_left": max(left, default=inf),
@@ -101,8 +101,8 @@ def facts(study: HypercubeStudy) -> Mapping[str, object]:
         "clipped_left": float(simulated.clipped.after.mean(axis=0)[1]),
         "control": simulation.CONTROL.variance(),
         "rule": simulation.RAKING,
-        "reconciled": simulation.Estimated.of(simulated.noisy_raked, simulated.noisy_met),
-        "alone": simulation.Estimated.of(simulated.noisy, simulated.noisy_met),
+        "reconciled": simulation.MeanEstimate.of(simulated.noisy_raked, simulated.noisy_met),
+        "alone": simulation.MeanEstimate.of(simulated.noisy, simulated.noisy_met),
     }
 
 

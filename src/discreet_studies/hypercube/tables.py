@@ -8,9 +8,9 @@ from discreet.privacy.exact import format_exact
 from discreet_studies.hypercube import printed
 from discreet_studies.hypercube.cases import Cases
 from discreet_studies.hypercube.records import average
-from discreet_studies.hypercube.simulation import PATIENCE, TOLERANCES, Estimated
+from discreet_studies.hypercube.simulation import PATIENCE, TOLERANCES, MeanEstimate
 from discreet_studies.hypercube.study import HypercubeStudy
-from discreet_studies.hypercube.tolerance_search import as_in_the_paper, at_tolerances
+from discreet_studies.hypercube.tolerance_search import at_every_tolerance, at_paper_share
 from discreet_studies.texts import number
 
 Row = dict[str, object]
@@ -22,7 +22,7 @@ def tables(study: HypercubeStudy) -> Mapping[str, Iterable[object]]:
     residues = [
         {f"total {mod}": one.residue(average()), f"W {mod}": one.record.total % average()} for one in study.records
     ]
-    shares = f"converged at {TOLERANCES[0]:g}, of {len(study.longer.cycles)} runs"
+    shares = f"converged at {TOLERANCES[0]:g}, of {len(study.cycles_needed.cycles)} runs"
     implied = f"{float(printed.CHANCE) * chance.cells:,.0f} (implied)"
     return {
         "table-1": study.records,
@@ -49,7 +49,7 @@ def tables(study: HypercubeStudy) -> Mapping[str, Iterable[object]]:
         **_table4(study),
         "tolerances": _tolerances(study),
         "cases": [_case(one) for one in study.cases],
-        "cycles": [{"cycles": cycles, "shares": {shares: study.longer.share(cycles)}} for cycles in PATIENCE],
+        "cycles": [{"cycles": cycles, "shares": {shares: study.cycles_needed.share(cycles)}} for cycles in PATIENCE],
     }
 
 
@@ -57,11 +57,11 @@ def _table4(study: HypercubeStudy) -> Mapping[str, list[Row]]:
     """Tables with a row for each dimension: published, raked, least squares; all runs against closed forms; negative
     cells set to 0 before anything else; controls that are perturbed too."""
     simulated = study.simulated
-    raked, best, cut = as_in_the_paper(simulated.raked), Estimated.of(simulated.least_squares), simulated.clipped
+    raked, best, cut = at_paper_share(simulated.raked), MeanEstimate.of(simulated.least_squares), simulated.clipped
     same = simulated.least_squares_where(raked.tolerance)
-    closed = [(Estimated.of(values), form) for values, form in simulated.beside_closed(study.exact, study.noisy)]
-    noisy, met = Estimated.of(simulated.noisy), simulated.noisy_met
-    alone, reconciled = Estimated.of(simulated.noisy, met), Estimated.of(simulated.noisy_raked, met)
+    closed = [(MeanEstimate.of(values), form) for values, form in simulated.with_closed_forms(study.exact, study.noisy)]
+    noisy, met = MeanEstimate.of(simulated.noisy), simulated.noisy_met
+    alone, reconciled = MeanEstimate.of(simulated.noisy, met), MeanEstimate.of(simulated.noisy_raked, met)
     names = ("no calibration", "least squares, exact controls", "least squares, controls at ε = 1")
     rows: dict[str, list[Row]] = {"table-4": [], "unconditional": [], "clipping": [], "controls": []}
     for i, theirs in enumerate(printed.TABLE_4):
@@ -108,7 +108,7 @@ def _tolerances(study: HypercubeStudy) -> list[Row]:
             share=one.share,
             distance="–" if one.distance is None else f"{one.distance:.3f}",
         )
-        for one in at_tolerances(study.simulated.raked)
+        for one in at_every_tolerance(study.simulated.raked)
     ]
     runs = f"{printed.CONVERGED} of {printed.RUNS:,}"
     theirs = row(
@@ -128,7 +128,7 @@ def _case(one: Cases) -> Row:
     return {
         "one": one,
         "made": raked,
-        "like": as_in_the_paper(raked),
+        "like": at_paper_share(raked),
         "stuck": int((raked.blocked & raked.converged(TOLERANCES[-1])).sum()),
         "blocked": int(raked.blocked.sum()),
         "shares": {f"converged at {tolerance:g}": raked.share(tolerance) for tolerance in TOLERANCES},

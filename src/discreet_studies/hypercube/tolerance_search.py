@@ -9,7 +9,7 @@ import numpy as np
 
 from discreet.post.cubes.margins import Floats
 from discreet_studies.hypercube.printed import CONVERGED, WITH, WITHOUT
-from discreet_studies.hypercube.simulation import TOLERANCES, Estimated, RakedRuns
+from discreet_studies.hypercube.simulation import TOLERANCES, MeanEstimate, RakedRuns
 
 FEWEST = 5  # converged runs, for averages that mean something
 BEFORE, AFTER = slice(0, 5), slice(1, 5)  # dimensions that are printed with three digits or more
@@ -17,14 +17,14 @@ PAPER_BEFORE, PAPER_AFTER = (np.array(column, np.float64) for column in (WITHOUT
 
 
 @dataclass(frozen=True, eq=False)
-class AtTolerance:
+class ToleranceResult:
     """One tolerance: how many runs converge, and their mean variances without and with raking."""
 
     tolerance: float
     converged: int
     runs: int
-    before: Estimated
-    after: Estimated
+    before: MeanEstimate
+    after: MeanEstimate
 
     @property
     def share(self) -> float:
@@ -45,28 +45,28 @@ class AtTolerance:
         return float(self.after.mean[1] / self.before.mean[1])
 
 
-def at(raked: RakedRuns, tolerance: float) -> AtTolerance:
+def at(raked: RakedRuns, tolerance: float) -> ToleranceResult:
     """The runs that meet a tolerance."""
     converged = raked.converged(tolerance)
-    before, after = (Estimated.of(values, converged) for values in (raked.before, raked.after))
-    return AtTolerance(tolerance, int(converged.sum()), raked.runs, before, after)
+    before, after = (MeanEstimate.of(values, converged) for values in (raked.before, raked.after))
+    return ToleranceResult(tolerance, int(converged.sum()), raked.runs, before, after)
 
 
-def at_tolerances(raked: RakedRuns) -> tuple[AtTolerance, ...]:
+def at_every_tolerance(raked: RakedRuns) -> tuple[ToleranceResult, ...]:
     """At every tolerance."""
     return tuple(at(raked, tolerance) for tolerance in TOLERANCES)
 
 
-def nearest(raked: RakedRuns) -> AtTolerance | None:
+def nearest(raked: RakedRuns) -> ToleranceResult | None:
     """The tolerance whose variances are nearest to the published ones."""
-    rows = [(row.distance, row) for row in at_tolerances(raked)]
+    rows = [(row.distance, row) for row in at_every_tolerance(raked)]
     known = [(distance, row) for distance, row in rows if distance is not None]
     return min(known, key=lambda pair: pair[0])[1] if known else None
 
 
-def as_in_the_paper(raked: RakedRuns) -> AtTolerance:
+def at_paper_share(raked: RakedRuns) -> ToleranceResult:
     """As large a share of runs as in the paper: those that come nearest to the margins."""
-    return at(raked, raked.reading)
+    return at(raked, raked.paper_share_tolerance)
 
 
 def gap_of_selection(raked: RakedRuns, expected: Floats) -> Floats:

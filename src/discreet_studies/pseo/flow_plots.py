@@ -12,7 +12,7 @@ import altair as alt
 from discreet.privacy.exact import format_exact
 from discreet.report.blocks import as_csv as csv_text
 from discreet.report.plots import chart, titled
-from discreet_studies.charts import Point, dashed
+from discreet_studies.charts import Point, dash_of
 from discreet_studies.pseo.flows import CONTROLS, KINDS, RAW, SIZES, FlowScore, FlowStudy, study
 
 COLOURS = {RAW: "#000000", "published": "#0072B2", "projection": "#D55E00", "quantiles": "#009E73"}
@@ -116,7 +116,7 @@ def flow_plot(study: FlowStudy, title: str) -> Any:
             x=alt.X("size:O", sort=list(SIZES), axis=below, title="true flow" if last else None),
             y=_axis(measure, labelled=epsilon == study.epsilons[0]),
             color=alt.Color("rule:N", scale=colours, sort=None, title=None),
-            strokeDash=dashed("rule", names, DASHES, sort=None, title=None),
+            strokeDash=dash_of("rule", names, DASHES, sort=None, title=None),
         )
         heading = f"ε = {format_exact(epsilon)}" if measure == PANELS[0] else ""
         return lines.properties(width=240, height=150, title=heading)

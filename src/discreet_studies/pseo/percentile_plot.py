@@ -40,7 +40,9 @@ def draw_percentiles(out: Path, rows: int, epsilon: Fraction, seed: int) -> list
     return list(paths)
 
 
-def percentile_plot(cells: GraduateCells, drawn: Trial, points: tuple[Fraction, ...], title: str, rows: int = 32) -> Any:
+def percentile_plot(
+    cells: GraduateCells, drawn: Trial, points: tuple[Fraction, ...], title: str, rows: int = 32
+) -> Any:
     """Some published cells, the smallest on top: percentiles with their 90% limits, and the truth twice: that of the
     histogram without noise, which the limits are about, and that of the records."""
     shown = _spread(cells.sizes, drawn.pseo.published, rows)

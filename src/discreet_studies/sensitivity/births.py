@@ -11,7 +11,7 @@ from discreet.errors import ParameterError
 from discreet.methods.sensitivity.statistics import Floats
 from discreet.methods.sensitivity.utility.weighted import Fit, fitted, weighted
 from discreet.synth.atlas import BLACK, GIRLS
-from discreet_studies.sensitivity.cells import PLAIN, measured, observations, one_group
+from discreet_studies.sensitivity.cells import PLAIN, cell_statistics, observations, one_group
 from discreet_studies.sensitivity.table1 import BIRTHS
 
 LOW, HIGH = 0.5, 4.5  # implied counts that round to 1 … 4 (004, note 11); zero is shown
@@ -25,8 +25,8 @@ def suppressed(rates: ArrayLike, people: ArrayLike) -> NDArray[np.bool_]:
     [False, True, False, False]
     """
     counts = np.asarray(rates, np.float64) * np.asarray(people, np.float64)
-    hidden: NDArray[np.bool_] = (counts >= LOW) & (counts < HIGH)
-    return hidden
+    in_range: NDArray[np.bool_] = (counts >= LOW) & (counts < HIGH)
+    return in_range
 
 
 def winsorised(values: ArrayLike, share: float = 0.01) -> Floats:
@@ -36,7 +36,7 @@ def winsorised(values: ArrayLike, share: float = 0.01) -> Floats:
 
 
 @dataclass(frozen=True)
-class Binned:
+class BinnedMeans:
     """Weighted means of each bin, and its weight; bins in the order of x."""
 
     x: Floats
@@ -44,7 +44,7 @@ class Binned:
     weight: Floats
 
 
-def binned_scatter(x: ArrayLike, y: ArrayLike, weights: ArrayLike = 1.0, bins: int = BINS) -> Binned:
+def binned_scatter(x: ArrayLike, y: ArrayLike, weights: ArrayLike = 1.0, bins: int = BINS) -> BinnedMeans:
     """Bins of equal weight along x (004, Figure 3). Equal x share a bin, so there may be fewer bins than asked for.
 
     >>> binned_scatter([4, 1, 2, 3], [1, 1, 3, 3], bins=2).y.tolist()
@@ -61,51 +61,51 @@ def binned_scatter(x: ArrayLike, y: ArrayLike, weights: ArrayLike = 1.0, bins: i
         np.bincount(number, part, bins).astype(np.float64) for part in (weight, weight * across, weight * up)
     )
     some = totals > 0
-    return Binned(sums_x[some] / totals[some], sums_y[some] / totals[some], totals[some])
+    return BinnedMeans(sums_x[some] / totals[some], sums_y[some] / totals[some], totals[some])
 
 
 SEEDS = 5
 POOR = 0.07  # tracts with less poverty are looked at
-INFUSED, HIDDEN = (0.136, 0.015), (0.028, 0.017)  # the paper's slopes and standard errors
+INFUSED, SUPPRESSED = (0.136, 0.015), (0.028, 0.017)  # the paper's slopes and standard errors
 
 
 @dataclass(frozen=True)
-class Slopes:
+class BirthSlopes:
     """One atlas: the slope of noise-infused rates, without noise, and after suppression."""
 
     seed: int
     infused: Fit
     exact: Fit
-    hidden: Fit
+    suppressed: Fit
 
 
 @dataclass(frozen=True)
-class Births:
+class BirthsStudy:
     """One atlas with its pictures."""
 
-    slopes: Slopes
-    infused: Binned
-    hidden: Binned
-    by_births: Binned  # rates against their numerators
-    by_girls: Binned  # and their denominators
+    slopes: BirthSlopes
+    infused: BinnedMeans
+    suppressed: BinnedMeans
+    by_births: BinnedMeans  # rates against their numerators
+    by_girls: BinnedMeans  # and their denominators
 
 
-def births(children: int, seed: int) -> Births:
+def births(children: int, seed: int) -> BirthsStudy:
     """Black girls in tracts with little poverty, weighted by those of parents below the median; rates winsorised at
     1% and 99%; suppressed where the implied count rounds to 1 … 4."""
     group = one_group(children, seed, BLACK, GIRLS)
-    cells = measured(observations(group, BIRTHS, by_group=False), group, PLAIN)
+    cells = cell_statistics(observations(group, BIRTHS, by_group=False), group, PLAIN)
     rate = cells.noisy(f"births, seed {seed}")
     mine = (group.tracts.poverty_rate[cells.tract] < POOR) & (cells.low > 0)
     x, low, noisy = group.tracts.single_parent_share[cells.tract][mine], cells.low[mine], rate[mine]
     y, unsuppressed = winsorised(noisy), ~suppressed(noisy, low)
-    slopes = Slopes(
+    slopes = BirthSlopes(
         seed,
         fitted(x, y, low),
         fitted(x, winsorised(cells.theta[mine]), low),
         fitted(x[unsuppressed], y[unsuppressed], low[unsuppressed]),
     )
-    return Births(
+    return BirthsStudy(
         slopes,
         binned_scatter(x, y, low),
         binned_scatter(x[unsuppressed], y[unsuppressed], low[unsuppressed]),

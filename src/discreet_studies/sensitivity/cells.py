@@ -81,7 +81,13 @@ class CellObservations:
 
 
 def observations(
-    world: Atlas, outcome: str, race: int | None = None, gender: int | None = None, *, by_group: bool, least: int = LEAST
+    world: Atlas,
+    outcome: str,
+    race: int | None = None,
+    gender: int | None = None,
+    *,
+    by_group: bool,
+    least: int = LEAST,
 ) -> CellObservations:
     """Children of one race or gender, or all; a cell is a tract, or a group of a tract. Small cells are left out."""
     rows = np.ones(len(world), np.bool_)
@@ -169,7 +175,7 @@ def states(world: Atlas) -> Int64s:
     return number.astype(np.int64)
 
 
-def measured(rows: CellObservations, world: Atlas, statistic: Statistic, search: Search = EXACT) -> AtlasCells:
+def cell_statistics(rows: CellObservations, world: Atlas, statistic: Statistic, search: Search = EXACT) -> AtlasCells:
     """Estimates, standard errors and exact local sensitivities (004, Steps 0 and 1)."""
     local = statistic.local((rows.x, rows.y), rows.starts, search)
     error = np.zeros(len(local.n)) if local.error is None else local.error

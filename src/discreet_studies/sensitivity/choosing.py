@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.utility.tradeoff import Point, epsilon_for, tradeoff
 from discreet.synth.atlas import BLACK, GIRLS, Atlas
-from discreet_studies.sensitivity.cells import PLAIN, WINSORISED, AtlasCells, measured, observations
+from discreet_studies.sensitivity.cells import PLAIN, WINSORISED, AtlasCells, cell_statistics, observations
 from discreet_studies.sensitivity.table1 import BIRTHS, RANK
 
 EPSILONS = tuple(Fraction(e) for e in ("0.25", "0.5", "1", "2", "4", "8", "16", "32"))
@@ -22,7 +22,7 @@ STEP = Fraction(1, 10)
 
 
 @dataclass(frozen=True)
-class Chosen:
+class EpsilonChoice:
     """One outcome: errors at each ε, and the ε that each target needs; None where none does."""
 
     label: str
@@ -32,7 +32,7 @@ class Chosen:
     epsilons: tuple[Fraction | None, ...]
 
 
-def chosen(world: Atlas) -> list[Chosen]:
+def epsilon_choices(world: Atlas) -> list[EpsilonChoice]:
     """Income ranks of all children, winsorised, and teenage births of Black girls; Normal noise."""
     outcomes = (
         ("income rank, all children", RANK, None, None, WINSORISED),
@@ -44,14 +44,14 @@ def chosen(world: Atlas) -> list[Chosen]:
         rows = observations(world, outcome, race, gender, by_group=False)
         if len(rows.n) < 2:
             continue
-        cells = measured(rows, world, statistic)
+        cells = cell_statistics(rows, world, statistic)
         areas = county[cells.tract]
         try:
             points = tradeoff(cells.theta, cells.n, cells.chi, EPSILONS, distribution="normal", areas=areas, runs=RUNS)
         except ParameterError:  # no county has ten such tracts
             continue
         needed = tuple(_needed(cells, areas, target) for target in TARGETS)
-        out.append(Chosen(label, len(cells.n), len(np.unique(areas)), points, needed))
+        out.append(EpsilonChoice(label, len(cells.n), len(np.unique(areas)), points, needed))
     return out
 
 

@@ -23,9 +23,9 @@ from discreet.methods.sensitivity.utility.tradeoff_plots import tradeoff_plot
 from discreet.methods.sensitivity.utility.weighted import Fit, fitted
 from discreet.privacy.exact import format_exact
 from discreet.report.plots import COLOURS, chart, titled
-from discreet_studies.charts import coloured, dashed, in_order, log_y, panel
+from discreet_studies.charts import colour_of, dash_of, distinct, log_y, panel
 from discreet_studies.harness import Drawing
-from discreet_studies.sensitivity.births import HIDDEN, INFUSED, Binned
+from discreet_studies.sensitivity.births import INFUSED, SUPPRESSED, BinnedMeans
 from discreet_studies.sensitivity.cells import AT, EPSILON
 from discreet_studies.sensitivity.formal import MOS, OLS, ONE
 from discreet_studies.sensitivity.study import SensitivityStudy
@@ -60,7 +60,7 @@ def figures(study: SensitivityStudy) -> dict[str, Drawing]:
     points = [(number, dot["x"], dot["y"]) for number, values in dots for dot in values]
     drawings["appendix-figure-1"] = Drawing(picture, ("panel", "x", "y"), points)
     drawings["appendix-figure-2"] = _counts(study)
-    for number, one in enumerate(study.chosen, 1):
+    for number, one in enumerate(study.epsilon_choices, 1):
         title = f"Choosing ε: {one.label}; dashed: the paper's ε = 8"
         picture = tradeoff_plot(one.points, title, area="county", chosen=EPSILON)
         drawings[f"choosing-epsilon-{number}"] = Drawing(picture)
@@ -72,20 +72,20 @@ def figures(study: SensitivityStudy) -> dict[str, Drawing]:
 def _births(study: SensitivityStudy) -> Drawing:
     """Both panels of Figure 3 on the same axes."""
     births = study.births
-    x, y = _ends(births.infused.x, births.hidden.x), _ends(births.infused.y, births.hidden.y)
+    x, y = _ends(births.infused.x, births.suppressed.x), _ends(births.infused.y, births.suppressed.y)
     panels = [
         _binned_line(births.infused, births.slopes.infused, "A. Noise-infused", INFUSED, x, y),
-        _binned_line(births.hidden, births.slopes.hidden, "B. Count-suppressed", HIDDEN, x, y),
+        _binned_line(births.suppressed, births.slopes.suppressed, "B. Count-suppressed", SUPPRESSED, x, y),
     ]
     subtitle = [
         f"Tracts with poverty below 7%, up to twenty bins of equal weight; atlas of {study.data.children:,} children, "
         f"seed {study.data.seed}.",
     ]
     title = "Figure 3. Teenage births and single parents"
-    return _binned(_beside(panels, title, subtitle), births.infused, births.hidden)
+    return _binned(_beside(panels, title, subtitle), births.infused, births.suppressed)
 
 
-def _binned_line(dots: Binned, fit: Fit, name: str, theirs: Ends, x: Ends, y: Ends) -> Any:
+def _binned_line(dots: BinnedMeans, fit: Fit, name: str, theirs: Ends, x: Ends, y: Ends) -> Any:
     axes = _share("x", "share of single parents in the tract", x), _share("y", BIRTH_RATE, y)
     ends = [{"x": end, "y": fit.at(end)} for end in (float(dots.x.min()), float(dots.x.max()))]
     line = chart(ends).mark_line(strokeWidth=2, color=COLOURS[1], clip=True)
@@ -121,17 +121,17 @@ def _costs(study: SensitivityStudy) -> Drawing:
         for c in study.costs
         if c.row.method not in (OLS, ONE)
     ]
-    names, errors = in_order(point["method"] for point in points), [float(str(point["rmse"])) for point in points]
+    names, errors = distinct(point["method"] for point in points), [float(str(point["rmse"])) for point in points]
     scale = alt.Scale(type="log", base=2, padding=6, nice=False)
-    axis = alt.Axis(values=sorted(set(in_order(point["epsilon"] for point in points))), format="~g", grid=False)
+    axis = alt.Axis(values=sorted(set(distinct(point["epsilon"] for point in points))), format="~g", grid=False)
     panels = []
-    for place, size in enumerate(in_order(point["size"] for point in points)):
+    for place, size in enumerate(distinct(point["size"] for point in points)):
         lines = chart(point for point in points if point["size"] == size)
         lines = lines.mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=26)).encode(
             x=alt.X("epsilon:Q", title="ε (log scale)", scale=scale, axis=axis),
             y=log_y("rmse", None if place else "root mean squared error (log scale)", errors),
-            color=coloured("method", names, SHADES),
-            strokeDash=dashed("method", names, {names[0]: [6, 3]}),
+            color=colour_of("method", names, SHADES),
+            strokeDash=dash_of("method", names, {names[0]: [6, 3]}),
         )
         panels.append(panel(lines, size, 250, 260))
     subtitle = ["Errors against the least-squares prediction at parent rank .25 of the same cells; income ranks."]
@@ -149,7 +149,7 @@ def _costs(study: SensitivityStudy) -> Drawing:
     return Drawing(picture, COST_COLUMNS, rows)
 
 
-def _dots(dots: Binned) -> Any:
+def _dots(dots: BinnedMeans) -> Any:
     points = ({"x": a, "y": b} for a, b in zip(dots.x.tolist(), dots.y.tolist(), strict=True))
     return chart(points).mark_point(size=42, filled=True, color=COLOURS[0], opacity=0.9)
 
@@ -168,7 +168,7 @@ def _beside(panels: list[Any], title: str, subtitle: list[str]) -> Any:
     return titled(alt.hconcat(*panels, spacing=24), title, subtitle, offset=10)
 
 
-def _binned(picture: Any, *panels: Binned) -> Drawing:
+def _binned(picture: Any, *panels: BinnedMeans) -> Drawing:
     rows = [
         (name, *line)
         for name, dots in zip("AB", panels, strict=True)

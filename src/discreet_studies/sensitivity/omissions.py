@@ -22,7 +22,7 @@ SPREADS = (0.1, 0.03, 0.01, 0.003, 0.001)
 
 
 @dataclass(frozen=True)
-class Nominal:
+class NormalNoiseLoss:
     """What Normal noise of so many numbers, each at nominal ε = 8, is worth."""
 
     numbers: int
@@ -31,16 +31,16 @@ class Nominal:
     epsilon: Fraction  # exact ε at δ = 10⁻⁶
 
 
-def nominal() -> tuple[Nominal, ...]:
+def nominal() -> tuple[NormalNoiseLoss, ...]:
     """The estimate; with its count; with its standard error too."""
     return tuple(
-        Nominal(k, k * EPSILON, true_delta([EPSILON] * k, k * EPSILON), true_epsilon([EPSILON] * k, DELTA))
+        NormalNoiseLoss(k, k * EPSILON, true_delta([EPSILON] * k, k * EPSILON), true_epsilon([EPSILON] * k, DELTA))
         for k in (1, 2, 3)
     )
 
 
 @dataclass(frozen=True)
-class Bounded:
+class LowerBoundNoise:
     """Noise by a private lower bound on N, beside noise by the true N, in cells of one size."""
 
     epsilon: Fraction
@@ -51,7 +51,7 @@ class Bounded:
     over: float  # share of cells whose noisy count is above N: dividing by it would lose more than ε
 
 
-def bounded(n: Int64s, epsilons: Sequence[Fraction] = EPSILONS) -> list[Bounded]:
+def bounded(n: Int64s, epsilons: Sequence[Fraction] = EPSILONS) -> list[LowerBoundNoise]:
     """The count with discrete Laplace noise, less the margin that it passes with probability δ = 10⁻⁶."""
     out = []
     for epsilon in epsilons:
@@ -60,12 +60,12 @@ def bounded(n: Int64s, epsilons: Sequence[Fraction] = EPSILONS) -> list[Bounded]
         factor = (n / np.maximum(count - noise.margin, 1)) ** 2
         for sizes, mine in size_groups(n, SIZES):
             over = float(np.mean(count[mine] > n[mine]))
-            out.append(Bounded(epsilon, noise.margin, sizes, int(mine.sum()), float(factor[mine].mean()), over))
+            out.append(LowerBoundNoise(epsilon, noise.margin, sizes, int(mine.sum()), float(factor[mine].mean()), over))
     return out
 
 
 @dataclass(frozen=True)
-class Recovered:
+class SharedDrawAttack:
     """An attacker who rounds the noisy count to a whole number, takes ω from it, and subtracts the estimate's noise."""
 
     epsilon: Fraction
@@ -77,7 +77,7 @@ class Recovered:
     before: float  # and of the published ones
 
 
-def recovered(cells: AtlasCells, epsilons: Sequence[Fraction] = (Fraction(1), EPSILON)) -> list[Recovered]:
+def recovered(cells: AtlasCells, epsilons: Sequence[Fraction] = (Fraction(1), EPSILON)) -> list[SharedDrawAttack]:
     """θ̃ = θ + √2·χ/(εN)·ω and Ñ = N + √2·ω'/ε: with ω' = ω (004, Step 4c), and with another draw."""
     out = []
     for epsilon in epsilons:
@@ -88,7 +88,7 @@ def recovered(cells: AtlasCells, epsilons: Sequence[Fraction] = (Fraction(1), EP
     return out
 
 
-def _attack(cells: AtlasCells, epsilon: Fraction, draws: str, first: Floats, second: Floats) -> Recovered:
+def _attack(cells: AtlasCells, epsilon: Fraction, draws: str, first: Floats, second: Floats) -> SharedDrawAttack:
     unit = np.sqrt(2) / float(epsilon)
     theta, count = cells.theta + unit * cells.chi / cells.n * first, cells.n + unit * second
     guess = np.maximum(np.rint(count), 1)
@@ -96,7 +96,7 @@ def _attack(cells: AtlasCells, epsilon: Fraction, draws: str, first: Floats, sec
     gap = np.abs(estimate - cells.theta)
     shares = float(np.mean(guess == cells.n)), float(np.mean(gap < 1e-9))
     before = float(np.median(np.abs(theta - cells.theta)))
-    return Recovered(epsilon, draws, len(cells.n), *shares, float(np.median(gap)), before)
+    return SharedDrawAttack(epsilon, draws, len(cells.n), *shares, float(np.median(gap)), before)
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,6 @@ def growth() -> list[tuple[float, float, float]]:
     out = []
     for spread in SPREADS:
         cell = (0.5 + spread * place, 0.5 + 0.2 * place)
-        plain, drawn_in = (s.local(cell, starts, errors=False).sensitivity[0] for s in (PLAIN, WINSORISED))
-        out.append((spread, float(plain), float(drawn_in)))
+        plain, winsorised = (s.local(cell, starts, errors=False).sensitivity[0] for s in (PLAIN, WINSORISED))
+        out.append((spread, float(plain), float(winsorised)))
     return out

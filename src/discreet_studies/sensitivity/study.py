@@ -12,9 +12,9 @@ from discreet.privacy.exact import format_exact
 from discreet.synth.atlas import BLACK, GIRLS, atlas
 from discreet_studies.harness import Paper, Size
 from discreet_studies.sensitivity import omissions, subgroups
-from discreet_studies.sensitivity.births import SEEDS, Births, Slopes, births
-from discreet_studies.sensitivity.cells import EPSILON, PLAIN, measured, observations, tracts_for
-from discreet_studies.sensitivity.choosing import Chosen, chosen
+from discreet_studies.sensitivity.births import SEEDS, BirthSlopes, BirthsStudy, births
+from discreet_studies.sensitivity.cells import EPSILON, PLAIN, cell_statistics, observations, tracts_for
+from discreet_studies.sensitivity.choosing import EpsilonChoice, epsilon_choices
 from discreet_studies.sensitivity.formal import EPSILONS, PLANNED, SIZES, Cost, best_formal, costs, least_observed
 from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, ROWS, VarianceRow, table1
 
@@ -39,16 +39,16 @@ class SensitivityStudy:
     table1: tuple[VarianceRow, ...]
     example: subgroups.Example | None
     envelopes: tuple[subgroups.Envelope, subgroups.Envelope]
-    births: Births
-    slopes: tuple[Slopes, ...]
-    chosen: tuple[Chosen, ...]
-    corners: tuple[subgroups.Corners, ...]
-    chis: subgroups.Chis
+    births: BirthsStudy
+    slopes: tuple[BirthSlopes, ...]
+    epsilon_choices: tuple[EpsilonChoice, ...]
+    corners: tuple[subgroups.CornerShortfall, ...]
+    chis: subgroups.PoolSensitivities
     counterexample: omissions.Counterexample
     growth: tuple[tuple[float, float, float], ...]
-    nominal: tuple[omissions.Nominal, ...]
-    bounded: tuple[omissions.Bounded, ...]
-    recovered: tuple[omissions.Recovered, ...]
+    nominal: tuple[omissions.NormalNoiseLoss, ...]
+    bounded: tuple[omissions.LowerBoundNoise, ...]
+    recovered: tuple[omissions.SharedDrawAttack, ...]
     costs: tuple[Cost, ...]
 
 
@@ -60,9 +60,9 @@ def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
     for row in table1(world, seed):
         rows.append(row)
         observe("table 1", len(rows), len(ROWS))
-    picked = tuple(chosen(world))
+    choices = tuple(epsilon_choices(world))
     observe("choosing epsilon", 1, 1)
-    girls = measured(observations(world, BIRTHS, BLACK, GIRLS, by_group=False), world, PLAIN)
+    girls = cell_statistics(observations(world, BIRTHS, BLACK, GIRLS, by_group=False), world, PLAIN)
     groups = subgroups.subgroups(world)
     seen = subgroups.envelopes(groups, world)
     tracts, published = world.tracts, groups.n[groups.published]
@@ -88,7 +88,7 @@ def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
         envelopes=seen,
         births=atlases[0],
         slopes=tuple(one.slopes for one in atlases),
-        chosen=picked,
+        epsilon_choices=choices,
         corners=short,
         chis=scales,
         counterexample=omissions.counterexample(),
@@ -102,7 +102,7 @@ def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
 
 def facts(study: SensitivityStudy) -> Mapping[str, object]:
     """What the report's text says besides its tables and the study itself."""
-    jail = next(row for row in study.table1 if row.asked.outcome == JAIL and row.asked.label == "White boys")
+    jail = next(row for row in study.table1 if row.printed.outcome == JAIL and row.printed.label == "White boys")
     at_eight = []
     for size in SIZES:
         best, mos = best_formal(study.costs, size, EPSILON), least_observed(study.costs, size, EPSILON)

@@ -35,12 +35,12 @@ class ByEstimator:
 
     plain: Floats
     plain_corners: Floats
-    drawn_in: Floats
-    drawn_in_corners: Floats
+    winsorised: Floats
+    winsorised_corners: Floats
 
     def pair(self, estimator: str) -> tuple[Floats, Floats]:
         """Exact, and of corners."""
-        return (self.plain, self.plain_corners) if estimator == "plain" else (self.drawn_in, self.drawn_in_corners)
+        return (self.plain, self.plain_corners) if estimator == "plain" else (self.winsorised, self.winsorised_corners)
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def subgroups(world: Atlas) -> Subgroups:
     """Every cell of three children or more."""
     rows = observations(world, RANK, by_group=True, least=SMALLEST)
     columns = (rows.x, rows.y)
-    plain, plain_corners, drawn_in, drawn_in_corners = (
+    plain, plain_corners, winsorised, winsorised_corners = (
         line.local(columns, rows.starts, search, errors=False)
         for line in (PLAIN, WINSORISED)
         for search in (EXACT, CORNERS)
@@ -74,8 +74,8 @@ def subgroups(world: Atlas) -> Subgroups:
     return Subgroups(
         plain.sensitivity,
         plain_corners.sensitivity,
-        drawn_in.sensitivity,
-        drawn_in_corners.sensitivity,
+        winsorised.sensitivity,
+        winsorised_corners.sensitivity,
         rows,
         pool,
         plain.statistic,
@@ -83,7 +83,7 @@ def subgroups(world: Atlas) -> Subgroups:
 
 
 @dataclass(frozen=True)
-class Corners:
+class CornerShortfall:
     """How corners compare with the exact maximum in cells of one size."""
 
     estimator: str
@@ -95,7 +95,7 @@ class Corners:
     largest: float
 
 
-def corners(groups: Subgroups) -> list[Corners]:
+def corners(groups: Subgroups) -> list[CornerShortfall]:
     """By estimator and size."""
     out = []
     for name in ESTIMATORS:
@@ -106,12 +106,12 @@ def corners(groups: Subgroups) -> list[Corners]:
             less = ratio[ratio > SHORT]
             share = len(less) / max(len(ratio), 1)
             middle, most = (float(np.median(less)), float(less.max())) if len(less) else (1.0, 1.0)
-            out.append(Corners(name, sizes, int(mine.sum()), int((mine & ~finite).sum()), share, middle, most))
+            out.append(CornerShortfall(name, sizes, int(mine.sum()), int((mine & ~finite).sum()), share, middle, most))
     return out
 
 
 @dataclass(frozen=True)
-class Chis(ByEstimator):
+class PoolSensitivities(ByEstimator):
     """χ of every state, race and gender with cells of twenty children or more."""
 
     pool: Int64s
@@ -120,7 +120,7 @@ class Chis(ByEstimator):
     @property
     def kept(self) -> Floats:
         """What winsorising leaves of χ."""
-        return self.drawn_in / self.plain
+        return self.winsorised / self.plain
 
     def short(self, estimator: str) -> tuple[float, float]:
         """Share of pools whose χ corners understate, and the largest factor."""
@@ -129,7 +129,7 @@ class Chis(ByEstimator):
         return float(np.mean(ratio > SHORT)), float(ratio.max())
 
 
-def chis(groups: Subgroups) -> Chis:
+def chis(groups: Subgroups) -> PoolSensitivities:
     """Over published cells."""
     mine = groups.published
     pools, first, counts = np.unique(groups.pool[mine], return_index=True, return_counts=True)
@@ -137,8 +137,8 @@ def chis(groups: Subgroups) -> Chis:
     def largest(sensitivity: Floats) -> Floats:
         return chi_of(groups.n[mine], sensitivity[mine], groups.pool[mine])[first]
 
-    (plain, plain_corners), (drawn_in, corners) = (map(largest, groups.pair(name)) for name in ESTIMATORS)
-    return Chis(plain, plain_corners, drawn_in, corners, pools, counts)
+    (plain, plain_corners), (winsorised, corners) = (map(largest, groups.pair(name)) for name in ESTIMATORS)
+    return PoolSensitivities(plain, plain_corners, winsorised, corners, pools, counts)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def envelopes(groups: Subgroups, world: Atlas) -> tuple[Envelope, Envelope]:
     def one(name: str, local: Floats) -> Envelope:
         return Envelope(label, n, local, float((n * local).max()), name)
 
-    return one("winsorised", groups.drawn_in[mine]), one("plain", groups.plain[mine])
+    return one("winsorised", groups.winsorised[mine]), one("plain", groups.plain[mine])
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.utility.weighted import variance, weighted
 from discreet.synth.atlas import Atlas
-from discreet_studies.sensitivity.cells import MANY, PLAIN, WINSORISED, AtlasCells, measured, observations
+from discreet_studies.sensitivity.cells import MANY, PLAIN, WINSORISED, AtlasCells, cell_statistics, observations
 from discreet_studies.texts import published
 
 
 @dataclass(frozen=True)
-class Shares:
+class VarianceShares:
     """Parts of the weighted variance of noisy estimates; they add to 1.
 
     Signal is a remainder, so chance may make it negative: then nothing but noise is to be seen.
@@ -27,7 +27,9 @@ class Shares:
     privacy: float
 
 
-def decomposition(estimates: ArrayLike, errors: ArrayLike, noise_variances: ArrayLike, weights: ArrayLike) -> Shares:
+def decomposition(
+    estimates: ArrayLike, errors: ArrayLike, noise_variances: ArrayLike, weights: ArrayLike
+) -> VarianceShares:
     """Var(θ̃) = signal + E[SE(θ)²] + E[2(χ/(εN))²], each weighted (004, Table 1, note).
 
     `errors` are standard errors of sampling alone, without the noise of privacy.
@@ -39,7 +41,7 @@ def decomposition(estimates: ArrayLike, errors: ArrayLike, noise_variances: Arra
             "the estimates do not differ, so there is nothing to part", where="estimates", do="give more cells"
         )
     sampling, privacy = (float(np.average(part, weights=weight)) / total for part in (error**2, noise))
-    return Shares(1 - sampling - privacy, sampling, privacy)
+    return VarianceShares(1 - sampling - privacy, sampling, privacy)
 
 
 BIRTHS, JAIL, RANK = "teen_birth", "incarcerated", "kid_rank"
@@ -75,12 +77,12 @@ ROWS = published("sensitivity", "table-1", PrintedShares)
 
 
 @dataclass(frozen=True)
-class Parted:
+class Decomposition:
     """Shares of the variance at ε = 8 with Normal noise, over cells of more than fifty."""
 
     cells: int
     chi: float  # the median state's
-    shares: Shares
+    shares: VarianceShares
 
     @property
     def reliability_before(self) -> float:
@@ -97,15 +99,15 @@ class Parted:
 class VarianceRow:
     """One row; None where no cells are large enough, or where winsorising makes no sense."""
 
-    asked: PrintedShares
-    plain: Parted | None
-    winsorised: Parted | None
+    printed: PrintedShares
+    plain: Decomposition | None
+    winsorised: Decomposition | None
     flat: float | None  # of a 0/1 outcome: share of cells whose outcomes winsorising would make equal
 
     @property
-    def as_published(self) -> Parted | None:
+    def as_published(self) -> Decomposition | None:
         """Ranks winsorised, 0/1 outcomes not."""
-        return self.plain if self.asked.binary else self.winsorised
+        return self.plain if self.printed.binary else self.winsorised
 
 
 def table1(world: Atlas, seed: int) -> Iterator[VarianceRow]:
@@ -116,17 +118,17 @@ def table1(world: Atlas, seed: int) -> Iterator[VarianceRow]:
             yield VarianceRow(printed, None, None, None)
             continue
         purpose = f"table 1, {printed.outcome}, {printed.label}, seed {seed}"
-        drawn_in = measured(rows, world, WINSORISED)
-        plain = parted(measured(rows, world, PLAIN), purpose)
-        flat = float(np.mean(drawn_in.error[drawn_in.n > MANY] == 0)) if plain and printed.binary else None
-        yield VarianceRow(printed, plain, None if printed.binary else parted(drawn_in, purpose), flat)
+        winsorised = cell_statistics(rows, world, WINSORISED)
+        plain = decompose_cells(cell_statistics(rows, world, PLAIN), purpose)
+        flat = float(np.mean(winsorised.error[winsorised.n > MANY] == 0)) if plain and printed.binary else None
+        yield VarianceRow(printed, plain, None if printed.binary else decompose_cells(winsorised, purpose), flat)
 
 
-def parted(cells: AtlasCells, purpose: str) -> Parted | None:
+def decompose_cells(cells: AtlasCells, purpose: str) -> Decomposition | None:
     """χ is over all cells that are published, shares over those of more than fifty; weights: low-income children."""
     large = (cells.n > MANY) & (cells.low > 0)
     if large.sum() < 2:
         return None
     columns = cells.noisy(purpose), cells.error, cells.deviation**2, cells.low
     chi = np.median([cells.chi[cells.pool == pool][0] for pool in np.unique(cells.pool)])
-    return Parted(int(large.sum()), float(chi), decomposition(*(column[large] for column in columns)))
+    return Decomposition(int(large.sum()), float(chi), decomposition(*(column[large] for column in columns)))

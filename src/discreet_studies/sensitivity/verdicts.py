@@ -49,8 +49,8 @@ def chi_of_corners(study: SensitivityStudy) -> Evidence:
 
 @CLAIMS
 def rate(study: SensitivityStudy) -> Evidence:
-    drawn_in, plain = study.envelopes
-    return RATE[0] <= drawn_in.rate <= RATE[1], {"winsorised": drawn_in, "plain": plain}
+    winsorised, plain = study.envelopes
+    return RATE[0] <= winsorised.rate <= RATE[1], {"winsorised": winsorised, "plain": plain}
 
 
 @CLAIMS
@@ -87,9 +87,9 @@ def unbiased(study: SensitivityStudy) -> Evidence:
 
 @CLAIMS
 def vanishes(study: SensitivityStudy) -> Evidence:
-    gone = [abs(s.hidden.slope) < 2 * s.hidden.error for s in study.slopes]
+    gone = [abs(s.suppressed.slope) < 2 * s.suppressed.error for s in study.slopes]
     seen = [s.infused.slope > 2 * s.infused.error for s in study.slopes]
-    mean = float(np.mean([s.hidden.slope for s in study.slopes]))
+    mean = float(np.mean([s.suppressed.slope for s in study.slopes]))
     # Where not even the noise-infused slope is seen, there is nothing that could vanish.
     holds = all(gone) if all(seen) else None
     return holds, {"mean": mean, "gone": sum(gone), "seen": sum(seen), "atlases": len(gone)}
@@ -108,7 +108,7 @@ def sampling(study: SensitivityStudy) -> Evidence:
     if not parts:
         return UNTESTED
     worst, row = max(parts, key=lambda part: part[0])
-    return worst < 1, {"worst": worst, "asked": row.asked}
+    return worst < 1, {"worst": worst, "asked": row.printed}
 
 
 @CLAIMS

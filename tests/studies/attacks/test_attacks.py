@@ -18,7 +18,7 @@ from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.noise.key import ReleaseKey
 from discreet.synth.workplaces.employers import employers
 from discreet_studies.attacks import attacks
-from discreet_studies.attacks.releases import Infusing, Protecting, Publication, strong, weak
+from discreet_studies.attacks.releases import InfusionPublication, MechanismPublication, Publication, strong, weak
 from discreet_studies.attacks.runs import Targets, table1, targets
 from discreet_studies.employer.comparators.infusion import Infusion
 
@@ -28,9 +28,9 @@ ALPHA, EPSILON, D, DELTA = F(1, 10), F(2), 8, F(1, 100)
 INFUSION = Infusion(F(1, 20), F(1, 4))
 GRADUATES = (3, 7)
 
-INFUSED = Infusing(INFUSION)
-EDGE = Protecting("edge, geometric", Geometric(EPSILON), "cell")
-NODE = Protecting("node, truncated", Truncated(EPSILON, 5000), "cell", below=5000)
+INFUSED = InfusionPublication(INFUSION)
+EDGE = MechanismPublication("edge, geometric", Geometric(EPSILON), "cell")
+NODE = MechanismPublication("node, truncated", Truncated(EPSILON, 5000), "cell", below=5000)
 WEAK = weak(LaplacePareto(ALPHA, EPSILON / D), D)
 STRONG = strong(LaplacePareto(ALPHA, EPSILON, cells=D))
 HIDES_SIZE = [
@@ -52,7 +52,7 @@ def large() -> np.ndarray:
     rng = np.random.default_rng(5)
     sizes = np.exp(rng.uniform(np.log(300), np.log(3000), 600)).astype(np.int64)
     workers = rng.multinomial(sizes, rng.dirichlet(np.full(D, 6.0), 600)).astype(np.int64) + 3
-    return workers[attacks.clear(workers, F(5, 2))]
+    return workers[attacks.unreplaced(workers, F(5, 2))]
 
 
 @cache
@@ -68,7 +68,7 @@ def gains(attack: attacks.Attack) -> bool:
     return attack.rate.low > attack.baseline.high
 
 
-def ceiling(method: Protecting, prior: float) -> float:
+def ceiling(method: MechanismPublication, prior: float) -> float:
     """p·e^L/(p·e^L + 1 − p), L = 2ε: a worker's group changes by one job less here and one more there."""
     odds = prior / (1 - prior) * exp(2 * method.mechanism.epsilon)
     return odds / (1 + odds)
@@ -85,7 +85,7 @@ def test_infusion_gives_away_the_shape_exactly() -> None:
     assert gains(found)
     seen = INFUSED.publish(large(), np.arange(len(large())), len(large()), KEY, "t")
     assert np.allclose(seen / seen.sum(axis=1, keepdims=True), large() / large().sum(axis=1, keepdims=True), rtol=1e-12)
-    assert attacks.shape(Infusing(INFUSION, rounded=True), large(), KEY).rate.share > 0.95
+    assert attacks.shape(InfusionPublication(INFUSION, rounded=True), large(), KEY).rate.share > 0.95
 
 
 def test_one_known_count_gives_away_the_size_exactly() -> None:
@@ -96,7 +96,7 @@ def test_one_known_count_gives_away_the_size_exactly() -> None:
 
 
 def test_zeros_give_away_a_worker() -> None:
-    for method in (INFUSED, Infusing(INFUSION, rounded=True)):
+    for method in (INFUSED, InfusionPublication(INFUSION, rounded=True)):
         for size in (5, 200):
             found = attacks.reidentification(method, with_one_graduate(size), GRADUATES, KEY)
             assert found.rate.share == 1
@@ -112,7 +112,7 @@ def test_what_hides_establishments_gives_away_neither_size_nor_shape(method: Pub
 
 
 @names
-def test_what_hides_jobs_stays_below_what_it_allows(method: Protecting) -> None:
+def test_what_hides_jobs_stays_below_what_it_allows(method: MechanismPublication) -> None:
     """At ε = 2 a small establishment's only graduate is often guessed right: the ceiling is what was promised."""
     found = attacks.reidentification(method, with_one_graduate(5), GRADUATES, KEY)
     if method.delta == 0:
@@ -166,20 +166,20 @@ def test_a_permanent_factor_gives_away_growth() -> None:
 
 
 def test_targets_are_alone_in_their_cells() -> None:
-    assert list(attacks.alone(np.array([4, 1, 4, 0]))) == [1, 3]
+    assert list(attacks.alone_in_cell(np.array([4, 1, 4, 0]))) == [1, 3]
     frame = employers(300_000)
     workers = frame.workers(0, len(frame)).astype(np.int64)
-    aimed = targets(workers, frame.cell, GRADUATES, F(5, 2))
-    assert len(aimed.with_one) > 50
-    assert (aimed.clear > 2).all()
-    assert (aimed.with_one[:, GRADUATES].sum(axis=1) == 1).all()
-    assert attacks.reidentification(INFUSED, aimed.with_one, GRADUATES, KEY).rate.share == 1
+    target_set = targets(workers, frame.cell, GRADUATES, F(5, 2))
+    assert len(target_set.with_one) > 50
+    assert (target_set.unreplaced > 2).all()
+    assert (target_set.with_one[:, GRADUATES].sum(axis=1) == 1).all()
+    assert attacks.reidentification(INFUSED, target_set.with_one, GRADUATES, KEY).rate.share == 1
 
 
 def test_table_1() -> None:
     """As printed, but for weak privacy, which does not meet the requirement on shape."""
-    aimed = Targets(large(), with_one_graduate(5), GRADUATES)
-    findings = table1([INFUSED, EDGE, NODE, STRONG, WEAK], aimed, ALPHA, EPSILON, KEY, 30_000)
+    target_set = Targets(large(), with_one_graduate(5), GRADUATES)
+    findings = table1([INFUSED, EDGE, NODE, STRONG, WEAK], target_set, ALPHA, EPSILON, KEY, 30_000)
     holds, informed, fails = "not refuted", "fails for informed attackers", "fails"
     expected = {
         INFUSED.name: [fails, fails, fails],
@@ -199,6 +199,6 @@ def test_refusals() -> None:
     with pytest.raises(ParameterError, match="no targets"):
         attacks.shape(INFUSED, np.zeros((0, D), np.int64), KEY)
     with pytest.raises(ParameterError, match="left out"):
-        Protecting("node", Truncated(EPSILON, 50), "cell")
+        MechanismPublication("node", Truncated(EPSILON, 50), "cell")
     with pytest.raises(KeyRefused):
         attacks.shape(STRONG, large(), ReleaseKey.generate())

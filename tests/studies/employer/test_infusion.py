@@ -56,8 +56,8 @@ def test_factors_are_permanent_and_of_the_key_and_number_alone() -> None:
     assert np.array_equal(every[500:70_000], RAMP.factors(KEY, 500, 69_500))
     assert not np.array_equal(every, RAMP.factors(ReleaseKey.simulation("another"), 0, 70_000))
     workers = economy()[0]
-    alone = np.arange(len(workers), dtype=np.int64)
-    one, two = (RAMP.publish(workers, alone, len(alone), KEY, table) for table in ("one", "two"))
+    alone_in_cell = np.arange(len(workers), dtype=np.int64)
+    one, two = (RAMP.publish(workers, alone_in_cell, len(alone_in_cell), KEY, table) for table in ("one", "two"))
     large = one.truth > 2
     assert np.array_equal(one.values[large], two.values[large])
     assert not np.array_equal(one.values[one.small], two.values[two.small])

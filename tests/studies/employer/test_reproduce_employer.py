@@ -25,7 +25,7 @@ from discreet_studies.employer.findings import Finding, findings
 from discreet_studies.employer.infusion_parameters import agreeing, bounds, infusion_error, interval
 from discreet_studies.employer.mechanism_grid import (
     ALPHA,
-    CONTENDERS,
+    CANDIDATES,
     EPSILON,
     PRINTED,
     STRONG,
@@ -92,8 +92,8 @@ def test_infusion_against_itself_is_one(made: EmployerStudy) -> None:
     rows = [row for row in made.ratios if row.mechanism == INFUSION]
     assert {row.workload for row in rows} == {1, 2, 3}
     assert all(row.ratio == 1.0 for row in rows if row.infusion)
-    assert made.drawn[0].mechanism == INFUSION
-    assert made.drawn[0].ratio == pytest.approx(1, rel=1e-12)
+    assert made.baseline_trials[0].mechanism == INFUSION
+    assert made.baseline_trials[0].ratio == pytest.approx(1, rel=1e-12)
 
 
 def test_a_third_workload_divides_epsilon(made: EmployerStudy) -> None:
@@ -134,11 +134,11 @@ def test_spearman_is_scipys_in_every_stratum() -> None:
 
 def test_closed_forms_agree_with_trials_and_a_wrong_one_would_not(made: EmployerStudy) -> None:
     assert {row.workload for row in made.checks} == {1, 2, 3}
-    assert len(made.checks) == 3 * len(CONTENDERS)
+    assert len(made.checks) == 3 * len(CANDIDATES)
     for row in made.checks:
         assert row.agrees, row
         for factor in (0.7, 1.3):
-            wrong = replace(row, drawn=factor * row.drawn)
+            wrong = replace(row, simulated=factor * row.simulated)
             # Trials are few, so only those with enough cells must tell.
             assert not wrong.agrees or row.standard_error > 0.04 * row.expected
 
@@ -157,11 +157,11 @@ def test_correlations_rise_with_epsilon_and_know_the_truth(made: EmployerStudy) 
 def test_every_pair_is_served_or_listed(made: EmployerStudy) -> None:
     listed = {(i.mechanism, i.workload, i.alpha, i.epsilon) for i in made.inadmissible}
     for workload in (1, 2, 3):
-        for contender in CONTENDERS:
+        for candidate in CANDIDATES:
             for alpha in GRID.alphas:
                 for epsilon in GRID.epsilons:
-                    served = made.ratio(workload, contender.name, alpha, epsilon) is not None
-                    assert served != ((contender.name, workload, alpha, epsilon) in listed)
+                    served = made.ratio(workload, candidate.name, alpha, epsilon) is not None
+                    assert served != ((candidate.name, workload, alpha, epsilon) in listed)
     assert (SMOOTH, 3, F(1, 10), F(4)) in listed  # ε/8 is below what Algorithm 3 needs for δ/8
     assert (SMOOTH, 1, F(1, 10), F(2)) not in listed
     for pair in made.inadmissible:
@@ -244,7 +244,7 @@ def test_finding_4_wants_falling_ratios(made: EmployerStudy) -> None:
 
 
 def test_an_empty_grid_is_not_tested(made: EmployerStudy) -> None:
-    nothing = replace(made, ratios=(), correlations=(), drawn=())
+    nothing = replace(made, ratios=(), correlations=(), baseline_trials=())
     assert verdict(nothing, 1) == "not tested"
     assert verdict(nothing, 2) == "not tested"
 
@@ -253,26 +253,28 @@ def test_the_region_of_infusion(made: EmployerStudy) -> None:
     low, high = interval(made)
     ours = infusion_error(made)
     assert (low <= ours <= high) == all(bound.agrees(bound.ratio) for bound in bounds(made))
-    for row in made.swept:
+    for row in made.infusion_sweep:
         if row.workload == 1 and row.shape == "ramp":
-            held = all(b.agrees(ratio) for b in bounds(made) for at, ratio in b.moved(made) if at == row)
+            held = all(b.agrees(ratio) for b in bounds(made) for at, ratio in b.with_parameters(made) if at == row)
             assert held == (row in agreeing(made))
-    at_ours = [row for row in made.swept if (row.workload, row.s, row.t, row.shape) == (1, F(1, 10), F(1, 4), "ramp")]
+    at_ours = [
+        row for row in made.infusion_sweep if (row.workload, row.s, row.t, row.shape) == (1, F(1, 10), F(1, 4), "ramp")
+    ]
     assert at_ours[0].infusion == pytest.approx(ours, rel=1e-12)
 
 
 def test_table_1_has_every_method_and_requirement(made: EmployerStudy) -> None:
-    assert len(made.tested) == 15
-    verdicts = {(t.method, t.requirement): t.verdict for t in made.tested}
+    assert len(made.requirements) == 15
+    verdicts = {(t.method, t.requirement): t.verdict for t in made.requirements}
     assert verdicts["infusion", "shape"] == "fails"
     assert verdicts["strong, laplace-pareto", "size"] == "not refuted"
 
 
 def test_every_attack_runs_against_every_mechanism(made: EmployerStudy) -> None:
     """Noise infusion falls to all of them; what is hidden from a strong adversary is found as often as guessed."""
-    assert len(made.attacked) == 11
-    assert all(len(found.attacks) == 6 for found in made.attacked)
-    by_name = {found.method: found for found in made.attacked}
+    assert len(made.attack_results) == 11
+    assert all(len(found.attacks) == 6 for found in made.attack_results)
+    by_name = {found.method: found for found in made.attack_results}
     infusion, strong = by_name["infusion"], by_name["strong, laplace-pareto"]
     assert all(attack.rate.share > max(0.6, attack.baseline.share - 1e-9) for attack in infusion.attacks)
     assert not any(attack.rate.low > attack.baseline.high for attack in strong.attacks[1:])

@@ -16,15 +16,15 @@ from discreet.methods.sensitivity.utility.weighted import Fit
 from discreet.synth.atlas import BLACK, GIRLS, WHITE, Atlas, atlas
 from discreet_studies import reproduce
 from discreet_studies.claims import Claim
-from discreet_studies.sensitivity.births import Slopes
+from discreet_studies.sensitivity.births import BirthSlopes
 from discreet_studies.sensitivity.cells import (
     EPSILON,
     LEAST,
     PLAIN,
     WINSORISED,
     AtlasCells,
+    cell_statistics,
     chi_of,
-    measured,
     observations,
     omega,
     one_group,
@@ -33,8 +33,8 @@ from discreet_studies.sensitivity.cells import (
 from discreet_studies.sensitivity.formal import EPSILONS, MOS, ONE, SIZES, best_formal, least_observed, rmse
 from discreet_studies.sensitivity.omissions import bounded, growth
 from discreet_studies.sensitivity.study import SensitivityStudy, paper, study
-from discreet_studies.sensitivity.subgroups import Corners, corners, subgroups
-from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, RANK, ROWS, Parted, Shares, parted
+from discreet_studies.sensitivity.subgroups import CornerShortfall, corners, subgroups
+from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, RANK, ROWS, Decomposition, VarianceShares, decompose_cells
 from discreet_studies.sensitivity.verdicts import CLAIMS
 
 F = Fraction
@@ -57,7 +57,7 @@ def small() -> Atlas:
 
 @pytest.fixture(scope="module")
 def girls(small: Atlas) -> AtlasCells:
-    return measured(observations(small, BIRTHS, BLACK, GIRLS, by_group=False), small, PLAIN)
+    return cell_statistics(observations(small, BIRTHS, BLACK, GIRLS, by_group=False), small, PLAIN)
 
 
 def test_cells_are_those_of_a_loop(small: Atlas, girls: AtlasCells) -> None:
@@ -95,11 +95,11 @@ def test_observations_are_in_order_and_can_be_picked(small: Atlas) -> None:
     assert found.n.sum() == found.starts[-1] == len(found.x)
     for cell in range(len(found.n)):
         assert (np.diff(found.cell(cell)[0]) >= 0).all()
-    picked = found.only(np.array([3, 1]))
+    choices = found.only(np.array([3, 1]))
     for place, cell in enumerate((3, 1)):
-        for ours, theirs in zip(picked.cell(place), found.cell(cell), strict=True):
+        for ours, theirs in zip(choices.cell(place), found.cell(cell), strict=True):
             assert np.array_equal(ours, theirs)
-    assert picked.tract.tolist() == found.tract[[3, 1]].tolist()
+    assert choices.tract.tolist() == found.tract[[3, 1]].tolist()
 
 
 def test_chi_is_the_largest_of_its_pool_and_passes_over_infinite_ones() -> None:
@@ -118,8 +118,8 @@ def test_noise_is_normal_of_the_papers_spread(girls: AtlasCells) -> None:
 
 def test_shares_are_those_of_the_notes_of_table_1(small: Atlas) -> None:
     """Total variance, mean squared error and mean noise variance, all weighted, over more than fifty children."""
-    cells = measured(observations(small, RANK, WHITE, None, by_group=False), small, WINSORISED)
-    found = parted(cells, "shares")
+    cells = cell_statistics(observations(small, RANK, WHITE, None, by_group=False), small, WINSORISED)
+    found = decompose_cells(cells, "shares")
     assert found is not None
     kept = cells.n > 50
     w, noisy = cells.low[kept], cells.noisy("shares")[kept]
@@ -141,15 +141,15 @@ def test_every_row_is_made(made: SensitivityStudy) -> None:
     assert len(made.table1) == 14
     for row in made.table1:
         assert row.plain is not None
-        assert (row.winsorised is None) == row.asked.binary
-        assert (row.flat is None) != row.asked.binary
+        assert (row.winsorised is None) == row.printed.binary
+        assert (row.flat is None) != row.printed.binary
     assert made.table1[3].flat is not None
     assert made.table1[3].flat > 0.9  # White boys' incarceration would vanish
 
 
 def test_corners_never_exceed_the_exact_maximum(small: Atlas) -> None:
     found = subgroups(small)
-    for exact, at in ((found.plain, found.plain_corners), (found.drawn_in, found.drawn_in_corners)):
+    for exact, at in ((found.plain, found.plain_corners), (found.winsorised, found.winsorised_corners)):
         assert (exact >= at * (1 - 1e-9)).all()
     for row in corners(found):
         assert 0 <= row.short <= 1 <= row.median <= row.largest
@@ -204,7 +204,7 @@ def test_methods_are_compared_at_every_size_and_epsilon(made: SensitivityStudy) 
 
 
 def test_choosing_epsilon_meets_its_targets(made: SensitivityStudy) -> None:
-    for one in made.chosen:
+    for one in made.epsilon_choices:
         wrong = [point.false_top for point in one.points]
         assert wrong[0] > wrong[-1]
         found = [epsilon for epsilon in one.epsilons if epsilon is not None]
@@ -220,14 +220,14 @@ def verdict(study: SensitivityStudy, said: str) -> str:
 def test_verdicts_follow_from_numbers(made: SensitivityStudy) -> None:
     """Each claim with numbers that confirm it, and with numbers that do not."""
 
-    def slopes(infused: float, exact: float, hidden: float) -> SensitivityStudy:
+    def slopes(infused: float, exact: float, suppressed: float) -> SensitivityStudy:
         def fit(slope: float) -> Fit:
             return Fit(slope, 0.3, 0.02, 100)
 
-        return replace(made, slopes=(Slopes(1, fit(infused), fit(exact), fit(hidden)),) * 3)
+        return replace(made, slopes=(BirthSlopes(1, fit(infused), fit(exact), fit(suppressed)),) * 3)
 
     def short(share: float) -> SensitivityStudy:
-        row = Corners("plain", "20–49", 100, 0, share, 1.1, 1.2)
+        row = CornerShortfall("plain", "20–49", 100, 0, share, 1.1, 1.2)
         return replace(made, corners=(row, replace(row, estimator="winsorised")))
 
     def chis(**changes: float) -> SensitivityStudy:
@@ -242,7 +242,7 @@ def test_verdicts_follow_from_numbers(made: SensitivityStudy) -> None:
         return replace(made, envelopes=(first, made.envelopes[1]))
 
     def privacy(share: float) -> SensitivityStudy:
-        part = Parted(100, 1.0, Shares(0.8 - share, 0.2, share))
+        part = Decomposition(100, 1.0, VarianceShares(0.8 - share, 0.2, share))
         return replace(made, table1=tuple(replace(row, plain=part, winsorised=part) for row in made.table1))
 
     for start, good, bad in (
@@ -250,7 +250,7 @@ def test_verdicts_follow_from_numbers(made: SensitivityStudy) -> None:
         ("Corners give χ", chis(), chis(plain_corners=1.9)),
         ("Sensitivities fall", envelope(1.0, 1.0), envelope(0.5, 20.0)),
         ("The envelope", envelope(1.0, 1.5), envelope(1.0, 3.0)),
-        ("Winsorising", chis(), chis(drawn_in=1.9, drawn_in_corners=1.9)),
+        ("Winsorising", chis(), chis(winsorised=1.9, drawn_in_corners=1.9)),
         ("Noise does not bias", slopes(0.14, 0.139, 0.0), slopes(0.14, 0.1, 0.0)),
         ("Suppressing", slopes(0.14, 0.14, 0.01), slopes(0.14, 0.14, 0.12)),
         ("In every row", privacy(0.1), privacy(0.3)),

@@ -31,7 +31,7 @@ NO_GUARANTEE: Final = (
 
 
 @dataclass(frozen=True)
-class Infused:
+class InfusedCounts:
     """Infused counts (cells, worker cells), as the paper has them: not rounded. `small` marks those replaced."""
 
     values: Floats
@@ -76,7 +76,7 @@ class Infusion:
 
     def publish(
         self, workers: Int64s, cell: Int64s, cells: int, key: ReleaseKey, table: str, beside: tuple[int, ...] = ()
-    ) -> Infused:
+    ) -> InfusedCounts:
         """The table of establishments 0, 1, … with `workers` (n, worker cells) in `cell`. `beside` are numbers of small
         counts 1, 2, … in the rest of the table, if this is a part of one."""
         _check(workers, cell, cells)
@@ -87,7 +87,7 @@ class Infusion:
         values[truth == 0] = 0
         stream = simulation_stream(key, table, b"infusion", "small counts")
         values[small] = self._predictive(truth, small, beside, stream)
-        return Infused(values, truth, small)
+        return InfusedCounts(values, truth, small)
 
     def _predictive(self, truth: Int64s, small: NDArray[np.bool_], beside: tuple[int, ...], stream: Stream) -> Floats:
         """Draws with P(k) = (n_k + 1)/(n + L), k = 1 … L: the posterior predictive of a multinomial distribution of small counts

@@ -17,7 +17,7 @@ from discreet.formats import COMPARATOR
 from discreet.formatting import guarded_table
 from discreet.privacy.exact import format_exact
 from discreet.publish.manifest import FILE
-from discreet_studies.employer.comparators.infusion import NO_GUARANTEE, Infused, Infusion
+from discreet_studies.employer.comparators.infusion import NO_GUARANTEE, InfusedCounts, Infusion
 
 SUFFIX = "NOT-PROTECTED"
 NOTICE = (
@@ -31,7 +31,7 @@ def write_comparator(
     table: str,
     labels: Mapping[str, pa.Array],
     measures: tuple[str, ...],
-    infused: Infused,
+    infused: InfusedCounts,
     method: Infusion,
 ) -> list[Path]:
     """`labels` (one value a cell each) and the infused counts of `measures`, as CSV and Parquet in a new folder."""

@@ -44,7 +44,7 @@ class UnitSplitting:
         return float(self.scale) * sqrt(2 / pi)
 
 
-def fair(alpha: Fraction, epsilon: Fraction, delta: Fraction, reference: int) -> UnitSplitting:
+def equal_at_reference(alpha: Fraction, epsilon: Fraction, delta: Fraction, reference: int) -> UnitSplitting:
     """The comparator that promises an establishment of the reference size what (α, ε)-privacy promises every one, but
     for δ: T = max(1, ⌊α·reference⌋), and ρ such that its growth by 1+α loses (ε, δ) exactly. Smaller establishments
     lose less, larger ones more. Only T/√ρ moves the errors."""

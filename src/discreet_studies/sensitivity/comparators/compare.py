@@ -42,7 +42,7 @@ class MethodErrors:
 
     method: str
     formal: bool  # whether its promise is differential privacy
-    promise: str
+    guarantee: str
     against_ols: Errors
     fallbacks: float  # share of cells without an answer
 
@@ -73,7 +73,7 @@ def compare(
     x: Floats,
     y: Floats,
     starts: Int64s,
-    chosen: tuple[FormalMethod, ...],
+    epsilon_choices: tuple[FormalMethod, ...],
     key: ReleaseKey,
     *,
     x0: Fraction,
@@ -88,19 +88,19 @@ def compare(
     cells = Moments.of(x, y, starts)
     ols = cells.prediction(float(x0))
 
-    def row(name: str, formal: bool, promise: str, estimates: Estimates) -> MethodErrors:
+    def row(name: str, formal: bool, guarantee: str, estimates: Estimates) -> MethodErrors:
         errors = Errors.of(estimates.values, ols, cells.defined)
-        return MethodErrors(name, formal, promise, errors, float(1 - np.mean(estimates.answered)))
+        return MethodErrors(name, formal, guarantee, errors, float(1 - np.mean(estimates.answered)))
 
     mos = observed(cells, sensitivity, x0, epsilon, key)
     return (
         row("least squares", False, "none: the estimate is exact", Estimates(ols, cells.defined)),
         row("maximum observed sensitivity", False, NOT_FORMAL, mos),
-        *(row(m.name, True, promise_of(m.guarantee), m.estimate(x, y, starts, key)) for m in chosen),
+        *(row(m.name, True, describe_guarantee(m.guarantee), m.estimate(x, y, starts, key)) for m in epsilon_choices),
     )
 
 
-def promise_of(guarantee: Guarantee) -> str:
+def describe_guarantee(guarantee: Guarantee) -> str:
     """ε, δ and the neighbours; what is added or removed is also promised when it is replaced, at twice the ε or so."""
     verb = "replaced" if guarantee.neighbours == "substitution" else "added or removed"
     delta = f", delta {format_exact(guarantee.delta)}" if guarantee.delta else ""
