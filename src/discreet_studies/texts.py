@@ -1,4 +1,4 @@
-"""Texts of a study that are data: published numbers (CSV), tables' columns and claims (YAML), the report (Markdown)."""
+"""Texts of a study kept as data: printed numbers (CSV), table columns and claims (YAML), the report (Markdown)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from discreet.report.blocks import Block, Figure, Heading, Paragraph, Table
 from discreet.synth.lists import Entry, entries
 
 HERE = Path(__file__).parent
-NOTHING = 1e-6  # a number below it
+NOTHING = 1e-6  # smaller numbers are printed as 0
 
 
 def published(study: str, name: str, kind: type[Entry]) -> tuple[Entry, ...]:
-    """A table of the paper, as `STUDY/published/NAME.csv` has it."""
+    """A table of the paper, read from `STUDY/published/NAME.csv`."""
     return entries(name, kind, HERE / study / "published")
 
 
@@ -33,7 +33,7 @@ def definitions(study: str, name: str) -> dict[str, dict[str, str]]:
 
 
 def number(value: float) -> str:
-    """Three decimals, three digits where there is little; what is below a millionth is 0."""
+    """Three decimals, or three significant digits below 0.1; 0 below a millionth."""
     if isnan(value):
         return "–"
     if abs(value) < NOTHING:
@@ -44,7 +44,7 @@ def number(value: float) -> str:
 
 
 def short(value: float | Fraction) -> str:
-    """Three digits."""
+    """Three significant digits."""
     return f"{float(value):.3g}" if value < 1000 else f"{float(value):,.0f}"
 
 
@@ -58,7 +58,8 @@ FORMATS: Mapping[str, Callable[..., str]] = {
 
 
 class RowFormatter(Formatter):
-    """`str.format` of one row's fields, `#` being its place; with formats of our own, a dash for what is missing."""
+    """`str.format` over one row's fields, where `#` is the row number; adds our own formats and a dash for missing
+    values."""
 
     def get_value(self, key: int | str, args: Sequence[object], kwargs: Mapping[str, object]) -> object:  # noqa: ARG002
         row, place = args
@@ -77,12 +78,12 @@ ROW_FORMATTER = RowFormatter()
 
 
 def say(text: str, row: object, place: int = 0) -> str:
-    """A text with the fields of a row."""
+    """Fill a text with the fields of a row."""
     return ROW_FORMATTER.vformat(text, (row, place), {})
 
 
 def table(study: str, name: str, rows: Iterable[object]) -> Table:
-    """Rows under the columns that `tables.yaml` declares. `*FIELD` stands for a column for each entry of that field."""
+    """Rows under the columns that `tables.yaml` declares. `*FIELD` expands to one column per entry of that field."""
     entries = list(rows)
     heads: list[str] = []
     lines: list[list[str]] = [[] for _ in entries]
@@ -102,7 +103,7 @@ def _entries(row: object, field: str) -> Mapping[str, object]:
 
 
 def blocks(study: str, tables: Mapping[str, Table], facts: Mapping[str, object]) -> list[Block]:
-    """`STUDY/report.md`, a template of Markdown. A paragraph `[NAME]` is the table of that name."""
+    """Render the Markdown template `STUDY/report.md`. A paragraph `[NAME]` is replaced by the table of that name."""
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False)  # noqa: S701
     environment.filters["f"] = ROW_FORMATTER.format_field
     text = environment.from_string((HERE / study / "report.md").read_text("utf-8")).render(facts)

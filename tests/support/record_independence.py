@@ -1,6 +1,7 @@
-"""The distribution of the way in, as a test: *removing a record changes the reading of no other record*.
+"""Record independence of ingestion, as a test: *removing a record changes the reading of no other record*.
 
-A reading is a multiset: everything that is derived of each record, with its tag, look by look. The distribution is then a sum,
+A reading is a multiset: everything that is derived of each record, with its tag, look by look. The distribution is then
+a sum,
 
     reading(D) = reading(D − r) + reading(r),
 
@@ -282,7 +283,7 @@ def _shown(value: Any, as_id: bool) -> Any:
     return value.hex() if isinstance(value, float) else value
 
 
-# --- the distribution --------------------------------------------------------------------------------------------------------
+# --- the law: independence of records -------------------------------------------------------------------------------
 
 
 @dataclass
@@ -341,8 +342,8 @@ def every_record(case: RecordCase, engine: AnyEngine | None = None) -> Compariso
 
 
 def split(case: RecordCase, engine: AnyEngine, alone: RecordCase | None = None, most: int = 2) -> ComparisonReport:
-    """The distribution for all records, and for halves by the first bits of a record's place and by the last. Records alone are
-    read without an engine, perhaps from another source."""
+    """The distribution for all records, and for halves by the first bits of a record's place and by the last. Records
+    alone are read without an engine, perhaps from another source."""
     reader, report = CaseReader(case, engine), ComparisonReport()
     whole = reader(case.records)
     _identity(case, whole, report)

@@ -1,7 +1,7 @@
-"""The attacks of 003, §5.2, and two more, on what is published and on stated background knowledge alone.
+"""The attacks of Haney et al. 2017, §5.2, and two more, from publications and stated background knowledge alone.
 
-Every rate of success stands beside that of a guess by somebody who has the same background knowledge but has seen no
-publication. Targets are establishments alone in their cell of the table, which is public.
+Every success rate is reported with that of guessing from the same background knowledge without the publication. Targets
+are establishments that are alone in their cell of the table, which is public knowledge.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from discreet_studies.attacks.releases import Floats, Int64s, Publication
 
 Bools = NDArray[np.bool_]
 
-POINTS = 0.005  # shares are found if each is within half a percentage point
-NEAR = 0.01  # a size is found if within 1%
+POINTS = 0.005  # shares are recovered if each is within half a percentage point
+NEAR = 0.01  # a size is recovered if within 1%
 
 
 @dataclass(frozen=True)
 class Attack:
-    """How often an attack on a method succeeded, and how often guessing did."""
+    """Success rates of an attack on a method, and of guessing."""
 
     attack: str
     method: str
@@ -36,41 +36,43 @@ class Attack:
 
 @dataclass(frozen=True)
 class AveragingError:
-    """Sizes estimated from k publications."""
+    """Error of sizes estimated from k publications."""
 
     method: str
     publications: int
-    relative_error: float  # the median over the targets
+    relative_error: float  # median over the targets
 
 
 def alone_in_cell(cell: Int64s) -> Int64s:
-    """Establishments that have their cell for themselves."""
+    """Establishments that are the only one in their cell."""
     _, where, seen = np.unique(cell, return_inverse=True, return_counts=True)
     return np.flatnonzero(seen[where] == 1)
 
 
 def unreplaced(workers: Int64s, limit: Fraction) -> Bools:
-    """Establishments none of whose counts is replaced: all above the limit. For these §5.2 says `exactly`."""
+    """Establishments none of whose counts is replaced, as all are above the limit: here §5.2 claims exact recovery."""
     return np.asarray((workers * limit.denominator > limit.numerator).all(axis=1))
 
 
 def shape(method: Publication, workers: Int64s, key: ReleaseKey) -> Attack:
-    """Published counts over their sum, as shares of the workforce. The guess: everybody's shares."""
+    """Published counts over their sum, as shares of the workforce. The guess: the overall shares."""
     return _shape_from("shape", method, workers, _published(method, workers, key, "shape"))
 
 
 def size(method: Publication, workers: Int64s, key: ReleaseKey, near: float = NEAR) -> Attack:
-    """The attacker knows the largest group exactly. By ratio: f̂ = published/known, size = Σ published/f̂; by sum:
-    known + the published rest. The guess: known over that group's share everywhere, or the commonest size."""
+    """The adversary knows the largest group exactly. By ratio: f̂ = published/known, size = Σ published/f̂; by sum:
+    known + the published rest. The guess: known over that group's overall share, or the most common size."""
     return _size_from("size", method, workers, _published(method, workers, key, "size"), near)
 
 
 def reidentification(method: Publication, workers: Int64s, columns: Sequence[int], key: ReleaseKey) -> Attack:
-    """The attacker knows that exactly one worker is in these groups (graduates), and takes the group with the largest
-    published count. The guess: the commonest of the groups among such workers."""
+    """The adversary knows that exactly one worker is in these groups (graduates), and picks the group with the largest
+    published count. The guess: the most common group among such workers."""
     groups = workers[:, list(columns)]
     if not len(groups) or not (groups.sum(axis=1) == 1).all():
-        raise ParameterError("a target without exactly one such worker", where="workers", do="choose those with one")
+        raise ParameterError(
+            "a target does not have exactly one such worker", where="workers", do="choose those with one"
+        )
     truth = groups.argmax(axis=1)
     commonest = int(np.bincount(truth, minlength=len(columns)).argmax())
     seen = _published(method, workers, key, "reidentification")[:, list(columns)]
@@ -82,15 +84,15 @@ def reidentification(method: Publication, workers: Int64s, columns: Sequence[int
 def differencing(
     method: Publication, workers: Int64s, cell: Int64s, target: Bools, key: ReleaseKey
 ) -> tuple[Attack, Attack]:
-    """Two tables, of which the second lacks one establishment in each cell: the difference, read by shape and by size.
+    """Two tables, the second without one establishment in each cell: shape and size from their difference.
 
-    So it is with a table by place and one by place and ownership, where all but one are of one ownership.
+    An example: a table by place and one by place and ownership, where all but one share an ownership.
     """
     cells = int(cell.max()) + 1
     order = np.argsort(cell[target], kind="stable")
     if not np.array_equal(cell[target][order], np.arange(cells)):
         raise ParameterError("not one target in each cell", where="target", do="choose cells that differ by one")
-    # Nobody is renumbered: the second table has the same establishments, without the targets' workers.
+    # Numbers stay: the second table has the same establishments, without the targets' workers.
     rest = np.where(target[:, None], 0, workers)
     seen = method.publish(workers, cell, cells, key, "all") - method.publish(rest, cell, cells, key, "others")
     theirs = workers[target][order]
@@ -103,8 +105,8 @@ def differencing(
 def averaging(
     method: Publication, workers: Int64s, publications: Sequence[int], key: ReleaseKey
 ) -> list[AveragingError]:
-    """Sizes by the median of k publications of each count: heavy tails spoil the mean. Infusion repeats its factors, as
-    it does over years."""
+    """Sizes by the median of k publications of each count (heavy tails rule out the mean). Infusion repeats its
+    factors, as it does over years."""
     truth, cell = workers.sum(axis=1), np.arange(len(workers))
     names = (f"publication {k}" for k in range(max(publications)))
     seen = np.stack([method.publish(workers, cell, len(workers), key, name) for name in names])
@@ -116,7 +118,7 @@ def averaging(
 
 
 def growth(method: Publication, before: Int64s, after: Int64s, key: ReleaseKey) -> Attack:
-    """The ratio of two years' totals, as growth. The guess: everybody's growth."""
+    """Growth as the ratio of two years' totals. The guess: overall growth."""
     cell, (first, second) = np.arange(len(before)), (before.sum(axis=1), after.sum(axis=1))
     years = enumerate((before, after))
     seen = [method.publish(year, cell, len(before), key, f"year {i}").sum(axis=1) for i, year in years]
@@ -141,12 +143,12 @@ def _size_from(attack: str, method: Publication, workers: Int64s, seen: Floats, 
     rows, which, truth = np.arange(len(workers)), workers.argmax(axis=1), workers.sum(axis=1)
     known, shown, total = workers[rows, which], seen[rows, which], seen.sum(axis=1)
     if method.reading == "ratio":
-        sizes_found = np.divide(total * known, shown, out=known.astype(np.float64), where=shown > 0)
+        size_estimates = np.divide(total * known, shown, out=known.astype(np.float64), where=shown > 0)
     else:
-        sizes_found = np.maximum(known + total - shown, known)
+        size_estimates = np.maximum(known + total - shown, known)
     parts, wholes = (np.bincount(which, numbers, workers.shape[1]) for numbers in (known, truth))
     guesses = (known * (wholes / np.maximum(parts, 1))[which], np.full(len(truth), np.bincount(truth).argmax()))
-    rate, *guessed = (_rate(_close(np.rint(sizes), truth, near)) for sizes in (sizes_found, *guesses))
+    rate, *guessed = (_rate(_close(np.rint(sizes), truth, near)) for sizes in (size_estimates, *guesses))
     return Attack(attack, method.name, rate, max(guessed, key=lambda guess: guess.hits))
 
 
@@ -155,7 +157,7 @@ def _published(method: Publication, workers: Int64s, key: ReleaseKey, table: str
 
 
 def _shares(seen: Floats) -> Floats:
-    """Negative counts are none; nothing published at all is taken for equal shares."""
+    """Negative counts become 0; if all are 0, equal shares."""
     counts = np.maximum(seen, 0)
     total = counts.sum(axis=1, keepdims=True)
     equal: Floats = np.full(counts.shape, 1 / counts.shape[1])

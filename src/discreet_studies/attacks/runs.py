@@ -1,6 +1,6 @@
-"""Table 1 of 003 from executed audits and attacks: which method meets which requirement, and what shows it.
+"""Table 1 of Haney et al. 2017 from executed audits and attacks: which method fails which requirement, with evidence.
 
-Audits are of pairs of data that a requirement says must look alike (003, Def. 4.1–4.3, 7.1, 7.3).
+Audits use pairs of data sets that a requirement declares indistinguishable (Def. 4.1–4.3, 7.1, 7.3).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ Requirement = Literal["individuals", "size", "shape"]
 class Pair:
     """The establishments of one cell of a table, by worker cells, before and after.
 
-    `times` is how many neighbours lie on the way from one to the other: the loss may be that many ε. `informed` pairs
-    are asked for only against attackers who know about worker attributes (003, Def. 4.2, strong).
+    `times` is the number of neighbour steps from one to the other: the loss may be that many ε. `informed` pairs are
+    required only against adversaries who know worker attributes (Def. 4.2, strong).
     """
 
     name: str
@@ -49,7 +49,7 @@ def grown(size: int, alpha: Fraction) -> int:
 
 
 def required(alpha: Fraction, d: int = 8) -> list[Pair]:
-    """What the three requirements ask of a release by d ≥ 4 worker cells (003, §4.2).
+    """Pairs that the three requirements (§4.2) declare indistinguishable, for a release by d ≥ 4 worker cells.
 
     Shape: one group's share grows by 1+α while the size stays, so that another shrinks from αn + 1 to 1.
     """
@@ -84,21 +84,21 @@ Refutation = Literal["not refuted", "fails for informed attackers", "fails"]
 
 @dataclass(frozen=True)
 class AuditEvidence:
-    """One pair of neighbours: what may be lost between them, and what was seen to be."""
+    """One pair of neighbours: the allowed privacy loss, and the audited lower bound."""
 
     pair: Pair
-    asked: Fraction
+    allowed: Fraction
     bound: AuditBound
 
     @property
     def refutes(self) -> bool:
-        """Whether more is lost than the requirement allows."""
-        return self.bound.epsilon_at_least > self.asked
+        """Whether the loss exceeds what the requirement allows."""
+        return self.bound.epsilon_at_least > self.allowed
 
 
 @dataclass(frozen=True)
 class RequirementEvidence:
-    """One entry of Table 1. An audit can refute a requirement; that none does is no proof."""
+    """One entry of Table 1. An audit can refute a requirement; failing to refute it is no proof."""
 
     method: str
     requirement: Requirement
@@ -107,7 +107,8 @@ class RequirementEvidence:
 
     @property
     def verdict(self) -> Refutation:
-        """`fails for informed attackers` where only pairs that such attackers tell apart refute it (Table 1's star)."""
+        """`fails for informed attackers` where only pairs that such adversaries distinguish refute it (the star in
+        Table 1)."""
         refuting = [evidence for evidence in self.audits if evidence.refutes]
         if not refuting:
             return "not refuted"
@@ -115,20 +116,20 @@ class RequirementEvidence:
 
     @property
     def worst(self) -> AuditEvidence:
-        """Where the most is lost beyond what was asked."""
-        return max(self.audits, key=lambda e: e.bound.epsilon_at_least - float(e.asked))
+        """The pair with the largest excess over the allowed loss."""
+        return max(self.audits, key=lambda e: e.bound.epsilon_at_least - float(e.allowed))
 
     def __str__(self) -> str:
         worst, attack = self.worst, self.attack
         return (
-            f"{self.verdict}: loss ≥ {worst.bound.epsilon_at_least:.2f}, asked {float(worst.asked):g} "
+            f"{self.verdict}: loss ≥ {worst.bound.epsilon_at_least:.2f}, allowed {float(worst.allowed):g} "
             f"({worst.pair.name}); attack {attack.rate.share:.3f}, guess {attack.baseline.share:.3f}"
         )
 
 
 @dataclass(frozen=True)
 class Targets:
-    """Lone establishments: those to find the shape and size of, and those with one worker in some groups."""
+    """Establishments alone in their cell: targets for shape and size, and those with one worker in some groups."""
 
     unreplaced: Int64s
     with_one: Int64s
@@ -136,7 +137,7 @@ class Targets:
 
 
 def targets(workers: Int64s, cell: Int64s, columns: tuple[int, ...], limit: Fraction) -> Targets:
-    """All of a table's establishments that the attacks of 003, §5.2 are about."""
+    """All establishments of a table that qualify for the attacks of §5.2."""
     sole = workers[attacks.alone_in_cell(cell)]
     return Targets(sole[attacks.unreplaced(sole, limit)], sole[sole[:, list(columns)].sum(axis=1) == 1], columns)
 
@@ -144,7 +145,7 @@ def targets(workers: Int64s, cell: Int64s, columns: tuple[int, ...], limit: Frac
 def audit_pair(
     method: Publication, pair: Pair, key: ReleaseKey, samples: int = SAMPLES, level: Fraction = LEVEL
 ) -> AuditBound:
-    """A lower bound of what a method loses between two neighbours, beyond its δ."""
+    """A lower bound of a method's privacy loss between two neighbours, beyond its δ."""
     one, other = (
         method.repeat(rows, samples, key, f"{pair.name}, {side}")
         for rows, side in zip(pair.tables(), ("before", "after"), strict=True)
@@ -160,9 +161,9 @@ def table1(
     key: ReleaseKey,
     samples: int = SAMPLES,
 ) -> list[RequirementEvidence]:
-    """Every method beside every requirement at level (ε, α), ε for all worker cells together.
+    """Every method against every requirement at level (ε, α), ε for all worker cells together.
 
-    A pair two steps apart may lose 2ε: a worker's attribute, and the shape, for which 003 asks ε but proves 2ε.
+    A pair two steps apart may lose 2ε: a worker's attribute, and the shape, for which the paper states ε but proves 2ε.
     """
     pairs = required(alpha, target_set.unreplaced.shape[1])
     findings = []

@@ -1,4 +1,4 @@
-"""Every attack on every mechanism (003, §5.2, and two more): what noise infusion loses and the others keep."""
+"""Every attack (Haney et al. 2017, §5.2, and two more) on every mechanism: noise infusion and formally private ones."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from discreet_studies.employer.workloads import GRADUATES, WORKER_CELLS, Int64s,
 EPSILON = Fraction(4)  # the smallest of the grid at which every mechanism is admissible in eight cells
 THETA = 1000
 TIMES = (1, 16)  # publications of the same table
-MOST = 200  # cells that a difference is taken of
+MOST = 200  # cells for the differencing attack
 GROWTH = (-5, 25)  # percent from one year to the next
 
 
 @dataclass(frozen=True)
 class AttackResults:
-    """One method under every attack."""
+    """Results of every attack on one method."""
 
     method: str
     cost: Fraction | None
-    attacks: tuple[Attack, ...]  # one worker's attribute, size, shape; the same by differencing; growth
+    attacks: tuple[Attack, ...]  # one worker's attribute, size, shape; size and shape by differencing; growth
     averaged: tuple[AveragingError, ...]
 
 
@@ -55,7 +55,7 @@ def methods(world: TabulatedFrame) -> tuple[Publication, ...]:
 
 
 def attack_results(world: TabulatedFrame) -> tuple[AttackResults, ...]:
-    """All of them; nothing if no establishment can be a target."""
+    """Run every attack; empty if no establishment qualifies as a target."""
     target_set = targets(world.workers, world.frame.cell, GRADUATES, world.infusion.limit)
     rows, cell, target = _differing(world)
     if not len(target_set.unreplaced) or not len(target_set.with_one) or not target.any():
@@ -79,7 +79,8 @@ def attack_results(world: TabulatedFrame) -> tuple[AttackResults, ...]:
 
 
 def _differing(world: TabulatedFrame) -> tuple[Int64s, Int64s, Bools]:
-    """Cells that have a target and others: their establishments, renumbered cells, and one target in each."""
+    """Cells with a target and further establishments: their establishments, renumbered cells, and one target in
+    each."""
     seen = np.bincount(world.frame.cell, minlength=world.frame.cells)
     able = attacks.unreplaced(world.workers, world.infusion.limit) & (seen[world.frame.cell] > 1)
     chosen, first = np.unique(world.frame.cell[able], return_index=True)
@@ -89,7 +90,7 @@ def _differing(world: TabulatedFrame) -> tuple[Int64s, Int64s, Bools]:
 
 
 def _grown(workers: Int64s) -> Int64s:
-    """The same establishments a year later, each grown by a rate of its own."""
+    """The same establishments a year later, each grown at its own rate."""
     low, high = GROWTH
     rates = low + np.arange(len(workers)) * 7 % (high - low + 1)
     grown: Int64s = workers + workers * rates[:, None] // 100

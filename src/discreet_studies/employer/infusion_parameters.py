@@ -1,5 +1,5 @@
-"""How every ratio moves with the parameters of noise infusion, which an agency keeps secret; and which of them agree
-with what the paper reports of its own."""
+"""Sensitivity of every ratio to the parameters of noise infusion, which an agency keeps secret, and which parameters
+are consistent with the paper's reported results."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 S = tuple(Fraction(percent, 100) for percent in (2, 5, 10, 15))
 T = tuple(Fraction(percent, 100) for percent in (10, 15, 20, 25, 30, 40))
-FEWER = 10  # the tables by sex and education have so many cells that a tenth of the trials will do
+FEWER = 10  # the tables by sex and education have enough cells for a tenth of the trials
 FOUR = Fraction(4)
-AT_MOST = dict(zip(PRINTED, (3.0, 3.0, 1.0), strict=True))  # 003, Finding 1
-AT_LEAST = 10.0  # 003, Finding 6: truncation at ε = 4
+AT_MOST = dict(zip(PRINTED, (3.0, 3.0, 1.0), strict=True))  # Haney et al. 2017, Finding 1
+AT_LEAST = 10.0  # Finding 6: truncation at ε = 4
 
 
 @dataclass(frozen=True)
 class InfusionSetting:
-    """Mean |error| of noise infusion over cells with establishments: what every ratio is divided by."""
+    """Mean |error| of noise infusion over cells with establishments, the divisor of every ratio, for one (s, t)."""
 
     workload: int
     s: Fraction
@@ -36,7 +36,7 @@ class InfusionSetting:
 
 
 def infusion_sweep(world: TabulatedFrame) -> Iterator[InfusionSetting]:
-    """Ramps over a grid of (s, t); the uniform shape at ours. Workloads 2 and 3 have the same table."""
+    """Ramps over a grid of (s, t), and the uniform shape at our (s, t). Workloads 2 and 3 share a table."""
     ours = world.infusion
     methods = [Infusion(s, t, ours.limit) for s in S for t in T if s < t]
     methods.append(Infusion(ours.s, ours.t, ours.limit, "uniform"))
@@ -48,7 +48,7 @@ def infusion_sweep(world: TabulatedFrame) -> Iterator[InfusionSetting]:
 
 @dataclass(frozen=True)
 class RatioBound:
-    """A ratio of workload 1 with our noise infusion, and what the paper says it is at most, or at least."""
+    """A ratio of workload 1 relative to our noise infusion, and the paper's upper or lower bound."""
 
     what: str
     ratio: float
@@ -56,12 +56,12 @@ class RatioBound:
     at_least: bool = False
 
     def with_parameters(self, study: EmployerStudy) -> list[tuple[InfusionSetting, float]]:
-        """The ratio beside noise infusion with other parameters: only the divisor changes."""
+        """The ratio relative to noise infusion with other parameters: only the divisor changes."""
         ours = infusion_error(study)
         return [(row, self.ratio * ours / row.infusion) for row in ramps(study)]
 
     def agrees(self, ratio: float) -> bool:
-        """Whether a ratio is as the paper reports."""
+        """Whether a ratio is consistent with the paper."""
         return self.limit is None or (ratio >= self.limit if self.at_least else ratio <= self.limit)
 
 
@@ -77,7 +77,7 @@ def infusion_error(study: EmployerStudy, workload: int = 1) -> float:
 
 
 def bounds(study: EmployerStudy) -> list[RatioBound]:
-    """Of each mechanism at the baseline, and of truncation with the best θ at ε = 4."""
+    """Bounds for each mechanism at the baseline, and for truncation with the best θ at ε = 4."""
     rows = []
     for candidate in CANDIDATES:
         ratio = study.ratio(1, candidate.name, ALPHA, EPSILON)
@@ -91,7 +91,8 @@ def bounds(study: EmployerStudy) -> list[RatioBound]:
 
 
 def interval(study: EmployerStudy) -> tuple[float, float]:
-    """Mean errors of noise infusion, in jobs a cell, between which all the paper's bounds hold; low > high: none."""
+    """The range of mean errors of noise infusion, in jobs per cell, in which all the paper's bounds hold; empty if low
+    > high."""
     ours, known = infusion_error(study), [bound for bound in bounds(study) if bound.limit is not None]
     low = max((b.ratio * ours / b.limit for b in known if b.limit and not b.at_least), default=0.0)
     high = min((b.ratio * ours / b.limit for b in known if b.limit and b.at_least), default=float("inf"))
@@ -99,6 +100,6 @@ def interval(study: EmployerStudy) -> tuple[float, float]:
 
 
 def agreeing(study: EmployerStudy) -> list[InfusionSetting]:
-    """The (s, t) of the grid at which all of them hold."""
+    """The (s, t) of the grid at which all bounds hold."""
     low, high = interval(study)
     return [row for row in ramps(study) if low <= row.infusion <= high]

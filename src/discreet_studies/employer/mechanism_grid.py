@@ -1,4 +1,4 @@
-"""The mechanisms that are compared, the paper's as printed and ours, and the grid of parameters that are tried."""
+"""The mechanisms compared, the paper's as printed and ours, and the grid of parameters."""
 
 from __future__ import annotations
 
@@ -16,21 +16,22 @@ from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 
 ALPHA, EPSILON, DELTA = Fraction(1, 10), Fraction(2), Fraction(1, 20)  # the baseline; δ as in the paper's figures
 GEOMETRIC, TRUNCATED = "geometric", "truncated"  # they have no α
-STRONG = "laplace-pareto-strong"  # worker cells against a strong adversary: sizes of whole establishments
+STRONG = "laplace-pareto-strong"  # worker cells against a strong adversary: scale from whole establishments
 
 
 @dataclass(frozen=True)
 class CandidateMechanism:
-    """A mechanism for each (α, ε, δ) of one cell, or a refusal; and the smallest ε of one cell."""
+    """A mechanism to compare: its constructor for the (α, ε, δ) of one cell, and the smallest admissible ε of one
+    cell."""
 
     name: str
     label: str
     make: Callable[..., Mechanism]
     least: Callable[..., Fraction]
-    printed: str = ""  # the option that asks for the paper's constants; ours without
+    printed: str = ""  # the option that selects the paper's constants; empty for ours
 
     def of(self, alpha: Fraction, epsilon: Fraction, cells: int = 1) -> Mechanism | None:
-        """For one of `cells` cells that share ε and δ evenly; None where the pair is inadmissible."""
+        """The mechanism for one of `cells` cells that share ε and δ evenly; None where the pair is inadmissible."""
         return _made(self, alpha, epsilon, cells)
 
     def smallest(self, alpha: Fraction, cells: int = 1) -> Fraction:
@@ -42,7 +43,7 @@ class CandidateMechanism:
         return delta | ({self.printed: "printed"} if self.printed else {})
 
 
-@cache  # their constants take a while, and every workload needs them
+@cache  # computing the constants is slow, and every workload needs them
 def _made(candidate: CandidateMechanism, alpha: Fraction, epsilon: Fraction, cells: int) -> Mechanism | None:
     biased = {"unbiased": False} if candidate.printed == "scale" else {}
     try:
@@ -74,7 +75,7 @@ LABELS = {candidate.name: candidate.label for candidate in CANDIDATES} | {
 
 @dataclass(frozen=True)
 class Inadmissible:
-    """A pair that a mechanism cannot serve in a workload, and the smallest ε that it can."""
+    """An inadmissible pair of a mechanism in a workload, and the smallest admissible ε."""
 
     mechanism: str
     workload: int
@@ -85,7 +86,7 @@ class Inadmissible:
 
 @dataclass(frozen=True)
 class MechanismGrid:
-    """The parameters that are tried (003, §10)."""
+    """The grid of parameters (Haney et al. 2017, §10)."""
 
     alphas: tuple[Fraction, ...] = tuple(Fraction(percent, 100) for percent in (1, 5, 10, 15, 20))
     epsilons: tuple[Fraction, ...] = tuple(Fraction(text) for text in ("0.25", "0.5", "0.67", "1", "2", "4"))
@@ -97,7 +98,7 @@ class MechanismGrid:
         return [(alpha, epsilon) for alpha in self.alphas for epsilon in self.epsilons]
 
     def admissible(self, cells: int) -> Iterator[tuple[CandidateMechanism, Fraction, Fraction, Mechanism]]:
-        """Every mechanism at every pair that it can serve."""
+        """Every mechanism at every admissible pair."""
         for candidate in CANDIDATES:
             for alpha, epsilon in self.pairs:
                 mechanism = candidate.of(alpha, epsilon, cells)
@@ -105,13 +106,13 @@ class MechanismGrid:
                     yield candidate, alpha, epsilon, mechanism
 
     def strong(self, cells: int) -> Iterator[tuple[Fraction, Fraction, LaplacePareto]]:
-        """Laplace–Pareto noise for all worker cells of an establishment at once, at every pair that it can serve."""
+        """Laplace–Pareto noise for all worker cells of an establishment at once, at every admissible pair."""
         for alpha, epsilon in self.pairs:
             if epsilon >= LaplacePareto.least_epsilon(alpha, cells=cells):
                 yield alpha, epsilon, LaplacePareto(alpha, epsilon, cells=cells)
 
     def inadmissible(self, workload: int, cells: int) -> Iterator[Inadmissible]:
-        """And the pairs that are left out."""
+        """The inadmissible pairs."""
         for candidate in CANDIDATES:
             for alpha, epsilon in self.pairs:
                 if candidate.of(alpha, epsilon, cells) is None:

@@ -1,4 +1,4 @@
-"""Real trials: whether they agree with the closed forms, relative errors of counts, and the cost of a disaster."""
+"""Simulated trials: agreement with the closed forms, relative errors of counts, and the cost of misallocated funds."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from discreet_studies.employer.workloads import CellTable, Floats, Int64s, Tabul
 
 CLEAR = 5.0  # jobs of expected error from which on rounding to integers changes less than 0.3% of it
 ERRORS, ROUNDING = 5.0, 0.005  # agreement: within 5 standard errors and half a per cent
-DOLLARS = 3.5  # a job in error (003, §3.2)
-POINTS = 0.10  # relative errors are near if within ten percentage points (003, Finding 1)
+DOLLARS = 3.5  # per misallocated job (Haney et al. 2017, §3.2)
+POINTS = 0.10  # relative errors are near if within ten percentage points (Finding 1)
 CHECKED = {1: (ALPHA, EPSILON), 2: (ALPHA, EPSILON), 3: (Fraction(1, 100), Fraction(4))}  # where the variance is finite
 
 
 @dataclass(frozen=True)
 class ClosedFormCheck:
-    """L1 error by closed form and by trials, over cells where rounding matters little."""
+    """L1 error in closed form and by simulation, over cells where rounding matters little."""
 
     workload: int
     mechanism: str
@@ -42,19 +42,19 @@ class ClosedFormCheck:
 
 @dataclass(frozen=True)
 class Trials:
-    """Workload 1 at the baseline, by trials of published integers; means over trials."""
+    """Workload 1 at the baseline, simulated with published integers; means over trials."""
 
     mechanism: str
     theta: int | None
-    ratio: float  # of L1 errors, cells with establishments
-    near: float  # share of counts whose relative error is within ten points of that of noise infusion
-    not_worse: float  # or is at most ten points larger
+    ratio: float  # of L1 errors, over cells with establishments
+    near: float  # share of counts with relative error within ten points of that of noise infusion
+    not_worse: float  # share with relative error at most ten points larger
     cells: float  # dollars: Σ |error| over cells
     places: float  # dollars: Σ |error of the place's jobs|
 
 
 def checks(world: TabulatedFrame) -> Iterator[ClosedFormCheck]:
-    """Every mechanism in every workload, once."""
+    """One check per mechanism and workload."""
     for workload, (alpha, epsilon) in CHECKED.items():
         table = world.of(workload)
         for candidate in CANDIDATES:

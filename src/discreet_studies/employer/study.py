@@ -1,4 +1,4 @@
-"""The study of 003, §10 as one value: everything that is reported is a function of it."""
+"""The study of Haney et al. 2017, §10 as one value, from which everything reported is derived."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ from discreet_studies.harness import Paper, Size
 
 Result = TypeVar("Result")
 
-INFUSION = Infusion(Fraction(1, 10), Fraction(1, 4))  # ours: an agency's are secret
+INFUSION = Infusion(Fraction(1, 10), Fraction(1, 4))  # our choice: an agency's parameters are secret
 WORKLOADS = (1, 2, 3)
-SAMPLES = 20_000  # of each audit: losses up to 6.5 can be seen
-NODE = 1000  # θ of Table 1 (003, §6)
+SAMPLES = 20_000  # per audit: losses up to 6.5 can be detected
+NODE = 1000  # θ of Table 1 (Haney et al. 2017, §6)
 REFERENCES = (20, 100, 500)
 SMALL = Fraction(1, 10**6)
 
 
 @dataclass(frozen=True)
 class FrameSize:
-    """What was invented, beside what the paper says of its own."""
+    """Size of the synthetic data."""
 
     jobs: int
     seed: int
@@ -66,18 +66,18 @@ class FrameSize:
 
 @dataclass(frozen=True)
 class UnitSplittingResult:
-    """Per-record zCDP that promises a reference size what (α, ε) promises every size, up to δ."""
+    """Per-record zCDP with the (α, ε) guarantee at a reference size, up to δ."""
 
     reference: int
     delta: Fraction
     ratio: float
-    largest: Fraction  # the ε of the largest establishment's growth by 1+α
+    largest: Fraction  # ε for growth of the largest establishment by 1+α
     beyond: float  # share of jobs in establishments above the reference
 
 
 @dataclass(frozen=True)
 class EmployerStudy:
-    """All numbers."""
+    """All numbers of the study."""
 
     data: FrameSize
     infusion: Infusion
@@ -95,18 +95,18 @@ class EmployerStudy:
 
     @cached_property
     def ratio(self) -> NumberLookup:
-        """Of L1 errors by workload; None where the pair is inadmissible or the stratum empty."""
+        """Ratio of L1 errors by workload; None where the pair is inadmissible or the stratum empty."""
         return NumberLookup({(r.workload, *r.setting): r.ratio for r in self.ratios if not isnan(r.ratio)})
 
     @cached_property
     def correlation(self) -> NumberLookup:
-        """With the order of noise infusion, by ranking; None as for ratios."""
+        """Correlation with the ranking by noise infusion; None as for ratios."""
         return NumberLookup({(c.ranking, *c.setting): c.infusion for c in self.correlations if not isnan(c.infusion)})
 
 
 @dataclass(frozen=True)
 class NumberLookup:
-    """One number of a workload or ranking."""
+    """Looks up a number by workload or ranking, mechanism and parameters."""
 
     numbers: Mapping[tuple[object, ...], float]
 
@@ -126,7 +126,7 @@ class NumberLookup:
 def study(
     jobs: int, seed: int, observe: Observer, grid: MechanismGrid | None = None, trials: int = TRIALS
 ) -> EmployerStudy:
-    """Invent the data, run everything."""
+    """Generate the synthetic data and run everything."""
     chosen = grid or MechanismGrid()
 
     def step(name: str, result: Result) -> Result:
@@ -166,7 +166,7 @@ def _data(world: TabulatedFrame) -> FrameSize:
 
 
 def _splitting(world: TabulatedFrame) -> Iterator[UnitSplittingResult]:
-    """At δ of the figures, and at a small one."""
+    """At the δ of the figures, and at a small δ."""
     largest = int(world.frame.size.max())
     beside = world.establishments.infusion_error[world.occupied].mean()
     for reference in (*(size for size in REFERENCES if size < largest), largest):
@@ -178,7 +178,7 @@ def _splitting(world: TabulatedFrame) -> Iterator[UnitSplittingResult]:
 
 
 def _requirements(world: TabulatedFrame) -> tuple[RequirementEvidence, ...]:
-    """Table 1 at the baseline, ε for all worker cells together; nothing if no establishment can be a target."""
+    """Table 1 at the baseline, ε for all worker cells together; empty if no establishment qualifies as a target."""
     target_set = targets(world.workers, world.frame.cell, GRADUATES, world.infusion.limit)
     if not len(target_set.unreplaced) or not len(target_set.with_one):
         return ()
@@ -193,7 +193,7 @@ def _requirements(world: TabulatedFrame) -> tuple[RequirementEvidence, ...]:
 
 
 def facts(study: EmployerStudy) -> Mapping[str, object]:
-    """What the report's text says besides its tables and the study itself."""
+    """Values for the report's text, besides its tables and the study itself."""
     from discreet_studies.employer.figures import TITLES
     from discreet_studies.employer.findings import findings
 
@@ -211,8 +211,7 @@ def facts(study: EmployerStudy) -> Mapping[str, object]:
 
 
 def further(study: EmployerStudy, out: Path) -> Mapping[str, str]:
-    """Every number for programs; and the comparator's table of workload 1, in files that say that they are not
-    protected."""
+    """Every number as CSV, and the comparator's table of workload 1 in files marked as not protected."""
     from discreet_studies.employer.tables import every_number
 
     world = tabulated_frame(study.data.jobs, study.data.seed, study.infusion, 1)
@@ -227,10 +226,10 @@ def further(study: EmployerStudy, out: Path) -> Mapping[str, str]:
 
 
 def paper() -> Paper[EmployerStudy]:
-    """Everything that the harness needs."""
+    """The study as the harness runs it."""
     from discreet_studies.employer.figures import figures
     from discreet_studies.employer.tables import tables
 
-    title = "Employer–employee statistics: the study of 003, made again"
-    size = Size("jobs", 10_900_000, 10_000, "the figures", "invent")
+    title = "Employer–employee statistics: reproduction of Haney et al. (2017)"
+    size = Size("jobs", 10_900_000, 10_000, "the figures", "generate")
     return Paper("employer", title, size, study, tables, figures, facts, further=further)

@@ -1,4 +1,4 @@
-"""Tables 1 and 3 of 002 from their five records, and what an attacker makes of them (002, §3.2)."""
+"""Tables 1 and 3 of Li & Krenzke 2020 from their five records, and an attack on them (§3.2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from discreet_studies.hypercube.printed import RECORDS, PrintedRecord
 
 @dataclass(frozen=True)
 class WeightedSum:
-    """c + m·w̄, w̄ being the average weight, which the paper leaves open."""
+    """c + m·w̄, where w̄ is the average weight, which the paper does not specify."""
 
     constant: int
     multiple: int
@@ -19,7 +19,7 @@ class WeightedSum:
         return WeightedSum(self.constant + other.constant, self.multiple + other.multiple)
 
     def at(self, average: Fraction) -> Fraction:
-        """Its value for a w̄."""
+        """The value for a given w̄."""
         return self.constant + self.multiple * average
 
     def __str__(self) -> str:
@@ -33,7 +33,7 @@ class WeightedSum:
 
 @dataclass(frozen=True)
 class PerturbedRecord:
-    """What is published of a record, and the attack: total − w̄·count = W + k·w̄ − w̄·(n + k) = W − w̄·n."""
+    """A published record and the attack on it: total − w̄·count = W + k·w̄ − w̄·(n + k) = W − w̄·n."""
 
     record: PrintedRecord
 
@@ -47,30 +47,30 @@ class PerturbedRecord:
 
     @property
     def attack_result(self) -> WeightedSum:
-        """MethodOutput of published numbers alone."""
+        """Computed from published numbers alone."""
         return self.total + WeightedSum(0, -self.count)
 
     def residue(self, average: Fraction) -> Fraction:
-        """The total alone, without the count: total mod w̄ = W mod w̄, whatever the noise."""
+        """From the total alone, without the count: total mod w̄ = W mod w̄, for any noise."""
         return self.total.at(average) % average
 
     @property
     def truth(self) -> WeightedSum:
-        """W − w̄·n, of exact numbers."""
+        """W − w̄·n from the exact numbers."""
         return WeightedSum(self.record.total, -self.record.count)
 
 
 def table3() -> tuple[PerturbedRecord, ...]:
-    """All five."""
+    """All five records."""
     return tuple(map(PerturbedRecord, RECORDS))
 
 
 def query() -> WeightedSum:
-    """§3.4: employment with requirement 1 = 1 of the first two records, by adding up what is published."""
+    """§3.4: employment with requirement 1 = 1 of the first two records, as the sum of published totals."""
     first, second = table3()[:2]
     return first.total + second.total
 
 
 def average() -> Fraction:
-    """w̄ of the five records alone: the smallest example of one."""
+    """w̄ of the five records alone."""
     return Fraction(sum(one.total for one in RECORDS), sum(one.count for one in RECORDS))

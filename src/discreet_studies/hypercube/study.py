@@ -1,4 +1,4 @@
-"""The study of 002 as one value: everything that is reported is a function of it."""
+"""The study of Li & Krenzke 2020 as one value, from which everything reported is derived."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from discreet_studies.hypercube.tolerance_search import at, at_paper_share, near
 
 @dataclass(frozen=True, eq=False)
 class HypercubeStudy:
-    """All numbers."""
+    """All numbers of the study."""
 
     runs: int
     seed: int
@@ -29,14 +29,14 @@ class HypercubeStudy:
     losses: tuple[perturbation.ExactLoss, ...]
     chance: perturbation.EvaluationNoise
     simulated: simulation.CalibratedRuns
-    exact: tuple[Reduction, ...]  # controls exact, in closed form, by dimension
-    noisy: tuple[Reduction, ...]  # controls perturbed
+    exact: tuple[Reduction, ...]  # exact controls, closed form, by dimension
+    noisy: tuple[Reduction, ...]  # perturbed controls
     cases: tuple[Cases, ...]  # the main set first
     cycles_needed: simulation.CyclesNeeded
 
 
 def study(runs: int, seed: int, observe: Observer) -> HypercubeStudy:
-    """All of it."""
+    """Run the study."""
     simulated = simulation.simulate(counts(seed), runs, seed, observe)
     cases = [Cases(MAIN, seed, simulated.smallest, simulated.raked)]
     wanted = others(seed)
@@ -59,8 +59,8 @@ def study(runs: int, seed: int, observe: Observer) -> HypercubeStudy:
 
 
 def facts(study: HypercubeStudy) -> Mapping[str, object]:
-    """What the report's text says besides its tables: also what 22.4% and the published variances say about the rule of
-    convergence."""
+    """Values for the report's text, including what 22.4% and the published variances imply about the convergence
+    rule."""
     simulated, raked, row = study.simulated, study.simulated.raked, at_paper_share(study.simulated.raked)
     loosest, loose = simulation.TOLERANCES[-1], raked.gap > simulation.TOLERANCES[-1]
     all_sets = [one.raked for one in study.cases]
@@ -72,7 +72,7 @@ def facts(study: HypercubeStudy) -> Mapping[str, object]:
     empty = int(np.sum(simulated.cube == 0))
     return {
         "printed": printed,
-        "made": simulated,
+        "simulated": simulated,
         "raked": raked,
         "row": row,
         "occupied": int(np.count_nonzero(simulated.cube)),
@@ -107,11 +107,11 @@ def facts(study: HypercubeStudy) -> Mapping[str, object]:
 
 
 def paper() -> Paper[HypercubeStudy]:
-    """Everything that the harness needs."""
+    """The study as the harness runs it."""
     from discreet_studies.hypercube.figures import figures
     from discreet_studies.hypercube.tables import tables
     from discreet_studies.hypercube.verdicts import CLAIMS
 
-    title = "The bottom-up hypercube: the tables of 002, made again"
+    title = "The bottom-up hypercube: reproduction of the tables of Li & Krenzke (2020)"
     size = Size("runs", printed.RUNS, 20, "an average", "make")
     return Paper("hypercube", title, size, study, tables, figures, facts, CLAIMS.of)

@@ -17,7 +17,7 @@ Row = dict[str, object]
 
 
 def tables(study: HypercubeStudy) -> Mapping[str, Iterable[object]]:
-    """By the name of the table."""
+    """Rows by table name."""
     mod, chance = f"mod w̄, w̄ = {format_exact(average())}", study.chance
     residues = [
         {f"total {mod}": one.residue(average()), f"W {mod}": one.record.total % average()} for one in study.records
@@ -54,8 +54,8 @@ def tables(study: HypercubeStudy) -> Mapping[str, Iterable[object]]:
 
 
 def _table4(study: HypercubeStudy) -> Mapping[str, list[Row]]:
-    """Tables with a row for each dimension: published, raked, least squares; all runs against closed forms; negative
-    cells set to 0 before anything else; controls that are perturbed too."""
+    """Tables with one row per dimension: published, raked, least squares; all runs against closed forms; negative cells
+    clipped to 0 first; perturbed controls."""
     simulated = study.simulated
     raked, best, cut = at_paper_share(simulated.raked), MeanEstimate.of(simulated.least_squares), simulated.clipped
     same = simulated.least_squares_where(raked.tolerance)
@@ -93,7 +93,7 @@ def _table4(study: HypercubeStudy) -> Mapping[str, list[Row]]:
 
 
 def _tolerances(study: HypercubeStudy) -> list[Row]:
-    """What each rule of convergence makes of the same runs; the paper's last."""
+    """Results of each convergence tolerance for the same runs; the paper's last."""
 
     def row(before: Iterable[object], after: Iterable[object], **others: object) -> Row:
         columns = [f"without, dimension {d}" for d in (1, 2, 3, 4)] + [f"with, dimension {d}" for d in (2, 3, 4, 5)]
@@ -123,11 +123,11 @@ def _tolerances(study: HypercubeStudy) -> list[Row]:
 
 
 def _case(one: Cases) -> Row:
-    """The same noise on other cases."""
+    """The same noise on another set of cases."""
     raked = one.raked
     return {
         "one": one,
-        "made": raked,
+        "raked": raked,
         "like": at_paper_share(raked),
         "stuck": int((raked.blocked & raked.converged(TOLERANCES[-1])).sum()),
         "blocked": int(raked.blocked.sum()),
@@ -136,5 +136,5 @@ def _case(one: Cases) -> Row:
 
 
 def reduced(before: float, after: float) -> float | None:
-    """By how much."""
+    """Relative reduction."""
     return 1 - after / before if before else None

@@ -1,4 +1,4 @@
-"""What holds of 002's claims, and what does not: each a test of the study's numbers. Texts: claims.yaml."""
+"""The claims of Li & Krenzke 2020, each as a test of the study's numbers. Texts: claims.yaml."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def weighted(study: HypercubeStudy) -> Evidence:
 @CLAIMS
 def chance(study: HypercubeStudy) -> Evidence:
     change = float(study.chance.change)
-    return abs(change - float(printed.CHANCE)) < MET, {"change": change, "made": study.chance}
+    return abs(change - float(printed.CHANCE)) < MET, {"change": change, "noise": study.chance}
 
 
 @CLAIMS
@@ -63,7 +63,7 @@ def variance(study: HypercubeStudy) -> Evidence:
 @CLAIMS
 def unchanged(study: HypercubeStudy) -> Evidence:
     noise = study.chance
-    return noise.margins_unchanged > 0.5, {"made": noise, "cells": sum(printed.SHAPE), "delta": float(noise.delta)}
+    return noise.margins_unchanged > 0.5, {"noise": noise, "cells": sum(printed.SHAPE), "delta": float(noise.delta)}
 
 
 @CLAIMS
@@ -113,7 +113,7 @@ def clipped(study: HypercubeStudy) -> Evidence:
     cut, unclipped = MeanEstimate.of(clipped_runs.after).mean[MIDDLE], row.after.mean[MIDDLE]
     shown = np.array(printed.WITH[MIDDLE], np.float64)
     nearer = (np.abs(shown - unclipped) < np.abs(shown - cut)).all()
-    interpretation = "kept" if nearer else "clipped, or says nothing"
+    interpretation = "kept" if nearer else "clipped, or is inconclusive"
     values = {"kept": _listed(unclipped, ".3f"), "cut": _listed(cut, ".3f"), "share": clipped_runs.share(row.tolerance)}
     return _or_none(row, nearer), values | {"interpretation": interpretation}
 
@@ -127,13 +127,13 @@ def best(study: HypercubeStudy) -> Evidence:
 
 
 def _with_least_squares(study: HypercubeStudy) -> tuple[ToleranceResult, Floats]:
-    """The runs whose raking converged, and what least squares leave in the same."""
+    """The runs whose raking converged, and the variances that least squares leaves in the same runs."""
     row = at_paper_share(study.simulated.raked)
     return row, study.simulated.least_squares_where(row.tolerance).mean
 
 
 def _or_none(row: ToleranceResult, holds: bool | np.bool_) -> bool | None:
-    """Nothing is tested where no two runs converge."""
+    """None (not tested) where fewer than two runs converge."""
     return bool(holds) if row.converged > 1 else None
 
 

@@ -1,4 +1,5 @@
-"""Teenage births and single parents: noise-infused against count-suppressed (004, Figure 3, Appendix Figure 2)."""
+"""Teenage births and single parents, noise-infused against count-suppressed (Chetty & Friedman 2019, Fig. 3, App. Fig.
+2)."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ from discreet.synth.atlas import BLACK, GIRLS
 from discreet_studies.sensitivity.cells import PLAIN, cell_statistics, observations, one_group
 from discreet_studies.sensitivity.table1 import BIRTHS
 
-LOW, HIGH = 0.5, 4.5  # implied counts that round to 1 … 4 (004, note 11); zero is shown
+LOW, HIGH = 0.5, 4.5  # implied counts that round to 1 … 4 (note 11); zero is shown
 BINS = 20
 
 
 def suppressed(rates: ArrayLike, people: ArrayLike) -> NDArray[np.bool_]:
-    """Where the implied count, rate × people at risk, lies in [½, 4½) (004, note 11 and Figure 3).
+    """Where the implied count, rate × people at risk, lies in [½, 4½) (note 11 and Figure 3).
 
     >>> suppressed([0.0, 0.1, 0.45, 0.5], [10, 10, 10, 10]).tolist()
     [False, True, False, False]
@@ -30,14 +31,14 @@ def suppressed(rates: ArrayLike, people: ArrayLike) -> NDArray[np.bool_]:
 
 
 def winsorised(values: ArrayLike, share: float = 0.01) -> Floats:
-    """Values beyond the quantiles `share` and 1 − `share` drawn in to them (004, Figure 3)."""
+    """Values beyond the quantiles `share` and 1 − `share` clamped to them (Figure 3)."""
     given = np.asarray(values, np.float64)
     return np.clip(given, *np.quantile(given, [share, 1 - share]))
 
 
 @dataclass(frozen=True)
 class BinnedMeans:
-    """Weighted means of each bin, and its weight; bins in the order of x."""
+    """Weighted means and weight of each bin, in order of x."""
 
     x: Floats
     y: Floats
@@ -45,13 +46,13 @@ class BinnedMeans:
 
 
 def binned_scatter(x: ArrayLike, y: ArrayLike, weights: ArrayLike = 1.0, bins: int = BINS) -> BinnedMeans:
-    """Bins of equal weight along x (004, Figure 3). Equal x share a bin, so there may be fewer bins than asked for.
+    """Bins of equal weight along x (Figure 3). Equal x share a bin, so there may be fewer bins than requested.
 
     >>> binned_scatter([4, 1, 2, 3], [1, 1, 3, 3], bins=2).y.tolist()
     [2.0, 2.0]
     """
     if bins < 1:
-        raise ParameterError("no bins were asked for", where="bins", do="give 1 or more")
+        raise ParameterError("the number of bins is below 1", where="bins", do="give 1 or more")
     across, up, weight = weighted(x, y, weights)
     _, place = np.unique(across, return_inverse=True)
     mass = np.bincount(place, weight)
@@ -65,13 +66,13 @@ def binned_scatter(x: ArrayLike, y: ArrayLike, weights: ArrayLike = 1.0, bins: i
 
 
 SEEDS = 5
-POOR = 0.07  # tracts with less poverty are looked at
+POOR = 0.07  # only tracts with less poverty are used
 INFUSED, SUPPRESSED = (0.136, 0.015), (0.028, 0.017)  # the paper's slopes and standard errors
 
 
 @dataclass(frozen=True)
 class BirthSlopes:
-    """One atlas: the slope of noise-infused rates, without noise, and after suppression."""
+    """Slopes for one atlas: with noise-infused rates, without noise, and after suppression."""
 
     seed: int
     infused: Fit
@@ -81,7 +82,7 @@ class BirthSlopes:
 
 @dataclass(frozen=True)
 class BirthsStudy:
-    """One atlas with its pictures."""
+    """One atlas's slopes and binned scatter plots."""
 
     slopes: BirthSlopes
     infused: BinnedMeans

@@ -1,4 +1,4 @@
-"""Choosing ε on the invented atlas: how often a tract is wrongly shown at an end of its county (004, §III)."""
+"""Choosing ε on the synthetic atlas: misclassification of tracts within counties (Chetty & Friedman 2019, §III)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STEP = Fraction(1, 10)
 
 @dataclass(frozen=True)
 class EpsilonChoice:
-    """One outcome: errors at each ε, and the ε that each target needs; None where none does."""
+    """One outcome: errors at each ε, and the ε required for each target; None where no ε reaches it."""
 
     label: str
     cells: int
@@ -61,5 +61,5 @@ def _needed(cells: AtlasCells, areas: NDArray[np.str_], target: Fraction) -> Fra
             cells.theta, cells.n, cells.chi,
             target_misclassification=float(target), distribution="normal", areas=areas, runs=RUNS, step=STEP,
         )  # fmt: skip
-    except ParameterError:  # none reaches it
+    except ParameterError:  # no ε reaches it
         return None

@@ -1,4 +1,4 @@
-"""Figures 1 to 3 and the appendix figures of 004 made again, the choice of ε, and what guarantees cost."""
+"""Figures 1 to 3 and the appendix figures of Chetty & Friedman 2019, the choice of ε, and the cost of guarantees."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from discreet_studies.sensitivity.formal import MOS, OLS, ONE
 from discreet_studies.sensitivity.study import SensitivityStudy
 
 RANKS = ("parents' income rank", "child's income rank")
-SHADES = ("#000000", "#E69F00", "#B8860B", "#56B4E9", COLOURS[1], COLOURS[2])  # told apart by all eyes
+SHADES = ("#000000", "#E69F00", "#B8860B", "#56B4E9", COLOURS[1], COLOURS[2])  # distinguishable with any colour vision
 BIRTH_RATE = "teenage birth rate, Black girls at parent rank .25"
 COST_COLUMNS = ("children", "cells", "epsilon", "method", "formal", "rmse", "median_error", "without_answer")
 Ends = tuple[float, float]
 
 
 def figures(study: SensitivityStudy) -> dict[str, Drawing]:
-    """Every chart by the name of its file, and what it shows."""
+    """Every chart, by file name, with the data shown."""
     drawings: dict[str, Drawing] = {}
     if study.example:
         example = study.example
-        title = "Figure 1. One cell of twenty, its line, and the observation that moves it most"
+        title = "Figure 1. One cell of twenty, its line, and the observation that changes it most"
         picture = cell_plot(example.x, example.y, example.worst, AT, title, RANKS, synthetic=True)
         rows = [("child", x, y) for x, y in zip(example.x.tolist(), example.y.tolist(), strict=True)]
         worst = ("added" if example.worst.added else "removed", *example.worst.point)
@@ -54,7 +54,7 @@ def figures(study: SensitivityStudy) -> dict[str, Drawing]:
     columns = ("children", "sensitivity", "envelope")
     drawings["figure-2"] = Drawing(picture, columns, [(n, local, envelope.chi / n) for n, local in below])
     drawings["figure-3"] = _births(study)
-    title = "Appendix Figure 1. Why no global bound exists: the less x varies, the further one point moves the line"
+    title = "Appendix Figure 1. Why no global bound exists: the less x varies, the more one point changes the line"
     picture = global_plot(title)
     dots = enumerate((one.layer[0].data.values for one in picture.hconcat), 1)
     points = [(number, dot["x"], dot["y"]) for number, values in dots for dot in values]
@@ -110,7 +110,7 @@ def _counts(study: SensitivityStudy) -> Drawing:
 
 
 def _costs(study: SensitivityStudy) -> Drawing:
-    """A panel a size, a line a method."""
+    """One panel per size, one line per method."""
     points = [
         {
             "size": f"about {c.size} children",
@@ -135,7 +135,7 @@ def _costs(study: SensitivityStudy) -> Drawing:
         )
         panels.append(panel(lines, size, 250, 260))
     subtitle = ["Errors against the least-squares prediction at parent rank .25 of the same cells; income ranks."]
-    picture = _beside(panels, "What a real guarantee costs at equal ε", subtitle).configure_legend(
+    picture = _beside(panels, "The cost of a formal guarantee at equal ε", subtitle).configure_legend(
         orient="bottom", columns=3, title=None, labelLimit=360,
         symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=400,
     )  # fmt: skip
@@ -181,7 +181,8 @@ SPREADS = (0.1, 0.03, 0.01)  # half-widths of x
 
 
 def global_plot(title: str) -> Any:
-    """Three invented cells of 20 points, x ever closer, and the line after (0, 1) is added (004, Appendix Figure 1)."""
+    """Three synthetic cells of 20 points with decreasing spread of x, and the line after adding (0, 1) (App. Figure
+    1)."""
     panels = []
     axes = axis("x", "x", (0.0, 1.0)), axis("y", "y", (-1.0, 2.0))
     for spread in SPREADS:
@@ -195,14 +196,14 @@ def global_plot(title: str) -> Any:
             hollow(worst, *axes),
         )
         moved = abs(after.at(0.25) - before.at(0.25))
-        text = f"x within ±{spread:g}: at 0.25 the line moves by {moved:.2f}"
+        text = f"x within ±{spread:g}: at 0.25 the line changes by {moved:.2f}"
         panels.append(panel(picture, text, 260, 260))
-    chart_row = titled(alt.hconcat(*panels, spacing=14), title, ["Invented points."], offset=10)
+    chart_row = titled(alt.hconcat(*panels, spacing=14), title, ["Synthetic points."], offset=10)
     return chart_row.configure_legend(orient="top", title=None, symbolStrokeWidth=2, symbolSize=300)
 
 
 def _tight(spread: float) -> tuple[Floats, Floats]:
-    """Twenty points about a steep line through (.5, .5), by a fixed pattern: no data, no chance."""
+    """Twenty points around a steep line through (.5, .5), in a fixed pattern: neither data nor random."""
     place = np.linspace(-1, 1, 20)
     wiggle = np.array([1, -1, -1, 1] * 5)
     return 0.5 + spread * place, 0.5 + 0.2 * place + 0.05 * wiggle

@@ -1,4 +1,4 @@
-"""What the form of 004 does not promise, in numbers: Normal noise, the true N, one ω for two numbers, corners."""
+"""What the method of Chetty & Friedman 2019 does not guarantee: Normal noise, the true N, one shared ω, corners."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from discreet_studies.sensitivity.subgroups import CORNERS
 DELTA = Fraction(1, 10**6)
 EPSILONS = (Fraction(1), Fraction(2), Fraction(4), EPSILON)
 SIZES = ((20, 49), (50, 99), (100, 299), (300, None))
-TIGHT = (0.48, 0.49, 0.50, 0.51, 0.52)  # x of the cell that corners misjudge; y = .28 + 2.5(x − .5)
+TIGHT = (0.48, 0.49, 0.50, 0.51, 0.52)  # x of the cell where corners understate the maximum; y = .28 + 2.5(x − .5)
 SPREADS = (0.1, 0.03, 0.01, 0.003, 0.001)
 
 
 @dataclass(frozen=True)
 class NormalNoiseLoss:
-    """What Normal noise of so many numbers, each at nominal ε = 8, is worth."""
+    """The exact privacy loss of Normal noise on several numbers, each at nominal ε = 8."""
 
     numbers: int
     nominal: Fraction  # the sum
@@ -32,7 +32,7 @@ class NormalNoiseLoss:
 
 
 def nominal() -> tuple[NormalNoiseLoss, ...]:
-    """The estimate; with its count; with its standard error too."""
+    """For the estimate; with its count; also with its standard error."""
     return tuple(
         NormalNoiseLoss(k, k * EPSILON, true_delta([EPSILON] * k, k * EPSILON), true_epsilon([EPSILON] * k, DELTA))
         for k in (1, 2, 3)
@@ -41,18 +41,18 @@ def nominal() -> tuple[NormalNoiseLoss, ...]:
 
 @dataclass(frozen=True)
 class LowerBoundNoise:
-    """Noise by a private lower bound on N, beside noise by the true N, in cells of one size."""
+    """Noise scaled by a private lower bound on N against noise scaled by the true N, in cells of one size."""
 
     epsilon: Fraction
     margin: int
     sizes: str
     cells: int
     variance: float  # mean of (N/bound)²
-    over: float  # share of cells whose noisy count is above N: dividing by it would lose more than ε
+    over: float  # share of cells whose noisy count is above N: dividing by it would have a loss above ε
 
 
 def bounded(n: Int64s, epsilons: Sequence[Fraction] = EPSILONS) -> list[LowerBoundNoise]:
-    """The count with discrete Laplace noise, less the margin that it passes with probability δ = 10⁻⁶."""
+    """The count with discrete Laplace noise, less the margin that the noise exceeds with probability δ = 10⁻⁶."""
     out = []
     for epsilon in epsilons:
         noise = EstimateNoise("laplace", epsilon, Fraction(1), "bound", DELTA)
@@ -66,19 +66,19 @@ def bounded(n: Int64s, epsilons: Sequence[Fraction] = EPSILONS) -> list[LowerBou
 
 @dataclass(frozen=True)
 class SharedDrawAttack:
-    """An attacker who rounds the noisy count to a whole number, takes ω from it, and subtracts the estimate's noise."""
+    """An adversary who rounds the noisy count to an integer, computes ω from it, and subtracts the estimate's noise."""
 
     epsilon: Fraction
     draws: str
     cells: int
-    counts: float  # share of counts that rounding finds
-    estimates: float  # share of estimates then found within 10⁻⁹
-    error: float  # median absolute error of the attacker's estimates
-    before: float  # and of the published ones
+    counts: float  # share of counts recovered by rounding
+    estimates: float  # share of estimates then recovered within 10⁻⁹
+    error: float  # median absolute error of the adversary's estimates
+    before: float  # median absolute error of the published estimates
 
 
 def recovered(cells: AtlasCells, epsilons: Sequence[Fraction] = (Fraction(1), EPSILON)) -> list[SharedDrawAttack]:
-    """θ̃ = θ + √2·χ/(εN)·ω and Ñ = N + √2·ω'/ε: with ω' = ω (004, Step 4c), and with another draw."""
+    """θ̃ = θ + √2·χ/(εN)·ω and Ñ = N + √2·ω'/ε: with ω' = ω (Step 4c), and with independent draws."""
     out = []
     for epsilon in epsilons:
         one = omega(len(cells.n), f"one draw, epsilon {epsilon}")
@@ -101,7 +101,7 @@ def _attack(cells: AtlasCells, epsilon: Fraction, draws: str, first: Floats, sec
 
 @dataclass(frozen=True)
 class Counterexample:
-    """Five children whose parents are alike: what corners find, and what is true."""
+    """Five children whose parents have similar ranks: sensitivity from corners, and exact."""
 
     corners: float
     exact: float
@@ -117,7 +117,7 @@ def counterexample() -> Counterexample:
 
 
 def growth() -> list[tuple[float, float, float]]:
-    """Half-width of x, and the exact sensitivity of twenty points on a line: plain, winsorised (004, App. Figure 1)."""
+    """Half-width of x, and the exact sensitivity of twenty points on a line: plain, winsorised (App. Figure 1)."""
     place = np.linspace(-1, 1, 20)
     starts = np.array([0, 20], np.int64)
     out = []

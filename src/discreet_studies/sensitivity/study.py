@@ -1,4 +1,4 @@
-"""The study of 004 as one value: everything that is reported is a function of it."""
+"""The study of Chetty & Friedman 2019 as one value, from which everything reported is derived."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from discreet_studies.sensitivity.table1 import BIRTHS, JAIL, ROWS, VarianceRow,
 
 @dataclass(frozen=True)
 class AtlasSize:
-    """What was invented."""
+    """Size of the synthetic atlas."""
 
     children: int
     seed: int
@@ -33,7 +33,7 @@ class AtlasSize:
 
 @dataclass(frozen=True)
 class SensitivityStudy:
-    """All numbers."""
+    """All numbers of the study."""
 
     data: AtlasSize
     table1: tuple[VarianceRow, ...]
@@ -53,7 +53,7 @@ class SensitivityStudy:
 
 
 def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
-    """All of it; the atlas is kept only as long as it is needed."""
+    """Run the study; the atlas is freed as soon as possible."""
     world = atlas(children, tracts_for(children), seed)
     observe("atlas", 1, 1)
     rows = []
@@ -101,7 +101,7 @@ def study(children: int, seed: int, observe: Observer) -> SensitivityStudy:
 
 
 def facts(study: SensitivityStudy) -> Mapping[str, object]:
-    """What the report's text says besides its tables and the study itself."""
+    """Values for the report's text, besides its tables and the study itself."""
     jail = next(row for row in study.table1 if row.printed.outcome == JAIL and row.printed.label == "White boys")
     at_eight = []
     for size in SIZES:
@@ -120,7 +120,8 @@ def facts(study: SensitivityStudy) -> Mapping[str, object]:
 
 
 def _ahead(study: SensitivityStudy, size: int) -> str:
-    """The smallest ε from which on some formal method errs less than maximum observed sensitivity; empty if none."""
+    """The smallest ε from which on some formal method has a smaller error than maximum observed sensitivity; else
+    empty."""
     smallest = ""
     for epsilon in reversed(EPSILONS):
         best, mos = best_formal(study.costs, size, epsilon), least_observed(study.costs, size, epsilon)
@@ -131,11 +132,11 @@ def _ahead(study: SensitivityStudy, size: int) -> str:
 
 
 def paper() -> Paper[SensitivityStudy]:
-    """Everything that the harness needs."""
+    """The study as the harness runs it."""
     from discreet_studies.sensitivity.figures import figures
     from discreet_studies.sensitivity.tables import tables
     from discreet_studies.sensitivity.verdicts import CLAIMS
 
-    title = "Maximum observed sensitivity: the tables and figures of 004, made again"
-    size = Size("children", 20_000_000, 100_000, "the figures", "invent")
+    title = "Maximum observed sensitivity: reproduction of Chetty & Friedman (2019)"
+    size = Size("children", 20_000_000, 100_000, "the figures", "generate")
     return Paper("sensitivity", title, size, study, tables, figures, facts, CLAIMS.of)

@@ -1,4 +1,4 @@
-"""Income ranks by tract, race and gender: how far corners fall short, what winsorising does to χ, how 1/N fits."""
+"""Income ranks by tract, race and gender: shortfall of corners, effect of winsorising on χ, fit of 1/N."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from discreet_studies.sensitivity.cells import (
 )
 from discreet_studies.sensitivity.table1 import RANK
 
-SMALLEST = 3  # children of a cell that corners are looked at in
+SMALLEST = 3  # children of a cell for which corners are examined
 SIZES = ((3, 5), (6, 9), (10, 19), (20, 49), (50, 99), (100, None))
 ESTIMATORS = ("plain", "winsorised")
-SHORT = 1 + 1e-9  # beyond it a sensitivity is larger than that of corners, not rounded otherwise
+SHORT = 1 + 1e-9  # ratios above it are a shortfall, not rounding
 CORNERS = Search("corners")
-PAPERS_CELL = (0.212, 0.137)  # θ and local sensitivity of 004, Figure 1
+PAPERS_CELL = (0.212, 0.137)  # θ and local sensitivity of the paper's Figure 1
 
 
 @dataclass(frozen=True)
 class ByEstimator:
-    """Exact sensitivities, or what is made of them, and those of corners: plain and winsorised."""
+    """Exact sensitivities (or χ), and those from corners, plain and winsorised."""
 
     plain: Floats
     plain_corners: Floats
@@ -39,7 +39,7 @@ class ByEstimator:
     winsorised_corners: Floats
 
     def pair(self, estimator: str) -> tuple[Floats, Floats]:
-        """Exact, and of corners."""
+        """Exact, and from corners."""
         return (self.plain, self.plain_corners) if estimator == "plain" else (self.winsorised, self.winsorised_corners)
 
 
@@ -57,7 +57,7 @@ class Subgroups(ByEstimator):
 
     @property
     def published(self) -> Bools:
-        """Cells that are not too small."""
+        """Cells that are large enough to publish."""
         return self.n >= LEAST
 
 
@@ -84,19 +84,19 @@ def subgroups(world: Atlas) -> Subgroups:
 
 @dataclass(frozen=True)
 class CornerShortfall:
-    """How corners compare with the exact maximum in cells of one size."""
+    """Comparison of corners with the exact maximum in cells of one size."""
 
     estimator: str
     sizes: str
     cells: int
     unbounded: int  # cells whose exact sensitivity is infinite
-    short: float  # share of the others where corners find less
-    median: float  # of exact over corners, where they find less
+    short: float  # share of the others where corners give less
+    median: float  # exact over corners, where they give less
     largest: float
 
 
 def corners(groups: Subgroups) -> list[CornerShortfall]:
-    """By estimator and size."""
+    """Rows by estimator and size."""
     out = []
     for name in ESTIMATORS:
         exact, at_corners = groups.pair(name)
@@ -119,7 +119,7 @@ class PoolSensitivities(ByEstimator):
 
     @property
     def kept(self) -> Floats:
-        """What winsorising leaves of χ."""
+        """χ winsorised over χ plain."""
         return self.winsorised / self.plain
 
     def short(self, estimator: str) -> tuple[float, float]:
@@ -130,7 +130,7 @@ class PoolSensitivities(ByEstimator):
 
 
 def chis(groups: Subgroups) -> PoolSensitivities:
-    """Over published cells."""
+    """χ over published cells."""
     mine = groups.published
     pools, first, counts = np.unique(groups.pool[mine], return_index=True, return_counts=True)
 
@@ -143,7 +143,7 @@ def chis(groups: Subgroups) -> PoolSensitivities:
 
 @dataclass(frozen=True)
 class Envelope:
-    """The cells of the pool with most of them, winsorised or not, below χ/N; how near, and how they fall with N."""
+    """The cells of the largest pool, winsorised or not, below χ/N: how close they come, and their decrease with N."""
 
     label: str
     n: Int64s
@@ -159,7 +159,7 @@ class Envelope:
 
     @property
     def rate(self) -> float:
-        """r of LS ~ N^−r, by least squares of logarithms."""
+        """r in LS ~ N^−r, by least squares on logarithms."""
         return -float(np.polyfit(np.log(self.n), np.log(self.sensitivity), 1)[0])
 
 
@@ -183,7 +183,7 @@ def envelopes(groups: Subgroups, world: Atlas) -> tuple[Envelope, Envelope]:
 
 @dataclass(frozen=True)
 class Example:
-    """A cell of twenty, the most like the paper's, and the observation that moves it most (004, Figure 1)."""
+    """The cell of twenty most like the paper's, and the observation that changes it most (Figure 1)."""
 
     x: Floats
     y: Floats
@@ -192,7 +192,7 @@ class Example:
 
 
 def example(groups: Subgroups) -> Example | None:
-    """Nearest by prediction and sensitivity."""
+    """The nearest cell by prediction and sensitivity."""
     twenty = np.flatnonzero(groups.n == LEAST)
     if not len(twenty):
         return None

@@ -1,4 +1,4 @@
-"""Table 1 of 004: what the spread of estimates is made of, with and without winsorising, beside the paper."""
+"""Table 1 of Chetty & Friedman 2019: variance decomposition of the estimates, with and without winsorising."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from discreet_studies.texts import published
 class VarianceShares:
     """Parts of the weighted variance of noisy estimates; they add to 1.
 
-    Signal is a remainder, so chance may make it negative: then nothing but noise is to be seen.
+    Signal is a residual, so it may be negative by chance: then only noise is visible.
     """
 
     signal: float
@@ -30,15 +30,15 @@ class VarianceShares:
 def decomposition(
     estimates: ArrayLike, errors: ArrayLike, noise_variances: ArrayLike, weights: ArrayLike
 ) -> VarianceShares:
-    """Var(θ̃) = signal + E[SE(θ)²] + E[2(χ/(εN))²], each weighted (004, Table 1, note).
+    """Var(θ̃) = signal + E[SE(θ)²] + E[2(χ/(εN))²], each weighted (Table 1, note).
 
-    `errors` are standard errors of sampling alone, without the noise of privacy.
+    `errors` are sampling standard errors, without privacy noise.
     """
     estimate, error, noise, weight = weighted(estimates, errors, noise_variances, weights)
     total = variance(estimate, weight)
     if not total > 0:
         raise ParameterError(
-            "the estimates do not differ, so there is nothing to part", where="estimates", do="give more cells"
+            "all estimates are equal, so there is no variance to decompose", where="estimates", do="give more cells"
         )
     sampling, privacy = (float(np.average(part, weights=weight)) / total for part in (error**2, noise))
     return VarianceShares(1 - sampling - privacy, sampling, privacy)
@@ -50,7 +50,7 @@ NAMES = {BIRTHS: "teenage birth rate", JAIL: "share incarcerated", RANK: "income
 
 @dataclass(frozen=True)
 class PrintedShares:
-    """A row of the paper: an outcome, whose, and its three percentages."""
+    """A row of the paper: outcome, group and three percentages."""
 
     outcome: str
     label: str
@@ -86,32 +86,32 @@ class Decomposition:
 
     @property
     def reliability_before(self) -> float:
-        """Signal's part without the noise of privacy."""
+        """Reliability without privacy noise."""
         return self.shares.signal / (self.shares.signal + self.shares.sampling)
 
     @property
     def fall(self) -> float:
-        """What reliability loses."""
+        """The loss of reliability due to privacy noise."""
         return self.reliability_before - self.shares.signal
 
 
 @dataclass(frozen=True)
 class VarianceRow:
-    """One row; None where no cells are large enough, or where winsorising makes no sense."""
+    """One row; None where no cells are large enough, or where winsorising does not apply."""
 
     printed: PrintedShares
     plain: Decomposition | None
     winsorised: Decomposition | None
-    flat: float | None  # of a 0/1 outcome: share of cells whose outcomes winsorising would make equal
+    flat: float | None  # binary outcome: share of cells whose outcomes winsorising would make equal
 
     @property
     def as_published(self) -> Decomposition | None:
-        """Ranks winsorised, 0/1 outcomes not."""
+        """Ranks winsorised, binary outcomes not."""
         return self.plain if self.printed.binary else self.winsorised
 
 
 def table1(world: Atlas, seed: int) -> Iterator[VarianceRow]:
-    """Row by row: the paper's cells, weights and noise."""
+    """Rows with the paper's cells, weights and noise."""
     for printed in ROWS:
         rows = observations(world, printed.outcome, printed.race, printed.gender, by_group=False)
         if not len(rows.n):

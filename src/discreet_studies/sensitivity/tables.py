@@ -19,14 +19,14 @@ Row = dict[str, object]
 
 
 def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:
-    """By the name of the table."""
+    """Rows by table name."""
     chis = {"plain": study.chis.plain, "winsorised": study.chis.winsorised}
     released = ("estimate", "and count", "and standard error")
     smallest = min((c.size for c in study.costs), default=0)
     return {
         "table-1": [
             {
-                "asked": row.printed,
+                "printed": row.printed,
                 "winsorised": _shares("winsorised", row.winsorised, row.printed.binary),
                 "plain": _shares("plain", row.plain),
             }
@@ -57,7 +57,7 @@ def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:
         ],
         "global-sensitivity": [dict(zip(("spread", "plain", "winsorised"), row, strict=True)) for row in study.growth],
         "normal-noise": [
-            {"one": one, "said": what, "delta": float(one.delta), "epsilon": float(one.epsilon)}
+            {"one": one, "released": what, "delta": float(one.delta), "epsilon": float(one.epsilon)}
             for one, what in zip(study.nominal, released, strict=True)
         ],
         "lower-bound": study.bounded,
@@ -68,7 +68,7 @@ def tables(study: SensitivityStudy) -> Mapping[str, Iterable[object]]:
 
 
 def _shares(kind: str, parts: Decomposition | None, binary: bool = False) -> Mapping[str, str]:
-    """In percent."""
+    """Shares in percent."""
     texts = ["not winsorised", "", ""] if binary else ["–"] * 3
     if parts and not binary:
         texts = [f"{100 * getattr(parts.shares, part):.2f}" for part in PARTS]
@@ -76,11 +76,12 @@ def _shares(kind: str, parts: Decomposition | None, binary: bool = False) -> Map
 
 
 def _reliability(study: SensitivityStudy) -> list[Row]:
-    """Cells, χ of the median state, what reliability loses, privacy's part of the noise; as the paper published."""
+    """Cells, χ of the median state, loss of reliability, and privacy's share of the noise, winsorised as in the
+    paper."""
     return [
         {
             "row": row,
-            "found": published,
+            "published": published,
             "plain": row.plain and row.plain.chi,
             "noise": published.shares.privacy / (published.shares.privacy + published.shares.sampling),
             "theirs": row.printed.privacy / (row.printed.privacy + row.printed.sampling),
@@ -91,14 +92,14 @@ def _reliability(study: SensitivityStudy) -> list[Row]:
 
 
 def _slopes(study: SensitivityStudy) -> list[Row]:
-    """The paper's first, a line a seed, means and spreads of seeds last."""
+    """The paper's slopes, one line per seed, then means and standard deviations over seeds."""
     rows: list[tuple[str, ...]] = [("the paper", _fit(*INFUSED), "–", _fit(*SUPPRESSED), "–", "–")]
     for one in study.slopes:
         fits = (_fit(fit.slope, fit.error) for fit in (one.infused, one.exact, one.suppressed))
         rows.append((f"seed {one.seed}", *fits, f"{one.infused.cells:,}", f"{one.suppressed.cells:,}"))
     each = [[getattr(one, name).slope for one in study.slopes] for name in ("infused", "exact", "suppressed")]
     spreads = (_fit(float(np.mean(slopes)), float(np.std(slopes, ddof=1))) for slopes in each)
-    rows.append(("mean, and spread of seeds", *spreads, "", ""))
+    rows.append(("mean (standard deviation) over seeds", *spreads, "", ""))
     return [dict(zip(COLUMNS, row, strict=True)) for row in rows]
 
 

@@ -1,4 +1,4 @@
-"""What holds of 004's claims, and what does not: each a test of the study's numbers. Texts: claims.yaml."""
+"""The claims of Chetty & Friedman 2019, each as a test of the study's numbers. Texts: claims.yaml."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from discreet_studies.sensitivity.cells import EPSILON
 from discreet_studies.sensitivity.formal import SIZES, best_formal, least_observed
 from discreet_studies.sensitivity.study import SensitivityStudy
 
-SUBSTANTIAL = 0.8  # of χ that is left, at most
+SUBSTANTIAL = 0.8  # share of χ that remains, at most
 TYPICAL = 0.95  # of cells, at least
-NEARLY = 0.99  # of χ that corners find, at least
-LITTLE = 0.02  # that reliability falls by
-RATE = (0.9, 1.1)  # of the fall with N
-TIGHT = 0.5  # of the envelope that the median cell reaches, at least
+NEARLY = 0.99  # share of χ given by corners, at least
+LITTLE = 0.02  # loss of reliability
+RATE = (0.9, 1.1)  # exponent of N
+TIGHT = 0.5  # share of the envelope that the median cell reaches, at least
 LEAST_SIZES = ("20–49", "50–99", "100 or more")
 SMALL_DELTA = Fraction(1, 100)
 UNTESTED: Evidence = (None, {})
@@ -68,7 +68,7 @@ def loss(study: SensitivityStudy) -> Evidence:
 @CLAIMS
 def one_draw(study: SensitivityStudy) -> Evidence:
     rows = [row for row in study.recovered if row.draws == "one for both" and row.epsilon == EPSILON]
-    return (rows[0].estimates == 0, {"found": rows[0].estimates}) if rows else UNTESTED
+    return (rows[0].estimates == 0, {"recovered": rows[0].estimates}) if rows else UNTESTED
 
 
 @CLAIMS
@@ -90,7 +90,7 @@ def vanishes(study: SensitivityStudy) -> Evidence:
     gone = [abs(s.suppressed.slope) < 2 * s.suppressed.error for s in study.slopes]
     seen = [s.infused.slope > 2 * s.infused.error for s in study.slopes]
     mean = float(np.mean([s.suppressed.slope for s in study.slopes]))
-    # Where not even the noise-infused slope is seen, there is nothing that could vanish.
+    # Where not even the noise-infused slope is significant, nothing could vanish.
     holds = all(gone) if all(seen) else None
     return holds, {"mean": mean, "gone": sum(gone), "seen": sum(seen), "atlases": len(gone)}
 
@@ -108,7 +108,7 @@ def sampling(study: SensitivityStudy) -> Evidence:
     if not parts:
         return UNTESTED
     worst, row = max(parts, key=lambda part: part[0])
-    return worst < 1, {"worst": worst, "asked": row.printed}
+    return worst < 1, {"worst": worst, "printed": row.printed}
 
 
 @CLAIMS
@@ -124,6 +124,6 @@ def cost(study: SensitivityStudy) -> Evidence:
         mos, best = least_observed(study.costs, size, EPSILON), best_formal(study.costs, size, EPSILON)
         if mos and best:
             ratio = best.row.against_ols.rmse / mos
-            texts.append(f"N ≈ {size}: {best.row.method} errs {ratio:.2f} times as much")
+            texts.append(f"N ≈ {size}: {best.row.method} has {ratio:.2f} times the error")
             worse.append(ratio > 1)
-    return (all(worse), {"said": "; ".join(texts)}) if worse else UNTESTED
+    return (all(worse), {"methods": "; ".join(texts)}) if worse else UNTESTED

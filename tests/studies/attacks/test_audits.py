@@ -37,10 +37,10 @@ def one_cell(draw: Draw, x: int, y: int, samples: int = MANY, **given: Fraction)
 @pytest.mark.parametrize(
     ("hits", "trials"), [(0, 10), (10, 10), (3, 10), (50, 100_000), (99_990, 100_000), (1, 1), (20_000, 100_000)]
 )
-@pytest.mark.parametrize("doubt", [F(1, 40), F(1, 10**6)])
-def test_limits_are_clopper_and_pearsons_rounded_outwards(hits: int, trials: int, doubt: Fraction) -> None:
-    low, high = lower(hits, trials, doubt), upper(hits, trials, doubt)
-    expected = stats.binomtest(hits, trials).proportion_ci(1 - 2 * float(doubt), "exact")
+@pytest.mark.parametrize("tail", [F(1, 40), F(1, 10**6)])
+def test_limits_are_clopper_and_pearsons_rounded_outwards(hits: int, trials: int, tail: Fraction) -> None:
+    low, high = lower(hits, trials, tail), upper(hits, trials, tail)
+    expected = stats.binomtest(hits, trials).proportion_ci(1 - 2 * float(tail), "exact")
     assert low == pytest.approx(expected.low, rel=1e-6, abs=1e-12)
     assert high == pytest.approx(expected.high, rel=1e-6, abs=1e-12)
     assert low <= expected.low + 1e-11

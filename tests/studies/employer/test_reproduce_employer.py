@@ -180,14 +180,14 @@ def test_ours_beat_the_printed_ones(made: EmployerStudy) -> None:
 
 
 def test_table_2_is_corrected() -> None:
-    entries = {(entry.labelled, entry.alpha): entry for entry in table2()}
+    entries = {(entry.as_printed, entry.alpha): entry for entry in table2()}
     assert len(entries) == 6
     for (labelled, alpha), entry in entries.items():
         assert entry.right == ((labelled, alpha) != (F(5, 10**4), F(1, 5)))
-        beside = replace(entry, at_meant=entry.at_labelled)  # of the δ that it is printed beside
+        beside = replace(entry, at_intended=entry.at_printed)  # of the δ that it is printed beside
         assert beside.right == (labelled != F(5, 100) and alpha != F(1, 5))
-        assert entry.exact_meant < entry.at_meant
-    assert round(float(entries[F(5, 10**4), F(1, 5)].at_meant), 2) == 2.77
+        assert entry.exact_intended < entry.at_intended
+    assert round(float(entries[F(5, 10**4), F(1, 5)].at_intended), 2) == 2.77
 
 
 def doctored(made: EmployerStudy, change: Callable[[Ratio], Ratio]) -> EmployerStudy:
@@ -321,7 +321,7 @@ def test_the_command_writes_everything(tmp_path: Path, monkeypatch: pytest.Monke
     assert "infusion/jobs.NOT-PROTECTED.csv" in names
     assert json.loads((out / "infusion/manifest.json").read_text())["guarantee"] is None
     text = (out / "report.md").read_text(encoding="utf-8")
-    for said in ("50,000 invented jobs (seed 3)", "s = 0.1, t = 0.25", "SIMULATION", "Finding 6", "our choice"):
+    for said in ("50,000 synthetic jobs (seed 3)", "s = 0.1, t = 0.25", "SIMULATION", "Finding 6", "our choice"):
         assert said in text
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 7

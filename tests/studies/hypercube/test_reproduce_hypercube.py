@@ -273,18 +273,18 @@ def test_verdicts_follow_from_numbers(made: HypercubeStudy) -> None:
             replace(made, cycles_needed=CyclesNeeded(np.array([5, 0]))),
         ),
         ("Raking reduces", raked(full, best), raked(full, full)),
-        ("Noise falls", raked(full, best), raked(full, grown)),
-        ("Tables of five", raked(full, full), raked(full, grown)),
+        ("The reduction of noise", raked(full, best), raked(full, grown)),
+        ("Noise in tables of five", raked(full, full), raked(full, grown)),
         ("Negative cells", made, clipped([float(value) for value in printed.WITH])),
         ("Raking leaves", raked(full, best), raked(full, full)),
     ):
-        assert verdict(good, start) == "holds", start
-        assert verdict(bad, start) == "does not hold", start
+        assert verdict(good, start) == "confirmed", start
+        assert verdict(bad, start) in ("corrected", "not confirmed"), start
     wide = replace(made.simulated.raked, before=made.simulated.raked.before * np.linspace(0, 20, RUNS)[:, None])
     unsure = replace(made, simulated=replace(made.simulated, raked=wide))
-    assert verdict(unsure, "Runs that converge") == "holds"  # so wide a spread tells nothing apart
-    assert verdict(made, "Runs that converge") == "does not hold"
-    assert verdict(made, "Noise of the count") == "does not hold"
+    assert verdict(unsure, "Runs that converge") == "confirmed"  # so wide a spread tells nothing apart
+    assert verdict(made, "Runs that converge") == "not confirmed"
+    assert verdict(made, "Noise of the count") == "corrected"
     assert other.attack_result == other.truth  # whatever the total
 
 
@@ -303,7 +303,7 @@ def test_least_squares_stand_beside_raking_over_the_same_runs(made: HypercubeStu
     kept = np.argsort(sim.raked.gap)[: row.converged]
     same = sim.least_squares_where(row.tolerance).mean
     assert same == pytest.approx(sim.least_squares[kept].mean(axis=0))
-    gains = next(claim.ours for claim in CLAIMS.of(made) if claim.claim.startswith("Noise falls"))
+    gains = next(claim.ours for claim in CLAIMS.of(made) if claim.claim.startswith("The reduction of noise"))
     assert gains.split(" raked, ")[1].startswith(f"{1 - same[1] / row.before.mean[1]:.1%},")
     shown = table("hypercube", "table-4", tables(made)["table-4"])
     column = shown.columns.index("least squares, the same runs: with")
@@ -337,7 +337,7 @@ def test_all_files_are_written(made: HypercubeStudy, tmp_path: Path) -> None:
     tables |= {"tolerances", "cases", "cycles", "clipping", "controls", "verdicts"}
     assert {f"tables/{name}.{kind}" for name in tables for kind in ("csv", "md")} <= names
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
-    for said in ("SIMULATION", "182 invented quotes (seed 7)", "17,280 cells", f"{RUNS} runs", "2p − p²", "22.4%"):
+    for said in ("SIMULATION", "182 synthetic quotes (seed 7)", "17,280 cells", f"{RUNS} runs", "2p − p²", "22.4%"):
         assert said in text
     assert "nan" not in text
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
@@ -345,7 +345,7 @@ def test_all_files_are_written(made: HypercubeStudy, tmp_path: Path) -> None:
     share = f"{round(SHARE * RUNS) / RUNS:.1%}"
     assert share != f"{SHARE:.1%}"
     assert f"after ten cycles. {share} of runs do at" in text
-    assert "What the numbers suggest: raking kept negative cells" in text
+    assert "The numbers suggest that raking kept negative cells" in text
     lines = (tmp_path / "variance-by-dimension.svg").read_text(encoding="utf-8")
     widths = set(re.findall(r'stroke-width="([\d.]+)"', lines))
     assert {"7", "3"} <= widths  # lines that coincide are seen one on the other
@@ -369,7 +369,7 @@ def test_the_paper_is_known_by_its_name(tmp_path: Path) -> None:
     steps: list[str] = []
     out = tmp_path / "new"
     paths = reproduce("hypercube", out, 20, 3, lambda step, done, total: steps.append(step))
-    assert "182 invented quotes (seed 3)" in paths[0].read_text(encoding="utf-8")
+    assert "182 synthetic quotes (seed 3)" in paths[0].read_text(encoding="utf-8")
     assert list(dict.fromkeys(steps)) == ["runs", "other cases", "figures", "report"]
     with pytest.raises(ParameterError, match="too few runs"):
         reproduce("hypercube", tmp_path / "other", 19, 3, ignore)

@@ -232,7 +232,7 @@ def test_verdicts_follow_from_numbers(made: SensitivityStudy) -> None:
 
     def chis(**changes: float) -> SensitivityStudy:
         every = {name: np.full(len(made.chis.pool), 2.0) for name in ("plain", "plain_corners")}
-        every |= {name: np.full(len(made.chis.pool), 1.0) for name in ("drawn_in", "drawn_in_corners")}
+        every |= {name: np.full(len(made.chis.pool), 1.0) for name in ("winsorised", "winsorised_corners")}
         every |= {name: np.full(len(made.chis.pool), value) for name, value in changes.items()}
         return replace(made, chis=replace(made.chis, **every))
 
@@ -250,19 +250,19 @@ def test_verdicts_follow_from_numbers(made: SensitivityStudy) -> None:
         ("Corners give χ", chis(), chis(plain_corners=1.9)),
         ("Sensitivities fall", envelope(1.0, 1.0), envelope(0.5, 20.0)),
         ("The envelope", envelope(1.0, 1.5), envelope(1.0, 3.0)),
-        ("Winsorising", chis(), chis(winsorised=1.9, drawn_in_corners=1.9)),
+        ("Winsorising", chis(), chis(winsorised=1.9, winsorised_corners=1.9)),
         ("Noise does not bias", slopes(0.14, 0.139, 0.0), slopes(0.14, 0.1, 0.0)),
         ("Suppressing", slopes(0.14, 0.14, 0.01), slopes(0.14, 0.14, 0.12)),
         ("In every row", privacy(0.1), privacy(0.3)),
         ("The reliability", privacy(0.01), privacy(0.1)),
     ):
-        assert verdict(good, start) == "holds", start
-        assert verdict(bad, start) == "does not hold", start
+        assert verdict(good, start) == "confirmed", start
+        assert verdict(bad, start) in ("corrected", "not confirmed"), start
     assert verdict(slopes(0.01, 0.01, 0.0), "Suppressing") == "not tested"  # nothing there to vanish
     assert verdict(replace(made, costs=()), "Formal privacy") == "not tested"
     assert verdict(replace(made, recovered=()), "Counts beside") == "not tested"
-    assert verdict(made, "Apart from χ") == "does not hold"
-    assert verdict(made, "Counts beside") == "does not hold"
+    assert verdict(made, "Apart from χ") == "corrected"
+    assert verdict(made, "Counts beside") == "corrected"
     assert Claim("", "", "", None).verdict == "not tested"
 
 
@@ -281,7 +281,14 @@ def test_all_files_are_written(made: SensitivityStudy, tmp_path: Path) -> None:
     tables = {"table-1", "verdicts", "figure-3-slopes", "corners", "normal-noise", "one-draw", "guarantees", "chi"}
     assert {f"tables/{name}.{kind}" for name in tables for kind in ("csv", "md")} <= names
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
-    for said in ("300,000 invented children (seed 7)", "1,050 tracts", "seeds 7 to 11", "SIMULATION", "98.92", "2.990"):
+    for said in (
+        "300,000 synthetic children (seed 7)",
+        "1,050 tracts",
+        "seeds 7 to 11",
+        "SIMULATION",
+        "98.92",
+        "2.990",
+    ):
         assert said in text
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.count("<svg") == 8
@@ -306,7 +313,7 @@ def test_the_paper_is_known_by_its_name(tmp_path: Path) -> None:
     steps = []
     out = tmp_path / "new"
     paths = reproduce("sensitivity", out, 100_000, 3, lambda step, done, total: steps.append(step))
-    assert "100,000 invented children (seed 3)" in paths[0].read_text(encoding="utf-8")
+    assert "100,000 synthetic children (seed 3)" in paths[0].read_text(encoding="utf-8")
     assert dict.fromkeys(steps).keys() >= {"atlas", "table 1", "seeds", "figures", "report"}
     with pytest.raises(ParameterError, match="too few children"):
         reproduce("sensitivity", tmp_path / "other", 50_000, 3, ignore)
