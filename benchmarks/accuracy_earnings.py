@@ -1,6 +1,6 @@
-"""How far published percentiles lie from the truth: `python -m benchmarks.accuracy_earnings --json`.
+"""Errors of published percentiles: `python -m benchmarks.accuracy_earnings --json`.
 
-Synthetic graduates by institution × degree × field (4 digits) × cohort × years after graduation; ε for one record, at
+Synthetic graduates by institution × degree × field (4 digits) × cohort × years after graduation; ε per record. At
 the same ε from the same protected histograms: PSEO's rule, ours (shrunk towards degree × years, then × field), and the
 smooth-sensitivity percentile of Foote et al. (2019) on the same cells. Errors are against the percentile of the
 records themselves (the ⌈yn⌉-th smallest), and against that of the histogram without noise.

@@ -1,10 +1,9 @@
 """Tables of jobs against DuckDB's bare two-level GROUP BY: `python -m benchmarks.employer --json`.
 
-Workload 1 is place × sector × ownership (003, §10), workload 3 also sex × education. Ours reads, tabulates, reserves,
-protects, writes, commits and publishes every cell of the domain; the floor only finds the occupied cells, their jobs
-and the most jobs of one establishment. Once from one file of all jobs, and once from three tables that are joined:
-there the floor joins, too.
-"""
+Workload 1 is place × sector × ownership (Haney et al. 2017, §10), workload 3 also sex × education. Ours reads,
+tabulates, reserves, protects, writes, commits and publishes every cell of the domain; the floor only finds the occupied
+cells, their jobs and the most jobs of one establishment. Once from one file of all jobs, and once from three tables
+with lookups: there the floor joins them, too."""
 
 from __future__ import annotations
 
@@ -103,7 +102,7 @@ def ledger_of(folder: Path) -> Ledger:
 
 
 def once(folder: Path, workload: str) -> None:
-    """One release in a process of its own, to see its memory alone."""
+    """One release in a separate process, to measure its memory alone."""
     release(folder, discreet.ledger(folder / "ledger.sqlite"), count(10_000 + int(workload[1:])), workload)()
 
 

@@ -2,9 +2,8 @@
 
 A release of national size from records: institution × degree × family × cohort × year into 20 sectors × 51 states and
 one cell without a job. Timed from the reservation to the last written file; the whole release beside it. The correction
-is compared with the loop that A.3.2 prints, compiled, on the same groups in the same run, and with that loop over a
-list of the non-zero cells, which is the first thing to improve.
-"""
+is compared with the loop printed in PSEO Technical Appendices, A.3.2, compiled, on the same groups in the same run, and
+with that loop over a list of the non-zero cells, the obvious first optimisation."""
 
 from __future__ import annotations
 
@@ -37,15 +36,15 @@ from discreet_studies.pseo.national import CELLS, National, national
 
 SEED = 7
 PIECE = 4096  # groups
-SAMPLE = 2000  # groups that the literal loop corrects, too
-MEMORY = "512MB"  # for DuckDB's tables: a national file is larger than what it may hold
+SAMPLE = 2000  # groups that are also corrected by the literal loop
+MEMORY = "512MB"  # for DuckDB's tables: a national file exceeds it
 COLUMNS = ("institution", "degree_level", "cip2", "grad_cohort", "years_after")
 SECTOR_CODES, STATE_CODES = [sector.code for sector in SECTORS], [state.code for state in STATES]
 RATE = Fraction(3, 2)
 
 
 def world(folder: Path, groups: int) -> None:
-    """Records of everybody, and the public lists and controls."""
+    """All records, and the public lists and controls."""
     country = national(groups, SEED)
     lists = [pa.array(country.codes[column]) for column in COLUMNS]
     ends = [pa.array([*SECTOR_CODES, "ZZ"]), pa.array([*STATE_CODES, "Z"])]
@@ -97,7 +96,7 @@ def spec(folder: Path, name: str) -> dict[str, Any]:
                 "groups": str(folder / "groups.csv"),
                 "columns": list(COLUMNS),
                 "coarser": {"home": ["home"], "school_family": ["institution", "cip2"]},
-                "provenance": "made up",
+                "provenance": "synthetic",
             },
             "industry": {"values": SECTOR_CODES},
             "state": {"values": STATE_CODES},
@@ -148,8 +147,8 @@ def once(folder: Path, name: str) -> None:
 
 
 def against_literal(groups: int) -> Result:
-    """The correction alone, on one core, beside the loop as printed: given their random numbers, and with making them
-    (ours by AES in counter mode, the loop's by NumPy's generator)."""
+    """The correction alone, on one core, against the loop as printed: with random numbers given, and including their
+    generation (ours by AES in counter mode, the loop's by NumPy's generator)."""
     country = national(groups, SEED)
     sample = min(SAMPLE, groups)
     flows = country.counts(0, sample)

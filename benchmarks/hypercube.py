@@ -122,7 +122,7 @@ def released(folder: Path, numbers: Any, weighted: bool = False) -> Callable[[],
 
 
 def once(folder: Path) -> None:
-    """One release in a process of its own, to see its memory alone."""
+    """One release in a separate process, to measure its memory alone."""
     released(folder, count(1000))()
 
 

@@ -32,7 +32,7 @@ from discreet.synth.atlas import atlas, write_atlas
 Floats = NDArray[np.float64]
 ROWS, CELLS = 20_000_000, 70_000
 FULL = 5  # times as many of both
-AT, SHARE, SOME = 0.25, 0.05, 60  # cells that are fitted again
+AT, SHARE, SOME = 0.25, 0.05, 60  # number of cells that are refitted
 CORNERS = [(0.0, 0.0), (0.0, 1.0), (1.0, 0.0), (1.0, 1.0)]
 SPEC: dict[str, Any] = {
     "asset": "children",
@@ -105,7 +105,8 @@ def cut_and_fitted(x: Floats, y: Floats) -> float:
 
 
 def refits(x: Floats, y: Floats, fit: Callable[[Floats, Floats], float]) -> float:
-    """Local sensitivity as 004's code finds it: without each record, and with each corner."""
+    """Local sensitivity as the code of Chetty & Friedman (2019) computes it: without each record, and with each
+    corner."""
     centre = fit(x, y)
     changed = [fit(np.delete(x, i), np.delete(y, i)) for i in range(x.size)]
     changed += [fit(np.append(x, a), np.append(y, b)) for a, b in CORNERS]
@@ -150,7 +151,7 @@ def measure(arguments: Namespace) -> Result:
         ours = statistic.local(mine, own, errors=False).sensitivity
         refitted = np.array([refits(x, y, peers[kind]) for x, y in some])
         if not (ours >= refitted * (1 - 1e-9)).all():
-            raise RuntimeError("a refit moved further than the exact maximum")
+            raise RuntimeError("a refit changes more than the exact maximum")
     everything = best_of({"all": lambda: kinds["exact"].local(columns, starts, errors=True)}, 2)["all"]
     return {
         "seconds": round(whole, 2),

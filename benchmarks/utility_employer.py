@@ -1,7 +1,8 @@
-"""L1 errors beside input noise infusion (003, Figure 1): `python -m benchmarks.utility_employer --json`.
+"""L1 errors relative to input noise infusion (Haney et al. 2017, Figure 1): `python -m benchmarks.utility_employer
+--json`.
 
 Workload 1 is place × sector × ownership. α = .1 and ε = 2, truncation at ε = 4 for every θ. Errors are expected ones,
-in closed form; noise infusion's are the mean of 20 publications. Its s and t are ours: an agency's are secret.
+in closed form; noise infusion's are the mean of 20 publications. Its s and t are our choice: an agency's are secret.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def flow_plot(study: FlowStudy, title: str) -> Any:
     zeros = sum(s.number for s in shown if s.size == "0") / sum(s.number for s in shown)
     subtitle = [
         "Cells (sector × state) of a group. Raw: the noisy measurements, unbiased, with negative cells.",
-        f"{zeros:.0%} of the cells are true zeros. Their gain, too small to see, mostly balances the loss of the others.",
+        f"{zeros:.0%} of the cells are true zeros. Their gain, too small to see, balances most of the others' loss.",
     ]
     picture = titled(alt.vconcat(*rows, spacing=4), title, subtitle)
     legend = {"symbolType": "stroke", "symbolSize": 500, "symbolStrokeWidth": 2}
