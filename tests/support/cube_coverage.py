@@ -1,10 +1,12 @@
-"""Do public intervals of a cube's queries hold what they say? Sampling and perturbation simulated together (002, §3.4).
+"""Coverage of the confidence intervals of a cube's queries, simulating sampling and perturbation together.
 
-Only for invented or public populations: it needs the population value of every cell. Each sample's cube is perturbed
-under a fixed test key, its sampling variance estimated in several ways, and each interval asked whether it holds the
+The intervals are those of Li & Krenzke 2020, §3.4, and ours.
+
+Only for synthetic or public populations: it needs the population value of every cell. Each sample's cube is perturbed
+under a fixed test key, its sampling variance estimated in several ways, and each interval checked for covering the
 population value. The ways:
 
-published   internal: raw replication + (θ̃ − θ̂)² (002, §3.4)
+published   internal: raw replication + (θ̃ − θ̂)² (§3.4)
 expected    internal: raw replication + the expected perturbation variance
 replicates  public: protected replicate cubes, negative variances taken as 0
 plain       public: a variance function of a few protected replicate tables, at max(x̃, 0)
@@ -62,7 +64,7 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class CoverageDesign:
-    """What is declared before any record is seen."""
+    """Parameters declared before any record is read."""
 
     shape: tuple[int, ...]
     queries: tuple[Margin, ...]
@@ -76,7 +78,7 @@ class CoverageDesign:
 
 @dataclass(frozen=True)
 class IntervalCoverage:
-    """How often the intervals of a group of cells held the population value; standard errors are over samples."""
+    """Coverage of the population value by the intervals of a group of cells; standard errors are over samples."""
 
     way: Way
     epsilon: Fraction
@@ -100,8 +102,8 @@ class Stability:
 
 
 @dataclass(frozen=True)
-class HeldShare:
-    """How often the interval of the perturbation alone held the sample's own value."""
+class PerturbationCoverage:
+    """Coverage of the sample's own value by the interval for the perturbation alone."""
 
     epsilon: Fraction
     group: str
@@ -120,11 +122,11 @@ class FittedCurve:
 
 @dataclass(frozen=True)
 class CoverageStudy:
-    """All that was measured."""
+    """All results."""
 
     coverage: tuple[IntervalCoverage, ...]
     stability: tuple[Stability, ...]
-    perturbation: tuple[HeldShare, ...]
+    perturbation: tuple[PerturbationCoverage, ...]
     curves: tuple[FittedCurve, ...]
 
     def covered(self, way: Way, epsilon: Fraction, group: str) -> IntervalCoverage:
@@ -132,7 +134,7 @@ class CoverageStudy:
         for line in self.coverage:
             if (line.way, line.epsilon, line.group) == (way, epsilon, group):
                 return line
-        raise ParameterError("nothing was measured there", where=f"{way}, {group}", do="look at the study's groups")
+        raise ParameterError("no result for this group", where=f"{way}, {group}", do="choose one of the study's groups")
 
 
 def cube_coverage(
@@ -146,7 +148,7 @@ def cube_coverage(
     queries = _Queries.of(truth, drawn, design)
     coverage: list[IntervalCoverage] = []
     stability: list[Stability] = []
-    held: list[HeldShare] = []
+    held: list[PerturbationCoverage] = []
     curves: list[FittedCurve] = []
     for epsilon in chosen:
         runs = [_SampleRun.of(queries, one, design, epsilon, number) for number, one in enumerate(drawn)]
@@ -157,7 +159,7 @@ def cube_coverage(
             coverage += [_coverage(way, epsilon, group, inside, runs, queries) for way in WAYS]
             stability += [_stability(way, epsilon, group, inside, runs, queries) for way in WAYS]
             share = float(np.mean([run.held[inside] for run in runs]))
-            held.append(HeldShare(epsilon, group, len(runs) * int(inside.sum()), share))
+            held.append(PerturbationCoverage(epsilon, group, len(runs) * int(inside.sum()), share))
     return CoverageStudy(tuple(coverage), tuple(stability), tuple(held), tuple(curves))
 
 

@@ -1,4 +1,4 @@
-"""Hostile values, by type of column."""
+"""Adversarial values, by column type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Audits of mechanisms for counts of jobs: draws on neighbouring cells, and whether they refute what is claimed."""
+"""Audits of mechanisms for counts of jobs: draws on neighbouring cells, and whether they refute the claimed
+guarantee."""
 
 from __future__ import annotations
 

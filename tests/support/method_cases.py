@@ -1,4 +1,4 @@
-"""Releases with everything that every method has, of one agency: for tests of engines and of published bytes."""
+"""Releases that use every option of every method, of one agency: for tests of engines and of published bytes."""
 
 from __future__ import annotations
 

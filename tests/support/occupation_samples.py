@@ -1,4 +1,4 @@
-"""A sample of the invented requirements survey, held as a whole."""
+"""A sample of the synthetic requirements survey, in memory."""
 
 from __future__ import annotations
 

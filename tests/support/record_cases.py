@@ -1,4 +1,4 @@
-"""Every reader, hostile records of every type, written in many ways.
+"""Test cases: every reader, adversarial records of every type, written in many ways.
 
 `PYTHONPATH=tests python tests/support/record_cases.py [READER…] [full]` runs them all and prints how many pairs of
 sources were compared; `full`: with every record left out in turn.

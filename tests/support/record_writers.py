@@ -1,4 +1,4 @@
-"""Records as sources of every kind: each writer takes records and an empty folder, and gives what is opened."""
+"""Records as sources of every kind: each writer takes records and an empty folder, and returns what is opened."""
 
 from __future__ import annotations
 

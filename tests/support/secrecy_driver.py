@@ -1,7 +1,7 @@
-"""A release on Spark under the eyes of everybody who might look: what they saw is left in a folder as evidence.
+"""A release on Spark with every observable channel recorded: what could be observed is kept in a folder as evidence.
 
 Run as a process of its own: `secrecy_driver.py FOLDER`. First with encrypted disks, through discreet; then, in the same
-Java process, with plain ones and without discreet, to show that the search would find something.
+Java process, with plain ones and without discreet, as a positive control of the search.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Tests write in folders of their own. What else appeared by the end of a run fails it: a ledger in the repository, a
-key in the user's home, a file where pytest was called."""
+"""Fails a test run that leaves files outside the tests' own folders: a ledger in the repository, a key in the user's
+home, a file in the working directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small register of jobs for tests: workers, workplaces, and who works where; with some dirt."""
+"""A small register of jobs for tests: workers, workplaces, and who works where; with some data errors."""
 
 from __future__ import annotations
 
