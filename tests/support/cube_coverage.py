@@ -242,7 +242,9 @@ class _SampleRun:
         fit = _on_replicates(drawn, cube, distribution, design, epsilon, number)
         other = _on_squares(drawn, cube, distribution, design, epsilon, number)
 
-        paper = raw + (x - exact) ** 2  # 002, §3.4: with x it gives what the noise hides, and must not be published
+        paper = (
+            raw + (x - exact) ** 2
+        )  # Li & Krenzke 2020, §3.4: together with x it reveals the protected value, and must not be published
         variances: dict[Way, Floats] = {
             "published": paper - noise,
             "expected": raw,

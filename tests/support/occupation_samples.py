@@ -32,7 +32,8 @@ class SurveySample:
         return found
 
     def variances(self, names: Sequence[str]) -> Floats:
-        """Successive differences: (4/R) Σ (θ_r − θ)² (Fay & Train 1995; 002, §3.4). Confidential, as the sample is."""
+        """Successive differences: (4/R) Σ (θ_r − θ)² (Fay & Train 1995; Li & Krenzke 2020, §3.4). Confidential, as the
+        sample is."""
         estimate, *replicates = self._tables(names, [self.weight, *self.replicates])
         return np.asarray(4 * np.mean((np.array(replicates) - estimate) ** 2, axis=0))
 

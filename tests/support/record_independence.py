@@ -1,7 +1,7 @@
 """Record independence of ingestion, as a test: *removing a record changes the reading of no other record*.
 
-A reading is a multiset: everything that is derived of each record, with its tag, look by look. The distribution is then
-a sum,
+A reading is a multiset: everything derived from each record, with its tag, by group of derived columns. Independence
+then says that readings add up,
 
     reading(D) = reading(D − r) + reading(r),
 

@@ -1,4 +1,4 @@
-"""The attacks of 003, §5.2: certain against infusion where the paper says so, near to guessing where privacy holds."""
+"""The attacks of Haney et al. 2017, §5.2: exact against infusion, and close to guessing under formal privacy."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ names = pytest.mark.parametrize("method", HIDES_SIZE, ids=lambda m: m.name)
 
 @cache
 def large() -> np.ndarray:
-    """Lone establishments with more than two workers in every group."""
+    """Establishments alone in their cell, with more than two workers in every group."""
     rng = np.random.default_rng(5)
     sizes = np.exp(rng.uniform(np.log(300), np.log(3000), 600)).astype(np.int64)
     workers = rng.multinomial(sizes, rng.dirichlet(np.full(D, 6.0), 600)).astype(np.int64) + 3
@@ -78,7 +78,7 @@ def near_the_baseline(attack: attacks.Attack) -> bool:
     return attack.rate.share < attack.baseline.share + 0.05 and not gains(attack)
 
 
-def test_infusion_gives_away_the_shape_exactly() -> None:
+def test_infusion_reveals_the_shape_exactly() -> None:
     found = attacks.shape(INFUSED, large(), KEY)
     assert found.rate.share == 1
     assert found.baseline.share < 0.02
@@ -88,14 +88,14 @@ def test_infusion_gives_away_the_shape_exactly() -> None:
     assert attacks.shape(InfusionPublication(INFUSION, rounded=True), large(), KEY).rate.share > 0.95
 
 
-def test_one_known_count_gives_away_the_size_exactly() -> None:
+def test_one_known_count_reveals_the_size_exactly() -> None:
     for near in (0, 0.01):
         found = attacks.size(INFUSED, large(), KEY, near)
         assert found.rate.share == 1
         assert found.baseline.share < 0.1
 
 
-def test_zeros_give_away_a_worker() -> None:
+def test_zeros_reveal_a_worker() -> None:
     for method in (INFUSED, InfusionPublication(INFUSION, rounded=True)):
         for size in (5, 200):
             found = attacks.reidentification(method, with_one_graduate(size), GRADUATES, KEY)
@@ -104,7 +104,7 @@ def test_zeros_give_away_a_worker() -> None:
 
 
 @names
-def test_what_hides_establishments_gives_away_neither_size_nor_shape(method: Publication) -> None:
+def test_mechanisms_for_establishments_reveal_neither_size_nor_shape(method: Publication) -> None:
     assert near_the_baseline(attacks.shape(method, large(), KEY))
     size = attacks.size(method, large(), KEY)
     # Weak privacy at ε = 4 in all, by SmoothLaplace: 0.10 beside 0.04. It promises less to those who know a group.
@@ -112,7 +112,7 @@ def test_what_hides_establishments_gives_away_neither_size_nor_shape(method: Pub
 
 
 @names
-def test_what_hides_jobs_stays_below_what_it_allows(method: MechanismPublication) -> None:
+def test_mechanisms_for_jobs_stay_below_their_bound(method: MechanismPublication) -> None:
     """At ε = 2 a small establishment's only graduate is often guessed right: the ceiling is what was promised."""
     found = attacks.reidentification(method, with_one_graduate(5), GRADUATES, KEY)
     if method.delta == 0:
@@ -121,7 +121,7 @@ def test_what_hides_jobs_stays_below_what_it_allows(method: MechanismPublication
         assert near_the_baseline(attacks.reidentification(method, with_one_graduate(500), GRADUATES, KEY))
 
 
-def test_edges_hide_a_worker_in_part_but_no_establishment() -> None:
+def test_edge_privacy_protects_a_worker_in_part_but_no_establishment() -> None:
     found = attacks.reidentification(EDGE, with_one_graduate(500), GRADUATES, KEY)
     assert found.baseline.high < found.rate.share < ceiling(EDGE, found.baseline.share)
     assert attacks.size(EDGE, large(), KEY).rate.share > 0.9
@@ -135,7 +135,7 @@ def difference() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return workers, np.repeat(np.arange(cells), 4), np.arange(4 * cells) % 4 == 0
 
 
-def test_differences_of_infused_tables_are_an_establishment() -> None:
+def test_differences_of_infused_tables_reveal_an_establishment() -> None:
     shape, size = attacks.differencing(INFUSED, *difference(), KEY)
     assert (shape.rate.share, size.rate.share) == (1, 1)
     for method in (STRONG, WEAK, NODE):
@@ -157,7 +157,7 @@ def test_averaging_needs_publications() -> None:
     assert INFUSION.s < infused[0].relative_error < INFUSION.t
 
 
-def test_a_permanent_factor_gives_away_growth() -> None:
+def test_a_permanent_factor_reveals_growth() -> None:
     after = large() + np.random.default_rng(8).integers(0, 40, large().shape)
     found = attacks.growth(INFUSED, large(), after, KEY)
     assert found.rate.share == 1

@@ -1,4 +1,4 @@
-"""Noise infusion: what its factors and its small counts are, and that its files are taken for nothing else."""
+"""Noise infusion: its factors, its small counts, and that its files are not accepted as a release."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_factors_lie_in_the_union_and_have_their_distribution(method: Infusion) 
     assert abs(away.mean() - float(mean_distortion(method))) < 0.001
 
 
-def test_factors_are_permanent_and_of_the_key_and_number_alone() -> None:
+def test_factors_are_permanent_and_depend_on_key_and_number_alone() -> None:
     every = RAMP.factors(KEY, 0, 70_000)
     assert np.array_equal(every[500:70_000], RAMP.factors(KEY, 500, 69_500))
     assert not np.array_equal(every, RAMP.factors(ReleaseKey.simulation("another"), 0, 70_000))

@@ -20,7 +20,7 @@ def test_losses() -> None:
     assert made.growth(3, F(1, 10)) == F(1, 400)
 
 
-def test_fair_at_the_reference_weaker_above_stronger_below() -> None:
+def test_guarantee_is_equal_at_the_reference_weaker_above_stronger_below() -> None:
     alpha, epsilon = F(1, 10), F(2)
     made = equal_at_reference(alpha, epsilon, DELTA, 100)
     losses = [float(as_epsilon(made.growth(x, alpha), DELTA)) for x in (10, 50, 100, 200, 1000)]

@@ -1,4 +1,4 @@
-"""The study of 003 made again: its numbers against brute force, its verdicts against doctored numbers, its files."""
+"""The study of Haney et al. 2017: its numbers against brute force, its verdicts against altered numbers, its files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def made() -> EmployerStudy:
         return study(100_000, 7, ignore, GRID, 8)
 
 
-def test_ratios_are_those_of_loops_over_cells(small: TabulatedFrame) -> None:
+def test_ratios_agree_with_loops_over_cells(small: TabulatedFrame) -> None:
     alpha, epsilon, c = F(1, 10), F(2), 1.0  # printed smooth Laplace: 2/ε
     found = {
         (r.workload, r.cells, r.stratum): r for w in (1, 2) for r in ratios(small, w, GRID) if _is(r, alpha, epsilon)
@@ -88,7 +88,7 @@ def _is(row: Ratio, alpha: Fraction, epsilon: Fraction) -> bool:
     return (row.mechanism, row.alpha, row.epsilon) == (SMOOTH, alpha, epsilon)
 
 
-def test_infusion_against_itself_is_one(made: EmployerStudy) -> None:
+def test_the_ratio_of_infusion_to_itself_is_one(made: EmployerStudy) -> None:
     rows = [row for row in made.ratios if row.mechanism == INFUSION]
     assert {row.workload for row in rows} == {1, 2, 3}
     assert all(row.ratio == 1.0 for row in rows if row.infusion)
@@ -117,7 +117,7 @@ def test_error_of_truncation(rate: Fraction) -> None:
     assert truncated_error(distribution, gone) == pytest.approx(expected, rel=1e-9)
 
 
-def test_spearman_is_scipys_in_every_stratum() -> None:
+def test_spearman_agrees_with_scipy_in_every_stratum() -> None:
     rng = np.random.default_rng(1)
     stratum = rng.integers(0, 3, 500).astype(np.int8)  # the last stratum is empty
     cells = StrataCells.of(stratum)
@@ -143,7 +143,7 @@ def test_closed_forms_agree_with_trials_and_a_wrong_one_would_not(made: Employer
             assert not wrong.agrees or row.standard_error > 0.04 * row.expected
 
 
-def test_correlations_rise_with_epsilon_and_know_the_truth(made: EmployerStudy) -> None:
+def test_correlations_rise_with_epsilon(made: EmployerStudy) -> None:
     rows = [c for c in made.correlations if c.stratum == ALL and c.cells == OCCUPIED]
     assert {c.ranking for c in rows} == {1, 2}
     by = {(c.ranking, c.mechanism, c.alpha, c.theta, c.epsilon): c for c in rows}
@@ -154,7 +154,7 @@ def test_correlations_rise_with_epsilon_and_know_the_truth(made: EmployerStudy) 
     assert all(-1 <= c.infusion <= 1 and -1 <= c.truth <= 1 for c in rows)
 
 
-def test_every_pair_is_served_or_listed(made: EmployerStudy) -> None:
+def test_every_pair_is_admissible_or_listed(made: EmployerStudy) -> None:
     listed = {(i.mechanism, i.workload, i.alpha, i.epsilon) for i in made.inadmissible}
     for workload in (1, 2, 3):
         for candidate in CANDIDATES:
@@ -168,7 +168,7 @@ def test_every_pair_is_served_or_listed(made: EmployerStudy) -> None:
         assert pair.smallest > pair.epsilon
 
 
-def test_ours_beat_the_printed_ones(made: EmployerStudy) -> None:
+def test_our_constants_have_smaller_errors_than_the_printed_ones(made: EmployerStudy) -> None:
     for workload in (1, 2, 3):
         for alpha in GRID.alphas:
             for epsilon in GRID.epsilons:
@@ -198,7 +198,7 @@ def verdict(made: EmployerStudy, number: int) -> str:
     return findings(made)[number - 1].verdict
 
 
-def test_verdicts_are_made_of_parts() -> None:
+def test_verdicts_follow_from_parts() -> None:
     def finding(*holds: bool | None) -> str:
         return Finding(1, "", tuple(Claim("", "", "", held) for held in holds), "").verdict
 
@@ -232,7 +232,7 @@ def test_parts_of_finding_1_follow_the_ratio(made: EmployerStudy, name: str, pos
         assert part.ours == f"{factor * limit:.3g}"
 
 
-def test_finding_4_wants_falling_ratios(made: EmployerStudy) -> None:
+def test_finding_4_requires_falling_ratios(made: EmployerStudy) -> None:
     def falling(row: Ratio) -> Ratio:
         return replace(row, error=row.infusion * (10, 9, 5, 4, 3.5)[PARTS.index(row.stratum)])
 
@@ -271,7 +271,7 @@ def test_table_1_has_every_method_and_requirement(made: EmployerStudy) -> None:
 
 
 def test_every_attack_runs_against_every_mechanism(made: EmployerStudy) -> None:
-    """Noise infusion falls to all of them; what is hidden from a strong adversary is found as often as guessed."""
+    """Every attack succeeds against noise infusion; under strong privacy attacks do no better than guessing."""
     assert len(made.attack_results) == 11
     assert all(len(found.attacks) == 6 for found in made.attack_results)
     by_name = {found.method: found for found in made.attack_results}

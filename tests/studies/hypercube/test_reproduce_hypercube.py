@@ -1,4 +1,4 @@
-"""`discreet reproduce hypercube`: its numbers against loops, its verdicts against doctored numbers, its files."""
+"""`discreet reproduce hypercube`: its numbers against loops, its verdicts against altered numbers, its files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def made() -> HypercubeStudy:
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 4), (5,), (2, 2)])
-def test_pooled_variances_are_those_of_a_loop_over_tables(shape: tuple[int, ...]) -> None:
+def test_pooled_variances_agree_with_a_loop_over_tables(shape: tuple[int, ...]) -> None:
     noise = np.random.default_rng(3).normal(size=shape) + 0.3
     pooled = PooledTables(shape)
     for dimension in range(1, len(shape) + 1):
@@ -72,13 +72,13 @@ def test_pooled_variances_are_those_of_a_loop_over_tables(shape: tuple[int, ...]
         assert pooled.variances(noise)[dimension - 1] == pytest.approx(every.var(ddof=1), rel=1e-12)
 
 
-def test_all_tables_are_in_the_larger_cube() -> None:
+def test_the_extended_cube_contains_all_tables() -> None:
     noise = np.arange(6.0).reshape(2, 3)
     whole = PooledTables((2, 3)).all_tables(noise).reshape(3, 4)
     assert whole.tolist() == [[0, 1, 2, 3], [3, 4, 5, 12], [3, 5, 7, 15]]
 
 
-def test_the_attack_finds_what_the_noise_hides_for_any_average() -> None:
+def test_the_attack_recovers_exact_values_for_any_average_weight() -> None:
     for one in table3():
         for average_weight in (F(1), F(7, 3), F(100), average()):
             seen = one.total.at(average_weight) - average_weight * one.count  # of published numbers
@@ -90,7 +90,7 @@ def test_the_attack_finds_what_the_noise_hides_for_any_average() -> None:
     assert str(WeightedSum(3, 0)) == "3"
 
 
-def test_cases_are_those_of_the_paper_in_number_and_shape(made: HypercubeStudy) -> None:
+def test_cases_have_the_number_and_shape_of_the_paper(made: HypercubeStudy) -> None:
     cube = made.simulated.cube
     assert cube.sum() == printed.CASES
     assert len(cube) == CELLS == 17_280
@@ -103,7 +103,7 @@ def test_cases_are_those_of_the_paper_in_number_and_shape(made: HypercubeStudy) 
     assert {one.skill for one in requirements_like(0.5, True)} == {0.0}
 
 
-def test_noise_is_that_of_the_law_and_other_in_every_run() -> None:
+def test_noise_has_its_distribution_and_differs_between_runs() -> None:
     first, second = noise_runs(2, SEED)
     assert set(np.unique(first)) == {-1, 0, 1}
     assert not np.array_equal(first, second)
@@ -125,7 +125,7 @@ def raked_by_hand(seen: Floats, cube: Floats) -> Floats:
     return values.reshape(-1)
 
 
-def test_raked_runs_are_those_of_a_loop(made: HypercubeStudy) -> None:
+def test_raked_runs_agree_with_a_loop(made: HypercubeStudy) -> None:
     cube, raked = made.simulated.cube, made.simulated.raked
     pooled = PooledTables(printed.SHAPE)
     checked = 0
@@ -143,7 +143,7 @@ def test_raked_runs_are_those_of_a_loop(made: HypercubeStudy) -> None:
     assert np.array_equal(again.gap, raked.gap[:10])
 
 
-def test_all_runs_have_the_expectations_of_the_closed_forms(made: HypercubeStudy) -> None:
+def test_means_over_runs_agree_with_closed_forms(made: HypercubeStudy) -> None:
     for values, closed, wrong in (
         (made.simulated.raked.before, variances_before(made.exact), variances_after(made.exact)),
         (made.simulated.least_squares, variances_after(made.exact), variances_before(made.exact)),
@@ -167,7 +167,7 @@ def test_least_squares_is_the_projection_in_one_run(made: HypercubeStudy) -> Non
     )
 
 
-def test_controls_with_noise_leave_their_own(made: HypercubeStudy) -> None:
+def test_perturbed_controls_leave_their_own_noise(made: HypercubeStudy) -> None:
     """One-way tables: more than with exact controls, less than the controls or the cube alone."""
     one = made.noisy[0]
     assert 0 < one.after < CONTROL.variance() < one.before
@@ -195,7 +195,7 @@ def test_tolerances_select_runs() -> None:
     assert not raked.blocked.any()
 
 
-def test_published_numbers_have_no_distance_from_themselves() -> None:
+def test_published_variances_have_distance_zero_from_themselves() -> None:
     before, after = (np.tile(np.array(column, float), (10, 1)) for column in (printed.WITHOUT, printed.WITH))
     raked = RakedRuns(before, after, np.zeros(10), np.ones(10))
     best = nearest(raked)
@@ -218,7 +218,7 @@ def test_convergence_share_grows_with_the_tolerance(made: HypercubeStudy) -> Non
     assert not (steep.blocked & steep.converged(0.5)).any()
 
 
-def test_clipping_takes_noise_away_and_always_converges(made: HypercubeStudy) -> None:
+def test_clipping_reduces_noise_and_always_converges(made: HypercubeStudy) -> None:
     cut = made.simulated.clipped
     assert cut.share(1e-3) == 1
     assert (cut.before.mean(axis=0)[2:] < 0.75 * made.simulated.raked.before.mean(axis=0)[2:]).all()
@@ -288,7 +288,7 @@ def test_verdicts_follow_from_numbers(made: HypercubeStudy) -> None:
     assert other.attack_result == other.truth  # whatever the total
 
 
-def test_what_002_does_not_claim_is_marked(made: HypercubeStudy) -> None:
+def test_what_li_krenzke_2020_do_not_claim_is_marked(made: HypercubeStudy) -> None:
     found = {claim.claim: claim for claim in CLAIMS.of(made)}
     for start in ("Runs that converge", "Negative cells", "Raking leaves"):
         assert any(claim.startswith(start) and "(our" in claim for claim in found), start
@@ -298,7 +298,7 @@ def test_what_002_does_not_claim_is_marked(made: HypercubeStudy) -> None:
     assert "100% of runs converge" in kept.ours
 
 
-def test_least_squares_stand_beside_raking_over_the_same_runs(made: HypercubeStudy) -> None:
+def test_least_squares_is_reported_for_the_same_runs_as_raking(made: HypercubeStudy) -> None:
     sim, row = made.simulated, at_paper_share(made.simulated.raked)
     kept = np.argsort(sim.raked.gap)[: row.converged]
     same = sim.least_squares_where(row.tolerance).mean
@@ -316,7 +316,7 @@ def test_least_squares_stand_beside_raking_over_the_same_runs(made: HypercubeStu
     assert ("paper, with", 6) not in left  # two digits are no ratio
 
 
-def test_numbers_are_written_for_readers() -> None:
+def test_numbers_are_formatted_for_readers() -> None:
     assert [number(v) for v in (7.4898, 0.00182, 0.0, 1e-9, 12345.6, 3e9, float("nan"))] == [
         "7.490", "0.00182", "0", "0", "12,345.600", "3.0e+09", "–",
     ]  # fmt: skip
@@ -365,7 +365,7 @@ def test_all_files_are_written(made: HypercubeStudy, tmp_path: Path) -> None:
     assert len({row["cases"] for row in rows_of(tmp_path / "data/convergence.csv")}) == len(made.cases)
 
 
-def test_the_paper_is_known_by_its_name(tmp_path: Path) -> None:
+def test_a_paper_is_reproduced_by_name(tmp_path: Path) -> None:
     steps: list[str] = []
     out = tmp_path / "new"
     paths = reproduce("hypercube", out, 20, 3, lambda step, done, total: steps.append(step))
@@ -375,7 +375,7 @@ def test_the_paper_is_known_by_its_name(tmp_path: Path) -> None:
         reproduce("hypercube", tmp_path / "other", 19, 3, ignore)
 
 
-def test_the_command_has_its_runs(tmp_path: Path) -> None:
+def test_the_command_checks_the_number_of_runs(tmp_path: Path) -> None:
     refused = CliRunner().invoke(app, ["reproduce", "hypercube", "--out", str(tmp_path / "a"), "--runs", "19"])
     assert refused.exit_code == 2
     assert not (tmp_path / "a").exists()

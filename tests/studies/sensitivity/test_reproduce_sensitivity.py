@@ -1,4 +1,4 @@
-"""`discreet reproduce sensitivity`: its numbers against loops, its verdicts against doctored numbers, its files."""
+"""`discreet reproduce sensitivity`: its numbers against loops, its verdicts against altered numbers, its files."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def girls(small: Atlas) -> AtlasCells:
     return cell_statistics(observations(small, BIRTHS, BLACK, GIRLS, by_group=False), small, PLAIN)
 
 
-def test_cells_are_those_of_a_loop(small: Atlas, girls: AtlasCells) -> None:
-    """Least squares by NumPy, every removal and corner by fitting again; the exact maximum is never below them."""
+def test_cells_agree_with_a_loop(small: Atlas, girls: AtlasCells) -> None:
+    """Least squares by NumPy, every removal and corner by refitting; the exact maximum is never below them."""
     expected = []
     for tract in range(len(small.tracts)):
         mine = (small.tract == tract) & (small.race == BLACK) & (small.gender == GIRLS)
@@ -82,14 +82,14 @@ def test_cells_are_those_of_a_loop(small: Atlas, girls: AtlasCells) -> None:
         assert (girls.n[cell], girls.low[cell]) == (len(x), (x < 0.5).sum())
 
 
-def test_one_group_is_the_part_of_an_atlas(small: Atlas) -> None:
+def test_one_group_is_a_subset_of_the_atlas(small: Atlas) -> None:
     mine = (small.race == BLACK) & (small.gender == GIRLS)
     part = one_group(40_000, SEED, BLACK, GIRLS)
     for name in ("tract", "parent_rank", "kid_rank", "teen_birth"):
         assert np.array_equal(getattr(part, name), getattr(small, name)[mine])
 
 
-def test_observations_are_in_order_and_can_be_picked(small: Atlas) -> None:
+def test_observations_are_sorted_and_cells_can_be_selected(small: Atlas) -> None:
     found = observations(small, RANK, by_group=True, least=5)
     assert found.n.min() >= 5
     assert found.n.sum() == found.starts[-1] == len(found.x)
@@ -102,7 +102,7 @@ def test_observations_are_in_order_and_can_be_picked(small: Atlas) -> None:
     assert choices.tract.tolist() == found.tract[[3, 1]].tolist()
 
 
-def test_chi_is_the_largest_of_its_pool_and_passes_over_infinite_ones() -> None:
+def test_chi_is_the_maximum_of_its_pool_without_infinite_sensitivities() -> None:
     n, local = np.array([10, 20, 30, 40]), np.array([0.5, 0.1, np.inf, 0.2])
     assert chi_of(n, local, np.array([1, 1, 3, 3])).tolist() == [5, 5, 8, 8]
 
@@ -116,7 +116,7 @@ def test_noise_is_normal_of_the_papers_spread(girls: AtlasCells) -> None:
         assert stats.kstest(factor * many, "norm").pvalue < 1e-20
 
 
-def test_shares_are_those_of_the_notes_of_table_1(small: Atlas) -> None:
+def test_shares_follow_the_notes_of_table_1(small: Atlas) -> None:
     """Total variance, mean squared error and mean noise variance, all weighted, over more than fifty children."""
     cells = cell_statistics(observations(small, RANK, WHITE, None, by_group=False), small, WINSORISED)
     found = decompose_cells(cells, "shares")
@@ -132,12 +132,12 @@ def test_shares_are_those_of_the_notes_of_table_1(small: Atlas) -> None:
     assert found.reliability_before > found.shares.signal
 
 
-def test_one_row_of_the_paper_does_not_add_up() -> None:
+def test_one_printed_row_does_not_add_up() -> None:
     wrong = [row for row in ROWS if abs(row.sum - 100) > 0.02]
     assert [(row.outcome, row.label, round(row.sum, 2)) for row in wrong] == [(JAIL, "Black boys", 98.92)]
 
 
-def test_every_row_is_made(made: SensitivityStudy) -> None:
+def test_every_row_is_computed(made: SensitivityStudy) -> None:
     assert len(made.table1) == 14
     for row in made.table1:
         assert row.plain is not None
@@ -156,7 +156,7 @@ def test_corners_never_exceed_the_exact_maximum(small: Atlas) -> None:
 
 
 def test_numbers_without_data(made: SensitivityStudy) -> None:
-    """The counterexample and the exact privacy of Normal noise: DECISIONS, 004."""
+    """The counterexample and the exact privacy loss of Normal noise."""
     assert made.counterexample.corners == pytest.approx(0.982, abs=5e-4)
     assert made.counterexample.exact == pytest.approx(2.990, abs=5e-4)
     assert made.counterexample.point == pytest.approx((0.462, 1), abs=5e-4)
@@ -169,7 +169,7 @@ def test_numbers_without_data(made: SensitivityStudy) -> None:
     assert sizes[-1] > 50 * sizes[0]
 
 
-def test_a_lower_bound_costs_the_more_the_smaller_the_cell(made: SensitivityStudy) -> None:
+def test_a_lower_bound_costs_more_in_smaller_cells(made: SensitivityStudy) -> None:
     for epsilon in {row.epsilon for row in made.bounded}:
         costs = [row.variance for row in made.bounded if row.epsilon == epsilon]
         assert costs == sorted(costs, reverse=True)
@@ -180,7 +180,7 @@ def test_a_lower_bound_costs_the_more_the_smaller_the_cell(made: SensitivityStud
     assert at_one.variance == pytest.approx((1000 / (1000 - at_one.margin)) ** 2, rel=1e-3)
 
 
-def test_one_draw_gives_the_estimate_away(made: SensitivityStudy) -> None:
+def test_a_shared_draw_reveals_the_estimate(made: SensitivityStudy) -> None:
     by = {(row.epsilon, row.draws): row for row in made.recovered}
     shared, apart = by[EPSILON, "one for both"], by[EPSILON, "independent"]
     assert shared.estimates == shared.counts > 0.98
@@ -309,7 +309,7 @@ def test_all_files_are_written(made: SensitivityStudy, tmp_path: Path) -> None:
     assert shown == {claim.claim: claim.verdict for claim in CLAIMS.of(made)}
 
 
-def test_the_paper_is_known_by_its_name(tmp_path: Path) -> None:
+def test_a_paper_is_reproduced_by_name(tmp_path: Path) -> None:
     steps = []
     out = tmp_path / "new"
     paths = reproduce("sensitivity", out, 100_000, 3, lambda step, done, total: steps.append(step))

@@ -40,7 +40,7 @@ def rows(epsilon: int) -> dict[str, MethodErrors]:
     return {row.method: row for row in found}
 
 
-def test_every_method_has_its_row_and_its_promise() -> None:
+def test_every_method_has_its_row_and_its_guarantee() -> None:
     found = rows(8)
     assert len(found) == 7
     assert not found["maximum observed sensitivity"].formal
@@ -56,7 +56,7 @@ def test_every_method_has_its_row_and_its_promise() -> None:
     assert found["smooth line"].against_ols.rmse < found["noisystats add-remove"].against_ols.rmse
 
 
-def test_maximum_observed_sensitivity_has_its_noise() -> None:
+def test_maximum_observed_sensitivity_has_the_stated_noise() -> None:
     """Mean |error| = χ/(ε·N), χ from the cell with the most."""
     cells, n = 4000, 100
     x = np.tile((np.arange(n) + 0.5) / n, cells)

@@ -49,7 +49,7 @@ def method(**changes: object) -> PrivateChi:
     return PrivateChi(**({"x0": X0, "epsilon": F(8), "delta": DELTA} | changes))  # type: ignore[arg-type]
 
 
-def test_noise_alone_passes_with_probability_delta_at_most_and_hardly_less() -> None:
+def test_noise_alone_passes_with_probability_at_most_delta_and_not_much_less() -> None:
     for epsilon in (F(1), F(8), F(40)):
         epsilon_choices = method(epsilon=epsilon)
         passing = epsilon_choices.test.tail(epsilon_choices.threshold) / 2
@@ -60,7 +60,7 @@ def test_noise_alone_passes_with_probability_delta_at_most_and_hardly_less() -> 
 
 @pytest.mark.parametrize("point", [(0.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.4, 0.9)])
 @pytest.mark.parametrize("limit", [0.01, 0.05, 0.3, 0.99, 1.0])
-def test_one_record_moves_a_distance_by_one_at_most(point: tuple[float, float], limit: float) -> None:
+def test_one_record_changes_a_distance_by_one_at_most(point: tuple[float, float], limit: float) -> None:
     for n in (0, 1, 2, 5, 40, 150):
         cells = many_cells(60, n, seed=n)
         one, two = (
@@ -70,7 +70,7 @@ def test_one_record_moves_a_distance_by_one_at_most(point: tuple[float, float], 
         assert np.abs(one - two).max() <= 1
 
 
-def test_a_distance_is_where_the_bounds_pass_the_limit() -> None:
+def test_a_distance_is_where_the_bounds_exceed_the_limit() -> None:
     cells = arguments(Moments.of(*many_cells(30, 120)))
     limit = 0.08
     found = distances(*cells, 0.25, np.full(30, limit), 40)
@@ -91,7 +91,7 @@ def test_the_loss_of_every_part_adds_up_to_epsilon() -> None:
     assert (epsilon_choices.guarantee.epsilon, epsilon_choices.guarantee.delta) == (epsilon_choices.epsilon, DELTA)
 
 
-def test_one_cell_moves_the_score_of_chi_by_one_at_most() -> None:
+def test_one_cell_changes_the_score_of_chi_by_one_at_most() -> None:
     """Whatever becomes of one cell, the number of cells above any candidate changes by one."""
     epsilon_choices = method()
     x, y, starts = many_cells(40, 100)
@@ -124,7 +124,7 @@ def test_spread_cells_are_answered_and_flat_ones_are_not() -> None:
     assert (flat.values == FALLBACK).all()
 
 
-def test_it_repeats_under_a_key_and_refuses_real_ones() -> None:
+def test_estimates_repeat_under_a_key_and_refuse_real_keys() -> None:
     cells = many_cells(50, 200)
     once = method().estimate(*cells, KEY)
     assert np.array_equal(once.values, method().estimate(*cells, KEY).values)
