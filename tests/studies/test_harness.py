@@ -66,7 +66,7 @@ def test_claims_are_tested_in_order_and_may_be_untestable(folder: Path) -> None:
 
     found = claims.of(2)
     assert [(c.claim, c.ours, c.verdict) for c in found] == [
-        ("other", "2", "does not hold"),
+        ("other", "2", "not confirmed"),
         ("one", "nothing", "not tested"),
     ]
 

@@ -1,7 +1,6 @@
-"""Record independence of ingestion, as a test: *removing a record changes the reading of no other record*.
+"""A property of intake, as a test: *removing a record changes the reading of no other record*.
 
-A reading is a multiset: everything derived from each record, with its tag, by group of derived columns. Independence
-then says that readings add up,
+A reading is a multiset: everything that is derived from each record, with its tag, pass by pass. The property is a sum,
 
     reading(D) = reading(D − r) + reading(r),
 
@@ -283,7 +282,7 @@ def _shown(value: Any, as_id: bool) -> Any:
     return value.hex() if isinstance(value, float) else value
 
 
-# --- the law: independence of records -------------------------------------------------------------------------------
+# --- the property ---------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -342,8 +341,8 @@ def every_record(case: RecordCase, engine: AnyEngine | None = None) -> Compariso
 
 
 def split(case: RecordCase, engine: AnyEngine, alone: RecordCase | None = None, most: int = 2) -> ComparisonReport:
-    """The distribution for all records, and for halves by the first bits of a record's place and by the last. Records
-    alone are read without an engine, perhaps from another source."""
+    """The property for all records, and for halves by the first bits of a record's place and by the last. Single
+    records are read without an engine, perhaps from another source."""
     reader, report = CaseReader(case, engine), ComparisonReport()
     whole = reader(case.records)
     _identity(case, whole, report)

@@ -93,7 +93,7 @@ class MechanismPublication:
     def __post_init__(self) -> None:
         theta = getattr(self.mechanism, "theta", None)
         if theta != self.below:
-            raise ParameterError("below differs from the mechanism's theta", where="below", do="give theta")
+            raise ParameterError("differs from the mechanism's theta", where="below", do="give theta")
 
     @property
     def cost(self) -> Fraction | None:

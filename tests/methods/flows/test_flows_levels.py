@@ -157,7 +157,7 @@ def test_the_order_of_to_is_the_order_of_columns_alone(shown: Files) -> None:
 def test_levels_without_a_home_say_nothing_about_one(tmp_path: Path) -> None:
     correction = {"employment": {"file": "employment.csv"}}
     files = CareersAgency(tmp_path / "office", RECORDS).published(
-        spec(table(home=..., suppress=..., correction=correction))
+        spec(table(home_state=..., suppress=..., correction=correction))
     )
     assert list(level(files, "total").columns) == [
         *("employed", "employed_measured", "employed_moe90"),
