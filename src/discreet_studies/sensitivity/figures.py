@@ -78,8 +78,8 @@ def _births(study: SensitivityStudy) -> Drawing:
         _binned_line(births.suppressed, births.slopes.suppressed, "B. Count-suppressed", SUPPRESSED, x, y),
     ]
     subtitle = [
-        f"Tracts with poverty below 7%, up to twenty bins of equal weight; atlas of {study.data.children:,} children, "
-        f"seed {study.data.seed}.",
+        f"Simulation: synthetic atlas of {study.data.children:,} children, seed {study.data.seed}. Tracts with poverty "
+        "below 7%, up to twenty bins of equal weight.",
     ]
     title = "Figure 3. Teenage births and single parents"
     return _binned(_beside(panels, title, subtitle), births.infused, births.suppressed)
@@ -103,7 +103,7 @@ def _counts(study: SensitivityStudy) -> Drawing:
         y = _share("y", BIRTH_RATE, _ends(binned.y))
         panels.append(panel(_dots(binned).encode(x=x, y=y), name, 360, 280))
     subtitle = [
-        "Noise-infused rates of all tracts with twenty Black girls or more; twenty bins of equally many tracts."
+        "Simulation: noise-infused rates of all synthetic tracts with twenty Black girls or more; twenty equal bins."
     ]
     title = "Appendix Figure 2. Rates against their numerators and denominators"
     return _binned(_beside(panels, title, subtitle), study.births.by_births, study.births.by_girls)
@@ -134,7 +134,9 @@ def _costs(study: SensitivityStudy) -> Drawing:
             strokeDash=dash_of("method", names, {names[0]: [6, 3]}),
         )
         panels.append(panel(lines, size, 250, 260))
-    subtitle = ["Errors against the least-squares prediction at parent rank .25 of the same cells; income ranks."]
+    subtitle = [
+        "Simulation: synthetic atlas. Errors against the least-squares prediction at parent rank .25; income ranks."
+    ]
     picture = _beside(panels, "The cost of a formal guarantee at equal ε", subtitle).configure_legend(
         orient="bottom", columns=3, title=None, labelLimit=360,
         symbolType="stroke", symbolStrokeWidth=2.5, symbolSize=400,
