@@ -95,30 +95,30 @@ def cluster(
         "PYSPARK_PYTHON": sys.executable,
     }
     (folder / "local").mkdir()
-    made = Cluster(f"spark://127.0.0.1:{port}", folder, environment)
+    spark = Cluster(f"spark://127.0.0.1:{port}", folder, environment)
     try:
         where = ("--host", "127.0.0.1", "--webui-port", str(_free()))
-        made.processes.append(_launch(made, "master", "master.Master", *where, "--port", str(port)))
+        spark.processes.append(_launch(spark, "master", "master.Master", *where, "--port", str(port)))
         _wait(port)
         for i in range(workers):
             work = folder / f"worker{i}"
-            made.processes.append(
+            spark.processes.append(
                 _launch(
-                    made, f"worker{i}", "worker.Worker", made.master, "--host", "127.0.0.1", "--cores", str(cores),
+                    spark, f"worker{i}", "worker.Worker", spark.master, "--host", "127.0.0.1", "--cores", str(cores),
                     "--memory", memory, "--work-dir", str(work), "--webui-port", str(_free()),
                 )
             )  # fmt: skip
-        yield made
+        yield spark
     finally:
-        for process in reversed(made.processes):
+        for process in reversed(spark.processes):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
-def _launch(made: Cluster, name: str, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
-    script = Path(made.environment["SPARK_HOME"]) / "bin" / "spark-class"
-    with (made.folder / f"{name}.log").open("wb") as log:
+def _launch(spark: Cluster, name: str, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
+    script = Path(spark.environment["SPARK_HOME"]) / "bin" / "spark-class"
+    with (spark.folder / f"{name}.log").open("wb") as log:
         return subprocess.Popen(
             [str(script), f"org.apache.spark.deploy.{kind}", *arguments],
-            env=made.environment, stdout=log, stderr=log, start_new_session=True,
+            env=spark.environment, stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip

@@ -79,11 +79,11 @@ def release(
             "tables": [{"name": "jobs", "method": "counts", "by": BY, "epsilon": "1.5"}],
         }
         keys = FileKeyStore(folder / "keys")
-        made = discreet.release(spec, ledger=ledger, keys=keys, session=session).run(folder / name)
+        published = discreet.release(spec, ledger=ledger, keys=keys, session=session).run(folder / name)
         rows = pq.read_metadata(folder / name / "jobs.parquet").num_rows
         if rows != PLACES * SECTORS * OWNERS:
             raise RuntimeError(f"{rows} rows published")
-        return made
+        return published
 
     return run
 

@@ -101,11 +101,11 @@ def release(folder: Path, unit: Any, ledger: Ledger, numbers: Any, **more: Any) 
     def run() -> object:
         name = f"r{next(numbers)}"
         keys = FileKeyStore(folder / "keys")
-        made = discreet.release(spec(folder, name, unit, **more), ledger=ledger, keys=keys).run(folder / name)
+        published = discreet.release(spec(folder, name, unit, **more), ledger=ledger, keys=keys).run(folder / name)
         rows = pq.read_metadata(folder / name / "earnings.parquet").num_rows
         if rows != INSTITUTIONS * FIELDS * COHORTS:
             raise RuntimeError(f"{rows} rows published")
-        return made
+        return published
 
     return run
 

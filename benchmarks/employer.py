@@ -65,11 +65,11 @@ def release(folder: Path, ledger: Ledger, numbers: Any, workload: str, joined: b
     def run() -> object:
         name = f"r{next(numbers)}"
         declared = specfile.build(spec(workload, joined, name), folder)
-        made = OpenRelease(declared, None, ledger, FileKeyStore(folder / "keys")).run(folder / name)
-        files = [folder / name / file for file in made.tables[0].files if file.endswith(".parquet")]
-        if sum(pq.read_metadata(file).num_rows for file in files) != made.tables[0].cells:
+        published = OpenRelease(declared, None, ledger, FileKeyStore(folder / "keys")).run(folder / name)
+        files = [folder / name / file for file in published.tables[0].files if file.endswith(".parquet")]
+        if sum(pq.read_metadata(file).num_rows for file in files) != published.tables[0].cells:
             raise RuntimeError("not every cell was published")
-        return made
+        return published
 
     return run
 

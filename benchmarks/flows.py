@@ -159,7 +159,7 @@ def against_literal(groups: int) -> Result:
     np.add.at(industry, families, noisy[:, :-1].reshape(sample, len(SECTOR_CODES), -1).sum(axis=2))
     controls = Controls.of(country.economy.hires, country.economy.employment, industry, Fraction(1))
     homes = country.home[country.keys[:sample, 0]].astype(np.int64)
-    asked = GroupControls(controls, homes, families, RATE)
+    group_controls = GroupControls(controls, homes, families, RATE)
     rule = RULES["published"]
     wanted = rule.words_needed(noisy)
     weights = np.stack([1 / controls.slowness(h, f) for h, f in zip(homes, families, strict=True)])
@@ -170,7 +170,7 @@ def against_literal(groups: int) -> Result:
     uniforms = generator.random(int(starts[-1]))
     times = best_of(
         {
-            "ours": lambda: rule.correct(noisy, asked, words, places),
+            "ours": lambda: rule.correct(noisy, group_controls, words, places),
             "literal": lambda: literal(noisy, weights, uniforms, starts),
             "listed": lambda: listed(noisy, weights, uniforms, starts),
             "words": lambda: group_words(stream, np.arange(sample), wanted),

@@ -114,9 +114,9 @@ def released(folder: Path, numbers: Any, weighted: bool = False) -> Callable[[],
         name = f"cube-{next(numbers)}"
         keys = FileKeyStore(folder / "keys")
         ledger = discreet.ledger(folder / "ledger.sqlite")
-        made = discreet.release(declared(folder, name, weighted), ledger=ledger, keys=keys).run(folder / name)
+        published = discreet.release(declared(folder, name, weighted), ledger=ledger, keys=keys).run(folder / name)
         shutil.rmtree(folder / name)  # room for the next
-        return made
+        return published
 
     return run
 

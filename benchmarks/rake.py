@@ -95,11 +95,11 @@ def measure(arguments: Namespace) -> Result:
     def ours() -> Raked:
         return rake(cube, margins, targets, tolerance=0, cycles=CYCLES)
 
-    made = ours()
-    if made.cycles != CYCLES:
+    raked = ours()
+    if raked.cycles != CYCLES:
         raise RuntimeError("not all cycles were run")
     for name, other in {"ipfn": theirs(cube, targets), "NumPy": plain(cube, targets)}.items():
-        if not np.allclose(made.values, other, rtol=1e-6, atol=1e-6):
+        if not np.allclose(raked.values, other, rtol=1e-6, atol=1e-6):
             raise RuntimeError(f"{name} finds another cube")
     best = best_of({"ours": ours, "ipfn": lambda: theirs(cube, targets), "numpy": lambda: plain(cube, targets)}, 20)
     thousand = seconds(lambda: simulate(cases, margins, targets, 1000))

@@ -71,11 +71,11 @@ def release(folder: Path, numbers: Any) -> Callable[[], object]:
         name = f"r{next(numbers)}"
         declared = specfile.build({"release": name, **SPEC}, folder)
         ledger = discreet.ledger(folder / "ledger.sqlite")
-        made = OpenRelease(declared, None, ledger, FileKeyStore(folder / "keys")).run(folder / name)
-        files = [folder / name / file for file in made.tables[0].files if file.endswith(".parquet")]
-        if sum(pq.read_metadata(file).num_rows for file in files) != made.tables[0].cells:
+        published = OpenRelease(declared, None, ledger, FileKeyStore(folder / "keys")).run(folder / name)
+        files = [folder / name / file for file in published.tables[0].files if file.endswith(".parquet")]
+        if sum(pq.read_metadata(file).num_rows for file in files) != published.tables[0].cells:
             raise RuntimeError("not every cell was published")
-        return made
+        return published
 
     return run
 
@@ -123,10 +123,10 @@ def measure(arguments: Namespace) -> Result:
         whole = min(seconds(release(folder, numbers)) for _ in range(1 if times > 1 else 2))
         fewer_rows = seconds(release(world(Path(name) / "rows", rows // 4, cells), numbers))
         fewer_cells = seconds(release(world(Path(name) / "cells", rows, cells // 4), numbers))
-    made = atlas(arguments.rows, arguments.cells, lean=True)
-    order = np.lexsort((made.kid_rank, made.parent_rank, made.tract))
-    columns = [made.parent_rank[order], made.kid_rank[order]]
-    sizes = made.tracts.size[made.tracts.size > 0]
+    children = atlas(arguments.rows, arguments.cells, lean=True)
+    order = np.lexsort((children.kid_rank, children.parent_rank, children.tract))
+    columns = [children.parent_rank[order], children.kid_rank[order]]
+    sizes = children.tracts.size[children.tracts.size > 0]
     starts = np.append(0, np.cumsum(sizes))
     rank = Variable("rank", 0.0, 1.0)
     kinds = {

@@ -102,7 +102,7 @@ class Ranking:
 
     number: int
     cells: str
-    kept: NDArray[np.intp]
+    cell_numbers: NDArray[np.intp]
     groups: StrataCells
     counts: Int64s
     largest: Int64s
@@ -123,7 +123,7 @@ class Ranking:
         counts, trials = self.counts, TRIALS[self.cells]
         if setting.theta is not None:
             workload, column = RANKED[self.number]
-            counts = counts - world.removed(setting.theta, workload)[self.kept, column]
+            counts = counts - world.removed(setting.theta, workload)[self.cell_numbers, column]
         total = np.zeros((2, len(PARTS)))
         for trial in range(trials):
             stream = world.stream("ranking", self.number, self.cells, *setting[:4], trial)

@@ -64,14 +64,16 @@ class ExactLoss:
 
     change: str
     epsilon: Fraction
-    found: arb
+    by_enumeration: arb
     formula: str
-    stated: arb
+    by_formula: arb
 
     @property
     def equal(self) -> bool:
         """Whether both intervals overlap, each narrower than 10⁻⁵⁰."""
-        return bool(self.found.overlaps(self.stated)) and max(self.found.rad(), self.stated.rad()) < arb("1e-50")
+        return bool(self.by_enumeration.overlaps(self.by_formula)) and max(
+            self.by_enumeration.rad(), self.by_formula.rad()
+        ) < arb("1e-50")
 
 
 def losses(distribution: DiscreteLaplace = TABLE_2) -> tuple[ExactLoss, ...]:

@@ -33,7 +33,11 @@ def tables(study: HypercubeStudy) -> Mapping[str, Iterable[object]]:
             for one in reversed(study.table2)
         ],
         "delta": [
-            {"one": one, "found": one.found.str(8, radius=False), "stated": one.stated.str(8, radius=False)}
+            {
+                "one": one,
+                "enumerated": one.by_enumeration.str(8, radius=False),
+                "by_formula": one.by_formula.str(8, radius=False),
+            }
             for one in study.losses
         ],
         "noise-of-the-evaluation": [

@@ -37,15 +37,15 @@ def both_signs(study: HypercubeStudy) -> Evidence:
 @CLAIMS
 def delta(study: HypercubeStudy) -> Evidence:
     loss = study.losses[0]
-    holds = loss.equal and Decimal(rounded(loss.found, printed.DELTA)) == Decimal(printed.DELTA)
-    return holds, {"least": float(loss.found), "moved": float(study.losses[-1].found)}
+    holds = loss.equal and Decimal(rounded(loss.by_enumeration, printed.DELTA)) == Decimal(printed.DELTA)
+    return holds, {"least": float(loss.by_enumeration), "moved": float(study.losses[-1].by_enumeration)}
 
 
 @CLAIMS
 def weighted(study: HypercubeStudy) -> Evidence:
     exposed = sum(one.attack_result == one.truth for one in study.records)
     empty = sum(one.attack_result.constant == one.attack_result.multiple == 0 for one in study.records)
-    return exposed == 0, {"found": exposed, "empty": empty, "all": len(study.records)}
+    return exposed == 0, {"exposed": exposed, "empty": empty, "all": len(study.records)}
 
 
 @CLAIMS
