@@ -66,7 +66,7 @@ class Faulty:
         end = time.monotonic() + SECONDS
         while len(list(Path(self.marks).glob("attempt-*"))) < 2:
             if time.monotonic() > end:
-                raise RuntimeError("nobody else came")
+                raise RuntimeError("no second worker came")
             time.sleep(0.01)
 
     def waits(self) -> None:

@@ -55,7 +55,7 @@ LARGEST = 2**27  # query cells × cube cells: one gibibyte
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A drawn sample: each record's cell, its weight (a whole number), and its replicate weights (record × R)."""
+    """A drawn sample: each record's cell, its weight (an integer), and its replicate weights (record × R)."""
 
     cells: Numbers
     weights: Numbers
@@ -153,19 +153,19 @@ def cube_coverage(
     for epsilon in chosen:
         runs = [_SampleRun.of(queries, one, design, epsilon, number) for number, one in enumerate(drawn)]
         curves += [FittedCurve(way, epsilon, fit) for run in runs for way, fit in run.fits.items()]
-        for group, inside in queries.groups.items():
-            if not inside.any():
+        for group, members in queries.groups.items():
+            if not members.any():
                 continue
-            coverage += [_coverage(way, epsilon, group, inside, runs, queries) for way in WAYS]
-            stability += [_stability(way, epsilon, group, inside, runs, queries) for way in WAYS]
-            share = float(np.mean([run.held[inside] for run in runs]))
-            held.append(PerturbationCoverage(epsilon, group, len(runs) * int(inside.sum()), share))
+            coverage += [_coverage(way, epsilon, group, members, runs, queries) for way in WAYS]
+            stability += [_stability(way, epsilon, group, members, runs, queries) for way in WAYS]
+            share = float(np.mean([run.held[members] for run in runs]))
+            held.append(PerturbationCoverage(epsilon, group, len(runs) * int(members.sum()), share))
     return CoverageStudy(tuple(coverage), tuple(stability), tuple(held), tuple(curves))
 
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """A sample's cubes: records, weights, squared weights, exact deviations, and clamped ones on whole numbers."""
+    """A sample's cubes: records, weights, squared weights, exact deviations, and clamped ones rounded to integers."""
 
     records: Floats
     estimate: Floats
@@ -325,13 +325,13 @@ def _noise(distribution: DiscreteLaplace, n: int, purpose: str, number: int) -> 
 
 
 def _coverage(
-    way: Way, epsilon: Fraction, group: str, inside: Bools, runs: Sequence[_SampleRun], queries: _Queries
+    way: Way, epsilon: Fraction, group: str, members: Bools, runs: Sequence[_SampleRun], queries: _Queries
 ) -> IntervalCoverage:
-    truth = queries.truth[inside]
-    known = np.sqrt(queries.mse + runs[0].noise)[inside]
+    truth = queries.truth[members]
+    known = np.sqrt(queries.mse + runs[0].noise)[members]
     shares, widths = [], []
     for run in runs:
-        low, high = (end[inside] for end in run.ends[way])
+        low, high = (end[members] for end in run.ends[way])
         shares.append(np.mean((low <= truth) & (truth <= high)))
         widths.append((high - low) / 2 / known)
     error = float(np.std(shares, ddof=1)) / sqrt(len(runs))
@@ -340,10 +340,10 @@ def _coverage(
 
 
 def _stability(
-    way: Way, epsilon: Fraction, group: str, inside: Bools, runs: Sequence[_SampleRun], queries: _Queries
+    way: Way, epsilon: Fraction, group: str, members: Bools, runs: Sequence[_SampleRun], queries: _Queries
 ) -> Stability:
-    found = np.stack([run.variances[way][inside] for run in runs])
-    true = queries.mse[inside]
+    found = np.stack([run.variances[way][members] for run in runs])
+    true = queries.mse[members]
     some = true > 0
     ratio = float(found.mean(axis=0).sum() / true.sum()) if some.any() else inf
     off = float(np.median(np.abs(found[:, some] / true[some] - 1))) if some.any() else inf

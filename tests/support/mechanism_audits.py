@@ -65,7 +65,8 @@ def _sample(draw: Draw, cells: AuditedCells, label: str, key: ReleaseKey, sample
 
 
 def reachable(samples: int, level: Fraction = LEVEL) -> float:
-    """The largest bound that so many samples can give: an event that always happens here and never there."""
+    """The largest bound that this number of samples can give: an event that always occurs on one side and never on the
+    other."""
     left, doubt = samples - samples // 2, (1 - level) / 2
     return log(lower(left, left, doubt) / upper(0, left, doubt))
 

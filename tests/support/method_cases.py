@@ -98,7 +98,7 @@ CASES: dict[str, dict[str, Any]] = {
         "levels": [{"name": "moves_by_trade", "by": [], "to": ["trade"]}],
     },
 }
-JOBS: dict[str, dict[str, Any]] = {  # of establishments, by the unit that hides them
+JOBS: dict[str, dict[str, Any]] = {  # of establishments, by privacy unit
     "strong": {
         "places": {"by": ["place", "sector"]},
         "queries": {"by": ["place"], "only": {"sex": "2"}, "largest": {"epsilon": "1"}},

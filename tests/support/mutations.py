@@ -182,7 +182,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 class TooSlow(BaseException):
-    """A mutation that keeps somebody waiting."""
+    """A mutation that exceeds the time limit."""
 
 
 @contextmanager

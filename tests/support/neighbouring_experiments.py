@@ -118,7 +118,7 @@ def bom(folder: Path, runs: int = RUNS, real: bool = True) -> dict[str, Any]:
     return {"exact": exact, **measure_loss(side("without p1"), side("with p1"), runs, real)}
 
 
-# --- whole numbers of 128 bits that name persons --------------------------------------------------------------------
+# --- 128-bit integers as person ids ----------------------------------------------------------------------------------
 
 
 def huge(folder: Path, kind: str = "HUGEINT") -> Path:
@@ -166,7 +166,7 @@ DROPPED = {
 
 
 def zeros(folder: Path, people: int = MANY) -> dict[str, Path]:
-    """Farmers who all have the value −0.0; beside them in the same row group one shopkeeper with 5.0, or nobody."""
+    """Farmers who all have the value −0.0, in one row group with one shopkeeper with 5.0, or none."""
     found = {"without the shop": folder / "without.parquet", "with the shop": folder / "with.parquet"}
     for path, more in zip(found.values(), (0, 1), strict=True):
         pq.write_table(

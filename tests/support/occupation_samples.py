@@ -52,7 +52,7 @@ def occupations(
     replicates: int = 20,
     occupations: int = 600,
 ) -> SurveySample:
-    """Invent a survey of exactly so many quotes: the same for the same numbers; each draw is another sample."""
+    """Generate a synthetic survey with this number of quotes; deterministic, and each draw is another sample."""
     design = SurveyDesign(rows, seed, requirements, replicates, occupations)
     blocks = list(sample(design, draw))
     return SurveySample(

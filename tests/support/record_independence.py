@@ -243,7 +243,7 @@ def _rows(
     made = [column for column in asked if not _refusal(scan, column)]
     table = take_in(engine, {"t": scan}, {}, made, entity, counted).table  # type: ignore[arg-type]
     if entity and not isinstance(engine, IntakeOnly):
-        table = engine.store(table)  # it is looked at twice
+        table = engine.store(table)  # it is read twice
     names = [column.name if column in made else None for column in asked] + ([identifier(entity)] if entity else [])
     rows: Counter[Row] = Counter()
     for batch in engine.batches(table):

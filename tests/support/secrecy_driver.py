@@ -44,7 +44,7 @@ SETTINGS = {
     "spark.sql.maxPlanStringLength": "1000000",
     "spark.sql.debug.maxToStringFields": "1000",
     "spark.sql.shuffle.partitions": "3",
-    # Everything that can be on a disk is there, and is not hidden by compression.
+    # Everything that can be on a disk is there, uncompressed.
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
     "spark.broadcast.compress": "false",

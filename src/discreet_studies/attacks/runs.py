@@ -79,7 +79,7 @@ def required(alpha: Fraction, d: int = 8) -> list[Pair]:
 
 
 REQUIREMENTS: tuple[Requirement, ...] = ("individuals", "size", "shape")
-Refutation = Literal["not refuted", "fails for informed attackers", "fails"]
+Refutation = Literal["not refuted", "fails for informed adversaries", "fails"]
 
 
 @dataclass(frozen=True)
@@ -107,12 +107,12 @@ class RequirementEvidence:
 
     @property
     def verdict(self) -> Refutation:
-        """`fails for informed attackers` where only pairs that such adversaries distinguish refute it (the star in
+        """`fails for informed adversaries` where only pairs that such adversaries distinguish refute it (the star in
         Table 1)."""
         refuting = [evidence for evidence in self.audits if evidence.refutes]
         if not refuting:
             return "not refuted"
-        return "fails for informed attackers" if all(e.pair.informed for e in refuting) else "fails"
+        return "fails for informed adversaries" if all(e.pair.informed for e in refuting) else "fails"
 
     @property
     def worst(self) -> AuditEvidence:

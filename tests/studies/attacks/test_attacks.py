@@ -180,7 +180,7 @@ def test_table_1() -> None:
     """As printed, but for weak privacy, which does not meet the requirement on shape."""
     target_set = Targets(large(), with_one_graduate(5), GRADUATES)
     findings = table1([INFUSED, EDGE, NODE, STRONG, WEAK], target_set, ALPHA, EPSILON, KEY, 30_000)
-    holds, informed, fails = "not refuted", "fails for informed attackers", "fails"
+    holds, informed, fails = "not refuted", "fails for informed adversaries", "fails"
     expected = {
         INFUSED.name: [fails, fails, fails],
         EDGE.name: [holds, fails, fails],
@@ -190,7 +190,7 @@ def test_table_1() -> None:
     }
     for method, verdicts in expected.items():
         assert [found.verdict for found in findings if found.method == method] == verdicts, method
-    assert any(str(found).startswith("fails for informed attackers: loss ≥") for found in findings)
+    assert any(str(found).startswith("fails for informed adversaries: loss ≥") for found in findings)
 
 
 def test_refusals() -> None:
