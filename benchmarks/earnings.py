@@ -2,7 +2,8 @@
 
 Programmes (4,000) × cohorts (5) = 20,000 cells of 21 bins, three percentiles with their limits: read, bin, tabulate,
 reserve, protect, post-process, write, commit, publish. The floor only counts the same bins by the same columns. Further
-figures: with two more levels, and our estimator; a person's records limited to two."""
+figures: with two more levels, and our estimator; a person's records limited to two.
+"""
 
 from __future__ import annotations
 

@@ -3,7 +3,8 @@
 Workload 1 is place × sector × ownership (Haney et al. 2017, §10), workload 3 also sex × education. Ours reads,
 tabulates, reserves, protects, writes, commits and publishes every cell of the domain; the floor only finds the occupied
 cells, their jobs and the most jobs of one establishment. Once from one file of all jobs, and once from three tables
-with lookups: there the floor joins them, too."""
+that are joined: there the floor joins, too.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ DOMAINS = {
 }
 WORKLOADS: dict[str, dict[str, Any]] = {
     "w1": {"epsilon": "2"},
-    "w3": {"epsilon": "16", "workers": WORKERS},
+    "w3": {"epsilon": "16", "worker_attributes": WORKERS},
 }
 JOIN = {"workers": "worker_id", "workplaces": "workplace_id"}
 

@@ -3,7 +3,8 @@
 A release of national size from records: institution × degree × family × cohort × year into 20 sectors × 51 states and
 one cell without a job. Timed from the reservation to the last written file; the whole release beside it. The correction
 is compared with the loop printed in PSEO Technical Appendices, A.3.2, compiled, on the same groups in the same run, and
-with that loop over a list of the non-zero cells, the obvious first optimisation."""
+with that loop over a list of the non-zero cells, the obvious first optimisation.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ seconds of a cube of `rows` cells (`--size full`: ten times as many) over those 
 linear; both with six one-way margins and five cycles. Beyond 1 is what memory costs where a tenth fits into the
 processor's caches. `peak_rss_mib`: of a process that only generates and rakes the larger cube, itself of `cube_mib`;
 `idle_rss_mib`: of one that does the same with 10^6 cells. `seconds_1000`: 1,000 times noise from the key stream at ε=7,
-cap 1, added to 182 cases, and ten cycles."""
+cap 1, added to 182 cases, and ten cycles.
+"""
 
 from __future__ import annotations
 

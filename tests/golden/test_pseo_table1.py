@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discreet.domain.bins import PSEO, Bins, lognormal
-from discreet.post.percentiles import percentiles, locate
+from discreet.post.percentiles import locate, percentiles
 
 F = Fraction
 

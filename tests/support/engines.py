@@ -1,7 +1,8 @@
 """The engines that tests run on: DuckDB, and one Spark session per process, started on first use.
 
 Spark is `local[2]`, or with `DISCREET_TEST_SPARK=cluster` a standalone cluster of two workers on loopback. A process
-can have only one Spark, so the two need two runs of pytest."""
+can have only one Spark, so the two need two runs of pytest.
+"""
 
 from __future__ import annotations
 

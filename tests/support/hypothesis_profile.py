@@ -1,7 +1,8 @@
 """The Hypothesis profile of all tests: deterministic examples, no deadline, no example database.
 
 A test states only the number of examples. `make test` draws a few of them (`--hypothesis-profile=fast`), and the slower
-tiers, which run these tests again, draw all."""
+tiers, which run these tests again, draw all.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Table 4 of Li & Krenzke 2020: repeated perturbation and calibration of a cube of 182 cases (§4).
 
 Without calibration the noise is the one drawn for the cube; with calibration it is the calibrated cube minus the true
-one. Each run gives one sample variance per dimension; the paper averages them over the runs that converged."""
+one. Each run gives one sample variance per dimension; the paper averages them over the runs that converged.
+"""
 
 from __future__ import annotations
 

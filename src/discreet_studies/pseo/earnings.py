@@ -1,7 +1,8 @@
 """Published percentiles compared with the truth: PSEO's rule, ours, and the smooth-sensitivity percentile.
 
 For simulations on synthetic records: it holds the exact percentiles of the records, so it is as confidential as they
-are."""
+are.
+"""
 
 from __future__ import annotations
 

@@ -143,7 +143,8 @@ class FlowStudy:
     """Errors of every rule: sums[replication, ε, controls, rule, kind, size] = tally; RAW is the first rule.
 
     zeroed[replication, ε] = groups whose noisy total is not positive, those of them with graduates, and these
-    graduates."""
+    graduates.
+    """
 
     epsilons: tuple[Fraction, ...]
     rules: tuple[str, ...]

@@ -33,13 +33,13 @@ def query(
 ) -> None:
     """A table of a published cube, with standard errors. Reads published files only."""
     from discreet.cli.output import table_lines, write_csv
-    from discreet.methods.sensitivity.quick import assigned
+    from discreet.methods.sensitivity.estimate_command import parse_assignment
     from discreet.publish.cubes import open_cube
     from discreet.publish.manifest import read
 
     chosen: dict[str, list[str]] = {}
     for text in where or []:
-        name, code = assigned(text, "--where")
+        name, code = parse_assignment(text, "--where")
         chosen.setdefault(name, []).append(code)
     share = _share(level)
     opened = open_cube(folder, cube, counts=counts)

@@ -2,7 +2,8 @@
 
 Comparators for maximum observed sensitivity (Chetty & Friedman 2019), whose χ is published exactly. x and y lie in [0,
 1], and every estimate is clamped to it. Each method is a frozen value with exact parameters. For simulations only: no
-ledger is charged, and only simulation keys are accepted. Proofs: formal.md."""
+ledger is charged, and only simulation keys are accepted. Proofs: formal.md.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ class NoisyStats(FormalMethod):
     """slope = (Sxy + noise)/(Sxx + noise), then ½ + (Σ(y − ½ + slope·(x0 − x)) + noise)/n.
 
     substitution: the authors' form. n is public, ε is split into three equal parts, a sum of squares has sensitivity 1
-    − 1/n. add-remove: n is confidential and gets a fourth part; a sum of squares has sensitivity below 1."""
+    − 1/n. add-remove: n is confidential and gets a fourth part; a sum of squares has sensitivity below 1.
+    """
 
     neighbours: Neighbours = "add-remove"
 

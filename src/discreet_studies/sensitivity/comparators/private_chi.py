@@ -36,7 +36,8 @@ class PrivateChi(FormalMethod):
 
     χ̂: the candidate at which about `quantile` of the cells would pass; with few cells only a lower quantile is
     reached. n_low: n + noise, less a margin; only a guess, as the test is about λ. Distance: the first k with A_k > λ
-    (smooth_line), plus discrete Laplace noise."""
+    (smooth_line), plus discrete Laplace noise.
+    """
 
     name = "private chi"
     delta: Fraction
