@@ -114,15 +114,15 @@ def released(folder: Path, numbers: Any, weighted: bool = False) -> Callable[[],
         name = f"cube-{next(numbers)}"
         keys = FileKeyStore(folder / "keys")
         ledger = discreet.ledger(folder / "ledger.sqlite")
-        made = discreet.release(declared(folder, name, weighted), ledger=ledger, keys=keys).run(folder / name)
+        published = discreet.release(declared(folder, name, weighted), ledger=ledger, keys=keys).run(folder / name)
         shutil.rmtree(folder / name)  # room for the next
-        return made
+        return published
 
     return run
 
 
 def once(folder: Path) -> None:
-    """One release in a process of its own, to see its memory alone."""
+    """One release in a separate process, to measure its memory alone."""
     released(folder, count(1000))()
 
 

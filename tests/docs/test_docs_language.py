@@ -63,7 +63,9 @@ def names(tree: ast.Module) -> Iterator[str]:
             yield node.arg
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             yield node.attr
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef) or (isinstance(node, ast.MatchAs | ast.MatchStar) and node.name):
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef) or (
+            isinstance(node, ast.MatchAs | ast.MatchStar) and node.name
+        ):
             yield node.name
 
 

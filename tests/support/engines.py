@@ -1,7 +1,7 @@
-"""The engines that tests run on: DuckDB, and one Spark session a process, started when it is first asked for.
+"""The engines that tests run on: DuckDB, and one Spark session per process, started on first use.
 
-Spark is `local[2]`, or with `DISCREET_TEST_SPARK=cluster` a standalone cluster of two workers on loopback. Only one
-Spark lives in a process, so the two are two runs of pytest.
+Spark is `local[2]`, or with `DISCREET_TEST_SPARK=cluster` a standalone cluster of two workers on loopback. A process
+can have only one Spark, so the two need two runs of pytest.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def take_records(
     inspect: bool = False,
     counted: bool = False,
 ) -> Records:
-    """One source as a release takes it in: checked, and with its bins; stored, for tests look at it more than once."""
+    """One source ingested as by a release: checked, with its bins, and stored, as tests read it more than once."""
     wanted = derived_columns(domains, binned, observed)
     if inspect:
         wanted += inspected(coded(domains), binned, observed)
@@ -170,7 +170,7 @@ def take_records(
 
 @dataclass(frozen=True)
 class RawColumn(DerivedColumn):
-    """A column as it is, under its own name: for tests of what an engine does with any table."""
+    """A column unchanged, under its own name: for tests of engines on arbitrary tables."""
 
     column: str
     kind: pa.DataType

@@ -1,4 +1,4 @@
-"""What a source's records become, one by one, and that none of them has a say in another's reading."""
+"""Values derived from a source's records, and a check that each record is read independently of the others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def readings(source: Any, made: Sequence[DerivedColumn], base: Path = Path()) ->
 
 
 def each_alone(records: Sequence[Any], read: Callable[[Sequence[Any]], list[Row]]) -> list[Row]:
-    """The readings of all records, which are those without any one of them and that one's own."""
+    """Values of all records, after checking that leaving out any one record leaves the others unchanged."""
     every = read(records)
     assert len(every) == len(records)
     for i in range(len(records)):
@@ -55,7 +55,7 @@ def each_alone(records: Sequence[Any], read: Callable[[Sequence[Any]], list[Row]
 
 
 def released_csv(folder: Path, source: Any = None, frame: Any = None) -> bytes:
-    """A simulated release of a source with a column `s`, run to its end: what it published."""
+    """The CSV bytes of a complete simulated release of a source with a column `s`."""
     spec = {
         "source": {"records": source} if frame is None else {"frame": ""},
         "unit": "record",

@@ -4,8 +4,8 @@ A reading is a multiset: everything that is derived from each record, with its t
 
     reading(D) = reading(D − r) + reading(r),
 
-for every record r of D, with the same refusals on all three sides. It implies that which records share an id stays as
-it is. `every_record` is just that, with 2n + 1 readings. `split` is quicker: D, and the halves of D by the bits of a
+for every record r of D, with the same refusals on all three sides. It implies that which records share an id does not
+change. `every_record` is just that, with 2n + 1 readings. `split` is quicker: D, and the halves of D by the bits of a
 record's place, must each be the sum of what its records are when read alone.
 """
 
@@ -243,7 +243,7 @@ def _rows(
     made = [column for column in asked if not _refusal(scan, column)]
     table = take_in(engine, {"t": scan}, {}, made, entity, counted).table  # type: ignore[arg-type]
     if entity and not isinstance(engine, IntakeOnly):
-        table = engine.store(table)  # it is looked at twice
+        table = engine.store(table)  # it is read twice
     names = [column.name if column in made else None for column in asked] + ([identifier(entity)] if entity else [])
     rows: Counter[Row] = Counter()
     for batch in engine.batches(table):
@@ -326,7 +326,7 @@ class CaseReader:
 
 
 def every_record(case: RecordCase, engine: AnyEngine | None = None) -> ComparisonReport:
-    """The distribution for every record in turn."""
+    """Check independence for every record in turn."""
     reader, report = CaseReader(case, engine or IntakeOnly()), ComparisonReport()
     whole = reader(case.records)
     _identity(case, whole, report)
@@ -377,7 +377,7 @@ def _sum(readings: Sequence[RecordReading]) -> RecordReading:
 
 
 def agree(case: RecordCase, one: AnyEngine, other: AnyEngine) -> ComparisonReport:
-    """Two engines read the same."""
+    """Check that two engines read the same."""
     report = ComparisonReport()
     report.compare(f"{case} on two engines", CaseReader(case, one)(case.records), CaseReader(case, other)(case.records))
     return report

@@ -1,7 +1,7 @@
-"""A release on Spark under the eyes of everybody who might look: what they saw is left in a folder as evidence.
+"""A release on Spark with every observable channel recorded: what could be observed is kept in a folder as evidence.
 
 Run as a process of its own: `secrecy_driver.py FOLDER`. First with encrypted disks, through discreet; then, in the same
-Java process, with plain ones and without discreet, to show that the search would find something.
+Java process, with plain ones and without discreet, as a positive control of the search.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SETTINGS = {
     "spark.sql.maxPlanStringLength": "1000000",
     "spark.sql.debug.maxToStringFields": "1000",
     "spark.sql.shuffle.partitions": "3",
-    # Everything that can be on a disk is there, and is not hidden by compression.
+    # Everything that can be on a disk is there, uncompressed.
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
     "spark.broadcast.compress": "false",

@@ -37,7 +37,7 @@ def cubes(home: Path) -> Path:
 
 
 def pay(home: Path, *, simulation: bool = False) -> StoredTable:
-    """Medians by school, degree and year: one withheld, one not there."""
+    """Medians by school, degree and year: one suppressed, one missing."""
     schools, degrees, years = ("a", "b", "c"), ("1", "2"), ("2020", "2021")
     rows = [(s, d, y) for s in schools for d in degrees for y in years if (s, d, y) != ("c", "2", "2021")]
     count = [100 + 10 * i for i in range(len(rows))]
@@ -89,7 +89,7 @@ def pay(home: Path, *, simulation: bool = False) -> StoredTable:
 
 
 def cubes_and_pay(home: Path) -> TableCatalogue:
-    """All of them in one catalogue."""
+    """Cubes and pay in one catalogue."""
     found = TableCatalogue.of([cubes(home)])
     tables: dict[str, QueryableTable] = {**found.tables, "pay": pay(home)}
     return replace(found, tables=tables)
