@@ -56,7 +56,7 @@ def set_budget(
         )
     if not ledger.store.exists():
         ledger.create(kind, exist_ok=True)  # somebody else may be beginning it, too
-    ledger.fits(ledger.chain(), simulated=kind == "simulation")
+    ledger.refuse_other_kind(ledger.chain(), simulated=kind == "simulation")
     ledger.set_budget(budget)
 
 

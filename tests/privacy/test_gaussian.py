@@ -1,4 +1,4 @@
-"""The privacy of Normal noise: against integrals, on the safe side, and what a nominal ε of 004 really is."""
+"""The privacy of Gaussian noise: against integrals, rounded up, and the true (ε, δ) of Chetty & Friedman (2019)."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_what_is_hardly_and_what_is_fully_lost() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(ParameterError, match="without use"):
+    with pytest.raises(ParameterError, match="too large"):
         as_epsilon(F(10**8), DELTA)
     with pytest.raises(ParameterError, match="negative"):
         true_delta([F(1)], F(-1))

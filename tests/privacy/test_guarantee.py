@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from discreet.errors import DiscreetError, GuaranteeError
 from discreet.privacy.guarantee import (
+    INFORMAL,
     Establishment,
     Guarantee,
     Job,
@@ -289,10 +290,34 @@ def test_a_guarantee_needs_a_unit() -> None:
 
 def test_words_say_for_whom_how_much_and_against_what() -> None:
     words = Guarantee(unit=Person(column="pid", max_records=2), epsilon="3/2", delta="1e-6").in_words()
-    for part in ("e^1.5", "pid", "at most 2 of them used", "added to or removed from", "0.000001"):
-        assert part in words
-    assert "replaced" in Guarantee(unit=Record(), epsilon=1, neighbours="substitution").in_words()
-    assert "probability 0" not in Guarantee(unit=Record(), epsilon=1).in_words()
+    assert words == (
+        "Satisfies (1.5, 0.000001)-differential privacy for all records of one person (column pid, at most 2 used), "
+        "under adding or removing that person: the probability of any set of published outputs changes by a factor of at "
+        "most e^1.5, up to an additional 0.000001."
+    )
+    words = Guarantee(unit=Record(), epsilon=1, neighbours="substitution").in_words()
+    assert words.startswith("Satisfies (1, 0)-differential privacy for one record")
+    assert "under replacing it by another" in words
+    assert "additional" not in words
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "substitution"])
+@pytest.mark.parametrize("adversary", ["strong", "weak"])
+def test_establishments_within_alpha_have_a_restricted_neighbouring_relation(adversary: Any, neighbours: Any) -> None:
+    unit = Establishment(column="e", alpha="0.1", adversary=adversary)
+    words = Guarantee(unit=unit, epsilon=2, neighbours=neighbours).in_words()
+    assert f"(column e, {adversary} adversary), under a restricted neighbouring relation" in words
+    assert ("gains or loses" in words) == (neighbours == "add-remove")
+    assert "within a factor 1+0.1 of its size" in words
+    assert ("of each kind of worker" in words) == (adversary == "weak")
+    assert "larger changes are protected less" in words
+
+
+def test_what_is_not_differentially_private_does_not_claim_to_be() -> None:
+    words = Guarantee(unit=Record(), epsilon=1, caveats=(f"{INFORMAL}exact totals.", "Another.")).in_words()
+    assert words.startswith("Not differentially private: were it not for what the caveats name, it would satisfy")
+    assert "Satisfies" not in words
+    assert "outputs would change by" in words
 
 
 def test_only_establishments_within_alpha_have_one() -> None:

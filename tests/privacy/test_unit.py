@@ -150,11 +150,11 @@ def test_units_survive_json(unit: Any) -> None:
 @distributions
 @given(units)
 def test_words_say_the_column_and_how_many_records_are_used(unit: Any) -> None:
-    words = unit.change("added to or removed from")
+    words = unit.relation("add-remove")
     assert unit.entity is None or f"column {unit.entity}" in words
     assert unit.entity is None or f"column {unit.entity}" in unit.in_words()
     if getattr(unit, "max_records", None):
-        assert f"(at most {unit.max_records} of them used)" in words
+        assert f", at most {unit.max_records} used)" in words
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ def _recode(
         return _publish(job, description, outputs, known)
     job.observe("read", 1, 1)
     simulated, time = source.about.simulation, _now(job, chain) if known is None else known[0].time
-    job.ledger.fits(chain, simulated=simulated)
+    job.ledger.refuse_other_kind(chain, simulated=simulated)
     source.verify()
     grant = Derivation(release.release, time, simulated, source.digests)
     with _tidied(outputs):

@@ -135,7 +135,7 @@ def _refuse_before_reading(job: ReleaseJob, chain: Chain, description: ReleaseDe
     release = job.release
     owner = Owner(chain.nonce, release.release, frozenset(description.announced))
     outputs = Outputs(output_at(job.out, owner), keep_at(release, owner))
-    job.ledger.fits(chain, simulated=description.simulated)
+    job.ledger.refuse_other_kind(chain, simulated=description.simulated)
     chain.refuse_used(release.release)
     chain.balance(release.asset, job.ledger.clock().date()).charge(description.guarantee)
     refuse_private(job.keys, outputs)
@@ -214,7 +214,7 @@ def _resume_alone(job: ReleaseJob, chain: Chain, outputs: Outputs, state: Releas
             do="restore the folder from a copy: the ledger has the digest of every file",
         )
     key = _load(job.keys, state)
-    job.ledger.fits(chain, simulated=key.simulated)
+    job.ledger.refuse_other_kind(chain, simulated=key.simulated)
     methods, description = described(release, simulated=simulated, trust=True)
     with tabulated(job, methods, key) as (engine, tables):
         promise = (description.guarantee, state.reserve.output, state.reserve.keep, job.ledger.who())

@@ -632,6 +632,6 @@ def test_a_ledger_of_another_version_is_refused_in_one_line(template: Template, 
         with pytest.raises(LedgerError) as caught:
             action()
         assert str(caught.value) == (
-            f"ledger: is in format {version}, and this version of discreet reads 3 alone. Begin another and enter what "
-            "was spent with `discreet ledger record`: before 1.0 nothing is converted."
+            f"ledger: is in format {version}, and this version of discreet reads 3 alone. Begin another one and enter "
+            "the costs with `discreet ledger record`: before 1.0 ledgers are not converted."
         )

@@ -426,7 +426,7 @@ def test_an_entry_that_cannot_be_looked_up_is_uncertain(url: str, restarted: Ser
         ("postgresql://me@nowhere.invalid/postgres", "server cannot be reached"),
         ("postgresql://me@127.0.0.1:{port}/nowhere", "database does not exist"),
         ("postgresql://stranger@127.0.0.1:{port}/postgres", "does not let this user in"),
-        ("postgresql://me@127.0.0.1:{port}/postgres?sslmode=require", "as safe as `sslmode` asks for"),
+        ("postgresql://me@127.0.0.1:{port}/postgres?sslmode=require", "as secure as `sslmode` requires"),
         ("postgresql://me@127.0.0.1:{port}/postgres?surprise=1", "no PostgreSQL address"),
         ("postgresql://me@127.0.0.1:port/postgres", "no PostgreSQL address"),
         ("postgresql://%zz", "no PostgreSQL address"),

@@ -308,7 +308,7 @@ def test_a_ledger_without_its_guards_takes_no_entry(trigger: str, place: Path) -
     with closing(sqlite3.connect(place)) as connection:
         connection.execute(f"DROP TRIGGER {trigger}")
         connection.commit()
-    with pytest.raises(LedgerError, match="its guard was taken away"):
+    with pytest.raises(LedgerError, match="its triggers were removed"):
         ledger.reserve(reserve(), simulated=False)
     assert len(open_ledger(place).chain().entries) == 2
 
