@@ -74,7 +74,7 @@ def test_a_manifest_of_another_version(folder: Path, found: str) -> None:
             opened(folder)
         assert str(caught.value) == (
             f"{folder}: is in format '{found}', and this version of discreet reads 'discreet-manifest/2' alone. "
-            "Make it again with this version, or read it with the version that wrote it."
+            "Produce it again with this version, or read it with the version that wrote it."
         )
 
 

@@ -81,7 +81,7 @@ def test_numbers_made_by_hand_have_no_promise(measured_office: Office, tmp_path:
     office.ledger.derive(entry, simulated=True)
     head = office.ledger.chain().head
     spec = office.recoding(EARNINGS, recode={"measurements": "kept/fake"})
-    with pytest.raises(LedgerError, match="claim another asset or promise than was paid for"):
+    with pytest.raises(LedgerError, match="claim another asset or guarantee than was reserved"):
         office.open(spec).run(office.folder / "out-new")
     assert office.ledger.chain().head == head
 

@@ -132,7 +132,7 @@ def test_the_command_line_verifies_parts(tmp_path: Path, monkeypatch: pytest.Mon
     agency, _ = published(tmp_path / "a", monkeypatch, 3)
     verified = verify(agency)
     assert verified.returncode == 0, verified.stderr
-    assert "every hash fits and contains the given head" in verified.stdout
+    assert "hash chain verified; it contains the given head" in verified.stdout
     files(agency.folder, "both", "csv")[2].unlink()
     refused = verify(agency)
     assert refused.returncode == 1

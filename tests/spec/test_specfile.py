@@ -112,7 +112,7 @@ def test_a_missing_key_is_named() -> None:
 )
 def test_a_key_that_stands_twice_is_refused(text: str, line: int, key: str) -> None:
     error = refused(text)
-    assert error.what == f"key {key!r} stands twice"
+    assert error.what == f"duplicate key {key!r}"
     assert error.where == f"release.yaml, line {line}"
     assert error.do
 

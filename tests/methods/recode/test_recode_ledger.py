@@ -138,7 +138,7 @@ def test_from_the_command_line(office: Office) -> None:
         assert found.exit_code == 0, found.output
         return found.output
 
-    assert "recoded, no cost" in told("plan", spec, *ledger)
+    assert "recoded, no additional epsilon" in told("plan", spec, *ledger)
     said = told("run", spec, "--out", out, *ledger)
     assert f"Published new in {out}: 1 table, nothing is spent: made of the measurements of old" in said
     assert "SIMULATION" in said

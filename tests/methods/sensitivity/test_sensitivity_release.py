@@ -220,7 +220,7 @@ def test_check_names_such_cells_and_says_what_to_do(atlas: Atlas) -> None:
     opened = atlas.open()
     text = "\n".join(lines(opened.check(), opened.spec))
     assert "CONFIDENTIAL" in text
-    assert "beyond all bounds: tract 101" in text
+    assert "of unbounded sensitivity to one record: tract 101" in text
     assert "winsorise" in text
     assert "χ = " in text
 

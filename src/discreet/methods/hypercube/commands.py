@@ -21,17 +21,20 @@ MODEL = ".model.json"
 
 def query(
     folder: Annotated[str, typer.Argument(help="The folder of a published release.", metavar="FOLDER")],
-    by: Annotated[Optional[list[str]], typer.Option(help="A variable, or a coarser one; may be repeated.")] = None,  # noqa: UP045
+    by: Annotated[Optional[list[str]], typer.Option(help="A variable, or a coarser one. Repeatable.")] = None,  # noqa: UP045
     where: Annotated[
         Optional[list[str]],  # noqa: UP045
-        typer.Option(help="VARIABLE=CODE: only these cells; a variable may have several codes."),
+        typer.Option(help="VARIABLE=CODE: restrict to these cells. Repeatable, also for one variable."),
     ] = None,
-    cube: Annotated[Optional[str], typer.Option(help="Which cube, if the release has several.")] = None,  # noqa: UP045
+    cube: Annotated[Optional[str], typer.Option(help="The cube, if the release has several.")] = None,  # noqa: UP045
     counts: Annotated[bool, typer.Option("--counts", help="Numbers of records instead of weighted totals.")] = False,
-    level: Annotated[str, typer.Option(help="Of the intervals, exact.")] = "0.9",
+    level: Annotated[str, typer.Option(help="Confidence level of the intervals, exact.")] = "0.9",
     csv: Annotated[Optional[Path], typer.Option(help="Write the table to this new file instead.")] = None,  # noqa: UP045
 ) -> None:
-    """A table of a published cube, with standard errors. Reads published files only."""
+    """Tabulate a published hypercube with standard errors.
+
+    Reads published files only.
+    """
     from discreet.cli.output import table_lines, write_csv
     from discreet.methods.sensitivity.quick import assigned
     from discreet.publish.cubes import open_cube
@@ -117,15 +120,15 @@ def _share(level: str) -> Fraction:
 
 
 def assess(
-    spec: Annotated[Path, typer.Argument(help="The release, a YAML file.", metavar="RELEASE.YAML")],
-    published: Annotated[str, typer.Option("--published", help="The folder that it was published into.")],
-    out: Annotated[Path, typer.Option("--out", help="A new folder, for yourself alone.")],
-    table: Annotated[Optional[str], typer.Option(help="Which cube; default: the first.")] = None,  # noqa: UP045
+    spec: Annotated[Path, typer.Argument(help="The declaration of the release.", metavar="RELEASE.YAML")],
+    published: Annotated[str, typer.Option("--published", help="The published folder.")],
+    out: Annotated[Path, typer.Option("--out", help="A new folder. Confidential: readable by you only (0700).")],
+    table: Annotated[Optional[str], typer.Option(help="The cube; default: the first.")] = None,  # noqa: UP045
     limit: Annotated[str, typer.Option(help="Estimates below it are near zero.")] = "1",
-    records: Annotated[int, typer.Option(help="Cells of fewer records are not publishable.", min=0)] = 3,
-    cv: Annotated[str, typer.Option(help="Nor are estimates with a larger coefficient of variation.")] = "0.5",
+    records: Annotated[int, typer.Option(help="Cells of fewer records count as not publishable.", min=0)] = 3,
+    cv: Annotated[str, typer.Option(help="So do estimates with a larger coefficient of variation.")] = "0.5",
 ) -> None:
-    """Confidential side: a published cube against the records it was made of."""
+    """Compare a hypercube with the records (confidential)."""
     from discreet import api
     from discreet.formatting import progress
     from discreet.methods.hypercube.assessment.assess import AssessmentOptions
@@ -143,6 +146,6 @@ def assess(
 
 
 def add(app: typer.Typer) -> None:
-    """These commands beside the others."""
+    """Add these commands."""
     for command in (query, assess):
         app.command()(command)

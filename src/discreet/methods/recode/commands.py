@@ -14,12 +14,15 @@ from discreet.formatting import plural, say
 
 def recode_groups(
     spec: Spec,
-    old: Annotated[Path, typer.Argument(help="The list of groups that were measured, CSV.", metavar="OLD.CSV")],
-    new: Annotated[Path, typer.Argument(help="Where to write the new list.", metavar="NEW.CSV")],
-    only: Annotated[Optional[list[str]], typer.Option(help="Take this recoded column, drop the others.")] = None,  # noqa: UP045
+    old: Annotated[Path, typer.Argument(help="The list of groups in the old classification, CSV.", metavar="OLD.CSV")],
+    new: Annotated[Path, typer.Argument(help="The new list to write.", metavar="NEW.CSV")],
+    only: Annotated[Optional[list[str]], typer.Option(help="Keep this recoded column, drop the others.")] = None,  # noqa: UP045
     leave_out: Annotated[Optional[list[str]], typer.Option(help="Drop this column.")] = None,  # noqa: UP045
 ) -> None:
-    """The list of groups in a new classification that an old list can become, for a release with `recode`."""
+    """List groups in a new classification.
+
+    All groups that the groups of an old list can become, for a release with `recode`.
+    """
     from discreet.methods.recode.groups import write_groups
 
     number = write_groups(discreet.release(spec).spec, old, new, only or [], leave_out or [])

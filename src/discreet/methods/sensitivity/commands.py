@@ -1,4 +1,5 @@
-"""Commands for estimates of small cells (004): release in one go, choose ε, look at sensitivities inside."""
+"""Commands for estimates of small cells (Chetty and Friedman 2019): publish them in one go, choose ε, inspect local
+sensitivities on the confidential side."""
 
 from __future__ import annotations
 
@@ -15,33 +16,40 @@ Text = Optional[str]  # noqa: UP045 - typer reads it
 def estimate(
     data: Annotated[Path, typer.Argument(help="Records: Stata, SAS, CSV or Parquet.", metavar="DATA")],
     statistic: Annotated[str, typer.Option(help="mean, variance, slope, intercept or prediction.")],
-    y: Annotated[str, typer.Option(help="The column it is about.")],
+    y: Annotated[str, typer.Option(help="The column of y.")],
     by: Annotated[list[str], typer.Option(help="Cells: COLUMN=1..111, COLUMN=a,b,c or COLUMN=FILE.csv. Repeat it.")],
     bounds: Annotated[list[str], typer.Option(help="COLUMN=LOW:HIGH, not from these data. Repeat it.")],
-    epsilon: Annotated[str, typer.Option(help="Exact, of each number: estimate, standard error and count.")],
-    out: Annotated[
-        Path, typer.Option("--out", help="A folder that does not exist yet; OUT.yaml is written beside it.")
+    epsilon: Annotated[
+        str, typer.Option(help="Epsilon of each published number (estimate, standard error, count), exact.")
     ],
+    out: Annotated[Path, typer.Option("--out", help="A new folder; the declaration OUT.yaml is written beside it.")],
     x: Annotated[Text, typer.Option(help="The column of x, for lines.")] = None,
     at: Annotated[Text, typer.Option(help="Where to predict.")] = None,
     winsorise: Annotated[Text, typer.Option(help="Share at each end, within the cell, such as 0.05.")] = None,
     delta: Annotated[
-        Text, typer.Option(help="Exact; the probability that a bound fails, or that of normal noise.")
+        Text, typer.Option(help="Exact; the probability that a bound fails, or the delta of Gaussian noise.")
     ] = None,
     noise: Annotated[str, typer.Option(help="laplace or normal.")] = "laplace",
-    size: Annotated[str, typer.Option(help="bound (of the released count) or true (as in the paper).")] = "bound",
+    size: Annotated[
+        str, typer.Option(help="bound (lower bound from the released count) or true (as in Chetty & Friedman 2019).")
+    ] = "bound",
     minimum: Annotated[Optional[int], typer.Option(help="Leave out cells with a smaller released count.")] = None,  # noqa: UP045
     search: Annotated[Text, typer.Option(help="exact or corners.")] = None,
-    unit: Annotated[str, typer.Option(help="record, or person:COLUMN (one record of each is used).")] = "record",
+    unit: Annotated[
+        str, typer.Option(help="Privacy unit: record, or person:COLUMN (one record of each is used).")
+    ] = "record",
     budget: Annotated[Text, typer.Option(help="Set this budget for the data first; begins the ledger.")] = None,
     stata: Annotated[bool, typer.Option(help="Also write Stata files.")] = True,
-    asset: Annotated[Text, typer.Option(help="What the budget is about; default: the file's name.")] = None,
+    asset: Annotated[Text, typer.Option(help="The asset; default: the file's name.")] = None,
     ledger: Annotated[str, typer.Option(help="The ledger.")] = "discreet-ledger.sqlite",
     check: Annotated[
-        bool, typer.Option("--check", help="Only look at the records, inside; nothing is written.")
+        bool, typer.Option("--check", help="Only check the records (confidential output); write nothing.")
     ] = False,
 ) -> None:
-    """Protected estimates of every cell from one file of records, with their declaration beside them."""
+    """Publish estimates for small cells from one file.
+
+    Protected estimates, standard errors and counts of every cell, with their declaration.
+    """
     from discreet.formatting import progress
     from discreet.methods.sensitivity import quick
 
@@ -65,12 +73,12 @@ def estimate(
 
 def tradeoff(
     out: Annotated[Path, typer.Option("--out", help="A folder for the table and the picture.")],
-    synthetic: Annotated[bool, typer.Option("--synthetic", help="On an invented atlas.")] = False,
+    synthetic: Annotated[bool, typer.Option("--synthetic", help="Use a synthetic atlas.")] = False,
     public: Annotated[Optional[Path], typer.Option(help="A public file with columns estimate and count.")] = None,  # noqa: UP045
     provenance: Annotated[Text, typer.Option(help="Where the public file comes from.")] = None,
     release: Annotated[Optional[Path], typer.Option(help="The folder of an earlier release.")] = None,  # noqa: UP045
     table: Annotated[Text, typer.Option(help="Its table; default: the first of estimates.")] = None,
-    chi: Annotated[Text, typer.Option(help="A public guess of what scales the noise, for a public file.")] = None,
+    chi: Annotated[Text, typer.Option(help="A public guess of the noise scale χ, for a public file.")] = None,
     area: Annotated[Text, typer.Option(help="A column of areas to compare cells within.")] = None,
     epsilons: Annotated[str, typer.Option(help="Exact, with commas.")] = "0.5,1,2,4,8,16,32",
     distribution: Annotated[str, typer.Option(help="laplace or normal.")] = "laplace",
@@ -80,9 +88,12 @@ def tradeoff(
         Optional[float],  # noqa: UP045
         typer.Option(help="Find the epsilon at which at most this share of the top and bottom does not belong there."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the invented atlas.", min=0)] = 7,
+    seed: Annotated[int, typer.Option(help="Seed of the synthetic atlas.", min=0)] = 7,
 ) -> None:
-    """Accuracy against epsilon, on invented, public or earlier protected numbers: never on confidential ones."""
+    """Plot accuracy against epsilon, without confidential data.
+
+    On synthetic, public or previously published numbers.
+    """
     from discreet.methods.sensitivity.utility.choosing import Wanted, chosen_input, curve
     from discreet.privacy.exact import parse_exact
 
@@ -96,12 +107,15 @@ def tradeoff(
 
 
 def envelope(
-    spec: Annotated[Path, typer.Argument(help="The release, a YAML file.", metavar="RELEASE.YAML")],
-    out: Annotated[Path, typer.Option("--out", help="A new folder, for yourself alone.")],
+    spec: Annotated[Path, typer.Argument(help="The declaration of the release.", metavar="RELEASE.YAML")],
+    out: Annotated[Path, typer.Option("--out", help="A new folder. Confidential: readable by you only (0700).")],
     table: Annotated[Text, typer.Option(help="A table of estimates; default: the first.")] = None,
-    cell: Annotated[Optional[list[str]], typer.Option(help="COLUMN=CODE; default: the cell that scales most.")] = None,  # noqa: UP045
+    cell: Annotated[list[str] | None, typer.Option(help="COLUMN=CODE; default: the cell with the largest χ.")] = None,
 ) -> None:
-    """Confidential side: pictures of sensitivities under their envelope, and of one cell's worst record."""
+    """Plot local sensitivities (confidential).
+
+    Sensitivities under their envelope, and the most influential record of one cell.
+    """
     from discreet import api
     from discreet.methods.sensitivity.quick import assigned
     from discreet.methods.sensitivity.utility.envelope import envelope as draw
@@ -113,6 +127,6 @@ def envelope(
 
 
 def add(app: typer.Typer) -> None:
-    """These commands beside the others."""
+    """Add these commands."""
     for command in (estimate, tradeoff, envelope):
         app.command()(command)
