@@ -48,7 +48,7 @@ def demo(folder: Path, rows: int) -> None:
     _released(jobs, "jobs", "5", unit, "--unit establishment:workplace_id --alpha 0.1")
 
     children, many = folder / "atlas", max(rows // CHILDREN_SHARE, A_TRACT)
-    _say(f"{many:,} children and a regression in every tract, in {children}/: weaker, see the caveats")
+    _say(f"{many:,} children and a regression in every tract, in {children}/: see its caveats")
     with progress() as observe:
         write_atlas(
             children, many, many // A_TRACT, progress=lambda done, total: observe("generate children", done, total)
