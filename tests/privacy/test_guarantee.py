@@ -292,8 +292,8 @@ def test_words_say_for_whom_how_much_and_against_what() -> None:
     words = Guarantee(unit=Person(column="pid", max_records=2), epsilon="3/2", delta="1e-6").in_words()
     assert words == (
         "Satisfies (1.5, 0.000001)-differential privacy for all records of one person (column pid, at most 2 used), "
-        "under adding or removing that person: the probability of any set of published outputs changes by a factor of at "
-        "most e^1.5, up to an additional 0.000001."
+        "under adding or removing that person: the probability of any set of published outputs changes by a factor of "
+        "at most e^1.5, up to an additional 0.000001."
     )
     words = Guarantee(unit=Record(), epsilon=1, neighbours="substitution").in_words()
     assert words.startswith("Satisfies (1, 0)-differential privacy for one record")

@@ -48,7 +48,7 @@ def demo(folder: Path, rows: int) -> None:
     _released(jobs, "jobs", "5", unit, "--unit establishment:workplace_id --alpha 0.1")
 
     children, many = folder / "atlas", max(rows // CHILDREN_SHARE, A_TRACT)
-    _say(f"{many:,} children and a regression in every tract, in {children}/: see its caveats")
+    _say(f"{many:,} children and a regression in every tract, in {children}/: a weaker guarantee")
     with progress() as observe:
         write_atlas(
             children, many, many // A_TRACT, progress=lambda done, total: observe("generate children", done, total)
@@ -56,9 +56,7 @@ def demo(folder: Path, rows: int) -> None:
     _released(children, "children", "24", "record", "--unit record --delta 0.000001", "0.000001")
 
     survey, many = folder / "survey", max(rows // QUOTES_SHARE, 100)
-    _say(
-        f"A survey of {many:,} quotes, in {survey}/: one hypercube, from which every table follows, with standard errors"
-    )
+    _say(f"A survey of {many:,} quotes, in {survey}/: one hypercube, which gives every table with standard errors")
     with progress() as observe:
         write_occupations(survey, many, progress=lambda done, total: observe("generate quotes", done, total))
     whole = {"establishment": "establishment", "whole": True}

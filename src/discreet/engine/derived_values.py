@@ -43,15 +43,13 @@ class Binned:
     @property
     def inspected(self) -> tuple[DerivedColumn, ...]:
         """What the preflight looks at besides."""
-        return Legible(self.value, plain=True), Holds(self.value, self.bins.borders[0])
+        return Legible(self.value, plain=True), Holds(self.value, self.bins.edges[0])
 
     def in_words(self) -> str:
         """The rule, for a plan."""
         sample = ", ".join(rule.in_words() for rule in self.sample)
         kept = f"only records with {sample} count; " if sample else ""
-        return (
-            f"{self.value}: {kept}values below {self.bins.borders[0]:,} belong to the first of {self.bins.count} bins"
-        )
+        return f"{self.value}: {kept}values below {self.bins.edges[0]:,} belong to the first of {self.bins.count} bins"
 
     def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
         """What can become of a record, besides being counted in its bin."""

@@ -85,7 +85,7 @@ def _values(audit: Audit) -> list[str]:
             f"{v.outside:,} outside the sample are left out ({share:.1%} of all)"
             f"{'  <-- most of them: is the sample rule right?' if share > 0.5 else ''}"
         )
-        out.append(f"{column}: {v.below:,} records below {v.binned.bins.borders[0]:,} are counted in the first bin")
+        out.append(f"{column}: {v.below:,} records below {v.binned.bins.edges[0]:,} are counted in the first bin")
     for o in audit.observed:
         if text := o.observed.told(o.missing, o.unreadable, o.outside):
             out.append(text)

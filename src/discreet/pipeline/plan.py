@@ -104,7 +104,7 @@ def _recoding(
     except (LedgerError, SpecError) as error:
         problem = str(error)
     recodings = plan_recoding(release, spec, tables, source)
-    moved = {name: recoding.in_words() for name, recoding in recodings.items()}
+    moved = {name: recoding.plan_lines() for name, recoding in recodings.items()}
     planned = tuple(
         replace(table, composes="post-processing of kept measurements", error=None, notes=moved.get(table.name, ()))
         for table in description.tables

@@ -18,7 +18,7 @@ from discreet.errors import DiscreetError, LedgerError, SpecError
 from discreet.methods.histograms import histogram_spans, measured
 from discreet.methods.noise_provenance import UNKNOWN
 from discreet.methods.protocol import Method
-from discreet.methods.recode.recoding import Counts, Recoding
+from discreet.methods.recode.recoding import GroupCounts, Recoding
 from discreet.methods.registry import described
 from discreet.methods.writing import MethodOutput, OutputLocations, measured_name
 from discreet.pipeline.outputs import Outputs, complete, keep_at, refuse_other_manifest, refuse_private, refuse_taken
@@ -174,7 +174,7 @@ def _draws(recoding: Recoding) -> tuple[int, ...]:
     return tuple(np.where(blurred, UNKNOWN, draws).tolist())
 
 
-def _written(measurement: Measurement, counts: Protected[Counts], place: Storage) -> Protected[WrittenTable]:
+def _written(measurement: Measurement, counts: Protected[GroupCounts], place: Storage) -> Protected[WrittenTable]:
     """Write recoded measurements, in the format of the original ones."""
     name, schema = measured_name(measurement.name), pa.schema([("count", pa.int64())])
     spans = histogram_spans(measurement.groups.cells, measurement.width)

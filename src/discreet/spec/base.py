@@ -129,7 +129,7 @@ class TableSpec(Strict):
         """The cells of its `by` attributes."""
         return release.domain(self.by, self.where)
 
-    def similar_to(self, release: Release) -> Mapping[str, list[Domain]]:  # noqa: ARG002 - overridden
+    def families(self, release: Release) -> Mapping[str, list[Domain]]:  # noqa: ARG002 - overridden
         """Families of cells that a table borrows strength from, by its name, the widest first."""
         return {}
 

@@ -266,7 +266,7 @@ class Release(Strict):
         }  # location and execution, not content
         parts = self.model_dump(mode="json", exclude={*where, "domains"})
         cells = {name: domain.digest() for t in self.tables for name, domain in t.domains(self).items()}
-        similar = {name: near for table in self.tables for name, near in table.similar_to(self).items()}
+        similar = {name: near for table in self.tables for name, near in table.families(self).items()}
         families = {name: [family.digest() for family in near] for name, near in similar.items()}
         labels = self.labels() if any(table.labelled for table in self.tables) else {}
         if not self.join:

@@ -34,7 +34,7 @@ from discreet.pipeline.check import lines
 from discreet.privacy.guarantee import Person, Record
 from discreet.spec import FileSource, ValuesDomain
 from support.earnings import Registrar, arrow, graduates, spec, table
-from support.engines import taken
+from support.engines import take_records
 from support.hypothesis_profile import examples
 
 SMALL = Bins((-5, 0, 10, 1000))
@@ -48,7 +48,7 @@ def found(values: Sequence[Any], kind: pa.DataType, bins: Bins, *rules: Holds, *
     made = Binned("b", "v", bins, rules)
     source = pa.table({"id": range(len(values)), "v": pa.array(values, kind, from_pandas=False), **more})
     with duckdb_engine() as engine:
-        read = taken(engine, source, Path(), [], Person(column="id", max_records=1), [made]).table
+        read = take_records(engine, source, Path(), [], Person(column="id", max_records=1), [made]).table
         batches = engine.batches(read.order_by(identifier("id")).select("b"))
         return [value for batch in batches for value in batch.column(0).to_pylist()]
 
@@ -65,7 +65,7 @@ def as_number(value: Any) -> float | Decimal | int | None:
 def bin_of(value: Any, bins: Bins) -> int | None:
     """Eq. 2, border by border."""
     number = as_number(value)
-    return None if number is None else sum(number >= border for border in bins.borders[1:-1])
+    return None if number is None else sum(number >= border for border in bins.edges[1:-1])
 
 
 # --- bins -----------------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ def test_every_kind_of_number_is_compared_as_a_number(kind: pa.DataType) -> None
 @pytest.mark.parametrize("kind", [INT, FLOAT, TEXT, pa.decimal128(20, 2)])
 def test_the_borders_of_pseo(kind: pa.DataType) -> None:
     """On a border, a unit below it, below the first and above the last."""
-    values: list[int] = [-1, 0, 9_999, *(b + d for b in PSEO.borders for d in (-1, 0)), 10**9]
+    values: list[int] = [-1, 0, 9_999, *(b + d for b in PSEO.edges for d in (-1, 0)), 10**9]
     typed = [str(v) if kind == TEXT else Decimal(v) if pa.types.is_decimal(kind) else v for v in values]
     assert found(typed, kind, PSEO) == [bin_of(v, PSEO) for v in values]
     assert found(typed, kind, PSEO)[-1] == 20
@@ -170,7 +170,7 @@ def test_what_is_infinite_or_no_number() -> None:
 def test_one_bin_and_no_bins() -> None:
     assert found([-7, 7, None], INT, Bins((0, 1))) == [0, 0, None]
     with duckdb_engine() as engine:
-        read = taken(engine, pa.table({"v": [1]}), Path(), [], Record()).table
+        read = take_records(engine, pa.table({"v": [1]}), Path(), [], Record()).table
         assert with_bins(read, []) is read
 
 
@@ -254,7 +254,7 @@ def test_records_without_a_bin_are_in_no_cell() -> None:
     made = Binned("b", "v", SMALL, (rule(at_most=500),))
     source = pa.table({"g": ["x", "x", "z", None, "x", "x"], "v": [-9.0, 5.0, 5.0, 11.0, None, 501.0]})
     with duckdb_engine() as engine:
-        read = taken(engine, source, Path(), [domain], Record(), [made]).table
+        read = take_records(engine, source, Path(), [domain], Record(), [made]).table
         rows = keep_records(engine, read, [domain], Record(), Secret(bytes(16)))
         counted = count_cells(engine, rows, domain)
         cells = {
@@ -276,7 +276,7 @@ STRANGE = {
 
 def columns_checked(made: Binned, **columns: pa.Array) -> None:
     with duckdb_engine() as engine:
-        taken(engine, pa.table(columns), Path(), [], Record(), [made])
+        take_records(engine, pa.table(columns), Path(), [], Record(), [made])
 
 
 @pytest.mark.parametrize("kind", STRANGE)
@@ -342,7 +342,7 @@ def looked(values: list[float | None], *rules: Holds) -> Audit:
     domain = histogram_domain(Domain(()), "b", SMALL.count)
     with duckdb_engine() as engine:
         source = pa.table({"v": pa.array(values, FLOAT, from_pandas=False)})
-        read = taken(engine, source, Path(), [domain], Record(), [made], inspect=True)
+        read = take_records(engine, source, Path(), [domain], Record(), [made], inspect=True)
         return audit(engine, read, [domain], Record(), [made])
 
 
@@ -356,7 +356,7 @@ def test_the_audit_counts_who_is_left_out_and_who_lies_below(values: list[float 
     assert found.missing == sum(v is None or math.isnan(v) for v in values)
     assert found.unreadable == sum(v is not None and math.isinf(v) for v in values)
     assert found.outside == sum(n is not None and n < least for n in numbers)
-    assert found.below == sum(n is not None and least <= n < SMALL.borders[0] for n in numbers)
+    assert found.below == sum(n is not None and least <= n < SMALL.edges[0] for n in numbers)
     assert seen.clean == (found.below == found.unreadable == 0)
     assert seen.attributes == ()  # bins are not a code list that somebody could mend
 
@@ -373,7 +373,7 @@ def test_no_number_is_missing_whatever_else_is_in_the_file(
     made = Binned("bin", "pay", SMALL, (SampleRule(column="pay", at_least=1).holds,))
     with duckdb_engine() as engine:
         source = FileSource(path=str(tmp_path / "pay.parquet"))
-        read = taken(engine, source, tmp_path, [], Record(), [made], inspect=True).table
+        read = take_records(engine, source, tmp_path, [], Record(), [made], inspect=True).table
         kept = read.filter(sampled(read, made)).aggregate(n=ibis._.count())
         assert [row["n"] for batch in engine.batches(kept) for row in batch.to_pylist()] == [2]
         for fate, number in (("missing", 1000 + others.count(None)), ("unreadable", others.count(math.inf))):
@@ -418,13 +418,13 @@ def test_the_lines_of_check(tmp_path: Path) -> None:
 
 def test_strict_mode_refuses_values_below_the_first_border_and_nothing_else(tmp_path: Path) -> None:
     office = Registrar(tmp_path / "office", pays(5, None, 30_000))
-    office.published(spec(table(minimum=1), strict=True))
+    office.published(spec(table(suppress_below=1), strict=True))
     office.enrol(pays(5, -1))
-    opened = office.open(spec(table(minimum=1), strict=True))
+    opened = office.open(spec(table(suppress_below=1), strict=True))
     with pytest.raises(SourceError, match="strict mode: records break the declared rules"):
         opened.run(tmp_path / "out", simulation="strict")
     assert opened.ledger.verify().names() == set()
-    sampled = table(minimum=1, sample=[{"column": "pay", "at_least": 0}])
+    sampled = table(suppress_below=1, sample=[{"column": "pay", "at_least": 0}])
     office.published(spec(sampled, strict=True))
 
 

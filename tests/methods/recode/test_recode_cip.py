@@ -17,7 +17,7 @@ from discreet.api import OpenRelease, set_budget
 from discreet.errors import DomainError
 from discreet.methods.recode.crosswalk import Crosswalk, read_crosswalk
 from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk
-from support.recoding import BORDERS, CLOCK, read_kept, write_csv
+from support.recoding import BORDERS, CLOCK, read_measurements, write_csv
 from support.repository import SHARED
 
 REAL = SHARED / "cip" / "Crosswalk2010to2020.csv"
@@ -53,7 +53,7 @@ def opened(place: Path, release: str, codes: list[str], **more: Any) -> OpenRele
         "asset": "graduates",
         "unit": {"person": "person", "max_records": 1},
         "domains": {"cip4": {"values": codes}},
-        "tables": [{**table, "bins": {"borders": list(BORDERS)}}],
+        "tables": [{**table, "bins": {"edges": list(BORDERS)}}],
         **more,
     }
     (place / f"{release}.yaml").write_text(json.dumps(spec))
@@ -106,14 +106,14 @@ def test_all_old_codes_are_recoded(place: Path, series: list[str], crosswalk: Cr
         "1 code of a group: override",
     }
     release.run(place / "out-new")
-    old, new = read_kept(place / "kept"), read_kept(place / "kept-new")
+    old, new = read_measurements(place / "kept"), read_measurements(place / "kept-new")
     before, after = old.groups("pay"), new.groups("pay")
     assert (old.counts["pay"].sum(axis=0) == new.counts["pay"].sum(axis=0)).all()
     assert (after[TARGET,] == before["60.06",]).all()
     assert (after["51.12",] == before["51.12",] + before["51.19",] + before["51.21",]).all()
     draws = {key[0]: number for key, number in new.draws("pay").items()}
     assert draws["51.12"] == 3
-    for (code,), targets in four.torn.items():
+    for (code,), targets in four.ambiguous.items():
         assert all(draws[target] == -1 for (target,) in targets), code
     unchanged = [c for c in series if four.possible.get((c,)) == ((c,),) and draws[c] == 1]
     assert len(unchanged) > 350

@@ -39,7 +39,7 @@ class Transitions:
     """The transition of each distinct old code and key, and the overrides that the first rule leaves without effect."""
 
     of: Mapping[Group, Transition] = field(repr=False)
-    idle: tuple[Key, ...] = ()
+    unused_overrides: tuple[Key, ...] = ()
 
     def rules(self) -> Counter[tuple[Rule, int | None]]:
         """How many codes with their keys follow each rule, at each level."""
