@@ -6,9 +6,9 @@ import shutil
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from discreet import api
+from discreet.api import UnitDeclaration
 from discreet.cli.output import ledger_lines, table_lines
 from discreet.errors import PublishError
 from discreet.formatting import plural, progress, say
@@ -75,9 +75,7 @@ def declaration(asset: str) -> str:
     return (RELEASES / f"{asset}.yaml").read_text(encoding="utf-8")
 
 
-def _released(
-    folder: Path, asset: str, budget: str, unit: dict[str, Any] | str, options: str, delta: str = "0"
-) -> None:
+def _released(folder: Path, asset: str, budget: str, unit: UnitDeclaration, options: str, delta: str = "0") -> None:
     """Declare, set a budget, plan, check, run, and show the outputs."""
     (folder / "release.yaml").write_text(declaration(asset), encoding="utf-8")
     release = api.release(folder / "release.yaml")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional, cast
 
 import typer
 
 import discreet
 from discreet.cli.options import LEDGER, OnlyLedger
 from discreet.formatting import plural, say
+
+if TYPE_CHECKING:
+    from discreet.privacy.guarantee import Neighbours
 
 
 def ledger_show(ledger: OnlyLedger = LEDGER) -> None:
@@ -95,7 +98,7 @@ def ledger_budget(
         epsilon=epsilon,
         delta=delta,
         unit=unit_option(unit, alpha, adversary),
-        neighbours=neighbours,
+        neighbours=cast("Neighbours", neighbours),  # `set_budget` refuses others
         start=start,
         end=end,
         kind="simulation" if simulation else "real",

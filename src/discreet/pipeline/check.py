@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 from discreet.engine import Engine, open_engine
 from discreet.engine.audit import Audit, EstimateAudit
@@ -15,10 +15,15 @@ from discreet.pipeline.tabulation import audited, read_records, reading_of
 from discreet.privacy.guarantee import Establishment
 from discreet.spec import Release
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from discreet.engine.frames import Frames
+
 MARK = "CONFIDENTIAL: this describes the records themselves. It is for the operator, not for publication."
 
 
-def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
+def check(release: Release, frame: Frames | None = None, session: SparkSession | None = None) -> Audit:
     """Read the records and count those that break a rule. Spends no privacy budget and writes nothing."""
     if release.recode is not None:
         raise SpecError("a recoding reads no records", where=f"release {release.release}", do="see `discreet plan`")
@@ -26,7 +31,7 @@ def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
         return _audit(release, engine, frame)
 
 
-def _audit(release: Release, engine: Engine, frame: Any) -> Audit:
+def _audit(release: Release, engine: Engine, frame: Frames | None) -> Audit:
     tables = methods(release, trust=True)
     records = read_records(engine, release, tables, frame, inspect=True).stored(engine)
     # Which records of a unit are used depends on the release's key: any other key will do here.

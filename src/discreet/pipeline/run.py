@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 from discreet.engine import Engine
 from discreet.engine.workspace import no_core_dumps, sweep
@@ -55,6 +55,11 @@ from discreet.publish.manifest import LedgerEntry, Manifest, Said, said
 from discreet.spec import Release
 from discreet.version import code_version
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from discreet.engine.frames import Frames
+
 
 @dataclass(frozen=True)
 class ReleaseJob:
@@ -64,8 +69,8 @@ class ReleaseJob:
     out: str
     ledger: Ledger
     keys: KeyStore
-    frame: Any = None
-    session: Any = None  # an existing Spark session to run on
+    frame: Frames | None = None
+    session: SparkSession | None = None  # an existing one to run on
     observe: Observer = silent
 
     def __post_init__(self) -> None:

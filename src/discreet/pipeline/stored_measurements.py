@@ -104,7 +104,7 @@ def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> Recod
     changed = {name: recoding for name, recoding in recodings.items() if recoding.place is not None}
     files = next(iter(changed.values())).files
     about = (
-        f"Post-processing of the noisy measurements of release {source.about.release}: no record was read, and no budget "
+        f"Post-processing of the noisy measurements of release {source.about.release}: no record was read, no budget "
         f"spent. {files.description()} Cells into which a code was divided at random have an additional "
         "error of unknown size, and no margins of error or confidence limits; there, counts and bins are estimates "
         "based on these shares, and biased."

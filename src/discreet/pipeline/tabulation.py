@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from discreet.engine import Engine, open_engine
 from discreet.engine.derived_values import Binned, Observed, with_bins
@@ -24,6 +24,7 @@ from discreet.spec import Release
 if TYPE_CHECKING:
     from discreet.domain import Domain
     from discreet.engine.audit import Audit
+    from discreet.engine.frames import Frames
     from discreet.pipeline.run import ReleaseJob
 
 
@@ -66,7 +67,13 @@ def _nowhere(release: Release, name: str) -> bool:
 
 
 def read_records(
-    engine: Engine, release: Release, tables: list[Method], frame: Any, *, inspect: bool = False, counted: bool = False
+    engine: Engine,
+    release: Release,
+    tables: list[Method],
+    frame: Frames | None,
+    *,
+    inspect: bool = False,
+    counted: bool = False,
 ) -> Records:
     """Open the source, or the frame in its place (or one frame for each of its names), and take in the columns that the
     tables use. `inspect`: also those of the preflight check. `counted`: equal records may be merged with a count."""
