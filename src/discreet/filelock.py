@@ -39,7 +39,7 @@ def release(path: Path, handle: int) -> None:
 
 
 @contextmanager
-def held(path: Path, wait: float = 0) -> Iterator[bool]:
+def try_lock(path: Path, wait: float = 0) -> Iterator[bool]:
     """Lock a file, waiting up to `wait` seconds; gives whether it was free."""
     until = time.monotonic() + wait
     while (handle := acquire(path)) is None and time.monotonic() < until:

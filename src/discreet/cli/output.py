@@ -10,7 +10,7 @@ import pyarrow.csv as pcsv
 
 from discreet.errors import GuaranteeError, LedgerError, ParameterError, PublishError
 from discreet.formatting import cut, guarded_table, visible
-from discreet.pipeline.plan import balance_in_words
+from discreet.pipeline.plan import budget_line
 from discreet.privacy.exact import format_exact, parse_exact
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import Budget, DerivedRelease, Entry, ExternalRelease, Reserve, Restoration
@@ -28,7 +28,7 @@ def ledger_lines(ledger: Ledger) -> list[str]:
         lines.append(f"ROLLED BACK: {len(missing)} of the entries that this key store has seen are missing")
     for asset in dict.fromkeys(e.asset for e in chain.events if isinstance(e, Budget)):
         try:
-            lines.append(f"asset {asset}: {balance_in_words(chain.balance(asset, ledger.clock().date()))}")
+            lines.append(f"asset {asset}: {budget_line(chain.balance(asset, ledger.clock().date()))}")
         except LedgerError as error:
             lines.append(cut(f"asset {asset}: {error.what}"))
         lines.append(f"  ever spent: {_lifetime(chain, asset)}")

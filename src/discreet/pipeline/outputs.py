@@ -40,7 +40,7 @@ class Outputs:
         return [self.published] if self.kept is None else [self.published, self.kept]
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
         """Lock both: one process at a time works on an output location."""
         with ExitStack() as stack:
             for output in self.all:
@@ -54,7 +54,7 @@ class Outputs:
     @contextmanager
     def dry_run(self) -> Iterator[None]:
         """Lock both, and refuse one that cannot be created, marked or listed before anything is read or spent."""
-        with self.alone():
+        with self.locked():
             self.refuse_existing()  # another process may have published there before we had the lock
             for output in self.all:
                 output.stage()
@@ -107,7 +107,7 @@ class Outputs:
         return errors
 
 
-def keep_at(release: Release, owner: Owner) -> Output | None:
+def kept_output(release: Release, owner: Owner) -> Output | None:
     """Where a release keeps its noisy measurements."""
     if (place := release.keep_measurements) is None:
         return None

@@ -54,7 +54,7 @@ class Plan:
         lines += ["", f"  Total: {self.description.composition}"]
         lines += [f"  {self.total.in_words()}"] + [f"  Caveat: {caveat}" for caveat in self.total.caveats]
         if self.balance is not None:
-            lines.append(f"  Budget: {balance_in_words(self.balance)}")
+            lines.append(f"  Budget: {budget_line(self.balance)}")
         if self.problem:
             lines.append(cut(f"  Would be refused: {self.problem}"))
         return lines
@@ -90,7 +90,7 @@ def _recoding(
     release: Release, spec: Recode, tables: list[Method], description: ReleaseDescription, ledger: Ledger | None
 ) -> Plan:
     """The plan of a recoding: what happens to every code. It has no privacy cost, so there is no budget to compare."""
-    from discreet.pipeline.stored_measurements import open_source, plan_recoding, recoded_in_words, refuse_asset
+    from discreet.pipeline.stored_measurements import describe_recoding, open_source, plan_recoding, refuse_asset
 
     if ledger is None:
         raise LedgerError("a recoding is planned with the ledger of its measurements", do="name the ledger")
@@ -109,11 +109,11 @@ def _recoding(
         replace(table, composes="post-processing of kept measurements", error=None, notes=moved.get(table.name, ()))
         for table in description.tables
     )
-    described = replace(description, tables=planned).made_of(recoded_in_words(source, recodings))
+    described = replace(description, tables=planned).made_of(describe_recoding(source, recodings))
     return Plan(described, rules=(), balance=None, problem=problem)
 
 
-def balance_in_words(balance: Balance) -> str:
+def budget_line(balance: Balance) -> str:
     """A budget as one line of text."""
     budget = balance.budget
     how = " under substitution (an add-remove epsilon counts double)" if budget.neighbours == "substitution" else ""

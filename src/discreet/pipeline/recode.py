@@ -21,8 +21,15 @@ from discreet.methods.protocol import Method
 from discreet.methods.recode.recoding import GroupCounts, Recoding
 from discreet.methods.registry import described
 from discreet.methods.writing import MethodOutput, OutputLocations, measured_name
-from discreet.pipeline.outputs import Outputs, complete, keep_at, refuse_other_manifest, refuse_private, refuse_taken
-from discreet.pipeline.stored_measurements import Source, open_source, plan_recoding, recoded_in_words, refuse_asset
+from discreet.pipeline.outputs import (
+    Outputs,
+    complete,
+    kept_output,
+    refuse_other_manifest,
+    refuse_private,
+    refuse_taken,
+)
+from discreet.pipeline.stored_measurements import Source, describe_recoding, open_source, plan_recoding, refuse_asset
 from discreet.privacy.confidential import Derivation, Grant
 from discreet.privacy.ledger.events import DerivedRelease, Entry
 from discreet.privacy.ledger.ledger import TOLERANCE
@@ -73,8 +80,8 @@ def recode(job: ReleaseJob, *, complete: bool) -> Manifest:
     tables, description = described(release, simulated=source.about.simulation)
     outputs = _outputs(job, chain, known, description.announced)
     recodings = plan_recoding(release, spec, tables, source)
-    description = description.made_of(recoded_in_words(source, recodings))
-    with outputs.alone():
+    description = description.made_of(describe_recoding(source, recodings))
+    with outputs.locked():
         if known is None:
             outputs.refuse_existing()
         return _recode(job, description, outputs, tables, source, recodings, known)
@@ -216,7 +223,7 @@ def _outputs(
     release = job.release
     owner = Owner(chain.nonce, release.release, frozenset(names))
     if known is None:
-        published, kept = output_at(job.out, owner), keep_at(release, owner)
+        published, kept = output_at(job.out, owner), kept_output(release, owner)
         refuse_private(job.keys, Outputs(published, kept))
         refuse_taken(chain, job.keys, release.release, Outputs(published, kept))
         published.refuse_existing()

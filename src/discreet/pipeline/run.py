@@ -36,7 +36,7 @@ from discreet.noise.keystore import KeyStore
 from discreet.pipeline.outputs import (
     Outputs,
     complete,
-    keep_at,
+    kept_output,
     refuse_other_manifest,
     refuse_private,
     refuse_taken,
@@ -117,7 +117,7 @@ def release_lock(ledger: Ledger, release: str) -> Iterator[Chain]:
     entry before noise is drawn, so that no reservation can be rolled back unnoticed. Gives the ledger's chain."""
     no_core_dumps()
     sweep()
-    with ledger.store.alone(f"{ledger.nonce}-{release}") as free:
+    with ledger.store.lock(f"{ledger.nonce}-{release}") as free:
         if not free:
             raise LedgerError(
                 f"another process is working on release {release!r}", do="wait for it to finish, or stop it"
@@ -139,7 +139,7 @@ def _refuse_before_reading(job: ReleaseJob, chain: Chain, description: ReleaseDe
     """The output locations. Everything that can be refused before a record is read is refused here."""
     release = job.release
     owner = Owner(chain.nonce, release.release, frozenset(description.announced))
-    outputs = Outputs(output_at(job.out, owner), keep_at(release, owner))
+    outputs = Outputs(output_at(job.out, owner), kept_output(release, owner))
     job.ledger.refuse_other_kind(chain, simulated=description.simulated)
     chain.refuse_used(release.release)
     chain.balance(release.asset, job.ledger.clock().date()).charge(description.guarantee)
@@ -201,7 +201,7 @@ def _resume(job: ReleaseJob, chain: Chain) -> Manifest:
     _same_user(job, state)
     _same_declaration(release, state)
     outputs = reserved_outputs(chain, state)
-    with outputs.alone():
+    with outputs.locked():
         return _resume_locked(job, chain, outputs, state)
 
 

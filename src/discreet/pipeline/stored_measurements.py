@@ -99,7 +99,7 @@ def plan_recoding(release: Release, spec: Recode, tables: list[Method], source: 
     return recodings
 
 
-def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> Recoded:
+def describe_recoding(source: Source, recodings: Mapping[str, Recoding]) -> Recoded:
     """The text about a recoding in codebook and manifest, and the tables of transitions."""
     changed = {name: recoding for name, recoding in recodings.items() if recoding.place is not None}
     files = next(iter(changed.values())).files

@@ -317,9 +317,9 @@ def test_of_four_who_begin_at_once_one_wins(url: str) -> None:
 
 def test_a_release_is_worked_on_by_one_at_a_time(url: str) -> None:
     one, other = PostgresStore(url), PostgresStore(as_user(url, "ann"))
-    with one.alone("n-r") as first, other.alone("n-r") as second, other.alone("n-s") as third:
+    with one.lock("n-r") as first, other.lock("n-r") as second, other.lock("n-s") as third:
         assert (first, second, third) == (True, False, True)
-    with other.alone("n-r") as again:
+    with other.lock("n-r") as again:
         assert again
 
 

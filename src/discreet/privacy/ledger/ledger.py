@@ -45,7 +45,7 @@ class LedgerMemory:
 
     @classmethod
     @contextmanager
-    def alone(cls, keys: KeyStore, nonce: str) -> Iterator[LedgerMemory]:
+    def locked(cls, keys: KeyStore, nonce: str) -> Iterator[LedgerMemory]:
         """An exclusive lock: meanwhile no other user of this key store writes to the ledger, or to a copy of it."""
         with keys.alone(nonce):
             yield cls(keys, nonce)
@@ -143,7 +143,7 @@ class Ledger:
 
     def remember(self) -> Chain:
         """The entries, none of them missing; the key store has seen them all from now on."""
-        with LedgerMemory.alone(self.keys, self.nonce) as memory:
+        with LedgerMemory.locked(self.keys, self.nonce) as memory:
             memory.refuse_rollback(chain := self.chain(), self.store.place)
             memory.note(chain)
         return chain
@@ -308,7 +308,7 @@ class Ledger:
         """One transaction, then the key store stores it as seen. If the commit itself failed, the next transaction
         tells whether the entry was written."""
         entry: Entry | None = None
-        with LedgerMemory.alone(self.keys, self.nonce) as memory:
+        with LedgerMemory.locked(self.keys, self.nonce) as memory:
             try:
                 with self.store.transaction() as writer:
                     chain = Chain(writer.entries())

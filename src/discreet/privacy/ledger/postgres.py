@@ -164,7 +164,7 @@ class PostgresStore:
             self._commit(session)
 
     @contextmanager
-    def alone(self, name: str) -> Iterator[bool]:
+    def lock(self, name: str) -> Iterator[bool]:
         """Lock a name on a connection of its own: it is released when this process ends, however it ends."""
         with self._connection(autocommit=True) as session:
             session.pin_search_path()

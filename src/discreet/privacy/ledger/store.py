@@ -52,7 +52,7 @@ class Store(Protocol):
     def entries(self) -> list[Entry]: ...
     @contextmanager
     def transaction(self) -> Iterator[Writer]: ...
-    def alone(self, name: str) -> AbstractContextManager[bool]:
+    def lock(self, name: str) -> AbstractContextManager[bool]:
         """Lock a name among all users of this store; gives whether it was free."""
 
 
@@ -193,11 +193,11 @@ class SQLiteStore:
                 # The last steps remove the journal and sync the folder: the entry may be there in spite of the error.
                 raise uncertain(self.place, f"the disk failed ({error})") from None
 
-    def alone(self, name: str) -> AbstractContextManager[bool]:
+    def lock(self, name: str) -> AbstractContextManager[bool]:
         """A lock file beside the ledger, which all of its users share."""
         path = Path(os.path.realpath(self.path))
         tag = hashlib.sha256(name.encode()).hexdigest()[:32]
-        return filelock.held(path.with_name(f".discreet-{tag}.lock"))
+        return filelock.try_lock(path.with_name(f".discreet-{tag}.lock"))
 
     @contextmanager
     def _connect(self, mode: str) -> Iterator[sqlite3.Connection]:
