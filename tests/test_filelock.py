@@ -1,4 +1,4 @@
-"""A file that one at a time holds, also while its holders keep making and removing it."""
+"""Exclusive lock files, also while processes keep creating and removing them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from discreet.filelock import try_lock
 
 
-def test_of_many_who_wait_one_at_a_time_holds_it(tmp_path: Path) -> None:
+def test_of_many_who_wait_one_at_a_time_has_the_lock(tmp_path: Path) -> None:
     inside, most = [0], [0]
 
     def work(_: int) -> bool:
@@ -24,7 +24,7 @@ def test_of_many_who_wait_one_at_a_time_holds_it(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_who_does_not_wait_is_told(tmp_path: Path) -> None:
+def test_without_waiting_a_second_lock_fails(tmp_path: Path) -> None:
     with try_lock(tmp_path / "x.lock") as first, try_lock(tmp_path / "x.lock") as second:
         assert (first, second) == (True, False)
     with try_lock(tmp_path / "x.lock") as again:

@@ -1,4 +1,4 @@
-"""Everything that is read again says its format; another version is refused in one line, and never half understood."""
+"""Every file that is read back states its format; another version is refused in one line, never partly understood."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_the_manifest_and_the_codebook_list_every_part(tmp_path: Path, monkeypat
     assert f"Files: {', '.join(parts['states'])}\n" in page
 
 
-def test_progress_is_told_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agency, seen = Agency(tmp_path / "a", kind="simulation"), []
     monkeypatch.setattr(counts, "PART", 6)
     agency.release().run(agency.folder / "out", simulation="x", observe=lambda *step: seen.append(step))

@@ -86,7 +86,7 @@ def test_delta_from_the_losses_of_drawn_noise() -> None:
     assert abs(gain.mean() - float(true_delta(nominal[1:2], F(4)))) > 10 * error
 
 
-def test_what_is_hardly_and_what_is_fully_lost() -> None:
+def test_tiny_and_huge_privacy_losses() -> None:
     assert true_delta([F(1, 100)], F(8)) == F(1, 10**36)
     assert true_delta([F(1000)], F(0)) == 1
     assert true_epsilon([F(1, 10**10)], F(1, 100)) == 0

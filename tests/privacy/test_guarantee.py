@@ -1,4 +1,4 @@
-"""Guarantees: the distributions of composition."""
+"""Guarantees: the laws of composition, and the sentence that states them."""
 
 from fractions import Fraction
 from itertools import combinations
@@ -234,7 +234,7 @@ def test_substitution_with_a_huge_epsilon_is_delta_one() -> None:
 
 @distributions
 @given(any_of_person, st.integers(1, 4) | st.none(), neighbour_kinds)
-def test_a_cost_is_charged_in_the_budgets_currency(a: Guarantee, k: int | None, neighbours: Any) -> None:
+def test_a_cost_is_charged_for_the_budgets_unit(a: Guarantee, k: int | None, neighbours: Any) -> None:
     unit = Person(column="p", max_records=k)
     if neighbours == "add-remove" and a.neighbours == "substitution":
         with pytest.raises(GuaranteeError, match="cannot be charged"):
@@ -245,7 +245,7 @@ def test_a_cost_is_charged_in_the_budgets_currency(a: Guarantee, k: int | None, 
     assert cost.epsilon == a.epsilon * (2 if neighbours != a.neighbours else 1)
 
 
-def test_a_weaker_promise_is_not_charged_to_a_stronger_budget() -> None:
+def test_a_weaker_guarantee_is_not_charged_to_a_stronger_budget() -> None:
     def unit(alpha: str, adversary: Any) -> Establishment:
         return Establishment(column="e", alpha=alpha, adversary=adversary)
 
@@ -288,7 +288,7 @@ def test_a_guarantee_needs_a_unit() -> None:
         Guarantee.model_validate({"epsilon": "1"})
 
 
-def test_words_say_for_whom_how_much_and_against_what() -> None:
+def test_the_sentence_states_parameters_unit_and_neighbouring_relation() -> None:
     words = Guarantee(unit=Person(column="pid", max_records=2), epsilon="3/2", delta="1e-6").in_words()
     assert words == (
         "Satisfies (1.5, 0.000001)-differential privacy for all records of one person (column pid, at most 2 used), "

@@ -1,4 +1,4 @@
-"""The release specification: what is accepted, what is refused, and what its digest covers."""
+"""Declarations: what is accepted, what is refused, and what the digest covers."""
 
 import re
 from pathlib import Path
@@ -191,7 +191,7 @@ def test_an_unknown_attribute_names_the_nearest() -> None:
     assert caught.value.where == "tables.t.by[0]"
 
 
-def test_an_attribute_stands_once_in_a_table() -> None:
+def test_an_attribute_is_used_once_in_a_table() -> None:
     found = release(tables=[table(by=["d", "d"])])
     with pytest.raises(DiscreetError, match="twice"):
         found.tables[0].domains(found)

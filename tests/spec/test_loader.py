@@ -1,4 +1,4 @@
-"""release.yaml: every refusal is one line that names what, where and what to do."""
+"""release.yaml: every error is one line that names what, where and what to do."""
 
 import re
 import subprocess
@@ -172,7 +172,7 @@ def test_deep_nesting_is_refused_at_once() -> None:
 
 @pytest.mark.parametrize("key", ["release", "epsilon", "method", "max_records", "values", "tables"])
 @pytest.mark.parametrize("half", [r"\uD800", r"\uDC00\uD800"])
-def test_halves_of_characters_are_refused_wherever_they_stand(key: str, half: str) -> None:
+def test_lone_surrogates_are_refused_anywhere(key: str, half: str) -> None:
     refused(re.sub(rf"\b{key}:.*", lambda _: f'{key}: "{half}"', TEXT))
 
 
