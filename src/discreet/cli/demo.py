@@ -45,7 +45,7 @@ def demo(folder: Path, rows: int) -> None:
     with progress() as observe:
         write_employers(jobs, many, progress=lambda done, total: observe("generate jobs", done, total))
     unit = {"establishment": "workplace_id", "alpha": "0.1", "adversary": "strong"}
-    _released(jobs, "jobs", "5", unit, "--unit establishment:workplace_id --alpha 0.1")
+    _released(jobs, "jobs", "5", unit, "--unit establishment:workplace_id --alpha 0.1 --adversary strong")
 
     children, many = folder / "atlas", max(rows // CHILDREN_SHARE, A_TRACT)
     _say(f"{many:,} children and a regression in every tract, in {children}/: a weaker guarantee")
