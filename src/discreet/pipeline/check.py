@@ -43,7 +43,7 @@ def _audit(release: Release, engine: Engine, frame: Frames | None) -> Audit:
 
 def _estimates(audit: EstimateAudit) -> list[str]:
     """What scales the noise of a table of estimates."""
-    small = f", {audit.small:,} of them too small to enter χ" if audit.small else ""
+    small = f", {audit.small:,} of them too small to count towards χ" if audit.small else ""
     out = [f"{audit.table}: {plural(audit.cells, 'cell')} with records{small}"]
     out += [
         f"{audit.table}: {scale.group}: χ = {scale.chi:.4g}, from the {plural(scale.records, 'record')} of {scale.cell}"
@@ -52,9 +52,9 @@ def _estimates(audit: EstimateAudit) -> list[str]:
     if audit.infinite:
         names = "; ".join(audit.examples) + ("; …" if audit.infinite > len(audit.examples) else "")
         out.append(
-            f"{audit.table}: {plural(audit.infinite, 'cell')} of unbounded sensitivity to one record: {names}. They do "
-            "not enter χ; winsorise, raise `minimum`, merge cells or search a grid to include them, or write "
-            "`infinite: refuse`"
+            f"{audit.table}: {plural(audit.infinite, 'cell')} of infinite sensitivity to one record: {names}. They do "
+            "not count towards χ; winsorise, raise `suppress_below`, merge cells or search a grid to include them, "
+            "or write `infinite_influence: refuse`"
         )
     return out
 

@@ -1,4 +1,4 @@
-"""The command about recoding."""
+"""The command `recode-groups`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from discreet.formatting import plural, say
 
 def recode_groups(
     spec: Spec,
-    old: Annotated[Path, typer.Argument(help="The list of groups in the old classification, CSV.", metavar="OLD.CSV")],
-    new: Annotated[Path, typer.Argument(help="The new list to write.", metavar="NEW.CSV")],
+    old: Annotated[Path, typer.Argument(help="The list of groups of the original release, CSV.", metavar="OLD.CSV")],
+    new: Annotated[Path, typer.Argument(help="Where to write the new list.", metavar="NEW.CSV")],
     only: Annotated[Optional[list[str]], typer.Option(help="Keep this recoded column, drop the others.")] = None,  # noqa: UP045
     leave_out: Annotated[Optional[list[str]], typer.Option(help="Drop this column.")] = None,  # noqa: UP045
 ) -> None:
