@@ -1,5 +1,5 @@
-"""The house as it should be, beyond what import-linter and ruff check: methods are added by their folder and a line of
-the registry, published code opens nothing confidential, and modules fit in a head."""
+"""Architecture beyond what import-linter and ruff check: a method is added by its folder and a line of the registry,
+code of the public side opens nothing confidential, and modules are small."""
 
 import ast
 import json

@@ -153,7 +153,7 @@ class FileKeyStore:
     def alone(self, ledger: str) -> Iterator[None]:
         path = self._path(ledger, f"{_MEMORY}.lock")
         self._make_folder()
-        with filelock.held(path, WAIT_SECONDS) as free:
+        with filelock.try_lock(path, WAIT_SECONDS) as free:
             if not free:
                 raise LedgerUnavailable(
                     f"in use by another process for more than {WAIT_SECONDS:g} seconds",

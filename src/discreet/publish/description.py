@@ -23,11 +23,12 @@ MEASUREMENTS = "measurements.json"
 Kinds = tuple[Literal["parquet", "csv", "dta"], ...]
 KINDS: Kinds = ("parquet", "csv")
 SIMULATION = "SIMULATION: drawn with a fixed test key. It protects nobody and must not be published."
+UNDER_A_TEST_KEY = "No guarantee: noise from a fixed test key. With a secret key it would be this one:"
 
 
 def in_words(guarantee: Guarantee, simulated: bool) -> str:
-    """What is promised; of a simulation, what would be."""
-    return f"With a secret key this would be promised: {guarantee.in_words()}" if simulated else guarantee.in_words()
+    """The guarantee in one sentence; a simulation has none, and says which it would have."""
+    return f"{UNDER_A_TEST_KEY} {guarantee.in_words()}" if simulated else guarantee.in_words()
 
 
 def stem(table: str, simulated: bool) -> str:

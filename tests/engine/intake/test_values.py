@@ -412,7 +412,7 @@ def test_the_lines_of_check(tmp_path: Path) -> None:
     assert len(left) == 1
     assert sum(int(n) for n in re.findall(r"(\d+) (?:records without|with one|outside)", left[0])) == 2
     assert "pay: 2 records below 1 are counted in the first bin" in said
-    assert said[-1] == "The release comes out all the same: the rules decide."
+    assert said[-1] == "These records will be dropped or recoded as declared; the release will run."
     assert not any("bin:" in line for line in said)
 
 

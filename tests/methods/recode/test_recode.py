@@ -542,7 +542,7 @@ def test_a_plan_counts_the_rules_and_costs_nothing(office: RecodingOffice) -> No
     assert not plan.problem
     text = str(plan)
     assert "Total: nothing is spent: made of the measurements of old, which cost epsilon 7.5" in text
-    assert text.count("recoded, no cost") == len(plan.tables)
+    assert text.count("recoded, no additional epsilon") == len(plan.tables)
     assert "Budget" not in text
 
 

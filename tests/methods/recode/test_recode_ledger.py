@@ -140,7 +140,7 @@ def test_from_the_command_line(office: RecodingOffice) -> None:
         assert found.exit_code == 0, found.output
         return found.output
 
-    assert "recoded, no cost" in output("plan", spec, *ledger)
+    assert "recoded, no additional epsilon" in output("plan", spec, *ledger)
     text = output("run", spec, "--out", out, *ledger)
     assert f"Published new in {out}: 1 table, nothing is spent: made of the measurements of old" in text
     assert "SIMULATION" in text
