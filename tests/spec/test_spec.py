@@ -48,7 +48,7 @@ def test_the_earlier_name_of_a_key_is_refused_with_the_line_as_it_should_be() ->
         release(keep="kept/one")
     crosswalk = {"file": "crosswalk.csv", "old": "o", "new": "n"}
     recode = {"measurements": "kept", "columns": {"cip": 7}, "crosswalk": crosswalk, "smallest": "0.001"}
-    now = "key 'smallest' is now called 'smallest_share': write `smallest_share: '0.001'`"
+    now = "key 'smallest' is now called 'smallest_weight': write `smallest_weight: '0.001'`"
     with pytest.raises(SpecError, match=re.escape(now)):
         release(source=..., recode=recode)
 

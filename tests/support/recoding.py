@@ -85,7 +85,7 @@ RECODE: dict[str, Any] = {
     "crosswalk": {"file": "crosswalk.csv", "old": "old", "new": "new", "action": "action", "deleted": ["Deleted"]},
     "history": {"file": "completions.csv", "old": "cipcode", "number": "awards"},
     "shares": SHARES,
-    "smallest_share": "0.001",
+    "smallest_weight": "0.001",
     "overrides": "overrides.csv",
 }
 EARNINGS: dict[str, Any] = {

@@ -47,13 +47,13 @@ Characters = Annotated[int, Field(ge=1, le=100)]
 class Recode(Strict):
     """Which measurements are recoded, which of their columns have the codes, and how shares are estimated."""
 
-    renamed: ClassVar[Mapping[str, str]] = {"smallest": "smallest_share"}
+    renamed: ClassVar[Mapping[str, str]] = {"smallest": "smallest_weight"}
 
     measurements: str
     columns: Annotated[dict[ColumnName, Characters | RollUpFile], Field(min_length=1)]
     crosswalk: CrosswalkFile
     history: HistoryFile | None = None
     shares: list[list[ColumnName]] = [[]]
-    smallest_share: Positive
+    smallest_weight: Positive
     overrides: str | None = None
     rule: Literal["multinomial", "balanced"] = "multinomial"
