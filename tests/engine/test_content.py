@@ -144,7 +144,7 @@ def test_an_engine_gives_rows_the_priorities_that_arrow_does(n: int) -> None:
     expected = dict(zip(range(n), priorities(KEY, list(columns.values())).to_pylist(), strict=True))
     with duckdb_engine() as engine:
         source = read(engine, table.append_column("i", pa.array(range(n))), Path(), [*columns, "i"])
-        hashed = engine.prioritised(engine.store(source), list(columns), "p", Secret(KEY))
+        hashed = engine.with_priorities(engine.store(source), list(columns), "p", Secret(KEY))
         assert hashed.columns[-1] == "p"
         found = [batch.select(["i", "p"]).to_pydict() for batch in engine.batches(engine.store(hashed))]
     assert {i: p for part in found for i, p in zip(part["i"], part["p"], strict=True)} == expected

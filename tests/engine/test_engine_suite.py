@@ -19,10 +19,10 @@ import pytest
 from discreet.domain import Domain
 from discreet.engine import Engine, open_engine
 from discreet.engine.audit import Audit
-from discreet.engine.intake.derived import Identifier, Number, Shown
+from discreet.engine.intake.derived import CodeText, Identifier, Number
 from discreet.engine.intake.normalise import texts
 from discreet.engine.intake.stream import Intake
-from discreet.engine.tabulate import count_cells, keep_records
+from discreet.engine.tabulate import bound_contributions, count_cells
 from discreet.errors import DiscreetError, PublishError, SourceError
 from discreet.noise.key import Secret
 from discreet.privacy.guarantee import Person, Record
@@ -323,14 +323,14 @@ def test_values_and_their_order(bureau: Bureau, spark: Spark) -> None:
     same from a frame of Spark, which reads the file with types of its own."""
     path, table = bureau.folder / "hostile.parquet", hostile()
     pq.write_table(table, path)
-    row, shown = Identifier("row", whole=True), {column: Shown(column, None) for column in CODES}
+    row, shown = Identifier("row", whole=True), {column: CodeText(column, None) for column in CODES}
     sizes = {c: Number(c) for c in ("float64", "float32", "uint64", "int64", "int8", "text")}
     intake = Intake((row, *shown.values(), *sizes.values()))
     names = [column.name for column in intake.columns[1:]]
 
     def look(engine: Engine, source: Any) -> tuple[dict[str, list[Any]], list[int]]:
-        read = engine.take_in(engine.open(source, Path(), intake.reads), intake)
-        ranked = engine.prioritised(read, names, "place", Secret(bytes(range(16))))
+        read = engine.ingest(engine.open(source, Path(), intake.reads), intake)
+        ranked = engine.with_priorities(read, names, "place", Secret(bytes(range(16))))
         rows = pa.Table.from_batches(list(engine.batches(ranked))).sort_by(row.name)
         return {name: rows[name].to_pylist() for name in names}, rows["place"].to_pylist()
 
@@ -438,7 +438,7 @@ def test_what_was_refused_and_is_read(bureau: Bureau, engine: Engine) -> None:
     for case, (_, column, expected) in READ.items():
         domain = declared_by(column)
         records = taken(engine, FileSource(path=case), bureau.folder, [domain], Record())
-        kept = keep_records(engine, records.table, [domain], Record(), Secret(bytes(16)))
+        kept = bound_contributions(engine, records.table, [domain], Record(), Secret(bytes(16)))
         cells = dict(lines(engine, count_cells(engine, kept, domain)))
         assert [cells.get(i, 0) for i in range(2)] == expected, case
 
@@ -463,8 +463,8 @@ def test_batches_are_in_the_order_asked_for(numbers: tuple[Engine, ibis.Table], 
     assert rows == [{"i": 6, "t": "t6"}, {"i": 13, "t": "t6"}, {"i": 20, "t": "t6"}]
     # What is not stored can be read all the same: a join with a public table, and a keyed order.
     table = stream(engine, FileSource(path="n.parquet"), tmp_path, ["i", "t"])
-    public = engine.public(pa.table({"t": ["t1"], "label": ["one"]}))
-    joined = engine.prioritised(table, ("t",), "place", Secret(bytes(16))).inner_join(public, "t")
+    public = engine.load_public(pa.table({"t": ["t1"], "label": ["one"]}))
+    joined = engine.with_priorities(table, ("t",), "place", Secret(bytes(16))).inner_join(public, "t")
     found = [r for b in engine.batches(joined.order_by("i").limit(2)) for r in b.to_pylist()]
     assert [(r["i"], r["label"]) for r in found] == [(1, "one"), (8, "one")]
     assert found[0]["place"] == found[1]["place"]

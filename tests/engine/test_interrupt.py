@@ -11,7 +11,7 @@ READS = """
 import os, signal, threading, time
 import pyarrow as pa
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.intake.derived import Holds
+from discreet.engine.intake.derived import SampleCondition
 from discreet.engine.intake.stream import Intake
 from discreet.engine.readers import Scan
 
@@ -28,7 +28,7 @@ def ctrl_c():
 try:
     with duckdb_engine() as engine:
         scan = Scan("source", {"v": frozenset([pa.float64()])}, [Endless() for _ in range(PIECES)])
-        table = engine.take_in(scan, Intake((Holds("v", 1),), counted=COUNTED))
+        table = engine.ingest(scan, Intake((SampleCondition("v", 1),), counted=COUNTED))
         threading.Thread(target=ctrl_c, daemon=True).start()
         engine.store(table)
 except KeyboardInterrupt:

@@ -167,7 +167,7 @@ def test_an_engine_refuses_to_read_a_source_again(engine: Engine, tmp_path: Path
         first(table)
         with pytest.raises(EngineError, match=r"source a\.parquet: would be read a second time"):
             list(engine.batches(table.group_by("a").aggregate(n=table.count())))
-    ranked = engine.prioritised(opened(), ("a",), "place", Secret(bytes(16)))
+    ranked = engine.with_priorities(opened(), ("a",), "place", Secret(bytes(16)))
     assert sum(batch.num_rows for batch in engine.batches(ranked)) == 2
     with pytest.raises(EngineError, match="would be read a second time"):
         list(engine.batches(ranked))

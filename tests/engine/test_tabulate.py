@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from discreet.domain import Domain
 from discreet.domain.bins import Bins
-from discreet.engine.derived_values import Binned
+from discreet.engine.derived_values import BinnedValue
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.intake.normalise import texts
-from discreet.engine.tabulate import count_cells, keep_records
+from discreet.engine.tabulate import bound_contributions, count_cells
 from discreet.methods.earnings.spec import SampleRule
 from discreet.methods.histograms import histogram_domain
 from discreet.noise.key import Secret
@@ -38,7 +38,7 @@ def tabulate(
     table = pa.table({n: pa.array([r[i] for r in rows], pa.string()) for i, n in enumerate(("who", "a", "b"))})
     with duckdb_engine() as engine:
         source = taken(engine, table, Path(), [domain], unit, counted=counted).table
-        kept = keep_records(engine, source, [domain], unit, Secret(key))
+        kept = bound_contributions(engine, source, [domain], unit, Secret(key))
         return {
             cell: n
             for batch in engine.batches(count_cells(engine, kept, domain))
@@ -119,7 +119,7 @@ def test_numbers_are_padded_to_codes() -> None:
     for values in ([1, 10, 123, 2], [1.0, 10.0, 123.0, 1.5], ["1", "10", "123", "0"]):
         with duckdb_engine() as engine:
             table = taken(engine, pa.table({"a": values}), Path(), [Domain((state,))], Record()).table
-            rows = keep_records(engine, table, [Domain((state,))], Record(), Secret(KEY))
+            rows = bound_contributions(engine, table, [Domain((state,))], Record(), Secret(KEY))
             (batch,) = engine.batches(count_cells(engine, rows, Domain((state,))))
             assert batch.column(1).to_pylist() == [1, 1, 1]
 
@@ -177,7 +177,7 @@ def test_doubles_as_codes_never_stop_a_release(value: Any, text: str | None) -> 
     declared = Domain(tuple(ValuesDomain(values=[text or "nan", "inf"], undeclared="drop").attributes("x", Path())))
     with duckdb_engine() as engine:
         table = taken(engine, pa.table({"x": codes}), Path(), [declared], Record()).table
-        rows = keep_records(engine, table, [declared], Record(), Secret(KEY))
+        rows = bound_contributions(engine, table, [declared], Record(), Secret(KEY))
         found = [n for batch in engine.batches(count_cells(engine, rows, declared)) for n in batch["cell"].to_pylist()]
         assert found == ([] if text is None else [0])
 
@@ -186,7 +186,7 @@ def test_a_record_is_useful_if_any_bin_has_it() -> None:
     """Two tables with samples of their own: a record that only one of them has is not useless to both."""
     bins = Bins((0, 10, 20))
     made = [
-        Binned(name, "v", bins, (SampleRule(column="v", at_least=least).holds,))
+        BinnedValue(name, "v", bins, (SampleRule(column="v", at_least=least).holds,))
         for name, least in (("x", 15), ("y", 1000))
     ]
     domains = [histogram_domain(Domain(()), binned.name, bins.count) for binned in made]
@@ -195,6 +195,6 @@ def test_a_record_is_useful_if_any_bin_has_it() -> None:
         with duckdb_engine() as engine:
             unit, chosen = Person(column="who", max_records=1), [domains[i] for i in order]
             table = taken(engine, source, Path(), chosen, unit, made).table
-            rows = keep_records(engine, table, chosen, unit, Secret(KEY), [made[i] for i in order])
+            rows = bound_contributions(engine, table, chosen, unit, Secret(KEY), [made[i] for i in order])
             (batch,) = engine.batches(count_cells(engine, rows, domains[0]))
             assert batch.column("n").to_pylist() == [200]

@@ -23,7 +23,7 @@ from discreet.noise.samplers.log_laplace import LogLaplace, PowerOfUniform
 from discreet.noise.samplers.normal import Normal, NormalQuantile
 from discreet.noise.samplers.power import Power, PowerQuantile
 from discreet.noise.samplers.rounded import ONE, QuantileFunction, bucket_ends, rows_of
-from discreet.noise.samplers.sparse import Gap
+from discreet.noise.samplers.sparse import GapQuantile
 from support.hypothesis_profile import examples
 from support.noise_fakes import fixed_stream, scripted
 
@@ -39,7 +39,7 @@ QUANTILES: list[QuantileFunction] = [
     PowerOfUniform(F(9, 10)),
     Magnitude(F(1, 1000), None),
     Magnitude(F(1, 10), 30),
-    Gap(Magnitude(F(14), None)),
+    GapQuantile(Magnitude(F(14), None)),
 ]
 UNIT = (F(1), F(1, 1000), F(10**6))
 NOISES: list[GridNoise] = [
@@ -228,7 +228,7 @@ def test_margins_cover_and_are_smallest(noise: GridNoise) -> None:
 
 
 def test_densities_are_as_documented() -> None:
-    """The quantiles invert the tails: power distribution's normaliser, Laplace–Pareto's N, and E|Z| = .7071 for γ = 4."""
+    """The quantiles invert the tails: the power density's normaliser, Laplace–Pareto's N, E|Z| = .7071 for γ = 4."""
     gamma = PowerQuantile(F(4))
     assert float(gamma.norm()) == pytest.approx(integrate.quad(lambda z: 1 / (1 + z**4), 0, np.inf)[0])
     mean = integrate.quad(lambda z: z / (1 + z**4), 0, np.inf)[0] / float(gamma.norm())

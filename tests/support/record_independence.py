@@ -1,6 +1,7 @@
-"""The distribution of the way in, as a test: *removing a record changes the reading of no other record*.
+"""Record independence of the readers, as a test: *removing a record does not change how any other record is read*.
 
-A reading is a multiset: everything that is derived of each record, with its tag, look by look. The distribution is then a sum,
+A reading is a multiset: everything that is derived from each record, with its tag, look by look. The property is then
+a sum,
 
     reading(D) = reading(D − r) + reading(r),
 
@@ -29,19 +30,19 @@ from discreet.engine import Engine
 from discreet.engine.intake.derived import (
     Bin,
     Category,
+    CodeText,
     DerivedColumn,
-    Fate,
-    Holds,
     Indicator,
-    Legible,
+    KeyPart,
     Number,
-    Part,
-    Shown,
+    NumberStatus,
+    SampleCondition,
+    ValueStatus,
     identifier,
 )
-from discreet.engine.intake.parallel import taken_in
+from discreet.engine.intake.parallel import ingest_pieces
 from discreet.engine.intake.stream import Intake, N
-from discreet.engine.lookups import take_in
+from discreet.engine.lookups import ingest_tables
 from discreet.engine.readers import Scan, open_source
 from discreet.errors import DiscreetError
 from discreet.spec import Source
@@ -106,25 +107,25 @@ ATTRIBUTES = (
     _attribute("pair", columns=("p", "q"), source=("x", "y"), other="else",
                categories=tuple((f"p{i}", f"q{i}") for i in range(5)), lookup=_PAIRS),
 )  # fmt: skip
-TAG = Shown("tag", None)
+TAG = CodeText("tag", None)
 CODES: tuple[DerivedColumn, ...] = (
     *map(Category, ATTRIBUTES),
-    *map(Fate, ATTRIBUTES),
-    Part("x", None, WORDS),
-    Holds("x", equals=("7", "a", "true", "0.5")),
+    *map(ValueStatus, ATTRIBUTES),
+    KeyPart("x", None, WORDS),
+    SampleCondition("x", equals=("7", "a", "true", "0.5")),
 )
 BINS: tuple[DerivedColumn, ...] = (
     Bin("x", Bins((-10, 0, 1, 7, 8, 100, 2**40))),
-    Holds("x", 0, 7),
-    Holds("x", at_most=-1),
+    SampleCondition("x", 0, 7),
+    SampleCondition("x", at_most=-1),
 )
 VALUES: tuple[DerivedColumn, ...] = (
     Number("x"),
-    Legible("x", True),
-    Legible("x", False),
+    NumberStatus("x", True),
+    NumberStatus("x", False),
     Indicator("x", ("7", "a", "true")),
-    Shown("x", None),
-    Shown("x", 5),
+    CodeText("x", None),
+    CodeText("x", 5),
 )
 
 
@@ -170,8 +171,8 @@ class Bare:
     def open(self, source: Any, base: Path, wanted: Collection[str] = ()) -> Scan:
         return open_source(source, base)
 
-    def take_in(self, scan: Scan, intake: Intake) -> Any:
-        return list(taken_in(intake, scan.pieces))
+    def ingest(self, scan: Scan, intake: Intake) -> Any:
+        return list(ingest_pieces(intake, scan.pieces))
 
     def batches(self, table: Any) -> Iterator[pa.RecordBatch]:
         return iter(table)
@@ -241,7 +242,7 @@ def _rows(
     engine: AnyEngine, scan: Scan, asked: Sequence[DerivedColumn], entity: str | None = None, counted: bool = False
 ) -> Counter[Row]:
     made = [column for column in asked if not _refusal(scan, column)]
-    table = take_in(engine, {"t": scan}, {}, made, entity, counted).table  # type: ignore[arg-type]
+    table = ingest_tables(engine, {"t": scan}, {}, made, entity, counted).table  # type: ignore[arg-type]
     if entity and not isinstance(engine, Bare):
         table = engine.store(table)  # it is looked at twice
     names = [column.name if column in made else None for column in asked] + ([identifier(entity)] if entity else [])
@@ -282,7 +283,7 @@ def _shown(value: Any, as_id: bool) -> Any:
     return value.hex() if isinstance(value, float) else value
 
 
-# --- the distribution --------------------------------------------------------------------------------------------------------
+# --- the property ---------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -326,7 +327,7 @@ class Reader:
 
 
 def every_record(case: Case, engine: AnyEngine | None = None) -> Report:
-    """The distribution for every record in turn."""
+    """The property, for every record in turn."""
     reader, report = Reader(case, engine or Bare()), Report()
     whole = reader(case.records)
     _identity(case, whole, report)
@@ -341,8 +342,8 @@ def every_record(case: Case, engine: AnyEngine | None = None) -> Report:
 
 
 def split(case: Case, engine: AnyEngine, alone: Case | None = None, most: int = 2) -> Report:
-    """The distribution for all records, and for halves by the first bits of a record's place and by the last. Records alone are
-    read without an engine, perhaps from another source."""
+    """The property for all records, and for halves by the first bits of a record's place and by the last. Records alone
+    are read without an engine, perhaps from another source."""
     reader, report = Reader(case, engine), Report()
     whole = reader(case.records)
     _identity(case, whole, report)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from discreet.engine.spans import Kernel, Progress, Spans, quiet
+from discreet.engine.spans import Kernel, Progress, Spans, no_progress
 
 if TYPE_CHECKING:
     import ibis
@@ -34,14 +34,14 @@ class Engine(Protocol):
         """Confidential records, opened: the types of the wanted columns are known, as far as they are there (others may
         be), and no record has been read."""
 
-    def take_in(self, scan: Scan, intake: Intake) -> ibis.Table:
+    def ingest(self, scan: Scan, intake: Intake) -> ibis.Table:
         """Derived columns of every record, lazily: the only way for confidential values into an engine. They are read
         once: what is looked at twice is stored first, or refused, for the source may have changed in between."""
 
-    def unchanged(self) -> None:
+    def check_unchanged(self) -> None:
         """Refuse if the source may have changed since it was read, where the engine might read it again."""
 
-    def public(self, table: pa.Table) -> ibis.Table:
+    def load_public(self, table: pa.Table) -> ibis.Table:
         """A public table to join with: a code list."""
 
     def store(self, table: ibis.Table) -> ibis.Table:
@@ -50,16 +50,26 @@ class Engine(Protocol):
     def batches(self, table: ibis.Table) -> Iterator[pa.RecordBatch]:
         """Bring rows here, in the order the expression asks for: for results that are small on any data."""
 
-    def prioritised(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
+    def with_priorities(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
         """The table and one more column: a keyed pseudo-random int64 of each row's content."""
 
     def map(
-        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = no_progress,
     ) -> ibis.Table:
         """What a kernel makes of every span of a table, occupied or not; it stays in the engine."""
 
     def gather(
-        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = no_progress,
     ) -> Iterator[pa.RecordBatch]:
         """As `map`, brought here in any order of spans: for kernels that return a few rows a span."""
 

@@ -10,11 +10,11 @@ from ibis import _
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Binned, Observed
-from discreet.engine.intake.derived import DerivedColumn, Fate, Shown, identifier
+from discreet.engine.derived_values import BinnedValue, ObservedValue
+from discreet.engine.intake.derived import CodeText, DerivedColumn, ValueStatus, identifier
 from discreet.engine.lookups import Lookup, Records
 from discreet.engine.spans import CELL
-from discreet.engine.tabulate import ENTITY, cell_number, number_of, only_number
+from discreet.engine.tabulate import ENTITY, cell_number, record_count, scalar
 from discreet.privacy.guarantee import Establishment, Unit
 
 EXAMPLES = 5
@@ -34,7 +34,7 @@ class AttributeAudit:
 class ValueAudit:
     """Records that a sample rule leaves out, and those that are counted in the first bin though they lie below it."""
 
-    binned: Binned
+    binned: BinnedValue
     missing: int
     unreadable: int  # something that is no number
     outside: int  # of the sample, for another reason
@@ -45,7 +45,7 @@ class ValueAudit:
 class ObservedAudit:
     """Records without a value, with one that is no number, or with one outside the declared bounds."""
 
-    observed: Observed
+    observed: ObservedValue
     missing: int
     unreadable: int
     outside: int
@@ -116,23 +116,23 @@ class Audit:
         return not any(broken)
 
 
-def inspected(
-    attributes: Iterable[Attribute], binned: Iterable[Binned], observed: Iterable[Observed]
+def preflight_columns(
+    attributes: Iterable[Attribute], binned: Iterable[BinnedValue], observed: Iterable[ObservedValue]
 ) -> list[DerivedColumn]:
     """What the preflight looks at besides what a release uses."""
     columns: list[DerivedColumn] = []
     for attribute in attributes:
-        columns += [Fate(attribute), *_shown(attribute)]
-    columns += [column for made in binned for column in made.inspected]
-    columns += [column for made in observed for column in made.inspected]
+        columns += [ValueStatus(attribute), *_shown(attribute)]
+    columns += [column for made in binned for column in made.preflight_columns]
+    columns += [column for made in observed for column in made.preflight_columns]
     return list({column.name: column for column in columns}.values())
 
 
-def _shown(attribute: Attribute) -> list[Shown]:
-    return [Shown(column, attribute.width_of(j)) for j, column in enumerate(attribute.source)]
+def _shown(attribute: Attribute) -> list[CodeText]:
+    return [CodeText(column, attribute.width_of(j)) for j, column in enumerate(attribute.source)]
 
 
-def coded(domains: Iterable[Domain]) -> list[Attribute]:
+def coded_attributes(domains: Iterable[Domain]) -> list[Attribute]:
     """The attributes that values are matched with, each once by its name."""
     return list({a.name: a for d in domains for a in d.attributes if not a.numbered}.values())
 
@@ -142,34 +142,34 @@ def audit(
     records: Records,
     domains: Sequence[Domain],
     unit: Unit,
-    binned: Sequence[Binned] = (),
+    binned: Sequence[BinnedValue] = (),
     places: Sequence[Domain] = (),
-    observed: Sequence[Observed] = (),
+    observed: Sequence[ObservedValue] = (),
 ) -> Audit:
     """Look at every rule of a release: records a unit, each attribute that a table is by, each value in bins or bounds,
     tables that records are looked up in, and the `places` that an establishment should have one of."""
-    table = engine.store(records.joined(engine)) if records.lookups else records.table
+    table = engine.store(records.with_lookups(engine)) if records.lookups else records.table
     without, heavy, over, heavy_records = 0, 0, 0, 0
     if unit.entity is not None:
         entity = table[identifier(unit.entity)]
-        without = only_number(engine, table.filter(entity.isnull()).aggregate(n=_.count()))
+        without = scalar(engine, table.filter(entity.isnull()).aggregate(n=_.count()))
         if not isinstance(unit, Establishment):  # all its jobs are used, however many
             sizes = table.filter(entity.notnull()).select(**{ENTITY: entity}).group_by(ENTITY).aggregate(n=_.count())
             too_many = engine.store(sizes.filter(_.n > unit.records))
-            heavy = only_number(engine, too_many.aggregate(n=_.count()))
-            heavy_records = only_number(engine, too_many.aggregate(n=_.n.sum().fill_null(0)))
+            heavy = scalar(engine, too_many.aggregate(n=_.count()))
+            heavy_records = scalar(engine, too_many.aggregate(n=_.n.sum().fill_null(0)))
             over = heavy_records - heavy * unit.records
     return Audit(
-        records=only_number(engine, table.aggregate(n=number_of(table))),
+        records=scalar(engine, table.aggregate(n=record_count(table))),
         unreadable=engine.unreadable,
         unclosed=engine.unclosed,
         without_entity=without,
         heavy_entities=heavy,
         records_over=over,
         records_of_heavy=heavy_records,
-        attributes=tuple(_attribute(engine, table, a) for a in coded(domains)),
-        values=tuple(ValueAudit(made, **_tally(engine, table, made.fates(table))) for made in binned),
-        observed=tuple(ObservedAudit(made, **_tally(engine, table, made.fates(table))) for made in observed),
+        attributes=tuple(_attribute(engine, table, a) for a in coded_attributes(domains)),
+        values=tuple(ValueAudit(made, **_tally(engine, table, made.outcomes(table))) for made in binned),
+        observed=tuple(ObservedAudit(made, **_tally(engine, table, made.outcomes(table))) for made in observed),
         lookups=tuple(_lookup(engine, records.table, lookup) for lookup in records.lookups),
         divided=sum(_divided(engine, table, unit.entity, place) for place in places if unit.entity is not None),
     )
@@ -177,7 +177,7 @@ def audit(
 
 def _tally(engine: Engine, table: ibis.Table, rules: Mapping[str, ibis.Value]) -> dict[str, int]:
     """How many records each rule is about."""
-    return {name: only_number(engine, table.filter(rule).aggregate(n=_.count())) for name, rule in rules.items()}
+    return {name: scalar(engine, table.filter(rule).aggregate(n=_.count())) for name, rule in rules.items()}
 
 
 def _lookup(engine: Engine, records: ibis.Table, lookup: Lookup) -> LookupAudit:
@@ -188,8 +188,8 @@ def _lookup(engine: Engine, records: ibis.Table, lookup: Lookup) -> LookupAudit:
     return LookupAudit(
         lookup.name,
         lookup.key.column,
-        unmatched=only_number(engine, unmatched.aggregate(n=_.count())),
-        doubled=only_number(engine, keys.filter(_.n > 1).aggregate(n=_.count())),
+        unmatched=scalar(engine, unmatched.aggregate(n=_.count())),
+        doubled=scalar(engine, keys.filter(_.n > 1).aggregate(n=_.count())),
     )
 
 
@@ -199,18 +199,18 @@ def _divided(engine: Engine, table: ibis.Table, entity: str, place: Domain) -> i
     rows = table.filter(column.notnull()).select(**{ENTITY: column, CELL: cell_number(table, place)})
     cells = rows.filter(rows[CELL].notnull()).distinct()
     several = cells.group_by(ENTITY).aggregate(n=_.count()).filter(_.n > 1)
-    return only_number(engine, several.aggregate(n=_.count()))
+    return scalar(engine, several.aggregate(n=_.count()))
 
 
 def _attribute(engine: Engine, table: ibis.Table, attribute: Attribute) -> AttributeAudit:
-    fate, shown = table[Fate(attribute).name], [column.name for column in _shown(attribute)]
+    fate, shown = table[ValueStatus(attribute).name], [column.name for column in _shown(attribute)]
     undeclared = table.filter(fate == 2)
     common = undeclared.group_by(shown).aggregate(discreet_times=_.count())
     common = common.order_by([ibis.desc("discreet_times"), *shown]).limit(EXAMPLES).select(*shown)
     examples = ["/".join(map(str, row.values())) for batch in engine.batches(common) for row in batch.to_pylist()]
     return AttributeAudit(
         attribute,
-        missing=only_number(engine, table.filter(fate == 1).aggregate(n=_.count())),
-        undeclared=only_number(engine, undeclared.aggregate(n=_.count())),
+        missing=scalar(engine, table.filter(fate == 1).aggregate(n=_.count())),
+        undeclared=scalar(engine, undeclared.aggregate(n=_.count())),
         examples=tuple(examples),
     )

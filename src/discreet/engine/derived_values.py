@@ -14,7 +14,7 @@ import ibis
 import numpy as np
 from numpy.typing import NDArray
 
-from discreet.engine.intake.derived import Bin, DerivedColumn, Holds, Indicator, Legible, Number
+from discreet.engine.intake.derived import Bin, DerivedColumn, Indicator, Number, NumberStatus, SampleCondition
 
 if TYPE_CHECKING:
     from discreet.domain.bins import Bins
@@ -23,13 +23,13 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Binned:
+class BinnedValue:
     """A column of bins, from 0, to be made of a column of values."""
 
     name: str
     value: str
     bins: Bins
-    sample: tuple[Holds, ...] = ()  # what must hold for a record to be in the sample
+    sample: tuple[SampleCondition, ...] = ()  # what must hold for a record to be in the sample
 
     @property
     def bin(self) -> Bin:
@@ -41,33 +41,33 @@ class Binned:
         return (self.bin, *self.sample)
 
     @property
-    def inspected(self) -> tuple[DerivedColumn, ...]:
+    def preflight_columns(self) -> tuple[DerivedColumn, ...]:
         """What the preflight looks at besides."""
-        return Legible(self.value, plain=True), Holds(self.value, self.bins.borders[0])
+        return NumberStatus(self.value, plain=True), SampleCondition(self.value, self.bins.borders[0])
 
-    def in_words(self) -> str:
+    def description(self) -> str:
         """The rule, for a plan."""
-        sample = ", ".join(rule.in_words() for rule in self.sample)
+        sample = ", ".join(rule.description() for rule in self.sample)
         kept = f"only records with {sample} count; " if sample else ""
         return (
             f"{self.value}: {kept}values below {self.bins.borders[0]:,} belong to the first of {self.bins.count} bins"
         )
 
-    def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
+    def outcomes(self, table: ibis.Table) -> dict[str, ibis.Value]:
         """What can become of a record, besides being counted in its bin."""
-        legible = table[self.inspected[0].name]
+        legible = table[self.preflight_columns[0].name]
         held = reduce(operator.and_, (table[rule.name] for rule in self.sample), ibis.literal(True))
         inside = (legible == 0) & held
         return {
             "missing": legible == 1,
             "unreadable": legible == 2,
             "outside": (legible == 0) & ~held,
-            "below": inside & ~table[self.inspected[1].name],
+            "below": inside & ~table[self.preflight_columns[1].name],
         }
 
 
 @dataclass(frozen=True)
-class Observed:
+class ObservedValue:
     """A value that is made of one column of a record."""
 
     name: str
@@ -84,9 +84,9 @@ class Observed:
         return (Number(self.column) if self.equals is None else Indicator(self.column, self.equals),)
 
     @property
-    def inspected(self) -> tuple[DerivedColumn, ...]:
+    def preflight_columns(self) -> tuple[DerivedColumn, ...]:
         """What the preflight looks at besides."""
-        return () if self.equals is not None else (Legible(self.column, plain=False),)
+        return () if self.equals is not None else (NumberStatus(self.column, plain=False),)
 
     def raw(self, table: ibis.Table) -> ibis.Value:
         """The value as it stands, float64; null where the record has none."""
@@ -114,12 +114,12 @@ class Observed:
         there = values.notnull()
         return there & values.between(self.low, self.high) if self.outside == "drop" and not self.ranked else there
 
-    def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
+    def outcomes(self, table: ibis.Table) -> dict[str, ibis.Value]:
         """What can become of a record's value, besides being used as it is."""
         value, nothing = self.raw(table), ibis.literal(False)
         if self.equals is not None:
             return {"missing": value.isnull(), "unreadable": nothing, "outside": nothing}
-        legible = table[self.inspected[0].name]
+        legible = table[self.preflight_columns[0].name]
         beyond = ~value.between(self.low, self.high).fill_null(True)
         return {
             "missing": legible == 1,
@@ -127,7 +127,7 @@ class Observed:
             "outside": nothing if self.ranked else value.notnull() & beyond,
         }
 
-    def told(self, missing: int, unreadable: int, outside: int) -> str:
+    def audit_line(self, missing: int, unreadable: int, outside: int) -> str:
         """What the rule does to the records at hand, for the operator; nothing where that goes without saying."""
         fate = "dropped" if self.outside == "drop" else "clamped"
         return (
@@ -135,7 +135,7 @@ class Observed:
             f"dropped; {outside:,} outside {self.low:g} … {self.high:g} are {fate}"
         )
 
-    def in_words(self) -> str:
+    def description(self) -> str:
         """The rule, for a plan."""
         if self.equals is not None:
             ones = " or ".join(self.equals)
@@ -149,12 +149,12 @@ class Observed:
         )
 
 
-def with_bins(table: ibis.Table, binned: Iterable[Binned]) -> ibis.Table:
+def with_bins(table: ibis.Table, binned: Iterable[BinnedValue]) -> ibis.Table:
     """The table and its bins."""
-    made = {b.name: sampled(table, b).ifelse(table[b.bin.name].cast("int64"), ibis.null("int64")) for b in binned}
+    made = {b.name: in_sample(table, b).ifelse(table[b.bin.name].cast("int64"), ibis.null("int64")) for b in binned}
     return table.mutate(**made) if made else table
 
 
-def sampled(table: ibis.Table, made: Binned) -> ibis.Value:
+def in_sample(table: ibis.Table, made: BinnedValue) -> ibis.Value:
     """Whether a record has a value and is in the sample; never null."""
     return reduce(operator.and_, (table[rule.name] for rule in made.sample), table[made.bin.name].notnull())

@@ -21,10 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from ibis.common.exceptions import IbisError
 
-from discreet.engine.intake.parallel import taken_in
+from discreet.engine.intake.parallel import ingest_pieces
 from discreet.engine.intake.stream import Intake
-from discreet.engine.readers import Scan, open_source, read_twice, withhold
-from discreet.engine.spans import CELL, Ascending, Kernel, Progress, Spans, quiet
+from discreet.engine.readers import Scan, open_source, redact, second_read_error
+from discreet.engine.spans import CELL, Ascending, Kernel, Progress, Spans, no_progress
 from discreet.engine.workspace import workspace
 from discreet.errors import DiscreetError, EngineError
 from discreet.noise.key import Secret
@@ -86,15 +86,15 @@ class DuckDBEngine:
         self._scans.append(open_source(source, base))
         return self._scans[-1]
 
-    def take_in(self, scan: Scan, intake: Intake) -> ibis.Table:
+    def ingest(self, scan: Scan, intake: Intake) -> ibis.Table:
         name = self._name()
         self._backend.con.register(name, _SingleReading(scan, intake, self._refusals, self._halt))
         return self._table(name)
 
-    def unchanged(self) -> None:
+    def check_unchanged(self) -> None:
         """Nothing is read twice: a second reading is refused."""
 
-    def public(self, table: pa.Table) -> ibis.Table:
+    def load_public(self, table: pa.Table) -> ibis.Table:
         return ibis.memtable(table)
 
     def _table(self, name: str) -> ibis.Table:
@@ -103,7 +103,7 @@ class DuckDBEngine:
 
     def store(self, table: ibis.Table) -> ibis.Table:
         name = self._name()
-        self._discreetly(lambda: self._create(name, table))
+        self._run_redacted(lambda: self._create(name, table))
         return self._table(name)
 
     def _create(self, name: str, table: ibis.Table) -> None:
@@ -119,11 +119,11 @@ class DuckDBEngine:
         # Ibis 12 streams through a method that DuckDB 2 renamed.
         self._backend._run_pre_execute_hooks(table)  # public tables and functions that it mentions
         sql = self._backend.compile(table)
-        reader = self._discreetly(lambda: self._backend.con.sql(sql).to_arrow_reader(BATCH_ROWS))
-        while (batch := self._discreetly(lambda: next(reader, None))) is not None:
+        reader = self._run_redacted(lambda: self._backend.con.sql(sql).to_arrow_reader(BATCH_ROWS))
+        while (batch := self._run_redacted(lambda: next(reader, None))) is not None:
             yield batch
 
-    def prioritised(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
+    def with_priorities(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
         from discreet.noise.prf import priorities
 
         key = secret.expose()
@@ -141,7 +141,12 @@ class DuckDBEngine:
         return table.mutate(**{name: udf(*(table[column] for column in columns))})
 
     def map(
-        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = no_progress,
     ) -> ibis.Table:
         target = self.folder / "tables" / f"{next(self._files)}.parquet"
         target.touch(mode=0o600)
@@ -153,7 +158,12 @@ class DuckDBEngine:
         return stored
 
     def gather(
-        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = no_progress,
     ) -> Iterator[pa.RecordBatch]:
         stream = None if secret is None else Stream.from_secret(secret.expose())
         rows = Ascending(self._ordered(table))
@@ -180,7 +190,7 @@ class DuckDBEngine:
         self._thread.shutdown()
         self._backend.disconnect()
 
-    def _discreetly(self, call: Callable[[], T]) -> T:
+    def _run_redacted(self, call: Callable[[], T]) -> T:
         """call(), in a thread of its own, so that Ctrl-C is heard meanwhile; failures are told in our own words."""
         future = self._thread.submit(call)
         try:
@@ -191,7 +201,7 @@ class DuckDBEngine:
             wait([future])
             raise
         try:
-            return withhold(
+            return redact(
                 future.result,
                 (duckdb.Error, pa.ArrowException, IbisError),
                 "could not be computed; the engine's message is withheld, for it may quote confidential values",
@@ -228,8 +238,8 @@ class _SingleReading:
     def _batches(self) -> Iterator[pa.RecordBatch]:
         try:
             if not self.once.acquire(blocking=False):
-                raise read_twice(self.scan.where)
-            yield from taken_in(self.intake, self.scan.pieces, self.halt)
+                raise second_read_error(self.scan.where)
+            yield from ingest_pieces(self.intake, self.scan.pieces, self.halt)
         except DiscreetError as error:
             self.refusals.append(error)
             raise

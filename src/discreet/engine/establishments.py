@@ -20,7 +20,7 @@ from discreet.engine import Engine
 from discreet.engine.intake.derived import Cell, identifier
 from discreet.engine.lookups import Records
 from discreet.engine.spans import CELL
-from discreet.engine.tabulate import ENTITY, code_of, number_of, only_number, used_columns
+from discreet.engine.tabulate import ENTITY, code_column, record_count, scalar, used_columns
 from discreet.engine.tabulate import cell_number as _cell
 
 N, LARGEST = "discreet_jobs", "discreet_largest"  # no column of the data is called so
@@ -57,31 +57,31 @@ class Establishments:
             found = self._grouped(engine, self.records, what)
         else:
             # A key that is listed twice gives records twice. That is rare: look afterwards, and only then look closer.
-            records = self.records.stored(engine)
+            records = self.records.store(engine)
             found = engine.store(self._grouped(engine, records, what, distinct=False))
-            before = only_number(engine, records.table.aggregate(discreet_number=number_of(records.table)))
-            if only_number(engine, found.aggregate(discreet_sum=found[N].sum().fill_null(0))) != before:
+            before = scalar(engine, records.table.aggregate(discreet_number=record_count(records.table)))
+            if scalar(engine, found.aggregate(discreet_sum=found[N].sum().fill_null(0))) != before:
                 found = engine.store(self._grouped(engine, records, what))
         return found.filter(found[ENTITY].notnull(), found[PLACE].notnull())
 
-    def counted(self, engine: Engine, what: Workforce) -> ibis.Table:
+    def job_counts(self, engine: Engine, what: Workforce) -> ibis.Table:
         """Of every occupied cell the jobs, and those of the establishment that has most of them."""
-        return counted(self.workforce(engine, what), what.workers.cells)
+        return count_jobs(self.workforce(engine, what), what.workers.cells)
 
     def _grouped(self, engine: Engine, records: Records, what: Workforce, distinct: bool = True) -> ibis.Table:
         """The first level. What a table of workplaces says is looked up afterwards, once for an establishment."""
         later = tuple(x for x in records.lookups if x.key.column == self.entity and not records.divided)
         sooner = tuple(x for x in records.lookups if x not in later)
-        rows = replace(records, lookups=sooner).joined(engine, distinct)
+        rows = replace(records, lookups=sooner).with_lookups(engine, distinct)
         keys = {ENTITY: rows[identifier(self.entity)]}
         # Cells are numbered before grouping where all their codes are known, and where there are any.
         place, worker = (bool(codes) and _known(rows, codes, cell) for codes, cell in _codes(what))
         keys |= {PLACE: _cell(rows, what.by)} if place else _there(rows, _codes(what)[0][0])
         keys |= {WORKER: _worker(rows, what)} if worker else _there(rows, _codes(what)[1][0])
-        grouped = rows.group_by(**keys).aggregate(**{N: number_of(rows)})
+        grouped = rows.group_by(**keys).aggregate(**{N: record_count(rows)})
         if later:
             grouped = grouped.mutate(**{identifier(self.entity): grouped[ENTITY]})
-            grouped = Records(grouped, later).joined(engine, distinct)
+            grouped = Records(grouped, later).with_lookups(engine, distinct)
         return grouped.select(
             **{
                 ENTITY: grouped[ENTITY],
@@ -111,13 +111,13 @@ def _worker(rows: ibis.Table, what: Workforce) -> ibis.Value:
     """The worker cell; none for workers that do not count."""
     worker = _cell(rows, what.workers)
     right = [
-        rows[code_of(attribute)].cast("int64") == ibis.literal(chosen, "int64")
+        rows[code_column(attribute)].cast("int64") == ibis.literal(chosen, "int64")
         for attribute, chosen in zip(what.only.attributes, what.chosen, strict=True)
     ]
     return reduce(and_, right).ifelse(worker, ibis.null("int64")) if right else worker
 
 
-def counted(grouped: ibis.Table, cells: int) -> ibis.Table:
+def count_jobs(grouped: ibis.Table, cells: int) -> ibis.Table:
     """The second level: of every occupied cell the jobs, and those of the establishment that has most of them."""
     found = grouped.filter(grouped[WORKER].notnull())
     number = found[PLACE] * ibis.literal(cells, "int64") + found[WORKER]
@@ -129,23 +129,23 @@ def _finished(cells: ibis.Table) -> ibis.Table:
     return cells.select(**{CELL: cells[CELL], "n": cells[N], "largest": cells[LARGEST]})
 
 
-def counted_with_sizes(engine: Engine, grouped: ibis.Table, cells: int) -> ibis.Table:
-    """As `counted`, but beside every count of a workplace cell stands its largest establishment with all its workers,
-    also beside counts of 0."""
+def count_jobs_with_sizes(engine: Engine, grouped: ibis.Table, cells: int) -> ibis.Table:
+    """As `count_jobs`, but with the size (all workers) of the largest establishment of the workplace cell beside every
+    count, including counts of 0."""
     grouped = engine.store(grouped)
     whole = grouped.group_by([ENTITY, PLACE]).aggregate(**{N: grouped[N].sum()})
     sizes = whole.group_by(PLACE).aggregate(**{LARGEST: whole[N].max()})
-    each = sizes.cross_join(engine.public(pa.table({WORKER: pa.array(range(cells), pa.int64())})))
+    each = sizes.cross_join(engine.load_public(pa.table({WORKER: pa.array(range(cells), pa.int64())})))
     number = each[PLACE] * ibis.literal(cells, "int64") + each[WORKER]
     each = engine.store(each.select(**{CELL: number, LARGEST: each[LARGEST]}))
-    counts = counted(grouped, cells).select(**{"discreet_cell": _[CELL], N: _.n})
+    counts = count_jobs(grouped, cells).select(**{"discreet_cell": _[CELL], N: _.n})
     joined = each.left_join(counts, [(CELL, "discreet_cell")])
     return joined.select(**{CELL: joined[CELL], "n": joined[N].fill_null(0), "largest": joined[LARGEST]})
 
 
-def counted_without_large(engine: Engine, grouped: ibis.Table, cells: int, most: int) -> ibis.Table:
-    """As `counted`, without establishments that have more than `most` jobs in all."""
+def count_jobs_without_large(engine: Engine, grouped: ibis.Table, cells: int, most: int) -> ibis.Table:
+    """As `count_jobs`, without establishments that have more than `most` jobs in all."""
     grouped = engine.store(grouped)
     sizes = grouped.group_by(ENTITY).aggregate(discreet_size=grouped[N].sum())
     large = sizes.filter(sizes["discreet_size"] > most).select(ENTITY)
-    return counted(grouped.anti_join(large, ENTITY), cells)
+    return count_jobs(grouped.anti_join(large, ENTITY), cells)

@@ -13,7 +13,7 @@ import ibis
 import pyarrow as pa
 
 from discreet.engine import Engine
-from discreet.engine.intake.derived import Category, Cell, DerivedColumn, Fate, Identifier, Listed
+from discreet.engine.intake.derived import Category, Cell, DerivedColumn, Identifier, LookedUpCategory, ValueStatus
 from discreet.engine.intake.stream import Intake
 from discreet.engine.readers import Scan
 from discreet.errors import SourceError
@@ -40,10 +40,10 @@ class Records:
 
     table: ibis.Table
     lookups: tuple[Lookup, ...] = ()
-    divided: tuple[Category | Fate, ...] = ()  # of attributes whose columns are in several tables
-    kept: bool = False  # in the engine: it may be looked at as often as one likes
+    divided: tuple[Category | ValueStatus, ...] = ()  # of attributes whose columns are in several tables
+    is_stored: bool = False  # in the engine: it may be looked at as often as one likes
 
-    def joined(self, engine: Engine, distinct: bool = True) -> ibis.Table:
+    def with_lookups(self, engine: Engine, distinct: bool = True) -> ibis.Table:
         """Records with all their columns. Unless `distinct`, a key that is listed twice gives two records: faster, and
         the same if no key is."""
         table = self.table
@@ -58,12 +58,12 @@ class Records:
             table = _combined(engine, table, made)
         return table
 
-    def stored(self, engine: Engine) -> Records:
+    def store(self, engine: Engine) -> Records:
         """One snapshot of every table; what is one already stays as it is."""
-        if self.kept:
+        if self.is_stored:
             return self
         lookups = tuple(replace(lookup, table=engine.store(lookup.table)) for lookup in self.lookups)
-        return replace(self, table=engine.store(self.table), lookups=lookups, kept=True)
+        return replace(self, table=engine.store(self.table), lookups=lookups, is_stored=True)
 
 
 def _columns(lookup: Lookup) -> dict[str, ibis.Value]:
@@ -73,7 +73,7 @@ def _columns(lookup: Lookup) -> dict[str, ibis.Value]:
 def _settled(table: ibis.Table, column: DerivedColumn) -> dict[str, ibis.Value]:
     """A looked-up column after the rules for records that are not listed, or listed without a value."""
     value = table[column.name]
-    if not isinstance(column, Listed):
+    if not isinstance(column, LookedUpCategory):
         return {} if column.unlisted is None else {column.name: value.fill_null(column.unlisted)}
     attribute, undeclared = column.attribute, len(column.attribute.categories)
     missing = undeclared if attribute.absent is None else attribute.absent
@@ -81,17 +81,19 @@ def _settled(table: ibis.Table, column: DerivedColumn) -> dict[str, ibis.Value]:
     return {Category(attribute).name: value if attribute.other is not None else value.nullif(undeclared)}
 
 
-def _combined(engine: Engine, table: ibis.Table, made: Category | Fate) -> ibis.Table:
+def _combined(engine: Engine, table: ibis.Table, made: Category | ValueStatus) -> ibis.Table:
     """What an attribute makes of the words that its columns have in several tables."""
     attribute, parts = made.attribute, made.parts()
     keys = list(attribute.lookup)
     words = {f"discreet_word_{j}": [part.number(key[j]) for key in keys] for j, part in enumerate(parts)}
     columns = {name: pa.array(numbers, pa.int32()) for name, numbers in words.items()}
-    listed = engine.public(pa.table({**columns, "discreet_listed": pa.array(attribute.lookup.values(), pa.int32())}))
+    listed = engine.load_public(
+        pa.table({**columns, "discreet_listed": pa.array(attribute.lookup.values(), pa.int32())})
+    )
     on = [table[part.name] == listed[word] for part, word in zip(parts, words, strict=True)]
     found = table.left_join(listed, on)
     value, nothing = found["discreet_listed"], ibis.or_(*(found[part.name].isnull() for part in parts))
-    if isinstance(made, Fate):
+    if isinstance(made, ValueStatus):
         value = nothing.ifelse(1, value.isnull().ifelse(2, 0)).cast("int32")
     else:
         if attribute.absent is not None:
@@ -104,7 +106,7 @@ def _combined(engine: Engine, table: ibis.Table, made: Category | Fate) -> ibis.
 # --- which table has which column -----------------------------------------------------------------------------------
 
 
-def take_in(
+def ingest_tables(
     engine: Engine,
     scans: Mapping[str, Scan],
     keys: Mapping[str, str],
@@ -130,15 +132,15 @@ def take_in(
     wanted = [part for made in wanted for part in _apart(made, owner, first)]
     ids = {key: _identifier(scans, key) for key in named}
     own: dict[str, dict[str, DerivedColumn]] = {name: {} for name in scans}
-    divided: list[Category | Fate] = []
+    divided: list[Category | ValueStatus] = []
     for made in wanted:
         homes = {owner[column] for column in made.reads}
         parts: Sequence[DerivedColumn] = [made]
-        if len(homes) > 1 and isinstance(made, Category | Fate):
+        if len(homes) > 1 and isinstance(made, Category | ValueStatus):
             divided.append(made)
             parts = made.parts()
         elif homes != {first} and isinstance(made, Category):
-            parts = [Listed(made.attribute)]
+            parts = [LookedUpCategory(made.attribute)]
         for part in parts:
             own[owner[part.reads[0]]][part.name] = part
     if entity is not None:
@@ -146,11 +148,11 @@ def take_in(
     used = [name for name in further if own[name]]
     own[first] |= {ids[keys[name]].name: ids[keys[name]] for name in used}
     intake = Intake(tuple(own[first].values()))
-    records = engine.take_in(scans[first], replace(intake, counted=counted and intake.countable))
+    records = engine.ingest(scans[first], replace(intake, counted=counted and intake.countable))
     lookups = []
     for name in used:
         key, given = ids[keys[name]], tuple(own[name].values())
-        lookups.append(Lookup(name, engine.take_in(scans[name], Intake((key, *given))), key, given))
+        lookups.append(Lookup(name, engine.ingest(scans[name], Intake((key, *given))), key, given))
     return Records(records, tuple(lookups), tuple(divided))
 
 

@@ -14,11 +14,11 @@ import ibis
 
 from discreet.domain import Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Observed
+from discreet.engine.derived_values import ObservedValue
 from discreet.engine.intake.derived import identifier
 from discreet.engine.lookups import Records
-from discreet.engine.spans import CELL, Progress, quiet
-from discreet.engine.tabulate import Reading, cell_number, limited, used_columns
+from discreet.engine.spans import CELL, Progress, no_progress
+from discreet.engine.tabulate import RecordReading, cell_number, limit_contributions, used_columns
 from discreet.noise.key import Secret
 from discreet.privacy.guarantee import Unit
 
@@ -30,12 +30,12 @@ class Observations:
     records: Records
     unit: Unit
     secret: Secret
-    progress: Progress = quiet
+    progress: Progress = no_progress
 
-    def rows(self, engine: Engine, domain: Domain, observed: Sequence[Observed]) -> ibis.Table:
+    def rows(self, engine: Engine, domain: Domain, observed: Sequence[ObservedValue]) -> ibis.Table:
         """The columns of codes, then the raw value of each variable, `discreet_value_0` and so on: every record with
         values; of each unit as many as count, of those whose values can be used."""
-        table = self.records.joined(engine)
+        table = self.records.with_lookups(engine)
         values = {f"discreet_value_{i}": made.raw(table) for i, made in enumerate(observed)}
         codes = used_columns([domain])
         entity = [] if self.unit.entity is None else [identifier(self.unit.entity)]
@@ -45,9 +45,11 @@ class Observations:
             return rows
         used = (made.usable(rows[name]) for made, name in zip(observed, values, strict=True))
         rows = rows.filter(reduce(operator.and_, used))
-        return limited(engine, rows, [*codes, *values], [domain], self.unit, self.secret).select(*codes, *values)
+        return limit_contributions(engine, rows, [*codes, *values], [domain], self.unit, self.secret).select(
+            *codes, *values
+        )
 
-    def of(self, engine: Engine, domain: Domain, observed: Sequence[Observed]) -> ibis.Table:
+    def of(self, engine: Engine, domain: Domain, observed: Sequence[ObservedValue]) -> ibis.Table:
         """Columns `cell`, then the raw value of each variable: every record with a cell and values."""
         rows = self.rows(engine, domain, observed)
         values = {f"discreet_value_{i}": rows[f"discreet_value_{i}"] for i in range(len(observed))}
@@ -55,6 +57,6 @@ class Observations:
         return engine.store(cells.filter(cells[CELL].notnull()))  # one snapshot
 
 
-def observations(reading: Reading) -> Observations:
+def observations(reading: RecordReading) -> Observations:
     """Of what a release has read."""
     return Observations(reading.records, reading.unit, reading.secret, reading.progress)

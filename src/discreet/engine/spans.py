@@ -29,7 +29,7 @@ _EMPTY: Int64s = np.empty(0, np.int64)
 Progress = Callable[[int, int], None]
 
 
-def quiet(done: int, total: int) -> None:
+def no_progress(done: int, total: int) -> None:
     """Progress that nobody watches."""
 
 
@@ -157,7 +157,7 @@ class FingerprintedTable:
     fingerprints: tuple[bytes, ...]
 
 
-def bound(engine: Engine, table: ibis.Table, spans: Spans) -> FingerprintedTable:
+def fingerprint_table(engine: Engine, table: ibis.Table, spans: Spans) -> FingerprintedTable:
     """Look at every row before a key is bound to them."""
     return FingerprintedTable(table, spans, tuple(fingerprints(engine, table, spans)))
 

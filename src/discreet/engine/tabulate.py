@@ -14,10 +14,10 @@ from ibis import _
 
 from discreet.domain import Attribute, Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Binned, Observed, sampled
+from discreet.engine.derived_values import BinnedValue, ObservedValue, in_sample
 from discreet.engine.intake.derived import Category, Cell, DerivedColumn, identifier
 from discreet.engine.intake.stream import N
-from discreet.engine.spans import CELL, Progress, quiet
+from discreet.engine.spans import CELL, Progress, no_progress
 from discreet.noise.key import Secret
 from discreet.privacy.guarantee import Unit
 
@@ -30,7 +30,7 @@ PRIORITY = "discreet_priority"
 
 
 @dataclass(frozen=True)
-class Rows:
+class BoundedRecords:
     """Records reduced to what a release uses: their columns, and how many records each row stands for."""
 
     table: ibis.Table
@@ -46,7 +46,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Reading:
+class RecordReading:
     """One reading of the confidential records: all tables of a release are tabulated from it."""
 
     engine: Engine
@@ -54,33 +54,33 @@ class Reading:
     unit: Unit
     secret: Secret  # that chooses which records of a unit are used
     counted: tuple[Domain, ...] = ()  # by all tables that count the records that are kept
-    binned: tuple[Binned, ...] = ()
-    progress: Progress = quiet
+    binned: tuple[BinnedValue, ...] = ()
+    progress: Progress = no_progress
 
     @cached_property
-    def kept(self) -> Rows:
+    def bounded(self) -> BoundedRecords:
         """The records that are kept of each unit."""
-        table = self.records.joined(self.engine)
-        return keep_records(self.engine, table, self.counted, self.unit, self.secret, self.binned)
+        table = self.records.with_lookups(self.engine)
+        return bound_contributions(self.engine, table, self.counted, self.unit, self.secret, self.binned)
 
 
-def number_of(table: ibis.Table) -> ibis.Value:
+def record_count(table: ibis.Table) -> ibis.Value:
     """How many records a table stands for."""
     return table[N].sum().fill_null(0).cast("int64") if N in table.columns else table.count()
 
 
-def code_of(attribute: Attribute) -> str:
+def code_column(attribute: Attribute) -> str:
     """The column that says which category of an attribute a record has."""
     return attribute.source[0] if attribute.numbered else Category(attribute).name
 
 
 def used_columns(domains: Iterable[Domain]) -> list[str]:
     """The columns of categories that any table needs, each once, in order."""
-    return list(dict.fromkeys(code_of(a) for d in domains for a in d.attributes))
+    return list(dict.fromkeys(code_column(a) for d in domains for a in d.attributes))
 
 
 def derived_columns(
-    domains: Iterable[Domain], binned: Iterable[Binned] = (), observed: Iterable[Observed] = ()
+    domains: Iterable[Domain], binned: Iterable[BinnedValue] = (), observed: Iterable[ObservedValue] = ()
 ) -> list[DerivedColumn]:
     """Everything that is made of a record's values, each once: categories, bins and rules, values."""
     columns: list[DerivedColumn] = [Category(a) for d in domains for a in d.attributes if not a.numbered]
@@ -89,14 +89,14 @@ def derived_columns(
     return list({column.name: column for column in columns}.values())
 
 
-def keep_records(
+def bound_contributions(
     engine: Engine,
     table: ibis.Table,
     domains: Sequence[Domain],
     unit: Unit,
     secret: Secret,
-    binned: Sequence[Binned] = (),
-) -> Rows:
+    binned: Sequence[BinnedValue] = (),
+) -> BoundedRecords:
     """At most `max_records` records of every entity, chosen by PRF(key, entity, record content).
 
     Records that every table would drop come last, so that they take nobody's place. The choice for one entity looks
@@ -106,16 +106,16 @@ def keep_records(
     columns, complete = used_columns(domains), frozenset[str]()
     if len(binned) == 1 and all(any(a.numbered for a in d.attributes) for d in domains):
         # Every table drops what is not in the one sample: it need not be carried along.
-        table, complete = table.filter(sampled(table, binned[0])), frozenset([binned[0].name])
+        table, complete = table.filter(in_sample(table, binned[0])), frozenset([binned[0].name])
     if unit.entity is None:
-        records = Rows(table, N in table.columns, complete)
+        records = BoundedRecords(table, N in table.columns, complete)
         # Several tables are counted from one snapshot; one table is one scan.
-        return records if len(domains) == 1 else Rows(engine.store(records.grouped(columns)), True, complete)
-    kept = Rows(limited(engine, table, columns, domains, unit, secret), weighted=False)
-    return Rows(engine.store(kept.grouped(columns)), True, complete)
+        return records if len(domains) == 1 else BoundedRecords(engine.store(records.grouped(columns)), True, complete)
+    kept = BoundedRecords(limit_contributions(engine, table, columns, domains, unit, secret), weighted=False)
+    return BoundedRecords(engine.store(kept.grouped(columns)), True, complete)
 
 
-def limited(
+def limit_contributions(
     engine: Engine, table: ibis.Table, columns: Sequence[str], domains: Sequence[Domain], unit: Unit, secret: Secret
 ) -> ibis.Table:
     """These columns of at most `max_records` records of every entity, with the entity."""
@@ -125,7 +125,7 @@ def limited(
     heavy = rows.group_by(ENTITY).having(_.count() > unit.records).aggregate().select(ENTITY)
     heavy = engine.store(heavy)
     many = _with_useless(engine.store(rows.semi_join(heavy, ENTITY)), domains)
-    many = engine.prioritised(many, (ENTITY, *columns), PRIORITY, secret)
+    many = engine.with_priorities(many, (ENTITY, *columns), PRIORITY, secret)
     order = [many[USELESS], many[PRIORITY], *(many[column] for column in columns)]
     ranked = many.mutate(discreet_rank=ibis.row_number().over(group_by=ENTITY, order_by=order))
     chosen = ranked.filter(_.discreet_rank < unit.records).select(*columns, ENTITY)
@@ -135,15 +135,17 @@ def limited(
 
 def _with_useless(rows: ibis.Table, domains: Sequence[Domain]) -> ibis.Table:
     """Mark the records that every table would drop."""
-    dropped = [reduce(or_, (rows[code_of(a)].isnull() for a in d.attributes), ibis.literal(False)) for d in domains]
+    dropped = [reduce(or_, (rows[code_column(a)].isnull() for a in d.attributes), ibis.literal(False)) for d in domains]
     return rows.mutate(**{USELESS: reduce(and_, dropped)})
 
 
-def count_cells(engine: Engine, rows: Rows, domain: Domain) -> ibis.Table:
+def count_cells(engine: Engine, rows: BoundedRecords, domain: Domain) -> ibis.Table:
     """The occupied cells of a domain: columns `cell` and `n`, in any order."""
     table = rows.grouped(used_columns([domain]))
     dropping = [
-        table[code_of(a)].notnull() for a in domain.attributes if a.other is None and code_of(a) not in rows.complete
+        table[code_column(a)].notnull()
+        for a in domain.attributes
+        if a.other is None and code_column(a) not in rows.complete
     ]
     table = table.filter(*dropping) if dropping else table
     return engine.store(table.group_by(**{CELL: cell_number(table, domain)}).aggregate(n=table[N].sum()))
@@ -156,13 +158,13 @@ def cell_number(table: ibis.Table, domain: Domain) -> ibis.Value:
     return reduce(
         add,
         (
-            table[code_of(a)].cast("int64") * ibis.literal(stride, "int64")
+            table[code_column(a)].cast("int64") * ibis.literal(stride, "int64")
             for a, stride in zip(domain.attributes, domain.strides, strict=True)
         ),
         ibis.literal(0, "int64"),
     )
 
 
-def only_number(engine: Engine, table: ibis.Table) -> int:
+def scalar(engine: Engine, table: ibis.Table) -> int:
     """The one whole number that a table consists of."""
     return sum(int(value) for batch in engine.batches(table) for value in batch.column(0).to_pylist())

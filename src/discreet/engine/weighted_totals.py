@@ -10,7 +10,7 @@ import ibis
 
 from discreet.domain import Domain
 from discreet.engine import Engine
-from discreet.engine.derived_values import Observed
+from discreet.engine.derived_values import ObservedValue
 from discreet.engine.intake.derived import DerivedColumn, Number
 from discreet.engine.intake.normalise import WHOLE
 from discreet.engine.observations import Observations
@@ -20,7 +20,7 @@ from discreet.privacy.exact import format_exact
 
 
 @dataclass(frozen=True)
-class Weighed(Observed):
+class RecordWeight(ObservedValue):
     """A weight above 0, rounded to multiples of `grid`; above `high` it counts as that, or the record is dropped."""
 
     grid: Fraction = Fraction(1)
@@ -29,28 +29,28 @@ class Weighed(Observed):
         fits = values <= self.high if self.outside == "drop" else values.notnull()
         return (values > 0).fill_null(False) & fits.fill_null(False)
 
-    def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
-        value, none = self.raw(table), table[self.inspected[0].name] == 1
+    def outcomes(self, table: ibis.Table) -> dict[str, ibis.Value]:
+        value, none = self.raw(table), table[self.preflight_columns[0].name] == 1
         positive = (value > 0).fill_null(False)
         return {"missing": none, "unreadable": ~none & ~positive, "outside": positive & (value > self.high)}
 
-    def told(self, missing: int, unreadable: int, outside: int) -> str:
+    def audit_line(self, missing: int, unreadable: int, outside: int) -> str:
         fate = f"count as {self.high:g}" if self.outside == "clamp" else "are dropped"
         return (
             f"{self.name}: {missing:,} records without a weight and {unreadable:,} whose weight is no positive number "
             f"are dropped; {outside:,} above {self.high:g} {fate}"
         )
 
-    def in_words(self) -> str:
+    def description(self) -> str:
         fate = f"counts as {self.high:g}" if self.outside == "clamp" else "means that the record is dropped"
         return (
-            f"{self.column}: a weight above 0, rounded to multiples of {format_exact(self.grid)}; above {self.high:g} it "
-            f"{fate}; records without one are dropped"
+            f"{self.column}: a weight above 0, rounded to multiples of {format_exact(self.grid)}; above {self.high:g} "
+            f"it {fate}; records without one are dropped"
         )
 
 
 @dataclass(frozen=True)
-class Replicate(Observed):
+class ReplicateWeight(ObservedValue):
     """A replicate weight; a record without one keeps its own weight in that replicate."""
 
     weight: str = ""
@@ -60,7 +60,7 @@ class Replicate(Observed):
         return (*super().derived, Number(self.weight))
 
     def raw(self, table: ibis.Table) -> ibis.Value:
-        return self._own(table).fill_null(Weighed(self.weight, self.weight, 0, self.high).raw(table))
+        return self._own(table).fill_null(RecordWeight(self.weight, self.weight, 0, self.high).raw(table))
 
     def _own(self, table: ibis.Table) -> ibis.Value:
         return super().raw(table)
@@ -68,19 +68,19 @@ class Replicate(Observed):
     def usable(self, values: ibis.Value) -> ibis.Value:
         return values.notnull()
 
-    def fates(self, table: ibis.Table) -> dict[str, ibis.Value]:
+    def outcomes(self, table: ibis.Table) -> dict[str, ibis.Value]:
         missed = self._own(table).isnull()
         return {"missing": missed, "unreadable": ibis.literal(False), "outside": ibis.literal(False)}
 
-    def told(self, missing: int, unreadable: int, outside: int) -> str:  # noqa: ARG002 - one signature for all
+    def audit_line(self, missing: int, unreadable: int, outside: int) -> str:  # noqa: ARG002 - one signature for all
         return f"{self.name}: {missing:,} records without it keep their weight" if missing else ""
 
-    def in_words(self) -> str:
+    def description(self) -> str:
         return "replicate weights: a record without one keeps its weight"
 
 
 @dataclass(frozen=True)
-class Grid:
+class WeightGrid:
     """Steps of weights: the size of one, the largest weight, and how far a replicate's may lie from it."""
 
     step: Fraction
@@ -96,7 +96,7 @@ class Grid:
 
 
 def weigh_cells(
-    engine: Engine, rows: Observations, domain: Domain, observed: Sequence[Observed], grid: Grid
+    engine: Engine, rows: Observations, domain: Domain, observed: Sequence[ObservedValue], grid: WeightGrid
 ) -> ibis.Table:
     """The occupied cells: columns `cell`, `n`, `w` and `d0`, `d1`, … in steps of the grid."""
     table = rows.rows(engine, domain, observed)

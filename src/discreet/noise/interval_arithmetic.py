@@ -114,7 +114,7 @@ def inverse_series(z: arb, density: Callable[[arb_series], arb_series], n: int) 
     return [z] + [inverse[i] for i in range(1, n)]
 
 
-def over(u: arb, monotone: Callable[[arb], arb]) -> arb:
+def enclosure(u: arb, monotone: Callable[[arb], arb]) -> arb:
     """A ball that holds a monotone function's values on the whole ball u."""
     if u.is_exact():
         return monotone(u)

@@ -56,7 +56,7 @@ class KeyStore(Protocol):
     def remember(self, ledger: str, content: bytes) -> None:
         """Replace it, on disk before this returns, all or nothing."""
 
-    def alone(self, ledger: str) -> AbstractContextManager[None]:
+    def lock(self, ledger: str) -> AbstractContextManager[None]:
         """Hold what is remembered of a ledger against everybody who uses this store."""
 
 
@@ -146,7 +146,7 @@ class FileKeyStore:
         self._sync_folder()
 
     @contextmanager
-    def alone(self, ledger: str) -> Iterator[None]:
+    def lock(self, ledger: str) -> Iterator[None]:
         path = self._path(ledger, f"{_MEMORY}.lock")
         self._make_folder()
         with filelock.held(path, WAIT_SECONDS) as free:

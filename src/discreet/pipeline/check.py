@@ -28,7 +28,7 @@ def check(release: Release, frame: Any = None, session: Any = None) -> Audit:
 
 def _audit(release: Release, engine: Engine, frame: Any) -> Audit:
     tables = methods(release, trust=True)
-    records = read_records(engine, release, tables, frame, inspect=True).stored(engine)
+    records = read_records(engine, release, tables, frame, inspect=True).store(engine)
     # Which record of a unit is used depends on a release's key: any other key chooses as well.
     secret = ReleaseKey.generate().secret("records", release.release, length=16)
     found, reading = audited(engine, release, tables, records), reading_of(engine, release, tables, records, secret)
@@ -85,7 +85,7 @@ def _values(found: Audit) -> list[str]:
         )
         out.append(f"{column}: {v.below:,} records below {v.binned.bins.borders[0]:,} are counted in the first bin")
     for o in found.observed:
-        if said := o.observed.told(o.missing, o.unreadable, o.outside):
+        if said := o.observed.audit_line(o.missing, o.unreadable, o.outside):
             out.append(said)
     for table in found.estimates:
         out += _estimates(table)

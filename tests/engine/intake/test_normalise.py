@@ -21,18 +21,18 @@ from discreet.domain.bins import LARGEST, Bins
 from discreet.engine.intake.derived import (
     Bin,
     Category,
+    CodeText,
     DerivedColumn,
-    Fate,
-    Holds,
     Identifier,
     Indicator,
-    Legible,
-    Listed,
+    KeyPart,
+    LookedUpCategory,
     Number,
-    Part,
-    Shown,
+    NumberStatus,
+    SampleCondition,
+    ValueStatus,
 )
-from discreet.engine.intake.derived.columns import MISSING, UNDECLARED, Vocabulary
+from discreet.engine.intake.derived.columns import MISSING, UNDECLARED, TextIndex
 from discreet.engine.intake.normalise import (
     FIRST_DAY,
     LAST_DAY,
@@ -276,11 +276,11 @@ def test_what_is_not_there_and_what_cannot_be_read() -> None:
     text = loose([b"1.5", None, b"\xff", b"9" * 400, b"-1e400", b"inf", b"x", b"1e5", b""])
     for form in forms(real):
         assert absent(form).to_pylist() == [False, True, True, False, False]
-        assert Legible("v", True).make([form]).to_pylist() == [0, 1, 1, 2, 2]
+        assert NumberStatus("v", True).make([form]).to_pylist() == [0, 1, 1, 2, 2]
     for form in forms(text):
         assert absent(form).to_pylist() == [False, True, True] + [False] * 6
-        assert Legible("v", True).make([form]).to_pylist() == [0, 1, 1, 2, 2, 2, 2, 2, 2]
-        assert Legible("v", False).make([form]).to_pylist() == [0, 1, 1, 2, 2, 2, 2, 0, 2]
+        assert NumberStatus("v", True).make([form]).to_pylist() == [0, 1, 1, 2, 2, 2, 2, 2, 2]
+        assert NumberStatus("v", False).make([form]).to_pylist() == [0, 1, 1, 2, 2, 2, 2, 0, 2]
 
 
 # --- comparisons with borders ---------------------------------------------------------------------------------------
@@ -350,15 +350,15 @@ KINDS: dict[str, pa.Array] = {
 }
 VOCABULARY = ("7", "0", "-7", "2.5", "", "é", "true", str(2**64 - 1))
 VALUES: list[DerivedColumn] = [
-    Number("v"), Bin("v", Bins((-5, 0, 10, 1000))), Holds("v", 1, 10**9), Holds("v", None, -1), Legible("v", True),
-    Legible("v", False),
+    Number("v"), Bin("v", Bins((-5, 0, 10, 1000))), SampleCondition("v", 1, 10**9), SampleCondition("v", None, -1),
+    NumberStatus("v", True), NumberStatus("v", False),
 ]  # fmt: skip
 CODED: list[DerivedColumn] = [
-    Indicator("v", VOCABULARY), Holds("v", equals=VOCABULARY), Part("v", None, VOCABULARY), Part("v", 3, ("007",
-    "000")), Shown("v", None), Shown("v", 4), Identifier("v", whole=False),
+    Indicator("v", VOCABULARY), SampleCondition("v", equals=VOCABULARY), KeyPart("v", None, VOCABULARY),
+    KeyPart("v", 3, ("007", "000")), CodeText("v", None), CodeText("v", 4), Identifier("v", whole=False),
     *(
         made(ValuesDomain(values=list(VOCABULARY), undeclared=rule).attributes("v", Path())[0])
-        for made in (Category, Listed, Fate)
+        for made in (Category, LookedUpCategory, ValueStatus)
         for rule in ("drop", "other")
     ),
 ]  # fmt: skip
@@ -387,18 +387,18 @@ def test_codes_by_their_texts(name: str) -> None:
     values, n = KINDS[name], len(VOCABULARY)
     written = texts(values).to_pylist()
     place = {word: i for i, word in enumerate(VOCABULARY)}
-    assert Vocabulary.of(VOCABULARY).find(values).tolist() == [
+    assert TextIndex.of(VOCABULARY).find(values).tolist() == [
         MISSING if text is None else place.get(text, UNDECLARED) for text in written
     ]
     assert Indicator("v", VOCABULARY).make([values]).to_pylist() == [
         None if text is None else float(text in place) for text in written
     ]
-    assert Holds("v", equals=VOCABULARY).make([values]).to_pylist() == [text in place for text in written]
+    assert SampleCondition("v", equals=VOCABULARY).make([values]).to_pylist() == [text in place for text in written]
     assert Identifier("v", whole=False).make([values]).to_pylist() == written
-    assert Shown("v", 4).make([values]).to_pylist() == [
+    assert CodeText("v", 4).make([values]).to_pylist() == [
         None if text is None else text.rjust(4, "0") for text in written
     ]
-    assert Part("v", None, VOCABULARY).make([values]).to_pylist() == [
+    assert KeyPart("v", None, VOCABULARY).make([values]).to_pylist() == [
         None if text is None else place.get(text, n) for text in written
     ]
     dropped, folded = (
@@ -409,10 +409,10 @@ def test_codes_by_their_texts(name: str) -> None:
     assert Category(dropped).make([values]).to_pylist() == known
     assert Category(folded).make([values]).to_pylist() == [folded.other_code if k is None else k for k in known]
     for attribute in (dropped, folded):
-        listed = Listed(attribute).make([values]).to_pylist()
+        listed = LookedUpCategory(attribute).make([values]).to_pylist()
         assert listed == [None if t is None else code.get((t,), n) for t in written]
-        fates = Fate(attribute).make([values]).to_pylist()
-        assert fates == [1 if t is None else 0 if t in place else 2 for t in written]
+        outcomes = ValueStatus(attribute).make([values]).to_pylist()
+        assert outcomes == [1 if t is None else 0 if t in place else 2 for t in written]
 
 
 def test_codes_of_several_columns(tmp_path: Path) -> None:
@@ -430,7 +430,7 @@ def test_codes_of_several_columns(tmp_path: Path) -> None:
     expected = [None if None in key else attribute.lookup.get(key) for key in keys]
     assert len([code for code in expected if code is not None]) == 4
     assert Category(attribute).make(columns).to_pylist() == expected
-    assert Fate(attribute).make(columns).to_pylist() == [
+    assert ValueStatus(attribute).make(columns).to_pylist() == [
         1 if None in key else 0 if key in attribute.lookup else 2 for key in keys
     ]
 
@@ -447,12 +447,12 @@ def test_values_by_their_size(name: str) -> None:
         ]
         for least, most in ((1, None), (None, 9), (-7, 7), (8, 3)):
             low, high = (-math.inf if least is None else least), (math.inf if most is None else most)
-            assert Holds("v", least, most).make([values]).to_pylist() == [
+            assert SampleCondition("v", least, most).make([values]).to_pylist() == [
                 v is not None and low <= v <= high for v in sizes
             ]
         same(Number("v").make([values]).to_pylist(), [number_of(v) for v in raw])
         for plain, pattern in ((True, NUMBER), (False, REAL)):
-            assert Legible("v", plain).make([values]).to_pylist() == [
+            assert NumberStatus("v", plain).make([values]).to_pylist() == [
                 1 if v is None or v != v else 2 if number_of(v, pattern) is None else 0 for v in _listed(values)
             ]
 
@@ -464,7 +464,7 @@ def _listed(values: pa.Array) -> list[Any]:
 
 
 def test_a_value_must_lie_in_the_range_and_be_a_code_where_both_are_asked_for() -> None:
-    held = Holds("v", 2, None, ("1", "2", "3"))
+    held = SampleCondition("v", 2, None, ("1", "2", "3"))
     assert held.make([pa.array(["1", "2", "3", "4", None, "x"])]).to_pylist() == [
         False,
         True,
@@ -480,7 +480,7 @@ def test_dictionaries_as_long_as_their_indices_reach(kind: pa.DataType) -> None:
     """Missing values have no place of their own in so narrow a type."""
     words = [str(i) for i in range(128 if kind == pa.int8() else 256)]
     full = pa.DictionaryArray.from_arrays(pa.array([*range(len(words)), None], kind), pa.array(words))
-    assert Vocabulary.of(words).find(full).tolist() == [*range(len(words)), MISSING]
+    assert TextIndex.of(words).find(full).tolist() == [*range(len(words)), MISSING]
     assert texts(full).to_pylist() == [*words, None]
     assert numbers(full).to_pylist() == [*map(float, words), None]
     assert compared(full)[2].tolist() == [True] * len(words) + [False]
@@ -542,16 +542,16 @@ def test_what_a_column_may_be_is_decided_by_its_type() -> None:
 
 
 def test_a_rule_asks_for_what_it_compares() -> None:
-    Holds("v", equals=("true",)).check("v", pa.bool_(), "s")
-    Holds("v", at_least=1).check("v", pa.decimal128(9, 2), "s")
+    SampleCondition("v", equals=("true",)).check("v", pa.bool_(), "s")
+    SampleCondition("v", at_least=1).check("v", pa.decimal128(9, 2), "s")
     for made, kind in (
-        (Holds("v", at_least=1), pa.bool_()),
-        (Holds("v", at_most=1), pa.date32()),
-        (Holds("v", at_least=1, equals=("1",)), pa.date32()),
-        (Holds("v", at_least=1, equals=("1",)), pa.decimal128(9, 2)),
+        (SampleCondition("v", at_least=1), pa.bool_()),
+        (SampleCondition("v", at_most=1), pa.date32()),
+        (SampleCondition("v", at_least=1, equals=("1",)), pa.date32()),
+        (SampleCondition("v", at_least=1, equals=("1",)), pa.decimal128(9, 2)),
         (Number("v"), pa.bool_()),
         (Bin("v", Bins((0, 1))), pa.date32()),
-        (Legible("v", True), pa.date32()),
+        (NumberStatus("v", True), pa.date32()),
         (Indicator("v", ("1",)), pa.decimal128(9, 2)),
         (Identifier("v", whole=False), pa.float64()),
     ):
@@ -563,8 +563,9 @@ def test_no_two_declarations_share_a_name() -> None:
     """Also where an engine takes A for a."""
     made: list[DerivedColumn] = [
         *(Number(c) for c in ("v", "V")), *(Identifier(c, whole=False) for c in ("v", "V")), Bin("v", Bins((0, 1))),
-        Bin("v", Bins((0, 2))), Holds("v", 1), Holds("v", None, 1), Holds("v", equals=("1",)), Holds("v",
-        equals=("1", "2")), Indicator("v", ("1",)), Part("v", None, ("1",)), Part("v", 1, ("1",)), Legible("v",
-        True), Legible("v", False), Shown("v", None), Shown("v", 1),
+        Bin("v", Bins((0, 2))), SampleCondition("v", 1), SampleCondition("v", None, 1),
+        SampleCondition("v", equals=("1",)), SampleCondition("v", equals=("1", "2")), Indicator("v", ("1",)),
+        KeyPart("v", None, ("1",)), KeyPart("v", 1, ("1",)), NumberStatus("v", True), NumberStatus("v", False),
+        CodeText("v", None), CodeText("v", 1),
     ]  # fmt: skip
     assert len({column.name.lower() for column in made}) == len(made)

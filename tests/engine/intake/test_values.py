@@ -21,11 +21,11 @@ from hypothesis import strategies as st
 from discreet.domain import Domain
 from discreet.domain.bins import PSEO, Bins
 from discreet.engine.audit import Audit, audit
-from discreet.engine.derived_values import Binned, sampled, with_bins
+from discreet.engine.derived_values import BinnedValue, in_sample, with_bins
 from discreet.engine.duckdb import duckdb_engine
-from discreet.engine.intake.derived import Holds, Shown, identifier
+from discreet.engine.intake.derived import CodeText, SampleCondition, identifier
 from discreet.engine.intake.stream import Intake
-from discreet.engine.tabulate import count_cells, keep_records
+from discreet.engine.tabulate import bound_contributions, count_cells
 from discreet.errors import SourceError
 from discreet.methods.earnings.spec import SampleRule
 from discreet.methods.histograms import histogram_domain
@@ -43,9 +43,11 @@ distributions = examples(20, suppress_health_check=[HealthCheck.function_scoped_
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
 
 
-def found(values: Sequence[Any], kind: pa.DataType, bins: Bins, *rules: Holds, **more: pa.Array) -> list[int | None]:
+def found(
+    values: Sequence[Any], kind: pa.DataType, bins: Bins, *rules: SampleCondition, **more: pa.Array
+) -> list[int | None]:
     """The bins that DuckDB finds."""
-    made = Binned("b", "v", bins, rules)
+    made = BinnedValue("b", "v", bins, rules)
     source = pa.table({"id": range(len(values)), "v": pa.array(values, kind, from_pandas=False), **more})
     with duckdb_engine() as engine:
         read = taken(engine, source, Path(), [], Person(column="id", max_records=1), [made]).table
@@ -177,7 +179,7 @@ def test_one_bin_and_no_bins() -> None:
 # --- the sample -----------------------------------------------------------------------------------------------------
 
 
-def rule(**said: Any) -> Holds:
+def rule(**said: Any) -> SampleCondition:
     return SampleRule(**{"column": "v", **said}).holds
 
 
@@ -236,26 +238,26 @@ def test_a_record_without_a_value_has_no_bin_whatever_the_rules_say() -> None:
 
 
 def test_rules_in_words() -> None:
-    made = Binned(
+    made = BinnedValue(
         "b", "pay", PSEO, (rule(column="pay", at_least=10_000, at_most=99_999), rule(column="e", equals=["y"]))
     )
     assert [column for derived in made.derived for column in derived.reads] == ["pay", "pay", "e"]
-    said = made.in_words()
+    said = made.description()
     assert said.startswith("pay: only records with pay at least 10,000 and at most 99,999")
     assert "e one of y count; " in said
     assert said.endswith("values below 10,000 belong to the first of 21 bins")
-    assert Binned("b", "pay", PSEO).in_words() == "pay: values below 10,000 belong to the first of 21 bins"
+    assert BinnedValue("b", "pay", PSEO).description() == "pay: values below 10,000 belong to the first of 21 bins"
 
 
 def test_records_without_a_bin_are_in_no_cell() -> None:
     """Also where undeclared codes are counted as other: a value that is none is no other bin."""
     group = ValuesDomain(values=["x"], undeclared="other").attributes("g", Path())[0]
     domain = histogram_domain(Domain((group,)), "b", SMALL.count)
-    made = Binned("b", "v", SMALL, (rule(at_most=500),))
+    made = BinnedValue("b", "v", SMALL, (rule(at_most=500),))
     source = pa.table({"g": ["x", "x", "z", None, "x", "x"], "v": [-9.0, 5.0, 5.0, 11.0, None, 501.0]})
     with duckdb_engine() as engine:
         read = taken(engine, source, Path(), [domain], Record(), [made]).table
-        rows = keep_records(engine, read, [domain], Record(), Secret(bytes(16)))
+        rows = bound_contributions(engine, read, [domain], Record(), Secret(bytes(16)))
         counted = count_cells(engine, rows, domain)
         cells = {
             c: n for b in engine.batches(counted) for c, n in zip(*(x.to_pylist() for x in b.columns), strict=True)
@@ -274,7 +276,7 @@ STRANGE = {
 }
 
 
-def columns_checked(made: Binned, **columns: pa.Array) -> None:
+def columns_checked(made: BinnedValue, **columns: pa.Array) -> None:
     with duckdb_engine() as engine:
         taken(engine, pa.table(columns), Path(), [], Record(), [made])
 
@@ -282,19 +284,19 @@ def columns_checked(made: Binned, **columns: pa.Array) -> None:
 @pytest.mark.parametrize("kind", STRANGE)
 def test_a_value_must_be_a_number(kind: str) -> None:
     with pytest.raises(SourceError, match=r"'v' is of type .*, which is no number") as caught:
-        columns_checked(Binned("b", "v", SMALL), v=STRANGE[kind])
+        columns_checked(BinnedValue("b", "v", SMALL), v=STRANGE[kind])
     assert caught.value.where == "source frame"
     assert caught.value.do == "provide it as whole or real numbers"
 
 
 def test_numbers_and_text_are_values() -> None:
     for column in (pa.array([1]), pa.array([1.5]), pa.array(["1"]), pa.array([Decimal("1.5")])):
-        columns_checked(Binned("b", "v", SMALL), v=column)
+        columns_checked(BinnedValue("b", "v", SMALL), v=column)
 
 
 @pytest.mark.parametrize("said", [{"at_least": 1}, {"at_most": 1}])
 def test_a_rule_of_size_needs_a_number_too(said: dict[str, int]) -> None:
-    made = Binned("b", "w", SMALL, (rule(**said),))
+    made = BinnedValue("b", "w", SMALL, (rule(**said),))
     columns_checked(made, v=pa.array([1]), w=pa.array([1]))
     with pytest.raises(SourceError, match=r"column 'v' .* no number"):
         columns_checked(made, v=STRANGE["date"], w=pa.array([1]))
@@ -302,7 +304,7 @@ def test_a_rule_of_size_needs_a_number_too(said: dict[str, int]) -> None:
 
 def test_a_column_of_codes_is_no_column_of_values() -> None:
     """What is asked of a column is all that is done with it."""
-    made = Binned("b", "v", SMALL, (rule(column="w", equals=["1"]), rule(column="x", at_least=1)))
+    made = BinnedValue("b", "v", SMALL, (rule(column="w", equals=["1"]), rule(column="x", at_least=1)))
     one, date, real, money = pa.array([1]), STRANGE["date"], pa.array([1.5]), pa.array([Decimal("1.5")])
     columns_checked(made, v=money, w=date, x=real)
     for columns, says in (
@@ -337,8 +339,8 @@ def test_a_value_that_is_a_code_as_well_must_still_be_a_number(tmp_path: Path, c
 # --- the audit ------------------------------------------------------------------------------------------------------
 
 
-def looked(values: list[float | None], *rules: Holds) -> Audit:
-    made = Binned("b", "v", SMALL, rules)
+def looked(values: list[float | None], *rules: SampleCondition) -> Audit:
+    made = BinnedValue("b", "v", SMALL, rules)
     domain = histogram_domain(Domain(()), "b", SMALL.count)
     with duckdb_engine() as engine:
         source = pa.table({"v": pa.array(values, FLOAT, from_pandas=False)})
@@ -370,14 +372,14 @@ def test_no_number_is_missing_whatever_else_is_in_the_file(
     one record more or less a thousand others would have counted. No engine is asked any more."""
     values = pa.array([math.nan] * 1000 + [25_000.0, 30_000.0, *others], kind, from_pandas=False)
     pq.write_table(pa.table({"pay": values}), tmp_path / "pay.parquet")
-    made = Binned("bin", "pay", SMALL, (SampleRule(column="pay", at_least=1).holds,))
+    made = BinnedValue("bin", "pay", SMALL, (SampleRule(column="pay", at_least=1).holds,))
     with duckdb_engine() as engine:
         source = FileSource(path=str(tmp_path / "pay.parquet"))
         read = taken(engine, source, tmp_path, [], Record(), [made], inspect=True).table
-        kept = read.filter(sampled(read, made)).aggregate(n=ibis._.count())
+        kept = read.filter(in_sample(read, made)).aggregate(n=ibis._.count())
         assert [row["n"] for batch in engine.batches(kept) for row in batch.to_pylist()] == [2]
         for fate, number in (("missing", 1000 + others.count(None)), ("unreadable", others.count(math.inf))):
-            gone = read.filter(made.fates(read)[fate]).aggregate(n=ibis._.count())
+            gone = read.filter(made.outcomes(read)[fate]).aggregate(n=ibis._.count())
             assert [row["n"] for batch in engine.batches(gone) for row in batch.to_pylist()] == [number]
 
 
@@ -386,8 +388,8 @@ def test_no_number_is_no_code_whatever_else_is_in_the_file(tmp_path: Path, other
     values = pa.array([math.nan, -math.nan, 25.5, 30.0, *others], pa.float64(), from_pandas=False)
     pq.write_table(pa.table({"code": values}), tmp_path / "codes.parquet")
     with duckdb_engine() as engine:
-        scan, shown = engine.open(FileSource(path=str(tmp_path / "codes.parquet")), tmp_path), Shown("code", None)
-        read = engine.take_in(scan, Intake((shown,)))
+        scan, shown = engine.open(FileSource(path=str(tmp_path / "codes.parquet")), tmp_path), CodeText("code", None)
+        read = engine.ingest(scan, Intake((shown,)))
         texts = [v for batch in engine.batches(read) for v in batch[shown.name].to_pylist()]
         assert texts == [None, None, "25.5", "30", *[None] * len(others)]
 

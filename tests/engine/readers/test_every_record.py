@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.intake import derived, normalise
-from discreet.engine.readers import Unfit, csvfile, open_source, parquet
+from discreet.engine.readers import UnsupportedType, csvfile, open_source, parquet
 from discreet.errors import SourceError
 from discreet.spec import FileSource
 from support import record_writers as writers
@@ -176,7 +176,7 @@ def test_32_bits_in_duckdbs_second_parquet_are_refused_by_type(kind: pa.DataType
             table = writers.as_table(kind, kept)
             path = writers.parquet_by_duckdb(table, tmp_path, f", PARQUET_VERSION {options}")
             (found,) = open_source(FileSource(path=path), tmp_path).kinds["x"]
-            assert isinstance(found, Unfit) == refused
+            assert isinstance(found, UnsupportedType) == refused
             assert not refused or str(found).endswith("in DuckDB's PARQUET_VERSION v2")
 
 
@@ -417,8 +417,8 @@ def test_what_spark_may_stop_at_is_refused_by_type_below_a_uri(
             source = FileSource(**case.write(kept, Path(folder)))
             scan = spark_engine_.open(source, Path(folder))
             (found,) = scan.kinds["x"]
-            assert isinstance(found, Unfit)
-            for made in (derived.Number("x"), derived.Shown("x", None), derived.Identifier("x", whole=False)):
+            assert isinstance(found, UnsupportedType)
+            for made in (derived.Number("x"), derived.CodeText("x", None), derived.Identifier("x", whole=False)):
                 with pytest.raises(SourceError, match="below a URI Spark decodes it; on a path that all workers see"):
                     made.check("x", found, scan.where)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from discreet.engine.intake.derived import DerivedColumn, Identifier, Number, Shown
+from discreet.engine.intake.derived import CodeText, DerivedColumn, Identifier, Number
 from discreet.engine.readers.postgres import _CODECS, _decoded
 from discreet.errors import SourceError
 from support.postgres_server import Server
@@ -119,7 +119,7 @@ def test_names_of_columns_in_other_alphabets(others: dict[str, Tables]) -> None:
     tables = others["LATIN1"]
     tables.run(r'CREATE TABLE U&"t\00fcr" (U&"n\00e4m""e" text, "plain\x" int)')
     tables.run(r"""INSERT INTO U&"t\00fcr" VALUES (E'\xe4', 7)""")
-    found = readings({"postgres": tables.url, "table": "tür"}, (*uses('näm"e'), Shown("plain\\x", None)))
+    found = readings({"postgres": tables.url, "table": "tür"}, (*uses('näm"e'), CodeText("plain\\x", None)))
     assert found == [(None, "ä", "7")]
 
 
@@ -161,7 +161,7 @@ def test_numeric_is_a_value_and_no_identifier(utf8: Tables) -> None:
     values = ["7", "7.0", "7.00", "'NaN'", "'Infinity'", "1e100", "NULL", "0.1", "1e400", "1e-400"]
     rows = each_alone(values, lambda vs: utf8.rows("numeric", vs, (Number("s"),)))
     assert rows == [(7.0,), (7.0,), (7.0,), (None,), (None,), (1e100,), (None,), (0.1,), (None,), (0.0,)]
-    for made in ((Identifier("s", whole=False),), (Shown("s", None),)):
+    for made in ((Identifier("s", whole=False),), (CodeText("s", None),)):
         for held in ([], ["7.0"]):
             with pytest.raises(SourceError, match=r"of type numeric"):
                 utf8.rows("numeric", held, made)
@@ -249,7 +249,7 @@ def test_other_types_of_duckdb_are_refused_under_their_names(tmp_path: Path, kin
 
 def test_values_of_duckdb_one_by_one(tmp_path: Path) -> None:
     def read(kind: str, values: Sequence[str]) -> list[Row]:
-        return each_alone(values, lambda vs: held(tmp_path / "x.duckdb", kind, vs, (Shown("s", None),)))
+        return each_alone(values, lambda vs: held(tmp_path / "x.duckdb", kind, vs, (CodeText("s", None),)))
 
     assert read("DATE", ["'2020-01-31'", "'infinity'", "'-infinity'", "'5881580-07-10'"])[1:] == [(None,)] * 3
     assert read("FLOAT", ["'nan'", "'inf'", "7"]) == [(None,), (None,), ("7",)]

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from discreet.domain.bins import Bins
-from discreet.engine.intake.derived import Bin, Identifier, Number, Shown
+from discreet.engine.intake.derived import Bin, CodeText, Identifier, Number
 from discreet.engine.readers import open_source
 from discreet.errors import SourceError
 from support.readings import Row, category, each_alone, readings, released, uses
@@ -119,7 +119,7 @@ LARGE: list[tuple[Any, str | None, float | None]] = [  # code, value
 
 def test_real_numbers_among_objects_are_those_of_a_column_of_real_numbers() -> None:
     """They have no text that is both their code and their value: 1e300 is a value, in whatever company."""
-    made = (Shown("s", None), Number("s"), Bin("s", Bins((0, 1, 3))))
+    made = (CodeText("s", None), Number("s"), Bin("s", Bins((0, 1, 3))))
     rows = each_alone([v for v, *_ in LARGE], lambda values: readings(objects(values), made))
     assert [row[:2] for row in rows] == [(text, number) for _, text, number in LARGE]
     reals = [i for i, (v, *_) in enumerate(LARGE) if isinstance(v, float)]
@@ -237,7 +237,7 @@ def series(values: Sequence[Any], dtype: Any) -> Any:
     ],
 )
 def test_pandas_types(dtype: Any, values: list[Any], texts: list[str | None]) -> None:
-    rows = each_alone(values, lambda vs: readings(series(vs, dtype), (Shown("s", None),)))
+    rows = each_alone(values, lambda vs: readings(series(vs, dtype), (CodeText("s", None),)))
     assert [row[0] for row in rows] == texts
 
 
@@ -315,7 +315,7 @@ def test_polars_types() -> None:
         pl.Series("exact", [Decimal("1.50"), None], pl.Decimal(38, 2)),
         pl.Series("listed", ["ok", None], pl.Enum(["ok"])),
     )
-    made = (*uses("s"), Number("exact"), Shown("listed", None))
+    made = (*uses("s"), Number("exact"), CodeText("listed", None))
     assert readings(frame, made) == [(0, "ok", 1.5, "ok"), (None, None, None, None)]
     assert readings(frame.lazy(), made) == readings(frame, made)
     for column, kind in {"wide": "Int128", "any": "Object", "exact": "decimal128"}.items():
@@ -330,7 +330,7 @@ def test_ibis_tables() -> None:
         "'infinity'::DATE e, 1.5::DECIMAL(9, 2) f, '\\xFF'::BLOB g"
     )
     table = backend.table("t")
-    assert readings(table, (*uses("s"), Shown("e", None), Number("f"))) == [(0, "ok", None, 1.5)]
+    assert readings(table, (*uses("s"), CodeText("e", None), Number("f"))) == [(0, "ok", None, 1.5)]
     for column in "abcdg":
         with pytest.raises(SourceError, match=f"column '{column}'"):
             readings(table, (Identifier(column, whole=False),))

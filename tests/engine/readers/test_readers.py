@@ -29,7 +29,7 @@ import discreet
 from discreet.domain import Domain
 from discreet.engine.duckdb import duckdb_engine
 from discreet.engine.readers import csvfile
-from discreet.engine.tabulate import count_cells, keep_records
+from discreet.engine.tabulate import bound_contributions, count_cells
 from discreet.errors import SourceError
 from discreet.pipeline.check import lines as lines_of
 from discreet.privacy.guarantee import Record
@@ -56,7 +56,7 @@ def cells(source: Any, base: Path = Path(), domain: Domain = DOMAIN) -> dict[int
         source = TypeAdapter(Source).validate_python(source)
     with duckdb_engine() as engine:
         table = taken(engine, source, base, [domain], Record()).table
-        rows = keep_records(engine, table, [domain], Record(), bytes(16))
+        rows = bound_contributions(engine, table, [domain], Record(), bytes(16))
         out: dict[int, int] = {}
         for batch in engine.batches(count_cells(engine, rows, domain)):
             out.update(zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True))

@@ -114,10 +114,10 @@ def test_a_change_below_a_uri_is_noticed(spark: Spark, tmp_path: Path) -> None:
     path = written(NINE, tmp_path / "files" / "a.parquet")
     with open_engine("duckdb", spark.session) as engine:
         engine.open(FileSource(path=as_uri(spark, path.parent)), tmp_path, ["g"])
-        engine.unchanged()
+        engine.check_unchanged()
         written(NINE, path.with_name("b.parquet"))
         with pytest.raises(SourceError, match="changed while it was read"):
-            engine.unchanged()
+            engine.check_unchanged()
 
 
 # --- what is in them ------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from discreet.engine.readers import Decimals
+from discreet.engine.readers import DecimalText
 from discreet.errors import SourceError
 
 Floats = NDArray[np.float64]
@@ -200,7 +200,7 @@ def check_id(column: str, kind: pa.DataType, where: str) -> None:
     """Identifiers are texts, whole numbers, truths or dates. Real numbers are none: they cannot tell large ones apart;
     nor are decimals, which can write one number in several ways."""
     plain = plain_type(kind)
-    decimals = isinstance(plain, Decimals) or (pa.types.is_decimal(plain) and not _whole(plain))
+    decimals = isinstance(plain, DecimalText) or (pa.types.is_decimal(plain) and not _whole(plain))
     if pa.types.is_floating(plain) or decimals:
         raise SourceError(
             f"column {column!r} says whom a record is about, and is of type {kind}, which can merge two ids or write "
@@ -220,7 +220,7 @@ def _whole(kind: pa.DataType) -> bool:
 def _decimal(kind: pa.DataType) -> bool:
     """Decimals that are compared exactly."""
     if not pa.types.is_decimal(kind):
-        return isinstance(kind, Decimals)
+        return isinstance(kind, DecimalText)
     return bool(kind.scale <= MOST_SCALE and kind.precision - min(kind.scale, 0) <= MOST_DIGITS)
 
 

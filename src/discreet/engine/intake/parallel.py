@@ -20,7 +20,9 @@ AHEAD = 4  # batches that wait for each thread
 SECONDS = 0.1
 
 
-def taken_in(intake: Intake, pieces: Sequence[Piece], halt: threading.Event | None = None) -> Iterator[pa.RecordBatch]:
+def ingest_pieces(
+    intake: Intake, pieces: Sequence[Piece], halt: threading.Event | None = None
+) -> Iterator[pa.RecordBatch]:
     """What is made of all pieces, in any order; until somebody wants it to halt."""
     stop = _Stop(halt or threading.Event(), threading.Event())
     watched = [_Watched(piece, stop) for piece in pieces]

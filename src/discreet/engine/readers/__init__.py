@@ -45,12 +45,12 @@ class Reader(Piece):
 
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:
         batches = self.batches(list(columns), repeated)
-        while (batch := self.withheld(lambda: next(batches, None), self.where)) is not None:
+        while (batch := self.redact(lambda: next(batches, None), self.where)) is not None:
             yield batch
 
     @classmethod
-    def withheld(cls, call: Callable[[], T], where: str) -> T:
-        return withhold(call, cls.faults, cls.failure, where, cls.remedy)
+    def redact(cls, call: Callable[[], T], where: str) -> T:
+        return redact(call, cls.faults, cls.failure, where, cls.remedy)
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Scan:
         return self if self.uncoded is None else self.uncoded(columns)
 
 
-def read_twice(where: str) -> EngineError:
+def second_read_error(where: str) -> EngineError:
     """What an engine says instead of reading a source again: it may have changed, and two tables, or two steps of one,
     would be of different records."""
     return EngineError(
@@ -83,12 +83,12 @@ def read_twice(where: str) -> EngineError:
     )
 
 
-def counting(rows: int) -> pa.RecordBatch:
+def rows_without_columns(rows: int) -> pa.RecordBatch:
     """Rows of which no column is wanted."""
     return pa.RecordBatch.from_arrays([pa.nulls(rows)], names=["rows"])
 
 
-def withhold(
+def redact(
     call: Callable[[], T],
     kinds: tuple[type[BaseException], ...],
     what: str,
@@ -110,7 +110,7 @@ def withhold(
 # --- types that Arrow has no word for: a column is refused under the name that its source gives them ------------------
 
 
-class Unfit(pa.ExtensionType):
+class UnsupportedType(pa.ExtensionType):
     """A type that a reader would have to change: no column of it is used."""
 
     def __init__(self, kind: str) -> None:
@@ -137,7 +137,7 @@ class Unfit(pa.ExtensionType):
         return self._kind
 
 
-class Decimals(Unfit):
+class DecimalText(UnsupportedType):
     """Decimals of any scale, handed over as texts: they are numbers, but one is written in several ways."""
 
 

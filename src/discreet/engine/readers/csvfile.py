@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pcsv
 
-from discreet.engine.readers import UNPACK, Reader, Scan, counting
+from discreet.engine.readers import UNPACK, Reader, Scan, rows_without_columns
 from discreet.errors import SourceError
 
 BLOCK = 1 << 24
@@ -60,7 +60,7 @@ class CsvFile(Reader):
 
     def names(self) -> list[str]:
         """The columns that the header names."""
-        return self.withheld(self._names, self.where)
+        return self.redact(self._names, self.where)
 
     def _names(self) -> list[str]:
         with closing(_open(self.path)) as file:
@@ -78,7 +78,7 @@ class CsvFile(Reader):
                 table, bad, inside = _parse(block, names, self.delimiter)
                 left_out += bad + dropped
                 unclosed += inside
-                yield from table.select(columns).to_batches() if columns else [counting(table.num_rows)]
+                yield from table.select(columns).to_batches() if columns else [rows_without_columns(table.num_rows)]
         self.unreadable[str(self.path)], self.unclosed[str(self.path)] = left_out, unclosed
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from discreet.engine.readers import BATCH_ROWS, Reader, Scan, Unfit, counting
+from discreet.engine.readers import BATCH_ROWS, Reader, Scan, UnsupportedType, rows_without_columns
 from discreet.errors import SourceError
 from discreet.spec import DuckDBSource
 
@@ -58,9 +58,9 @@ class DuckDBTable(Reader):
             with self._connected() as connection:
                 relation = self._relation(connection)
                 empty = relation.limit(0).project(", ".join(selected(relation, relation.columns))).to_arrow_table()
-                return {field.name: field.type for field in empty.schema} | unfit(relation)
+                return {field.name: field.type for field in empty.schema} | unsupported(relation)
 
-        return self.withheld(found, self.where)
+        return self.redact(found, self.where)
 
     def _relation(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         return connection.sql(f"SELECT * FROM {self._name}")  # noqa: S608 - quoted above
@@ -71,21 +71,21 @@ class DuckDBTable(Reader):
             chosen = ", ".join(selected(relation, columns)) or "1 AS one"
             reader = relation.project(chosen).to_arrow_reader(BATCH_ROWS)
             for batch in reader:
-                yield batch if columns else counting(batch.num_rows)
+                yield batch if columns else rows_without_columns(batch.num_rows)
 
 
 def selected(relation: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> list[str]:
     """Columns as Arrow can have them; those that it would have to change are left empty."""
-    types, without = dict(zip(relation.columns, relation.types, strict=True)), unfit(relation)
+    types, without = dict(zip(relation.columns, relation.types, strict=True)), unsupported(relation)
     as_text = {name for name, kind in types.items() if kind.id in _AS_TEXT}
     values = {name: f"CAST({quoted(name)} AS VARCHAR)" if name in as_text else quoted(name) for name in types}
     return [f"{'NULL' if name in without else values[name]} AS {quoted(name)}" for name in columns]
 
 
-def unfit(relation: duckdb.DuckDBPyRelation) -> dict[str, pa.DataType]:
+def unsupported(relation: duckdb.DuckDBPyRelation) -> dict[str, pa.DataType]:
     """The columns that Arrow would have to change: it has a HUGEINT as a decimal, and 2^128 - 1 as -1."""
     return {
-        name: Unfit(str(kind))
+        name: UnsupportedType(str(kind))
         for name, kind in zip(relation.columns, relation.types, strict=True)
         if kind.id not in _AS_IT_IS | _AS_TEXT or str(kind) == "JSON"
     }

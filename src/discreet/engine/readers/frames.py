@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.engine.intake.normalise import OBJECTS
-from discreet.engine.readers import BATCH_ROWS, Scan, Unfit, counting, relations, withhold
+from discreet.engine.readers import BATCH_ROWS, Scan, UnsupportedType, redact, relations, rows_without_columns
 from discreet.engine.readers.objects import objects
 from discreet.errors import SourceError
 
@@ -29,13 +29,13 @@ def scan(frame: Any) -> Scan:
         return _pandas_scan(frame)
     if isinstance(frame, duckdb.DuckDBPyRelation):
         return _relation_scan(frame, given)
-    table, unfit = _spoken(lambda: _as_table(frame), frame)
-    kinds = _distinct([(field.name, field.type) for field in table.schema]) | unfit
+    table, unsupported = _spoken(lambda: _as_table(frame), frame)
+    kinds = _distinct([(field.name, field.type) for field in table.schema]) | unsupported
     return Scan.of(WHERE, [kinds], [ArrowTable(table)])
 
 
 def _spoken(call: Any, frame: Any) -> Any:
-    return withhold(
+    return redact(
         call,
         (Exception,),
         f"a {type(frame).__name__} does not speak Arrow",
@@ -46,15 +46,17 @@ def _spoken(call: Any, frame: Any) -> Any:
 
 def _as_table(frame: Any) -> tuple[pa.Table, dict[str, pa.DataType]]:
     """A frame as Arrow, and which of its columns are not in there as they are."""
-    unfit: dict[str, pa.DataType] = {}
+    unsupported: dict[str, pa.DataType] = {}
     if hasattr(frame, "get_columns"):  # Polars
-        unfit = {name: Unfit(str(kind)) for name, kind in frame.schema.items() if str(kind) in _POLARS_ALONE}
-        frame = _narrowed(frame, unfit, frame.schema)
+        unsupported = {
+            name: UnsupportedType(str(kind)) for name, kind in frame.schema.items() if str(kind) in _POLARS_ALONE
+        }
+        frame = _narrowed(frame, unsupported, frame.schema)
     elif hasattr(frame, "to_arrow_table"):
         frame = frame.to_arrow_table()
     if isinstance(frame, pa.RecordBatch):
         frame = pa.Table.from_batches([frame])
-    return frame if isinstance(frame, pa.Table) else pa.table(frame), unfit
+    return frame if isinstance(frame, pa.Table) else pa.table(frame), unsupported
 
 
 def _of_ibis(frame: Any) -> Any:
@@ -98,7 +100,7 @@ class ArrowTable:
 
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         if not columns:
-            yield counting(self.table.num_rows)
+            yield rows_without_columns(self.table.num_rows)
             return
         yield from self.table.select(list(columns)).to_batches(BATCH_ROWS)
 
@@ -118,13 +120,13 @@ def _pandas_type(dtype: Any) -> pa.DataType:
     if _of_objects(dtype):
         return OBJECTS
     if isinstance(dtype, np.dtype) and (dtype.kind not in "biufMm" or not dtype.isnative):
-        return Unfit(_name(dtype))
+        return UnsupportedType(_name(dtype))
     if isinstance(dtype, np.dtype) and dtype.kind == "f" and dtype.itemsize > np.dtype(np.float64).itemsize:
         return pa.float64()  # long doubles: rounded, each by itself
     try:
         return _empty(dtype)
     except (pa.ArrowException, TypeError, ValueError):  # no Arrow for any value of it
-        return Unfit(_name(dtype))
+        return UnsupportedType(_name(dtype))
 
 
 def _name(dtype: Any) -> str:
@@ -152,7 +154,7 @@ class PandasFrame:
 
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         if not columns:
-            yield counting(len(self.frame))
+            yield rows_without_columns(len(self.frame))
             return
         for start in range(0, len(self.frame), BATCH_ROWS):
             part = self.frame.iloc[start : start + BATCH_ROWS]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from discreet.engine.intake.normalise import plain_type
-from discreet.engine.readers import BATCH_ROWS, Reader, Scan, Unfit, counting
+from discreet.engine.readers import BATCH_ROWS, Reader, Scan, UnsupportedType, rows_without_columns
 from discreet.errors import SourceError
 
 _ENCODINGS = {"PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"}  # that Arrow makes dictionaries of
@@ -38,7 +38,7 @@ class RowGroup(Reader):
         known = _as_dictionaries(metadata.row_group(self.number), [name for name in columns if name in repeated])
         with pq.ParquetFile(self.path, metadata=metadata, read_dictionary=known) as file:
             if not columns:
-                yield counting(file.metadata.row_group(self.number).num_rows)
+                yield rows_without_columns(file.metadata.row_group(self.number).num_rows)
                 return
             for batch in file.iter_batches(BATCH_ROWS, [self.number], columns, use_threads=False):
                 yield batch.select(columns)
@@ -69,7 +69,7 @@ def scan(paths: Sequence[Path], where: str) -> Scan:
     kinds: list[dict[str, pa.DataType]] = []
     pieces: list[RowGroup] = []
     for path in paths:
-        types, groups = RowGroup.withheld(lambda path=path: _header(path), where)  # type: ignore[misc]
+        types, groups = RowGroup.redact(lambda path=path: _header(path), where)  # type: ignore[misc]
         if len(dict(types)) < len(types):
             raise SourceError("has two columns of one name", where=where, do="rename one of them")
         kinds.append(dict(types))
@@ -85,7 +85,10 @@ def _header(path: Path) -> tuple[list[tuple[str, pa.DataType]], int]:
         if str(metadata.created_by).startswith("DuckDB") and not str(metadata.format_version).startswith("1"):
             risky = {leaf.path for leaf in leaves if leaf.physical_type == "INT32"}
         types = [
-            (f.name, Unfit(f"{f.type} in DuckDB's PARQUET_VERSION v2") if f.name in risky else plain_type(f.type))
+            (
+                f.name,
+                UnsupportedType(f"{f.type} in DuckDB's PARQUET_VERSION v2") if f.name in risky else plain_type(f.type),
+            )
             for f in file.schema_arrow
         ]
         return types, file.num_row_groups

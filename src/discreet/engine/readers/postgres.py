@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.engine.readers import Decimals, Reader, Scan, Unfit, counting
+from discreet.engine.readers import DecimalText, Reader, Scan, UnsupportedType, rows_without_columns
 from discreet.errors import SourceError
 from discreet.spec import PostgresSource
 
@@ -70,7 +70,7 @@ class PostgresTable(Reader):
     def opened(cls, uri: str, table: str) -> PostgresTable:
         where = f"source table {table}"
         driver = _driver(where)
-        rows = cls.withheld(lambda: _columns(driver, uri, table), where)
+        rows = cls.redact(lambda: _columns(driver, uri, table), where)
         encoding = rows[0]["encoding"] if rows else "UTF8"
         if encoding not in _CODECS:
             raise SourceError(
@@ -87,7 +87,7 @@ class PostgresTable(Reader):
             cursor.execute(f"SELECT {chosen} FROM {_relation(self.table)}")  # noqa: S608 - quoted
             for batch in cursor.fetch_record_batch():
                 if not columns:
-                    yield counting(batch.num_rows)
+                    yield rows_without_columns(batch.num_rows)
                     continue
                 arrays = [self._array(values) for values in batch.columns]
                 yield pa.RecordBatch.from_arrays(arrays, names=columns)
@@ -128,15 +128,17 @@ def _kind(row: Mapping[str, Any]) -> pa.DataType:
         return pa.large_string()
     if own and name == "numeric":
         return _decimals(row["modifier"])
-    return _FITS.get(name, Unfit(name)) if own else Unfit(name)
+    return _FITS.get(name, UnsupportedType(name)) if own else UnsupportedType(name)
 
 
 def _decimals(modifier: int) -> pa.DataType:
     """Of a declared precision and no scale: whole numbers, each written in one way. Of others, decimals."""
     precision, scale = (modifier - 4) >> 16 & 0xFFFF, ((modifier - 4 & 0x7FF) ^ 1024) - 1024
     if modifier < 0:
-        return Decimals("numeric")
-    return pa.decimal256(precision, 0) if scale == 0 and precision <= 76 else Decimals(f"numeric({precision},{scale})")
+        return DecimalText("numeric")
+    return (
+        pa.decimal256(precision, 0) if scale == 0 and precision <= 76 else DecimalText(f"numeric({precision},{scale})")
+    )
 
 
 def _decoded(value: bytes | None, codec: str) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from discreet.engine.readers import BATCH_ROWS, counting, duckdb_table, withhold
+from discreet.engine.readers import BATCH_ROWS, duckdb_table, redact, rows_without_columns
 
 # A connection refuses two calls at once, and nobody says which relations share one.
 _ONE_AT_A_TIME = threading.Lock()
@@ -32,12 +32,12 @@ class Relation:
 
     def columns(self) -> list[tuple[str, pa.DataType]]:
         """Their names and types; what Arrow would have to change keeps its own name as a type."""
-        unfit = duckdb_table.unfit(self.relation)
+        unsupported = duckdb_table.unsupported(self.relation)
         empty = self._fetched(self.relation.limit(0), self.relation.columns)
-        return [(field.name, unfit.get(field.name, field.type)) for field in empty.schema]
+        return [(field.name, unsupported.get(field.name, field.type)) for field in empty.schema]
 
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        table = withhold(
+        table = redact(
             lambda: self._fetched(self.relation, columns),
             (Exception,),
             "cannot be read from its DuckDB connection",
@@ -45,7 +45,7 @@ class Relation:
             "check that it can be computed, and that no other result of the connection is open",
         )
         for batch in table.to_batches():
-            yield batch if columns else counting(batch.num_rows)
+            yield batch if columns else rows_without_columns(batch.num_rows)
 
     def _fetched(self, relation: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> pa.Table:
         chosen = ", ".join(duckdb_table.selected(relation, columns)) or "1 AS one"

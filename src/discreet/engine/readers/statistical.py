@@ -19,7 +19,7 @@ from typing import Any, Literal, TypeVar
 import pyarrow as pa
 
 from discreet.engine.intake import normalise
-from discreet.engine.readers import Scan, Unfit, counting, withhold
+from discreet.engine.readers import Scan, UnsupportedType, redact, rows_without_columns
 from discreet.engine.readers.objects import objects
 from discreet.errors import SourceError
 
@@ -60,7 +60,7 @@ class StatisticalFile:
 
     @classmethod
     def opened(cls, path: Path, kind: Kind, labelled: bool, catalog: Path | None) -> StatisticalFile:
-        return _withheld(lambda: cls._opened(path, kind, labelled, catalog), kind, path)
+        return _redact(lambda: cls._opened(path, kind, labelled, catalog), kind, path)
 
     @classmethod
     def _opened(cls, path: Path, kind: Kind, labelled: bool, catalog: Path | None) -> StatisticalFile:
@@ -92,10 +92,10 @@ class StatisticalFile:
 
     def read(self, columns: Sequence[str], repeated: Collection[str] = ()) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
         if not columns:
-            yield counting(self.rows)
+            yield rows_without_columns(self.rows)
             return
         for start in range(0, self.rows, CHUNK_ROWS):
-            yield _withheld(lambda: self._batch(list(columns), start), self.kind, self.path)  # noqa: B023
+            yield _redact(lambda: self._batch(list(columns), start), self.kind, self.path)  # noqa: B023
 
     def _batch(self, columns: list[str], start: int) -> pa.RecordBatch:
         values, _ = _reader(self.kind)(
@@ -127,10 +127,10 @@ def _reader(kind: Kind) -> Any:
     return pyreadstat.read_sas7bdat if kind == "sas" else pyreadstat.read_dta
 
 
-def _withheld(call: Callable[[], T], kind: Kind, path: Path) -> T:
+def _redact(call: Callable[[], T], kind: Kind, path: Path) -> T:
     import pyreadstat
 
-    return withhold(
+    return redact(
         call,
         (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, OSError, pa.ArrowException, ValueError, OverflowError),
         f"is not readable as {'SAS' if kind == 'sas' else 'Stata'}",
@@ -179,7 +179,7 @@ def _is_date(meta: Any, name: str) -> bool:
 def _type(meta: Any, name: str, text: bool) -> pa.DataType:
     declared = meta.readstat_variable_types[name]
     if declared == "string" and not meta.variable_storage_width[name]:
-        return Unfit("strL")  # the library hands over no such text if one is not UTF-8
+        return UnsupportedType("strL")  # the library hands over no such text if one is not UTF-8
     if declared == "string" or text:
         return pa.large_string()
     return pa.float64() if declared in ("double", "float") else pa.int64()

@@ -20,24 +20,24 @@ from pyspark.sql.types import LongType, StructType
 from pyspark.storagelevel import StorageLevel
 
 from discreet.engine.intake.stream import Intake
-from discreet.engine.readers import Scan, read_twice
-from discreet.engine.spans import CELL, Kernel, Progress, Spans, quiet
-from discreet.engine.spark.jobs import JAVA_GONE, Jobs, discreetly
-from discreet.engine.spark.places import files_at, literally, uri_of
+from discreet.engine.readers import Scan, second_read_error
+from discreet.engine.spans import CELL, Kernel, Progress, Spans, no_progress
+from discreet.engine.spark.jobs import JAVA_GONE, Jobs, redact_failures
 from discreet.engine.spark.reading import (
     NO_STATISTICS,
+    FileState,
     FrameScan,
-    State,
-    chosen,
-    files_of,
-    of_files,
-    of_frame,
-    only,
+    file_states,
+    local_files,
     quoted,
-    states,
+    scan_of_files,
+    scan_of_frame,
+    select_exact,
+    select_plain,
     without_statistics,
 )
-from discreet.engine.spark.worker import SPAN, Prioritise, ReadPieces, RunKernel, TakeIn, versions
+from discreet.engine.spark.uri_files import escape_pattern, files_below, uri_of
+from discreet.engine.spark.worker import SPAN, FrameIntakeTask, KernelTask, PieceIntakeTask, PriorityTask, versions
 from discreet.errors import SourceError
 from discreet.noise.key import Secret
 from discreet.spec import FileSource
@@ -77,8 +77,8 @@ class SparkEngine:
         self._kept: list[DataFrame] = []
         self._snapshots: list[Any] = []
         self._sent: list[Any] = []
-        self._uris: list[tuple[str, list[State]]] = []
-        self._files: list[tuple[list[Path], list[State]]] = []
+        self._uris: list[tuple[str, list[FileState]]] = []
+        self._files: list[tuple[list[Path], list[FileState]]] = []
         self._streams: dict[str, str] = {}  # views that sources are read through, and which source
         self._read: dict[str, str] = {}
 
@@ -87,11 +87,11 @@ class SparkEngine:
     def open(self, source: Any, base: Path, wanted: Collection[str] = ()) -> Scan:
         if isinstance(source, DataFrame):
             # A frame may answer differently each time it is computed: one snapshot, and no way back to its source.
-            used = only(source, wanted, "source frame")
+            used = select_exact(source, wanted, "source frame")
             with without_statistics(source):
                 snapshot = self._jobs.run(lambda: used.localCheckpoint(True, StorageLevel.MEMORY_AND_DISK))
-            self._snapshots.append(discreetly(lambda: snapshot._jdf.queryExecution().logical().rdd()))
-            return of_frame(self._adopted(snapshot), "source frame")
+            self._snapshots.append(redact_failures(lambda: snapshot._jdf.queryExecution().logical().rdd()))
+            return scan_of_frame(self._adopted(snapshot), "source frame")
         if not isinstance(source, FileSource):
             raise SourceError(
                 "is not read by Spark here",
@@ -99,29 +99,29 @@ class SparkEngine:
                 do="name a Parquet path, or pass a DataFrame of the session; other sources run on DuckDB",
             )
         if (uri := uri_of(source)) is not None:
-            files = files_at(self._session, uri)
+            files = files_below(self._session, uri)
             self._uris.append((uri, files))
-            return of_files(self._scan(uri, files), f"source {uri}")
-        scan, paths = files_of(source, base)
-        self._files.append((paths, states(paths)))
+            return scan_of_files(self._scan(uri, files), f"source {uri}")
+        scan, paths = local_files(source, base)
+        self._files.append((paths, file_states(paths)))
         return scan
 
-    def take_in(self, scan: Scan, intake: Intake) -> ibis.Table:
+    def ingest(self, scan: Scan, intake: Intake) -> ibis.Table:
         schema = from_arrow_schema(intake.schema)
         if isinstance(scan, FrameScan) and scan.frame is not None:
-            taken = chosen(scan.frame, intake.reads).mapInArrow(TakeIn(intake, versions()), schema)
+            taken = select_plain(scan.frame, intake.reads).mapInArrow(FrameIntakeTask(intake, versions()), schema)
         else:
             tasks = min(len(scan.pieces), max(4 * self._context.defaultParallelism, 1))
             numbers = self._session.range(0, len(scan.pieces), 1, max(tasks, 1))
-            taken = numbers.mapInArrow(ReadPieces(intake, tuple(scan.pieces), versions()), schema)
+            taken = numbers.mapInArrow(PieceIntakeTask(intake, tuple(scan.pieces), versions()), schema)
         return self._view(taken, scan.where)
 
-    def _scan(self, uri: str, files: Sequence[State]) -> DataFrame:
+    def _scan(self, uri: str, files: Sequence[FileState]) -> DataFrame:
         """A scan of these files and no others, without columns made from folder names."""
         # All files' types are compared: one that has others is refused, not met in the middle.
         reader = self._session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true")
-        return discreetly(
-            lambda: reader.parquet(*(literally(path) for path, _, _ in files)),
+        return redact_failures(
+            lambda: reader.parquet(*(escape_pattern(path) for path, _, _ in files)),
             "is not readable as Parquet by Spark, or its files disagree about a column's type",
             f"source {uri}",
             "check the path as Spark sees it, that every worker can read it, and that all files have one schema",
@@ -138,15 +138,15 @@ class SparkEngine:
             finally:
                 self._session.catalog.dropGlobalTempView(name)
 
-        return discreetly(hand_over)
+        return redact_failures(hand_over)
 
-    def unchanged(self) -> None:
+    def check_unchanged(self) -> None:
         """A lost worker's rows are computed again from the source: refuse if its files are not what they were."""
-        same = all(states(paths) == before for paths, before in self._files)
-        if not same or any(files_at(self._session, uri) != before for uri, before in self._uris):
+        same = all(file_states(paths) == before for paths, before in self._files)
+        if not same or any(files_below(self._session, uri) != before for uri, before in self._uris):
             raise SourceError("changed while it was read", where="source", do="let it rest and run again")
 
-    def public(self, table: pa.Table) -> ibis.Table:
+    def load_public(self, table: pa.Table) -> ibis.Table:
         return self._view(self._session.createDataFrame(table).hint("broadcast"))
 
     # --- computing --------------------------------------------------------------------------------------------------
@@ -158,12 +158,12 @@ class SparkEngine:
         frame = self._frame(table)
         yield from self._jobs.run(frame.toArrow).to_batches()
 
-    def prioritised(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
+    def with_priorities(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
         frame = self._frame(table)
         plain = frame.toDF(*_plain(frame.columns))  # mapInArrow would take a dot or a backtick in a name for syntax
         places = tuple(frame.columns.index(column) for column in columns)
         schema = StructType([*plain.schema.fields]).add(name, LongType())
-        ranked = plain.mapInArrow(Prioritise(places, name, self._send(secret), versions()), schema)
+        ranked = plain.mapInArrow(PriorityTask(places, name, self._send(secret), versions()), schema)
         lazily = ", ".join(self._read[name] for name in self._sources(table))
         return self._view(ranked.toDF(*frame.columns, name), lazily)
 
@@ -173,12 +173,17 @@ class SparkEngine:
         spans: Spans,
         kernel: Kernel,
         secret: Secret | None = None,
-        progress: Progress = quiet,  # noqa: ARG002 - it is computed when it is first used
+        progress: Progress = no_progress,  # noqa: ARG002 - it is computed when it is first used
     ) -> ibis.Table:
         return self._keep(self._spread(table, spans, kernel, secret))
 
     def gather(
-        self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None = None, progress: Progress = quiet
+        self,
+        table: ibis.Table,
+        spans: Spans,
+        kernel: Kernel,
+        secret: Secret | None = None,
+        progress: Progress = no_progress,
     ) -> Iterator[pa.RecordBatch]:
         frame, reached = self._spread(table, spans, kernel, secret), 0
 
@@ -203,7 +208,7 @@ class SparkEngine:
             .sortWithinPartitions(SPAN, F.col(CELL).asc_nulls_first(), *later)
         )
         sent = None if secret is None else self._send(secret)
-        run = RunKernel(kernel, spans, (CELL, *others), sent, versions())
+        run = KernelTask(kernel, spans, (CELL, *others), sent, versions())
         return spread.toDF(*_plain(spread.columns)).mapInArrow(run, from_arrow_schema(kernel.schema))
 
     # --- keeping ----------------------------------------------------------------------------------------------------
@@ -212,7 +217,7 @@ class SparkEngine:
         """An expression as a frame, its numbers as wide as Ibis says: Spark takes a small literal for 32 bits."""
         for name in self._sources(table):
             if name in self._read:
-                raise read_twice(self._read[name])
+                raise second_read_error(self._read[name])
             self._read[name] = self._streams[name]
         wide = {name: PySparkType.from_ibis(kind) for name, kind in table.schema().items() if kind.is_numeric()}
 
@@ -227,7 +232,7 @@ class SparkEngine:
                 )
             )
 
-        return discreetly(made)
+        return redact_failures(made)
 
     def _sources(self, table: ibis.Table) -> list[str]:
         """The views that a table would read sources through."""
@@ -236,7 +241,7 @@ class SparkEngine:
     def _view(self, frame: DataFrame, source: str = "") -> ibis.Table:
         """A name for a frame; if it is a way to read a `source`, for one reading."""
         name = f"discreet_{next(self._names)}"
-        discreetly(lambda: frame.createTempView(name))
+        redact_failures(lambda: frame.createTempView(name))
         if source:
             self._streams[name] = source
         found: ibis.Table = self._backend.table(name)
@@ -249,7 +254,7 @@ class SparkEngine:
 
     def _send(self, secret: Secret) -> Any:
         """A secret for the workers: encrypted on the wire and on disk, and in no closure."""
-        sent = discreetly(lambda: self._context.broadcast(secret.expose()))
+        sent = redact_failures(lambda: self._context.broadcast(secret.expose()))
         self._sent.append(sent)
         return sent
 

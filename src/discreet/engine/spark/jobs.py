@@ -28,7 +28,7 @@ T = TypeVar("T")
 SECONDS = 0.1
 LOST_SECONDS = 120.0  # how long a job waits for workers to come back; Spark itself would wait for ever
 _NUMBERS = count()
-WITHHELD = "could not be computed; Spark's message is withheld, for it may quote confidential values"
+REDACTED = "could not be computed; Spark's message is withheld, for it may quote confidential values"
 # What a call to Java raises when Java has gone. PySpark has None where its Java objects were once a session is stopped,
 # and asserts here and there that it has not.
 JAVA_GONE = (Py4JError, PySparkException, ConnectionError, EOFError, AttributeError, AssertionError)
@@ -93,7 +93,7 @@ class Jobs:
             try:
                 while True:
                     try:
-                        return discreetly(lambda: future.result(SECONDS))
+                        return redact_failures(lambda: future.result(SECONDS))
                     except NotYet:
                         waited += SECONDS
                         if patience is not None and waited > patience:
@@ -147,9 +147,9 @@ class Jobs:
         return done / total if total else 0.0
 
 
-def discreetly(
+def redact_failures(
     call: Callable[[], T],
-    what: str = WITHHELD,
+    what: str = REDACTED,
     where: str = "engine spark",
     do: str = "check that the source is complete and of the declared types, and the cluster's logs",
 ) -> T:
@@ -159,14 +159,14 @@ def discreetly(
     except NotYet:
         raise
     except _FAILURES as error:
-        told, kind = _told(_message(error)), type(error).__name__
-    if told is not None:
-        raise EngineError(told[0], where="engine spark", do=told[1])
+        known, kind = _known_failure(_message(error)), type(error).__name__
+    if known is not None:
+        raise EngineError(known[0], where="engine spark", do=known[1])
     raise EngineError(f"{what} ({kind})", where=where, do=do)
 
 
 @contextmanager
-def unlogged() -> Iterator[None]:
+def without_spark_logs() -> Iterator[None]:
     """PySpark prints the message of what failed, which may quote a record, to standard error: not while we work."""
     loggers = [PySparkLogger.getLogger(name) for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger")]
     before = [logger.disabled for logger in loggers]
@@ -186,11 +186,11 @@ def _message(error: Exception) -> str:
     return ""
 
 
-def _told(message: str) -> tuple[str, str] | None:
+def _known_failure(message: str) -> tuple[str, str] | None:
     """A failure that we know, or that our own code on a worker has put into safe words."""
-    for pattern, told in _KNOWN.items():
+    for pattern, known in _KNOWN.items():
         if re.search(pattern, message):
-            return told
+            return known
     if (start := message.find(SAFE)) >= 0:
         reason = message[start + len(SAFE) :].split("\n", 1)[0].strip().rstrip(".")
         return f"a worker failed ({reason})", "mend that and run again"

@@ -30,8 +30,8 @@ from pyspark.sql.types import (
 )
 
 from discreet.engine import readers
-from discreet.engine.readers import Scan, Unfit, parquet
-from discreet.engine.spark.jobs import discreetly
+from discreet.engine.readers import Scan, UnsupportedType, parquet
+from discreet.engine.spark.jobs import redact_failures
 from discreet.errors import SourceError
 from discreet.spec import FileSource
 from discreet.uris import as_path
@@ -49,7 +49,7 @@ NO_STATISTICS = {
 # the Julian calendar and cannot convert; and it takes unsigned numbers of 64 bits for decimals.
 _SAFE = (StringType, BooleanType, ByteType, ShortType, IntegerType, LongType, FloatType, DoubleType)
 
-State = tuple[str, int, int]  # a file, its size and its time of change
+FileState = tuple[str, int, int]  # a file, its size and its time of change
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class FrameScan(Scan):
     frame: DataFrame | None = None
 
 
-def files_of(source: FileSource, base: Path) -> tuple[Scan, list[Path]]:
+def local_files(source: FileSource, base: Path) -> tuple[Scan, list[Path]]:
     """The files that a path of this machine means; every worker must be able to read them."""
     where = f"source {source.path}"
     files, kind = readers.find(base / as_path(source.path), source.format, where)
@@ -73,7 +73,7 @@ def only_parquet(kind: str, where: str) -> None:
         raise SourceError(f"is {kind}: Spark reads Parquet here", where=where, do="convert it, or run on DuckDB")
 
 
-def states(paths: Sequence[Path]) -> list[State]:
+def file_states(paths: Sequence[Path]) -> list[FileState]:
     """Files with their sizes and times of change."""
     try:
         return [(str(path), (state := path.stat()).st_size, state.st_mtime_ns) for path in paths]
@@ -81,7 +81,7 @@ def states(paths: Sequence[Path]) -> list[State]:
         return []
 
 
-def only(frame: DataFrame, wanted: Collection[str], where: str) -> DataFrame:
+def select_exact(frame: DataFrame, wanted: Collection[str], where: str) -> DataFrame:
     """Some columns of a frame, found by their exact names, whatever its session takes for equal."""
     names = _distinct(frame, where)
     places = [i for i, name in enumerate(names) if name in wanted]
@@ -96,36 +96,38 @@ def _distinct(frame: DataFrame, where: str) -> list[str]:
     return names
 
 
-def of_frame(frame: DataFrame, where: str) -> FrameScan:
+def scan_of_frame(frame: DataFrame, where: str) -> FrameScan:
     """A frame's columns and types."""
     _distinct(frame, where)
     kinds = {field.name: frozenset([_arrow(field.dataType)]) for field in frame.schema.fields}
     return FrameScan(where, kinds, (), {}, frame)
 
 
-def of_files(frame: DataFrame, where: str) -> FrameScan:
+def scan_of_files(frame: DataFrame, where: str) -> FrameScan:
     """Files' columns and types. A type of which one value could stop Spark's reader is refused, whatever is there."""
-    scan = of_frame(frame, where)
+    scan = scan_of_frame(frame, where)
     unsafe = {field.name: field.dataType for field in frame.schema.fields if not isinstance(field.dataType, _SAFE)}
     return replace(scan, kinds={**scan.kinds, **{name: frozenset([_decoded(kind)]) for name, kind in unsafe.items()}})
 
 
-def _decoded(kind: DataType) -> Unfit:
-    return Unfit(f"{kind.simpleString()} (below a URI Spark decodes it; on a path that all workers see, Arrow does)")
+def _decoded(kind: DataType) -> UnsupportedType:
+    return UnsupportedType(
+        f"{kind.simpleString()} (below a URI Spark decodes it; on a path that all workers see, Arrow does)"
+    )
 
 
 def _arrow(kind: DataType) -> pa.DataType:
     try:
         return to_arrow_type(kind, prefers_large_types=True)
     except PySparkException:  # what Arrow does not know is refused by its name
-        return Unfit(kind.simpleString())
+        return UnsupportedType(kind.simpleString())
 
 
 def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def chosen(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+def select_plain(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
     """These columns, under names that are no syntax to anybody."""
     plain = frame.select(*(F.col(quoted(name)) for name in columns)) if columns else frame.select(F.lit(0))
     return plain.toDF(*(f"column_{i}" for i in range(max(len(columns), 1))))
@@ -147,7 +149,7 @@ def without_statistics(frame: DataFrame) -> Iterator[None]:
 
 def _sessions(frame: DataFrame) -> list[Any]:
     """The frame's session, and those that its sources were opened in: a file is read by the settings of that one."""
-    plan = discreetly(lambda: frame._jdf.queryExecution().analyzed())
+    plan = redact_failures(lambda: frame._jdf.queryExecution().analyzed())
     found = [frame._jdf.sparkSession()]
     for part in (plan, *_each(plan.subqueriesAll())):
         for leaf in _each(part.collectLeaves()):

@@ -20,8 +20,8 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from discreet.engine.spark.jobs import JAVA_GONE, Jobs, discreetly
-from discreet.engine.spark.worker import introduce, versions
+from discreet.engine.spark.jobs import JAVA_GONE, Jobs, redact_failures
+from discreet.engine.spark.worker import versions, worker_versions
 from discreet.errors import EngineError
 from discreet.spec import SparkEngineSpec
 
@@ -31,11 +31,11 @@ REACH_SECONDS = 5.0
 PATIENCE_SECONDS = 120.0
 WHERE = "engine spark"
 
-_INTRODUCED: set[str] = set()  # applications whose workers this process has looked at
+_CHECKED: set[str] = set()  # applications whose workers this process has looked at
 
 # What a session must have, also in local mode: there too Java listens, and gives its blocks to whoever asks for them.
 # Disks: shuffles, spills and broadcast variables.
-GUARDED = {"spark.authenticate": "true", "spark.io.encryption.enabled": "true"}
+REQUIRED = {"spark.authenticate": "true", "spark.io.encryption.enabled": "true"}
 CHANNELS = {
     "spark.network.crypto.enabled": "true",
     "spark.network.crypto.saslFallback": "false",  # or a peer could ask for less
@@ -55,7 +55,7 @@ DEFAULTS = {
 
 
 @contextmanager
-def started(spec: SparkEngineSpec, folder: Path) -> Iterator[SparkSession]:
+def start_session(spec: SparkEngineSpec, folder: Path) -> Iterator[SparkSession]:
     """A session of our own; its process is gone afterwards."""
     if SparkContext._active_spark_context is not None:
         raise EngineError(
@@ -66,7 +66,7 @@ def started(spec: SparkEngineSpec, folder: Path) -> Iterator[SparkSession]:
     session = None
     try:
         session = _start(spec, folder)
-        introduced(session)
+        check_workers(session)
         yield session
     finally:
         with contextlib.suppress(*JAVA_GONE), warnings.catch_warnings():
@@ -78,7 +78,7 @@ def started(spec: SparkEngineSpec, folder: Path) -> Iterator[SparkSession]:
         _stop_java()
 
 
-def checked(session: Any) -> SparkSession:
+def check_session(session: Any) -> SparkSession:
     """A session of somebody else's, if it keeps what we promise."""
     if not isinstance(session, SparkSession):
         raise EngineError(
@@ -87,9 +87,9 @@ def checked(session: Any) -> SparkSession:
             do="pass a classic pyspark.sql.SparkSession",
         )
     context = session.sparkContext
-    conf = discreetly(context.getConf, "its session has ended", WHERE, "open a new one")
+    conf = redact_failures(context.getConf, "its session has ended", WHERE, "open a new one")
     _check_encryption(conf, str(context.master))
-    introduced(session)
+    check_workers(session)
     return session
 
 
@@ -116,8 +116,8 @@ def _start(spec: SparkEngineSpec, folder: Path) -> SparkSession:
         return SparkSession(context)  # a master that was refused or gave up is noticed here at the latest
 
     if local(spec.spark):
-        return discreetly(begun, "does not start with this config", f"{WHERE}, master {spec.spark}", "check it")
-    return discreetly(
+        return redact_failures(begun, "does not start with this config", f"{WHERE}, master {spec.spark}", "check it")
+    return redact_failures(
         begun,
         "does not take this process: its master runs without encryption, with another secret, or with another Spark",
         f"{WHERE}, master {spec.spark}",
@@ -143,7 +143,7 @@ def _effective(given: SparkConf, master: str, folder: Path) -> SparkConf:
             ) from None
     SparkContext._ensure_initialized(gateway=gateway)
     conf = SparkConf()  # Java has read spark-defaults.conf
-    ours = {**GUARDED, **({} if _tls(conf) else CHANNELS), **DEFAULTS}
+    ours = {**REQUIRED, **({} if _tls(conf) else CHANNELS), **DEFAULTS}
     if local(master):
         ours |= {"spark.driver.host": "localhost", "spark.driver.bindAddress": "127.0.0.1"}
     for key, value in ours.items():
@@ -223,7 +223,7 @@ def _check_master(master: str) -> None:
 
 
 def _check_encryption(conf: SparkConf, master: str) -> None:
-    wanted = GUARDED if _tls(conf) else {**GUARDED, **CHANNELS}
+    wanted = REQUIRED if _tls(conf) else {**REQUIRED, **CHANNELS}
     missing = [f"{key} {value}" for key, value in wanted.items() if conf.get(key, "unset") != value]
     if missing:
         raise EngineError(
@@ -239,13 +239,13 @@ def _tls(conf: SparkConf) -> bool:
     return conf.get(enabled, "") == "true" and bool(conf.get(trusted))
 
 
-def introduced(session: SparkSession) -> None:
+def check_workers(session: SparkSession) -> None:
     """Every worker that answers has the same discreet and the same Arrow as this process."""
     context = session.sparkContext
-    if context.applicationId in _INTRODUCED:
+    if context.applicationId in _CHECKED:
         return
     tasks = max(2 * context.defaultParallelism, 2)
-    rdd = context.parallelize(range(tasks), tasks).mapPartitions(introduce)
+    rdd = context.parallelize(range(tasks), tasks).mapPartitions(worker_versions)
     for host, code, arrow in Jobs(session).run(rdd.collect, patience=PATIENCE_SECONDS):
         if (code, arrow) != versions():
             raise EngineError(
@@ -253,4 +253,4 @@ def introduced(session: SparkSession) -> None:
                 where=WHERE,
                 do="install the same versions: equal releases need equal code",
             )
-    _INTRODUCED.add(str(context.applicationId))
+    _CHECKED.add(str(context.applicationId))

@@ -31,17 +31,17 @@ SAFE = "discreet on a worker: "  # what follows in an error's message holds no c
 
 
 @dataclass(frozen=True)
-class RunKernel:
+class KernelTask:
     """A kernel over all spans of a task. The secret is a broadcast variable: its value is not in this closure."""
 
     kernel: Kernel
     spans: Spans
     columns: tuple[str, ...]
     secret: Any
-    made_by: tuple[str, str]
+    driver_versions: tuple[str, str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return discreetly(self._run(batches), self.made_by)
+        return guarded_results(self._run(batches), self.driver_versions)
 
     def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         stream = None if self.secret is None else Stream.from_secret(self.secret.value)
@@ -63,16 +63,16 @@ def _pieces(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterat
 
 
 @dataclass(frozen=True)
-class Prioritise:
+class PriorityTask:
     """One more column: each row's place in a keyed order."""
 
     columns: tuple[int, ...]
     name: str
     secret: Any
-    made_by: tuple[str, str]
+    driver_versions: tuple[str, str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return discreetly(self._run(batches), self.made_by)
+        return guarded_results(self._run(batches), self.driver_versions)
 
     def _run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -81,27 +81,27 @@ class Prioritise:
 
 
 @dataclass(frozen=True)
-class TakeIn:
+class FrameIntakeTask:
     """Raw values of a frame in, derived columns out."""
 
     intake: Intake
-    made_by: tuple[str, str]
+    driver_versions: tuple[str, str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return discreetly(self.intake(batches), self.made_by)
+        return guarded_results(self.intake(batches), self.driver_versions)
 
 
 @dataclass(frozen=True)
-class ReadPieces:
+class PieceIntakeTask:
     """Numbers of pieces in, derived columns of their rows out."""
 
     intake: Intake
     pieces: tuple[Piece, ...]
-    made_by: tuple[str, str]
+    driver_versions: tuple[str, str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = (number for batch in batches for number in batch.column(0).to_pylist())
-        return discreetly(self.intake.over(self.pieces[number] for number in numbers), self.made_by)
+        return guarded_results(self.intake.over(self.pieces[number] for number in numbers), self.driver_versions)
 
 
 def versions() -> tuple[str, str]:
@@ -109,12 +109,12 @@ def versions() -> tuple[str, str]:
     return code_version(), pa.__version__
 
 
-def discreetly(results: Iterator[pa.RecordBatch], made_by: tuple[str, str]) -> Iterator[pa.RecordBatch]:
+def guarded_results(results: Iterator[pa.RecordBatch], driver_versions: tuple[str, str]) -> Iterator[pa.RecordBatch]:
     """The results, by the versions that sent the task; a failure is told without its message: Spark would log it, and
     it may quote a record."""
     no_core_dumps()
     try:
-        if versions() != made_by:  # a worker that came later than those that were asked
+        if versions() != driver_versions:  # a worker that came later than those that were asked
             raise EngineError("it has another discreet or Arrow than the driver")
         yield from results
     except DiscreetError as error:
@@ -133,7 +133,7 @@ def _place(error: Exception) -> str:
     return f"{Path(trace.tb_frame.f_code.co_filename).name}, line {trace.tb_lineno}" if trace else "an unknown place"
 
 
-def introduce(_: Iterable[int]) -> Iterator[tuple[str, str, str]]:
+def worker_versions(_: Iterable[int]) -> Iterator[tuple[str, str, str]]:
     """A worker's host and versions."""
     no_core_dumps()
     yield os.uname().nodename, *versions()

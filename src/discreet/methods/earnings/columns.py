@@ -21,7 +21,7 @@ def earnings_columns(spec: Earnings, unit: Unit, bins: Bins, shape: Shape) -> li
 
 def earnings_about(spec: Earnings, bins: Bins, shape: Shape, source: str) -> str:
     """What the numbers are about, in a paragraph."""
-    sample = " and ".join(rule.holds.in_words() for rule in spec.sample) or "a value"
+    sample = " and ".join(rule.holds.description() for rule in spec.sample) or "a value"
     borders = ", ".join(f"{border:,}" for border in bins.borders)
     parts = [
         f"Percentiles of {spec.value} from protected histograms, of records with {sample}.",

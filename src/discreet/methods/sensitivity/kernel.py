@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from discreet.domain import Coarsening, Domain
-from discreet.engine.derived_values import Observed
+from discreet.engine.derived_values import ObservedValue
 from discreet.engine.spans import CELL, Int64s, Span, dense, ranges
 from discreet.errors import GuaranteeError
 from discreet.methods.sensitivity.estimates import intervals
@@ -46,7 +46,7 @@ class LocalKernel:
     search: Search
     steps: int  # of the grid, a unit
     errors: bool
-    observed: tuple[Observed, ...]
+    observed: tuple[ObservedValue, ...]
     thresholds: tuple[tuple[float, ...], ...]  # of each variable that is a rank
     schema = LOCAL
 

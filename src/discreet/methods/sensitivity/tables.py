@@ -47,7 +47,7 @@ def published(design: EstimateDesign, spans: tuple[Spans, ...]) -> list[Publishe
 
 def _about(design: EstimateDesign) -> str:
     told = design.spec.statistic.in_words()
-    rules = "; ".join(made.in_words() for made in observed(design.spec))
+    rules = "; ".join(made.description() for made in observed(design.spec))
     told = f"Of each cell: {told}. Variables: {rules}. A cell where it is not defined has a stated value in its place."
     few = ""
     if design.spec.minimum is not None:

@@ -21,7 +21,7 @@ from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import ball, exact_floor, exact_floors, positive_fraction
 from discreet.noise.kernels import INTEGER_BUCKETS, INTEGER_ORIGIN, LOW_BITS, PREFIX
-from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Rounding, Uniform, resolve, settle
+from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Rounding, Uniform, decide_open_draws, resolve
 from discreet.noise.stream import Stream, check_range
 
 SMALLEST_RATE = Fraction(1, 2**40)
@@ -85,7 +85,7 @@ class Magnitude:
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class ThresholdTable:
     """For each bucket of prefixes, its threshold and the magnitude at or above it."""
 
     thresholds: Words
@@ -107,7 +107,7 @@ def integer_thresholds(distribution: Magnitude) -> list[int]:
 
 
 @lru_cache(maxsize=64)
-def threshold_table(distribution: Magnitude) -> Thresholds | None:
+def threshold_table(distribution: Magnitude) -> ThresholdTable | None:
     """The table of a distribution, or nothing if its rate is so small that a bucket would hold two thresholds."""
     if distribution.rate < SMALLEST_TABLE_RATE:
         return None
@@ -124,10 +124,10 @@ def threshold_table(distribution: Magnitude) -> Thresholds | None:
         counts[bucket] = sum(other == t for other in found)
     above = np.cumsum(counts[::-1])[::-1][1:] + certain  # thresholds in higher buckets
     bases = np.where(thresholds > PREFIX, above - 1, above)
-    return Thresholds(thresholds, bases.astype(np.int64))
+    return ThresholdTable(thresholds, bases.astype(np.int64))
 
 
-class Names(Protocol):
+class ExtensionAddress(Protocol):
     """Which extension belongs to which draw."""
 
     def __call__(self, i: int) -> tuple[int, int]:
@@ -135,19 +135,19 @@ class Names(Protocol):
 
 
 @dataclass(frozen=True)
-class Signed:
+class SignedSampler:
     """A distribution ready to be drawn: ±|K| from word 0 of each row, then its further columns, then the extension."""
 
     distribution: Magnitude
     family: str
-    table: Thresholds | None
+    table: ThresholdTable | None
 
     @classmethod
-    def of(cls, distribution: Magnitude, family: str) -> Signed:
+    def of(cls, distribution: Magnitude, family: str) -> SignedSampler:
         """By thresholds where they fit, else by the rounded logarithm: the same function of the same bits."""
         return cls(distribution, family, threshold_table(distribution))
 
-    def run(self, stream: Stream, words: Words, names: Names, out: Int64s, add: bool) -> None:
+    def run(self, stream: Stream, words: Words, names: ExtensionAddress, out: Int64s, add: bool) -> None:
         """Draw into out, or add to it."""
 
         def more(i: int) -> Iterator[int]:
@@ -168,12 +168,12 @@ class Signed:
         noise = np.empty_like(out) if add else out
         flags = rounding.draw(words, ONE, noise)
         if flags & kernels.UNDECIDED:
-            settle(rounding, words, more, ONE, noise)
+            decide_open_draws(rounding, words, more, ONE, noise)
         if add:
             out += noise
         return flags
 
-    def _break_ties(self, table: Thresholds, words: Words, more: More, out: Int64s) -> None:
+    def _break_ties(self, table: ThresholdTable, words: Words, more: More, out: Int64s) -> None:
         """The kernel has used base for u = threshold; put the exact value in its place."""
         prefix = words[:, 0] & np.uint64(kernels.PREFIX)
         for i in np.flatnonzero(np.isin(prefix, table.thresholds)).tolist():
@@ -230,7 +230,7 @@ class DiscreteLaplace:
 
     def _run(self, stream: Stream, first: int, out: Int64s, add: bool) -> None:
         check_range(first, out.size)
-        signed = Signed.of(self.magnitude, "cells")
+        signed = SignedSampler.of(self.magnitude, "cells")
         start = 0
         for words in stream.raw_words(first, out.size):
             cell = first + start

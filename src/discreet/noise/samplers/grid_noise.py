@@ -14,7 +14,7 @@ from discreet.arrays import Int64s, Words
 from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import ball, conservative_floor, positive_fraction
-from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, QuantileFunction, Rounding, settle
+from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, QuantileFunction, Rounding, decide_open_draws
 from discreet.noise.stream import Stream, check_range
 
 SCALES = 2**100
@@ -49,7 +49,7 @@ def draw_rounded(rounding: Rounding, stream: Stream, first: int, n: int, multipl
         if flags & kernels.SUSPECT:
             stream.check_fresh(words)
         if flags & kernels.UNDECIDED:
-            settle(rounding, words, _more(stream, words, first + start), mine, out[part])
+            decide_open_draws(rounding, words, _more(stream, words, first + start), mine, out[part])
         start += len(words)
     return out
 

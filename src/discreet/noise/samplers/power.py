@@ -9,7 +9,7 @@ from functools import lru_cache
 from flint import arb, arb_series, ctx
 
 from discreet.errors import ParameterError
-from discreet.noise.interval_arithmetic import ball, inverse_series, over, positive_fraction
+from discreet.noise.interval_arithmetic import ball, enclosure, inverse_series, positive_fraction
 from discreet.noise.samplers.grid_noise import GridNoise
 
 GUESS_BITS = 64
@@ -59,7 +59,7 @@ class PowerQuantile:
         if u == 0:
             return arb("inf")
         if not u.is_exact():
-            return over(u, self.at)
+            return enclosure(u, self.at)
         bits = ctx.prec
         with ctx.workprec(GUESS_BITS):
             z = self._guess(u)
@@ -114,7 +114,7 @@ class PowerQuantile:
         inside = arb(z.mid(), (2 * reach + z.rad()).upper())
         inside = arb(0).union(inside.upper()) if inside.contains(0) else inside
         moved = (u.rad() / self.density(inside)).upper() + z.rad()
-        return inside if moved < 2 * reach else over(u, self.at)
+        return inside if moved < 2 * reach else enclosure(u, self.at)
 
     def _density_series(self, z: arb_series) -> arb_series:
         if self.gamma.denominator == 1:

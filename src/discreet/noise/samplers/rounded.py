@@ -168,7 +168,7 @@ def _floor(y: arb, limit: int) -> int | None:
     return unique_floor(y)
 
 
-def settle(
+def decide_open_draws(
     rounding: Rounding, words: Words, more: Callable[[int], Iterable[int]], multiples: Int64s, out: Int64s
 ) -> None:
     """Decide the draws the compiled path left open; `more(i)` gives draw i's words after the first."""

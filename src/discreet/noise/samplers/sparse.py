@@ -21,8 +21,8 @@ from discreet.errors import ParameterError
 from discreet.noise import kernels
 from discreet.noise.interval_arithmetic import exact_floor
 from discreet.noise.jit import compiled
-from discreet.noise.samplers.discrete import Magnitude, Signed
-from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Rounding, settle
+from discreet.noise.samplers.discrete import Magnitude, SignedSampler
+from discreet.noise.samplers.rounded import LARGEST_LIMIT, ONE, Rounding, decide_open_draws
 from discreet.noise.stream import CHUNK, Stream, check_range
 
 SMALLEST_BLOCK, LARGEST_BLOCK = 12, 44
@@ -30,7 +30,7 @@ MOST_NONZERO = 2**31
 
 
 @dataclass(frozen=True)
-class Gap:
+class GapQuantile:
     """Cells without noise before the next one with: floor(ln U / ln(1 − p)), p = P(K ≠ 0)."""
 
     distribution: Magnitude
@@ -146,12 +146,12 @@ def _draw_round(
         return stream.extension("sparse", int(counters[i, 0]), 2 * int(counters[i, 1]))
 
     gaps = np.empty(len(words), dtype=np.int64)
-    rounding = Rounding((Gap(distribution),), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=False)
+    rounding = Rounding((GapQuantile(distribution),), Fraction(1), Fraction(0), LARGEST_LIMIT, mirror=False)
     if rounding.draw(words, ONE, gaps) & kernels.UNDECIDED:
-        settle(rounding, words, more, ONE, gaps)
+        decide_open_draws(rounding, words, more, ONE, gaps)
     values = np.empty(len(words), dtype=np.int64)
     magnitude = Magnitude(distribution.rate, distribution.cap, nonzero=True)
-    signed = Signed.of(magnitude, "sparse")
+    signed = SignedSampler.of(magnitude, "sparse")
     column = np.ascontiguousarray(words[:, 1:])
     signed.run(stream, column, lambda i: (int(counters[i, 0]), 2 * int(counters[i, 1]) + 1), values, add=False)
     return gaps.reshape(-1, draws), values.reshape(-1, draws)

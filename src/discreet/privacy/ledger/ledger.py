@@ -48,7 +48,7 @@ class Memory:
     @contextmanager
     def alone(cls, keys: KeyStore, nonce: str) -> Iterator[Memory]:
         """From the look to the note nobody else who uses this key store writes to the ledger, or to a copy of it."""
-        with keys.alone(nonce):
+        with keys.lock(nonce):
             yield cls(keys, nonce)
 
     def lost(self, chain: Chain) -> tuple[Entry, ...]:

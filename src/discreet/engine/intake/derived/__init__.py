@@ -4,17 +4,17 @@ An engine never sees a raw value: only the category, bin, number, truth or ident
 same code on every engine. The names of derived columns are digests, so no name in a source can meet another's.
 """
 
-from discreet.engine.intake.derived.attributes import Category, Cell, Fate, Listed
+from discreet.engine.intake.derived.attributes import Category, Cell, LookedUpCategory, ValueStatus
 from discreet.engine.intake.derived.columns import (
     Bin,
+    CodeText,
     DerivedColumn,
-    Holds,
     Identifier,
     Indicator,
-    Legible,
+    KeyPart,
     Number,
-    Part,
-    Shown,
+    NumberStatus,
+    SampleCondition,
     identifier,
 )
 
@@ -22,15 +22,15 @@ __all__ = [
     "Bin",
     "Category",
     "Cell",
+    "CodeText",
     "DerivedColumn",
-    "Fate",
-    "Holds",
     "Identifier",
     "Indicator",
-    "Legible",
-    "Listed",
+    "KeyPart",
+    "LookedUpCategory",
     "Number",
-    "Part",
-    "Shown",
+    "NumberStatus",
+    "SampleCondition",
+    "ValueStatus",
     "identifier",
 ]

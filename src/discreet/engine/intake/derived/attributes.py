@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from discreet.domain import Attribute, Domain
-from discreet.engine.intake.derived.columns import MISSING, UNDECLARED, Codes, DerivedColumn, Part, Vocabulary, named
+from discreet.engine.intake.derived.columns import MISSING, UNDECLARED, Codes, DerivedColumn, KeyPart, TextIndex, named
 from discreet.engine.intake.normalise import check_code
 
 
@@ -37,7 +37,7 @@ class CategoryEncoder:
         return self._codes[place]
 
     @cached_property
-    def _steps(self) -> list[tuple[Vocabulary, NDArray[np.int64]]]:
+    def _steps(self) -> list[tuple[TextIndex, NDArray[np.int64]]]:
         """Of each column its vocabulary, and which pairs there are of what columns before it say and its own word."""
         return self._declared[0]
 
@@ -50,7 +50,7 @@ class CategoryEncoder:
         return np.append(ordered, np.array([UNDECLARED, MISSING], np.int32))
 
     @cached_property
-    def _declared(self) -> tuple[list[tuple[Vocabulary, NDArray[np.int64]]], NDArray[np.int64]]:
+    def _declared(self) -> tuple[list[tuple[TextIndex, NDArray[np.int64]]], NDArray[np.int64]]:
         """The steps, and where each key of the lookup ends up after the last of them."""
         keys, steps = list(self.attribute.lookup), []
         before = np.zeros(len(keys), np.int64)
@@ -58,7 +58,7 @@ class CategoryEncoder:
             words = {word: i for i, word in enumerate(dict.fromkeys(key[j] for key in keys))}
             own = np.fromiter((words[key[j]] for key in keys), np.int64, len(keys))
             pairs, before = np.unique(before * len(words) + own, return_inverse=True)
-            steps.append((Vocabulary.of(list(words)), pairs))
+            steps.append((TextIndex.of(list(words)), pairs))
         return steps, before
 
 
@@ -82,11 +82,11 @@ class _OfAttribute(DerivedColumn):
     def _encoder(self) -> CategoryEncoder:
         return CategoryEncoder(self.attribute)
 
-    def parts(self) -> tuple[Part, ...]:
+    def parts(self) -> tuple[KeyPart, ...]:
         """The words of its columns, for columns that are in several tables."""
         keys = list(self.attribute.lookup)
         words = [tuple(dict.fromkeys(key[j] for key in keys)) for j in range(len(self.reads))]
-        return tuple(Part(column, self.attribute.width_of(j), words[j]) for j, column in enumerate(self.reads))
+        return tuple(KeyPart(column, self.attribute.width_of(j), words[j]) for j, column in enumerate(self.reads))
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class Category(_OfAttribute):
 
 
 @dataclass(frozen=True, eq=False)
-class Listed(_OfAttribute):
+class LookedUpCategory(_OfAttribute):
     """As `Category`, before the rules for missing and undeclared values: none, and one number above the last. It is for
     tables that records are looked up in, where only the record says whether anything is missing."""
 
@@ -122,7 +122,7 @@ class Listed(_OfAttribute):
 
 
 @dataclass(frozen=True, eq=False)
-class Fate(_OfAttribute):
+class ValueStatus(_OfAttribute):
     """What the rules of an attribute meet, for the preflight: a declared value (0), none (1), an undeclared one (2)."""
 
     values = 3

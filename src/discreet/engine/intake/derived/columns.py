@@ -85,13 +85,13 @@ def named(kind: str, *parts: object) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Vocabulary:
+class TextIndex:
     """Texts, and the number of each."""
 
     words: pa.Array
 
     @classmethod
-    def of(cls, words: Sequence[str]) -> Vocabulary:
+    def of(cls, words: Sequence[str]) -> TextIndex:
         return cls(pa.array(dict.fromkeys(words), pa.large_string()))
 
     def find(self, values: pa.Array, width: int | None = None) -> Codes:
@@ -153,7 +153,7 @@ class Bin(_Value):
 
 
 @dataclass(frozen=True)
-class Holds(_OfColumn):
+class SampleCondition(_OfColumn):
     """Whether a value lies between whole bounds, and is one of some codes; false where there is none."""
 
     at_least: int | None = None
@@ -168,7 +168,7 @@ class Holds(_OfColumn):
     def repeats(self) -> bool:
         return not self._ranged
 
-    def in_words(self) -> str:
+    def description(self) -> str:
         """The condition as one says it."""
         parts = [f"at least {self.at_least:,}"] if self.at_least is not None else []
         parts += [f"at most {self.at_most:,}"] if self.at_most is not None else []
@@ -188,7 +188,7 @@ class Holds(_OfColumn):
     def of(self, values: pa.Array) -> pa.Array:
         held = np.ones(len(values), np.bool_)
         if self.equals is not None:
-            held &= Vocabulary.of(self.equals).find(values) >= 0
+            held &= TextIndex.of(self.equals).find(values) >= 0
         if self._ranged:
             low, high, there = compared(values)
             held &= there
@@ -216,12 +216,12 @@ class Indicator(_Code):
     type = pa.float64()
 
     def of(self, values: pa.Array) -> pa.Array:
-        found = Vocabulary.of(self.codes).find(values)
+        found = TextIndex.of(self.codes).find(values)
         return pa.array((found >= 0).astype(np.float64), mask=found == MISSING)
 
 
 @dataclass(frozen=True)
-class Part(_Code):
+class KeyPart(_Code):
     """The number of a value among some words, and one above the last for any other; none where there is no value."""
 
     width: int | None
@@ -241,7 +241,7 @@ class Part(_Code):
         return self._numbers[word]
 
     def of(self, values: pa.Array) -> pa.Array:
-        found = Vocabulary.of(self.words).find(values, self.width)
+        found = TextIndex.of(self.words).find(values, self.width)
         return pa.array(np.where(found < 0, len(self.words), found).astype(np.int32), mask=found == MISSING)
 
 
@@ -286,7 +286,7 @@ def identifier(column: str) -> str:
 
 
 @dataclass(frozen=True)
-class Legible(_Value):
+class NumberStatus(_Value):
     """A value that is a number (0), none (1), something else (2): as people write it, or as programs do."""
 
     plain: bool
@@ -301,7 +301,7 @@ class Legible(_Value):
 
 
 @dataclass(frozen=True)
-class Shown(_Code):
+class CodeText(_Code):
     """A value as its code would be written."""
 
     width: int | None

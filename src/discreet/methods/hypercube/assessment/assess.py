@@ -165,7 +165,7 @@ def _strange(cube: Cube, true: Side) -> list[str]:
 
 def _true(engine: Engine, release: Release, method: HypercubeMethod, frame: Any) -> Side:
     """The exact cube. Of units with too many records others may be kept than the release kept: its key is gone."""
-    records = read_records(engine, release, [method], frame).stored(engine)
+    records = read_records(engine, release, [method], frame).store(engine)
     secret = ReleaseKey.generate().secret("records", release.release, length=16)
     exact = method.exact(reading_of(engine, release, [method], records, secret))
     names = [name for name in exact.columns if name != CELL]

@@ -12,7 +12,7 @@ from discreet.engine.spans import CELL, Fingerprint, FingerprintedTable, Int64s
 from discreet.errors import EngineError
 
 
-def read_bound(engine: Engine, bound: FingerprintedTable, names: Sequence[str], where: str) -> list[Int64s]:
+def read_fingerprinted(engine: Engine, bound: FingerprintedTable, names: Sequence[str], where: str) -> list[Int64s]:
     """These columns of a table, one number a cell, zeros where it has no row; refused if it has changed."""
     batches = list(engine.batches(bound.table.order_by(CELL)))
     size = 1 + len(names)

@@ -9,8 +9,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from discreet.engine.readers import is_data
-from discreet.engine.spark.jobs import discreetly
-from discreet.engine.spark.reading import State, only_parquet
+from discreet.engine.spark.jobs import redact_failures
+from discreet.engine.spark.reading import FileState, only_parquet
 from discreet.errors import SourceError
 from discreet.spec import FileSource
 from discreet.uris import is_uri
@@ -26,11 +26,11 @@ def uri_of(source: FileSource) -> str | None:
     return source.path
 
 
-def files_at(session: SparkSession, uri: str) -> list[State]:
+def files_below(session: SparkSession, uri: str) -> list[FileState]:
     """The files of a URI, in the order of their names: one file; all files below a folder but those in or under names
     that begin with `.` or `_`; or the files that a pattern matches."""
     where = f"source {uri}"
-    found = discreetly(
+    found = redact_failures(
         lambda: sorted(_files(session, uri)),
         "cannot be listed",
         where,
@@ -47,12 +47,12 @@ def files_at(session: SparkSession, uri: str) -> list[State]:
     return found
 
 
-def literally(path: str) -> str:
+def escape_pattern(path: str) -> str:
     """A path that Spark takes for no pattern."""
     return re.sub(r"([{}\[\]*?\\])", r"\\\1", path)
 
 
-def _files(session: SparkSession, uri: str) -> Iterator[State]:
+def _files(session: SparkSession, uri: str) -> Iterator[FileState]:
     jvm: Any = session.sparkContext._jvm
     path = jvm.org.apache.hadoop.fs.Path(uri)
     system = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf())
@@ -73,7 +73,7 @@ def _files(session: SparkSession, uri: str) -> Iterator[State]:
             yield _state(file)
 
 
-def _state(status: Any) -> State:
+def _state(status: Any) -> FileState:
     return str(status.getPath().toString()), int(status.getLen()), int(status.getModificationTime())
 
 
