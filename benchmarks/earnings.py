@@ -31,7 +31,7 @@ from discreet.privacy.ledger.ledger import Ledger
 INSTITUTIONS, FIELDS, COHORTS = 100, 40, 5
 PERSON_MEMORY = "1GB"  # for DuckDB's tables, in the release whose peak memory is measured
 BY = ["institution", "cipcode", "grad_cohort"]
-BORDERS = PSEO.borders[1:-1]
+BORDERS = PSEO.edges[1:-1]
 FLOOR = (
     "SELECT institution, cipcode, grad_cohort, CASE {} ELSE 20 END AS bin, count(*) FROM '{}' "
     "WHERE earnings >= 10000 GROUP BY ALL"

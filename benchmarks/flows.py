@@ -26,7 +26,7 @@ from benchmarks._measure import Result, best_of, front, peak_rss_of
 from discreet.api import set_budget
 from discreet.engine.duckdb import MEMORY_ENVIRONMENT
 from discreet.methods.flows.correction import RULES
-from discreet.methods.flows.correction_controls import Controls, Groups
+from discreet.methods.flows.correction_controls import Controls, GroupControls
 from discreet.methods.flows.tables import group_words
 from discreet.noise.key import ReleaseKey, public_stream
 from discreet.noise.keystore import FileKeyStore
@@ -109,7 +109,7 @@ def spec(folder: Path, name: str) -> dict[str, Any]:
                 "by": ["group"],
                 "industry": "industry",
                 "state": "state",
-                "home": "home",
+                "home_state": "home",
                 "epsilon": "1.5",
                 "correction": {
                     "job_flows": {"file": str(folder / "jobs.csv")},
@@ -160,9 +160,9 @@ def against_literal(groups: int) -> Result:
     np.add.at(industry, families, noisy[:, :-1].reshape(sample, len(SECTOR_CODES), -1).sum(axis=2))
     controls = Controls.of(country.economy.hires, country.economy.employment, industry, Fraction(1))
     homes = country.home[country.keys[:sample, 0]].astype(np.int64)
-    asked = Groups(controls, homes, families, RATE)
+    asked = GroupControls(controls, homes, families, RATE)
     rule = RULES["published"]
-    wanted = rule.needed(noisy)
+    wanted = rule.words_needed(noisy)
     weights = np.stack([1 / controls.slowness(h, f) for h, f in zip(homes, families, strict=True)])
     lost = np.maximum(noisy, 0).sum(axis=1) - np.maximum(noisy.sum(axis=1), 0)
     starts = np.concatenate([[0], np.cumsum(lost)])

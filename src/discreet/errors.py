@@ -33,7 +33,7 @@ class StreamError(DiscreetError):
     """The key stream is stuck, short or exhausted: no noise may be drawn from it."""
 
 
-class KeyRefused(DiscreetError):
+class ReleaseKeyError(DiscreetError):
     """A release key that is missing, unsafe, or bound to other data."""
 
 
@@ -65,11 +65,11 @@ class LedgerUnavailable(LedgerError):
     """A ledger that is locked or out of reach just now. Nothing was written to it."""
 
 
-class LedgerUncertain(LedgerUnavailable):
+class UnconfirmedWrite(LedgerUnavailable):
     """The ledger went out of reach in the instant of a write: the entry may be there or not."""
 
 
-class OverBudget(LedgerError):
+class BudgetExceeded(LedgerError):
     """The budget does not cover what was asked."""
 
 
@@ -81,15 +81,15 @@ class StoreUnavailable(PublishError):
     """An object store that refuses, or is out of reach just now."""
 
 
-class AskedWrongly(DiscreetError):
+class InvalidQuery(DiscreetError):
     """A question that a published table cannot answer."""
 
 
-class Missing(AskedWrongly):
+class UnknownTable(InvalidQuery):
     """A table or a list of codes that is not there."""
 
 
-class TooMuch(AskedWrongly):
+class QueryTooLarge(InvalidQuery):
     """A question with more cells than one answer may have. `offers` are variables to leave out, best first."""
 
     def __init__(self, what: str, *, where: str, do: str, offers: Sequence[str] = ()) -> None:
@@ -97,7 +97,7 @@ class TooMuch(AskedWrongly):
         self.offers = tuple(offers)
 
 
-class Refused(DiscreetError):
+class QueryRejected(DiscreetError):
     """A query server has no answer: its `status`, and the `problem` in its words, such as what to ask instead."""
 
     def __init__(
@@ -107,5 +107,5 @@ class Refused(DiscreetError):
         self.status, self.problem = status, dict(problem or {})
 
 
-class Unreachable(DiscreetError):
+class ServerUnreachable(DiscreetError):
     """A query server from which no answer came, or none that can be read."""

@@ -1,4 +1,4 @@
-"""OutputLocations as people write them: paths, object stores, PostgreSQL databases; and what may not stand in them."""
+"""Locations as people write them: paths, object stores, PostgreSQL databases; and what may not stand in them."""
 
 from __future__ import annotations
 

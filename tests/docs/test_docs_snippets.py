@@ -11,7 +11,12 @@ from support.docs_snippets import PAGES, ROOT, Command, Mismatch, Session, Snipp
 
 RUNNABLE = ("console", "python")
 SHOWN = ("sh", "yaml", "json", "text", "sql", "")
-QUICK = ("README.md", "docs/methods/counts.md", "docs/reference.md")  # the others in `make test-slow`
+QUICK = (
+    "README.md",
+    "docs/first-release.md",
+    "docs/methods/counts.md",
+    "docs/reference.md",
+)  # the others in `make test-slow`
 WITH_CODE = [p for p in PAGES if any(s.language in RUNNABLE for s in snippets(p.read_text(encoding="utf-8")))]
 
 
@@ -32,7 +37,13 @@ def test_snippets_run_and_print_what_is_shown(page: Path, reader: Path) -> None:
 
 def test_the_tour_and_the_formulas_are_among_them() -> None:
     names = {str(p.relative_to(ROOT)) for p in WITH_CODE}
-    assert {"README.md", "docs/methods/counts.md", "docs/operations.md", "docs/reference.md"} <= names
+    assert {
+        "README.md",
+        "docs/first-release.md",
+        "docs/methods/counts.md",
+        "docs/operations.md",
+        "docs/reference.md",
+    } <= names
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -1,4 +1,4 @@
-"""Bins: public borders, which bin a value belongs to, and the ways of declaring them."""
+"""Bins: public edges, the bin of a value, and the ways of declaring bins."""
 
 from __future__ import annotations
 
@@ -17,41 +17,41 @@ from support.hypothesis_profile import examples
 
 distributions = examples(80)
 FOUR = Bins((10, 20, 30, 40, 50))
-borders = st.lists(st.integers(-1000, 1000), min_size=2, max_size=12, unique=True).map(lambda b: tuple(sorted(b)))
+edges = st.lists(st.integers(-1000, 1000), min_size=2, max_size=12, unique=True).map(lambda b: tuple(sorted(b)))
 
 
-# --- borders ------------------------------------------------------------------------------------------------------
+# --- edges ----------------------------------------------------------------------------------------------------------
 
 
-def test_pseo_has_21_bins_and_its_first_and_last_borders() -> None:
-    assert (PSEO.count, PSEO.borders[0], PSEO.borders[-2], PSEO.borders[-1]) == (21, 10_000, 262_475, 614_597)
-    assert PSEO.edges().tolist() == list(PSEO.borders)
+def test_pseo_has_21_bins_and_its_first_and_last_edges() -> None:
+    assert (PSEO.count, PSEO.edges[0], PSEO.edges[-2], PSEO.edges[-1]) == (21, 10_000, 262_475, 614_597)
+    assert PSEO.edge_array().tolist() == list(PSEO.edges)
     assert "Table 1" in PSEO.provenance
 
 
 @pytest.mark.parametrize(
     ("given_", "says"),
     [
-        ((), "0 borders"),
-        ((5,), "1 borders"),
-        (tuple(range(MOST + 2)), "1002 borders"),
-        ((1, 1), "border 1 does not lie above 1"),
-        ((1, 3, 2), "border 2 does not lie above 3"),
-        ((0, LARGEST + 1), "no whole number"),
-        ((-LARGEST - 1, 0), "no whole number"),
-        ((0, 1.5), "no whole number"),
-        ((False, True), "no whole number"),
-        ((0, np.int64(3)), "no whole number"),
+        ((), "0 edges"),
+        ((5,), "1 edges"),
+        (tuple(range(MOST + 2)), "1002 edges"),
+        ((1, 1), "edge 1 is not above 1"),
+        ((1, 3, 2), "edge 2 is not above 3"),
+        ((0, LARGEST + 1), "not an integer"),
+        ((-LARGEST - 1, 0), "not an integer"),
+        ((0, 1.5), "not an integer"),
+        ((False, True), "not an integer"),
+        ((0, np.int64(3)), "not an integer"),
     ],
 )
-def test_borders_that_are_none_are_refused(given_: Any, says: str) -> None:
+def test_invalid_edges_are_refused(given_: Any, says: str) -> None:
     with pytest.raises(ParameterError, match=says) as caught:
         Bins(given_)
     assert caught.value.where == "bins"
     assert caught.value.do
 
 
-def test_the_largest_borders_and_the_most_bins_are_fine() -> None:
+def test_the_largest_edges_and_the_most_bins_are_fine() -> None:
     assert Bins((-LARGEST, LARGEST)).count == 1
     assert Bins(tuple(range(MOST + 1))).count == MOST
 
@@ -63,8 +63,8 @@ def test_the_largest_borders_and_the_most_bins_are_fine() -> None:
     ("value", "number"),
     [(-1e300, 0), (9.99, 0), (10, 0), (19.999, 0), (20, 1), (30, 2), (39.999, 2), (40, 3), (50, 3), (1e300, 3)],
 )
-def test_a_border_belongs_to_the_bin_above_it_and_the_ends_are_open(value: float, number: int) -> None:
-    """Eq. 2: a value equal to b_M is in the last bin, and the nominal end of that one bounds nothing."""
+def test_an_edge_belongs_to_the_bin_above_it_and_the_ends_are_open(value: float, number: int) -> None:
+    """A value equal to b_M is in the last bin, whose nominal end bounds nothing."""
     assert FOUR.number(np.array([value])).tolist() == [number]
 
 
@@ -80,7 +80,7 @@ def test_one_bin_takes_everything() -> None:
 
 
 @distributions
-@given(borders, st.lists(st.integers(-1100, 1100), max_size=30))
+@given(edges, st.lists(st.integers(-1100, 1100), max_size=30))
 def test_number_against_its_definition(found: tuple[int, ...], values: list[int]) -> None:
     bins = Bins(found)
     expected = [min(max(bisect_right(found, value) - 1, 0), bins.count - 1) for value in values]
@@ -95,14 +95,14 @@ def test_number_against_its_definition(found: tuple[int, ...], values: list[int]
 
 def test_indexed_rounds_halves_upwards_also_below_zero() -> None:
     moved = Bins((-3, -1, 0, 1, 3)).indexed(Fraction(3, 2), "later")
-    assert moved.borders == (-4, -1, 0, 2, 5)  # −4.5 → −4, −1.5 → −1, 1.5 → 2, 4.5 → 5
+    assert moved.edges == (-4, -1, 0, 2, 5)  # −4.5 → −4, −1.5 → −1, 1.5 → 2, 4.5 → 5
     assert moved.provenance == "later"
 
 
 @distributions
 @given(st.fractions(Fraction(1, 2), Fraction(3), max_denominator=1000))
 def test_indexed_is_the_nearest_unit_exactly(ratio: Fraction) -> None:
-    for before, after in zip(PSEO.borders, PSEO.indexed(ratio, "").borders, strict=True):
+    for before, after in zip(PSEO.edges, PSEO.indexed(ratio, "").edges, strict=True):
         assert -Fraction(1, 2) <= before * ratio - after < Fraction(1, 2)
 
 
@@ -112,22 +112,22 @@ def test_prices_are_positive(ratio: Fraction) -> None:
         PSEO.indexed(ratio, "")
 
 
-def test_prices_that_make_two_borders_one_are_refused() -> None:
-    with pytest.raises(ParameterError, match="does not lie above"):
+def test_prices_that_make_two_edges_one_are_refused() -> None:
+    with pytest.raises(ParameterError, match="is not above"):
         FOUR.indexed(Fraction(1, 100), "")
 
 
 # --- lognormal ------------------------------------------------------------------------------------------------------
 
 
-def test_lognormal_is_the_construction_of_the_paper() -> None:
-    """000 §2: unrounded parameters near these give Table 1, within a dollar of rounding the parameters in print."""
+def test_lognormal_is_the_construction_of_the_pseo_beta_appendix() -> None:
+    """PSEO Beta Appendix, §2: unrounded parameters near these give Table 1, within a dollar of rounding the printed ones."""
     found = lognormal(Fraction("11.00255"), Fraction("0.75275"), 10_000)
     assert found.count == PSEO.count
-    apart = [abs(a / b - 1) for a, b in zip(found.borders, PSEO.borders, strict=True)]
+    apart = [abs(a / b - 1) for a, b in zip(found.edges, PSEO.edges, strict=True)]
     assert max(apart) < 1e-4
     printed = lognormal(Fraction("11.003"), Fraction("0.753"), 10_000)
-    assert printed.borders != PSEO.borders  # why the table is data
+    assert printed.edges != PSEO.edges  # why the table is data
     assert printed.provenance == "percentiles of lognormal(11.003, 0.753) above a floor of 10,000"
 
 
@@ -141,9 +141,9 @@ def test_a_deviation_is_positive(deviation: Fraction) -> None:
 @pytest.mark.parametrize(
     ("mean", "deviation", "floor", "says"),
     [
-        (Fraction(11), Fraction("0.75"), 20_000, "does not lie above 20000"),  # the floor is above the 5th percentile
-        (Fraction(1), Fraction("0.1"), 0, "does not lie above"),  # rounding makes two borders one
-        (Fraction(30), Fraction(1), 0, "no whole number"),  # beyond 2^40
+        (Fraction(11), Fraction("0.75"), 20_000, "is not above 20000"),  # the floor is above the 5th percentile
+        (Fraction(1), Fraction("0.1"), 0, "is not above"),  # rounding makes two edges one
+        (Fraction(30), Fraction(1), 0, "not an integer"),  # above 2^40
     ],
 )
 def test_parameters_that_give_no_bins_are_refused(mean: Fraction, deviation: Fraction, floor: int, says: str) -> None:
@@ -161,6 +161,6 @@ def test_parameters_that_give_no_bins_are_refused(mean: Fraction, deviation: Fra
         (Fraction(10), Fraction(1, 10**400)),  # 0 as a double
     ],
 )
-def test_parameters_beyond_doubles_are_refused_in_words(mean: Fraction, deviation: Fraction) -> None:
+def test_parameters_beyond_doubles_are_refused_with_a_message(mean: Fraction, deviation: Fraction) -> None:
     with pytest.raises(ParameterError):
         lognormal(mean, deviation, 1)

@@ -39,7 +39,7 @@ DIGESTS = Path(__file__).parent / "releases.json"
 Digests = dict[str, str]
 LAID_OUT = {
     "layout": "lehd",
-    "withhold": {"cip4": ["01.09"]},
+    "suppress_codes": {"cip4": ["01.09"]},
     "levels": [
         {"name": "families", "by": ["family", "grad_cohort", "years_after"]},
         {"name": "schools", "by": ["school", "years_after"], "epsilon": "1"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from discreet.methods.recode.crosswalk import Crosswalk, Facts, read_crosswalk
+from discreet.methods.recode.crosswalk import Crosswalk, CrosswalkSummary, read_crosswalk
 from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk
 from support.repository import SHARED
 
@@ -18,7 +18,7 @@ def cip() -> Crosswalk:
 
 
 def test_at_six_digits_nothing_splits(cip: Crosswalk) -> None:
-    assert cip.facts() == Facts(unchanged=1568, moved=145, split=0, deleted=7, new=459)
+    assert cip.summary() == CrosswalkSummary(unchanged=1568, moved=145, split=0, deleted=7, new=459)
     assert cip.deleted == {"60.0406", "60.0408", "60.0499", "60.0568", "60.0599", "60.0601", "60.0602"}
 
 
@@ -67,7 +67,7 @@ def test_all_levels_in_one_would_count_the_coarse_ones_too(cip: Crosswalk) -> No
 
 def test_deleted_codes_that_are_not_named_would_stay_where_they_are(cip: Crosswalk) -> None:
     careless = read_crosswalk(REAL, "CIPCode2010", "CIPCode2020", length=7)
-    assert careless.facts().unchanged == 1568 + 7
+    assert careless.summary().unchanged == 1568 + 7
     four = PublishedCrosswalk(careless, (Prefix(5),), (Prefix(5),))
     assert four.possible[("60.06",)] == (("60.06",),)
     assert ("60.04",) in four.torn[("60.04",)]

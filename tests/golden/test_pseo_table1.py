@@ -41,14 +41,14 @@ ROWS = [tuple(map(int, line.split())) for line in TABLE_1.strip().splitlines()]
 
 def test_000_table_1_is_the_declared_bins() -> None:
     assert PSEO.count == 21
-    assert [(j + 1, PSEO.borders[j], PSEO.borders[j + 1]) for j in range(PSEO.count)] == ROWS
+    assert [(j + 1, PSEO.edges[j], PSEO.edges[j + 1]) for j in range(PSEO.count)] == ROWS
 
 
 def test_000_table_1_is_not_the_percentiles_of_its_printed_parameters() -> None:
     printed = lognormal(F("11.003"), F("0.753"), 10_000)
-    assert printed.borders != PSEO.borders
-    assert printed.borders[-2] - PSEO.borders[-2] == 247
-    assert lognormal(F("11.00255"), F("0.75275"), 10_000).borders == PSEO.borders
+    assert printed.edges != PSEO.edges
+    assert printed.edges[-2] - PSEO.edges[-2] == 247
+    assert lognormal(F("11.00255"), F("0.75275"), 10_000).edges == PSEO.edges
 
 
 def test_000_eq_2_counts_the_last_border_in_the_last_bin() -> None:
@@ -77,7 +77,7 @@ def test_000_eq_4_as_printed_leaves_its_bin(counts: list[int], printed: F, corre
     found, fractions = places(np.array([counts]), bins, (F(1, 2),))
     assert (j, fraction) == (found[0, 0], printed)
     assert fractions[0, 0] == corrected
-    assert bins.borders[j] < percentiles(np.array([counts]), bins, (F(1, 2),))[0, 0] <= bins.borders[j + 1]
+    assert bins.edges[j] < percentiles(np.array([counts]), bins, (F(1, 2),))[0, 0] <= bins.edges[j + 1]
 
 
 def test_000_note_6_the_share_of_the_way_through_the_bin() -> None:

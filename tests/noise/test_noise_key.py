@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import KeyRefused
+from discreet.errors import ReleaseKeyError
 from discreet.noise.key import ReleaseKey, encode_labels
 from discreet.noise.stream import Stream
 
@@ -55,9 +55,9 @@ def test_a_key_is_never_shown_pickled_copied_or_hashed() -> None:
     assert key.expose().hex() not in shown
     assert repr(key.expose()) not in shown
     for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(KeyRefused):
+        with pytest.raises(ReleaseKeyError):
             attempt(key)
-        with pytest.raises(KeyRefused):
+        with pytest.raises(ReleaseKeyError):
             attempt(key.stream("r", "t", b"", "p"))
     with pytest.raises(TypeError):
         hash(key)
@@ -71,7 +71,7 @@ def test_a_secret_is_never_shown_pickled_or_copied() -> None:
         assert repr(secret.expose())[2:-1] not in shown
     assert not hasattr(secret, "__dict__")
     for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(KeyRefused, match="cannot be pickled"):
+        with pytest.raises(ReleaseKeyError, match="cannot be pickled"):
             attempt(secret)
 
 
@@ -89,5 +89,5 @@ def test_simulation_keys_are_fixed_and_marked() -> None:
     assert ReleaseKey.simulation("a").simulated
     assert not ReleaseKey.generate().simulated
     assert ReleaseKey.generate() != ReleaseKey.generate()
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         ReleaseKey(b"short", simulated=True)

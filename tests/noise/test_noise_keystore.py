@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from discreet.errors import KeyRefused
+from discreet.errors import ReleaseKeyError
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import FileKeyStore, KeyStore
 
@@ -27,7 +27,7 @@ def test_round_trip_keeps_the_simulation_mark(store: KeyStore, key: ReleaseKey) 
 
 def test_a_key_is_never_replaced(store: FileKeyStore) -> None:
     store.create("r", ReleaseKey.generate())
-    with pytest.raises(KeyRefused, match="exists"):
+    with pytest.raises(ReleaseKeyError, match="exists"):
         store.create("r", ReleaseKey.generate())
 
 
@@ -39,7 +39,7 @@ def test_destroy_overwrites_unlinks_and_may_be_repeated(store: FileKeyStore) -> 
     store.destroy("r")
     assert store.names() == []
     assert key.expose().hex().encode() not in (store.folder / "kept").read_bytes()
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         store.load("r")
 
 
@@ -55,7 +55,7 @@ def test_folder_and_file_are_private(store: FileKeyStore) -> None:
 def test_a_file_others_may_touch_is_refused(store: FileKeyStore, mode: int) -> None:
     store.create("r", ReleaseKey.generate())
     (store.folder / "r.key").chmod(mode)
-    with pytest.raises(KeyRefused, match="others"):
+    with pytest.raises(ReleaseKeyError, match="others"):
         store.load("r")
 
 
@@ -63,9 +63,9 @@ def test_a_file_others_may_touch_is_refused(store: FileKeyStore, mode: int) -> N
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o755])
 def test_a_folder_others_may_enter_is_refused(store: FileKeyStore, mode: int) -> None:
     store.folder.chmod(mode)
-    with pytest.raises(KeyRefused, match="others"):
+    with pytest.raises(ReleaseKeyError, match="others"):
         store.create("r", ReleaseKey.generate())
-    with pytest.raises(KeyRefused, match="others"):
+    with pytest.raises(ReleaseKeyError, match="others"):
         FileKeyStore(store.folder)
 
 
@@ -73,13 +73,13 @@ def test_a_folder_others_may_enter_is_refused(store: FileKeyStore, mode: int) ->
 def test_a_link_is_not_followed(store: FileKeyStore, tmp_path: Path) -> None:
     store.create("r", ReleaseKey.generate())
     (store.folder / "s.key").symlink_to(store.folder / "r.key")
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         store.load("s")
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../r", "a/b", "-r", "a\x00", "a\n", "x" * 200, "é"])
 def test_odd_names_are_refused(store: FileKeyStore, name: str) -> None:
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         store.create(name, ReleaseKey.generate())
 
 
@@ -88,5 +88,5 @@ def test_damaged_files_are_refused(store: FileKeyStore, text: bytes) -> None:
     path = store.folder / "r.key"
     path.write_bytes(text)
     path.chmod(0o600)
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         store.load("r")

@@ -171,12 +171,12 @@ def test_resume_with_changed_parameters_domain_or_code_is_refused(place: Path, m
 
     for change in (other_epsilon, other_domain):
         release = discreet.release(agency.spec(change), ledger=ledger)
-        with pytest.raises(discreet.errors.KeyRefused, match="parameters or domains"):
+        with pytest.raises(discreet.errors.ReleaseKeyError, match="parameters or domains"):
             release.resume()
     release = discreet.release(agency.spec(), ledger=ledger)
     with monkeypatch.context() as patch:
         patch.setattr("discreet.pipeline.run.code_version", lambda: "0.0.0+changed")
-        with pytest.raises(discreet.errors.KeyRefused, match="code"):
+        with pytest.raises(discreet.errors.ReleaseKeyError, match="code"):
             release.resume()
     assert release.resume().release == "r1"
 
@@ -189,7 +189,7 @@ def test_the_binding_itself_refuses_not_only_the_early_check(place: Path) -> Non
     agency = simulated(place)
     drive(agency, "run", kill_at="reserve#1")
     reserve = discreet.ledger(agency.ledger_path).chain().releases()["r1"].reserve
-    with pytest.raises(discreet.errors.KeyRefused, match="bound to other data"):
+    with pytest.raises(discreet.errors.ReleaseKeyError, match="bound to other data"):
         Reservation(reserve, ReleaseKey.simulation("crash test"), bytes(32))
 
 
@@ -203,7 +203,7 @@ def test_lost_key_cannot_be_resumed_only_abandoned(place: Path, isolated: Path) 
     key.unlink()
     ledger = discreet.ledger(agency.ledger_path)
     release = discreet.release(agency.spec(), ledger=ledger)
-    with pytest.raises(discreet.errors.KeyRefused, match="without its key"):
+    with pytest.raises(discreet.errors.ReleaseKeyError, match="without its key"):
         release.resume()
     assert list(agency.folder.glob(".discreet-*.staging"))
     abandon(ledger, FileKeyStore(isolated / "keys"), "r1", "key lost in a test")

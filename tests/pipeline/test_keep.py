@@ -113,7 +113,7 @@ def test_published_bytes_are_the_same_with_and_without_keep(
     found = []
     for name, keep in (("with", "kept/old"), ("without", ...)):
         office = Office.founded(tmp_path / name)
-        found.append(without_head(office.measure(*SMALL, keep=keep)))
+        found.append(without_head(office.measure(*SMALL, keep_measurements=keep)))
         assert (office.folder / "kept").exists() == (keep is not ...)
     assert found[0] == found[1]
     kept = contents(tmp_path / "with/kept/old")
@@ -140,7 +140,7 @@ def founded(tmp_path_factory: pytest.TempPathFactory) -> Office:
 
 def refused(office: Office, out: str | Path, keep: str, match: str) -> None:
     before, head = set(office.folder.rglob("*")), office.ledger.chain().head
-    release = office.open(office.measuring(*SMALL, keep=keep))
+    release = office.open(office.measuring(*SMALL, keep_measurements=keep))
     with pytest.raises(DiscreetError, match=match):
         release.run(out, simulation="suite")
     (office.folder / "old.yaml").unlink()
@@ -174,7 +174,7 @@ def test_places_inside_each_other_by_another_path_are_refused(tmp_path: Path, ke
 
 def test_names_that_only_begin_alike_are_not(tmp_path: Path) -> None:
     office = Office.founded(tmp_path / "office")
-    office.open(office.measuring(*SMALL, keep="out-kept")).run(office.folder / "out", simulation="suite")
+    office.open(office.measuring(*SMALL, keep_measurements="out-kept")).run(office.folder / "out", simulation="suite")
     assert (office.folder / "out-kept/measurements.json").is_file()
 
 
@@ -190,7 +190,7 @@ def test_what_exists_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_place_inside_another_release_is_refused(office: Office) -> None:
-    release = office.open(office.measuring(*SMALL, release="r2", keep="out-old/kept"))
+    release = office.open(office.measuring(*SMALL, release="r2", keep_measurements="out-old/kept"))
     with pytest.raises(PublishError, match="inside another release"):
         release.run(office.folder / "out2", simulation="suite")
     assert "r2" not in office.ledger.chain().names()
@@ -364,7 +364,7 @@ def test_another_place_to_keep_is_not_taken_on_resume(
     office = fresh(place)
     with pytest.raises(Crash):
         office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite", observe=Watch("reserve#1"))
-    office.open(office.measuring(*SMALL, keep="elsewhere")).resume()
+    office.open(office.measuring(*SMALL, keep_measurements="elsewhere")).resume()
     assert contents(place / "kept/old") == undisturbed[1]
     assert not (place / "elsewhere").exists()
 
@@ -385,7 +385,7 @@ def test_measurements_are_kept_in_an_object_store(
 ) -> None:
     office, prefix = Office.founded(tmp_path / "office"), f"keep{both}"
     out = store.uri(f"{prefix}/out") if both else str(office.folder / "out")
-    office.open(office.measuring(*SMALL, keep=store.uri(f"{prefix}/kept"))).run(out, simulation="suite")
+    office.open(office.measuring(*SMALL, keep_measurements=store.uri(f"{prefix}/kept"))).run(out, simulation="suite")
     assert store.files(f"{prefix}/kept") == undisturbed[1]
     published = store.files(f"{prefix}/out") if both else contents(office.folder / "out")
     assert "manifest.json" in published
@@ -400,7 +400,7 @@ def test_a_run_into_an_object_store_ends_and_is_resumed(
     step: str,
 ) -> None:
     office, prefix = Office.founded(tmp_path / "office"), f"crash-{step[:-2].replace(' ', '-')}"
-    release = office.open(office.measuring(*SMALL, keep=store.uri(f"{prefix}/kept")))
+    release = office.open(office.measuring(*SMALL, keep_measurements=store.uri(f"{prefix}/kept")))
     with pytest.raises(Crash):
         release.run(store.uri(f"{prefix}/out"), simulation="suite", observe=Watch(step))
     release.resume()
@@ -412,7 +412,7 @@ def test_a_run_into_an_object_store_ends_and_is_resumed(
 
 def test_abandon_removes_measurements_from_an_object_store(store: Store, tmp_path: Path) -> None:
     office = Office.founded(tmp_path / "office")
-    release = office.open(office.measuring(*SMALL, keep=store.uri("abandoned/kept")))
+    release = office.open(office.measuring(*SMALL, keep_measurements=store.uri("abandoned/kept")))
     with pytest.raises(Crash):
         release.run(store.uri("abandoned/out"), simulation="suite", observe=Watch("write#1"))
     assert store.files("abandoned/kept")
@@ -424,7 +424,7 @@ def test_abandon_removes_measurements_from_an_object_store(store: Store, tmp_pat
 def test_abandon_touches_no_prefix_that_an_entry_only_names(store: Store, tmp_path: Path) -> None:
     """An entry could name any prefix: only what lies beside the release's own mark is removed."""
     office = Office.founded(tmp_path / "office")
-    release = office.open(office.measuring(*SMALL, keep=store.uri("others/kept")))
+    release = office.open(office.measuring(*SMALL, keep_measurements=store.uri("others/kept")))
     with pytest.raises(Crash):
         release.run(office.folder / "out", simulation="suite", observe=Watch("reserve#1"))
     store.put("others/kept/measurements.json", b"somebody else's")
@@ -455,5 +455,7 @@ def test_prefixes_inside_each_other_are_refused(store: Store, tmp_path: Path, ou
 
 
 def test_where_measurements_stay_is_no_part_of_what_is_asked_for(founded: Office) -> None:
-    digests = {founded.open(founded.measuring(*SMALL, keep=keep)).spec.digest() for keep in ("a", "b", ...)}
+    digests = {
+        founded.open(founded.measuring(*SMALL, keep_measurements=keep)).spec.digest() for keep in ("a", "b", ...)
+    }
     assert len(digests) == 1

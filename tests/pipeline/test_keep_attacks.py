@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from discreet.errors import DiscreetError, LedgerError, ParameterError, PublishError
-from discreet.privacy.ledger.events import Derived
+from discreet.privacy.ledger.events import DerivedRelease
 from discreet.publish.folder import FolderOutput, Owner
 from support.recoding import CLOCK, EARNINGS, FLOWS, Office, contents, write_csv
 
@@ -35,7 +35,7 @@ def test_controls_that_no_correction_takes_are_refused_before_the_reservation(tm
 
 def test_a_name_too_long_for_a_folder(tmp_path: Path) -> None:
     office = Office.founded(tmp_path / "office")
-    long = office.measuring(EARNINGS, keep=f"kept/{'k' * 256}")
+    long = office.measuring(EARNINGS, keep_measurements=f"kept/{'k' * 256}")
     unspent(office, long, office.folder / "out", PublishError, "too long a name")
     short, head = office.measuring(EARNINGS), office.ledger.chain().head
     with pytest.raises(PublishError, match="too long a name"):
@@ -45,7 +45,7 @@ def test_a_name_too_long_for_a_folder(tmp_path: Path) -> None:
 
 def test_what_is_staged_has_a_short_name_however_long_the_others_are(tmp_path: Path) -> None:
     office, name = Office.founded(tmp_path / "office"), "k" * 255
-    long = office.measuring(EARNINGS, release="r" * 100, keep=f"kept/{name}")
+    long = office.measuring(EARNINGS, release="r" * 100, keep_measurements=f"kept/{name}")
     office.open(long).run(office.folder / name, simulation="suite")
     assert {path.name for path in (office.folder / "kept").iterdir()} == {name}
 
@@ -64,7 +64,7 @@ def test_a_staging_folder_is_no_place_to_keep(tmp_path: Path, out: str, below: s
     office = Office.founded(tmp_path / "office")
     output = FolderOutput(office.folder / out, Owner("0" * 32, "old"))
     for _, place in output.occupied:
-        spec = office.measuring(EARNINGS, keep=str(Path(place, below)))
+        spec = office.measuring(EARNINGS, keep_measurements=str(Path(place, below)))
         unspent(office, spec, output.folder, PublishError, "place of what is published")
 
 
@@ -93,6 +93,6 @@ def test_what_is_derived_is_of_the_same_asset(measured_office: Office, tmp_path:
         office.ledger.verify()
 
 
-def derived(release: str, asset: str, of: str, kept: dict[str, str]) -> Derived:
+def derived(release: str, asset: str, of: str, kept: dict[str, str]) -> DerivedRelease:
     made = {"spec": "0" * 64, "code": "x", "output": "/x", "files": {}, "manifest": "", "who": "me", "time": CLOCK}
-    return Derived(release=release, asset=asset, of=of, kept=kept, **made)
+    return DerivedRelease(release=release, asset=asset, of=of, kept=kept, **made)

@@ -44,7 +44,7 @@ def estimates(folder: Path, _: Callable[[str], str]) -> OpenRelease:
 
 def measured(folder: Path, at: Callable[[str], str]) -> OpenRelease:
     office = Office.founded(folder)
-    return office.open(office.measuring(EARNINGS, {**FLOWS, "levels": []}, keep=at("kept")))
+    return office.open(office.measuring(EARNINGS, {**FLOWS, "levels": []}, keep_measurements=at("kept")))
 
 
 RELEASES = {

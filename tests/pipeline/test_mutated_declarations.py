@@ -35,7 +35,7 @@ def _counts(folder: Path) -> Base:
 def _earnings(folder: Path) -> Base:
     levels = [{"name": "families", "by": ["family", "years_after"]}, {"name": "all", "by": [], "epsilon": "1"}]
     sample = [{"column": "pay", "at_least": 1}, {"column": "degree_level", "equals": ["05"]}]
-    table = earnings.table(levels=levels, sample=sample, minimum=10, withhold={"degree_level": ["05"]})
+    table = earnings.table(levels=levels, sample=sample, suppress_below=10, suppress_codes={"degree_level": ["05"]})
     return earnings.Registrar(folder).folder, _plain(earnings.spec(table))
 
 

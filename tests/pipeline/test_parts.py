@@ -17,7 +17,7 @@ import pytest
 from test_crash import assert_nothing_confidential_outside, contents, drive, simulated
 
 import discreet
-from discreet.errors import KeyRefused, PublishError
+from discreet.errors import PublishError, ReleaseKeyError
 from discreet.methods.counts import method as counts
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.manifest import Manifest, read
@@ -256,7 +256,7 @@ def test_rows_that_changed_after_the_key_was_bound_are_never_published(
     assert not list(agency.folder.glob(".discreet-*"))
     assert agency.release().ledger.verify().releases()["r1"].status == "reserved"
     agency.write(graduates().slice(1))
-    with pytest.raises(KeyRefused, match="bound to other data"):
+    with pytest.raises(ReleaseKeyError, match="bound to other data"):
         agency.release().resume()
     agency.write(graduates())
     made = agency.release().resume()

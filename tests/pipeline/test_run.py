@@ -16,7 +16,7 @@ import pytest
 
 import discreet
 from discreet.api import set_budget
-from discreet.errors import LedgerError, OverBudget, SourceError
+from discreet.errors import BudgetExceeded, LedgerError, SourceError
 from discreet.publish.manifest import read
 from discreet.publish.storage import sha256
 from support.agency import SECRET_CODE, SECRET_PERSON, Agency, graduates
@@ -128,7 +128,7 @@ def test_over_budget_says_asked_spent_and_left_and_writes_nothing(agency: Agency
     def dear(data: dict[str, object]) -> None:
         data["tables"][0]["epsilon"] = "8"  # type: ignore[index]
 
-    with pytest.raises(OverBudget, match=r"asked 8\.5, spent 2, left 8"):
+    with pytest.raises(BudgetExceeded, match=r"asked 8\.5, spent 2, left 8"):
         agency.release(dear, release="r2").run(agency.folder / "b")
     assert not (agency.folder / "b").exists()
     assert len(agency.release().ledger.chain().entries) == 4
@@ -319,10 +319,10 @@ def test_a_refused_reservation_leaves_no_key(agency: Agency, isolated: Path, mon
     from discreet.privacy.ledger.ledger import Ledger
 
     def refuse(*_: object, **__: object) -> None:
-        raise OverBudget("somebody was faster")
+        raise BudgetExceeded("somebody was faster")
 
     monkeypatch.setattr(Ledger, "reserve", refuse)
-    with pytest.raises(OverBudget):
+    with pytest.raises(BudgetExceeded):
         agency.release().run(agency.folder / "out")
     assert not list((isolated / "keys").glob("*.key"))
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.cli import app
-from discreet.errors import KeyRefused, LedgerError, LedgerUncertain, PublishError
+from discreet.errors import LedgerError, PublishError, ReleaseKeyError, UnconfirmedWrite
 from discreet.noise.keystore import FileKeyStore
 from discreet.pipeline.abandon import abandon
 from discreet.pipeline.verify import verify_folder
@@ -165,10 +165,10 @@ def test_a_reservation_that_was_not_confirmed_keeps_its_key(
         def _commit(self, session: object) -> None:
             super()._commit(session)  # type: ignore[arg-type]
             restarted.kill()
-            raise LedgerUncertain("the connection was lost", where="test", do="look")
+            raise UnconfirmedWrite("the connection was lost", where="test", do="look")
 
     release = discreet.release(agency.spec(), ledger=Ledger(Unconfirmed(url)))
-    with pytest.raises(LedgerUncertain):
+    with pytest.raises(UnconfirmedWrite):
         release.run(agency.folder / "out")
     assert len(list((isolated / "keys").glob("*.key"))) == 1
     restarted.start()
@@ -184,7 +184,7 @@ def test_nobody_completes_the_release_of_another(agency: Agency, url: str, tmp_p
         bob = discreet.release(agency.spec(release=step), ledger=bob.ledger, keys=bob.keys)
         with pytest.raises(PowerCut):
             ann.run(out, observe=cut(step))
-        with pytest.raises(KeyRefused, match="was reserved by ann, in whose key store its key lies; you are bob"):
+        with pytest.raises(ReleaseKeyError, match="was reserved by ann, in whose key store its key lies; you are bob"):
             bob.resume()
         assert not out.exists()
         ann.resume()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import discreet
-from discreet.errors import DiscreetError, KeyRefused, LedgerUnavailable, PublishError
+from discreet.errors import DiscreetError, LedgerUnavailable, PublishError, ReleaseKeyError
 from discreet.noise.keystore import FileKeyStore, default_keys
 from discreet.pipeline.abandon import abandon
 from discreet.pipeline.verify import verify_folder
@@ -174,7 +174,7 @@ def test_a_key_that_cannot_be_written_leaves_nothing(agency: Agency, monkeypatch
         with pytest.raises(OSError, match="No space left"):
             FileKeyStore(agency.folder / "keys").create("r", discreet.noise.key.ReleaseKey.generate())
     assert not FileKeyStore(agency.folder / "keys").names()
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         FileKeyStore(agency.folder / "keys").load("r")
 
 

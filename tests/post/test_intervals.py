@@ -21,7 +21,7 @@ from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post import intervals
 from discreet.post.intervals import PARTS, exact_bounds, limits, outward
-from discreet.post.laplace_sum import WIDEST, count_margin, fourth_cumulant, half_pmf, radius, variance
+from discreet.post.laplace_sum import WIDEST, count_margin, fourth_cumulant, half_pmf, support_radius, variance
 from discreet.post.percentiles import percentiles
 from support.hypothesis_profile import examples
 
@@ -83,10 +83,12 @@ def test_margins_where_the_support_is_too_wide(monkeypatch: pytest.MonkeyPatch) 
     for rate, summands in (("1/4", 300), ("1", 2100), ("3", 21_000), ("1/2000", 1), ("1/2000", 21)):
         exact = count_margin(F(rate), summands)
         with monkeypatch.context() as patch:
-            patch.setattr("discreet.post.laplace_sum.WIDEST", radius(1 / 1024, summands) if summands < 256 else 0)
+            patch.setattr(
+                "discreet.post.laplace_sum.WIDEST", support_radius(1 / 1024, summands) if summands < 256 else 0
+            )
             other = count_margin.__wrapped__(F(rate), summands)
         assert exact - 1 <= other <= exact * 1.001 + 1
-    assert radius(1e-9, 21) > WIDEST
+    assert support_radius(1e-9, 21) > WIDEST
     assert count_margin(F(1, 10**9), 21) == pytest.approx(1000 * count_margin(F(1, 10**6), 21), rel=1e-6)
     assert count_margin(F(1), 0) == 0
 
@@ -106,7 +108,7 @@ def within(rate: float, summands: int, bins: int, y: Fraction, j: int, f: Fracti
     """P(|W| ≤ t) at one place, from the distribution of W itself on the lattice of its three coefficients."""
     lattice = lcm(y.denominator, f.denominator)
     below, own, above = (int(c * lattice) for c in (1 - y, f - y, -y))
-    size = 1 << (2 * lattice * radius(rate, bins * summands)).bit_length()
+    size = 1 << (2 * lattice * support_radius(rate, bins * summands)).bit_length()
     angles = np.arange(size // 2 + 1) * (2 * np.pi / size)
     log = np.zeros_like(angles)
     for coefficient, number in ((below, j), (own, 1), (above, bins - 1 - j)):
@@ -208,10 +210,10 @@ def test_the_limits_are_the_hull(counts: list[int], rate: Fraction, y: Fraction,
     bounds = exact_bounds(float(rate), summands, bins.count, y, NINE_TENTHS)
     low, high = limits(array, bins, (y,), rate, summands)
     estimate = percentiles(array, bins, (y,))[0, 0]
-    expected = reference(counts, bins.borders, y, bounds)
+    expected = reference(counts, bins.edges, y, bounds)
     assert low[0, 0] == pytest.approx(min(expected[0], estimate), abs=1e-4)
     assert high[0, 0] == pytest.approx(max(expected[1], estimate), abs=1e-4)
-    assert bins.borders[0] <= low[0, 0] <= estimate <= high[0, 0] <= bins.borders[-1]
+    assert bins.edges[0] <= low[0, 0] <= estimate <= high[0, 0] <= bins.edges[-1]
 
 
 @distributions
@@ -222,7 +224,7 @@ def test_levels_nest_and_money_does_not_matter(counts: list[int], rate: Fraction
     wider = limits(array, bins, (y,), rate, level=F(99, 100))
     assert (wider[0] <= low).all()
     assert (wider[1] >= high).all()
-    dearer = limits(array, Bins(tuple(3 * b + 5 for b in bins.borders)), (y,), rate)
+    dearer = limits(array, Bins(tuple(3 * b + 5 for b in bins.edges)), (y,), rate)
     np.testing.assert_allclose(dearer, (3 * low + 5, 3 * high + 5))
 
 
@@ -231,7 +233,7 @@ def test_levels_nest_and_money_does_not_matter(counts: list[int], rate: Fraction
 def test_seen_from_above(counts: list[int], rate: Fraction, y: Fraction) -> None:
     """Mirrored, the set is the same: it contains the estimate of both sides, every root of G̃."""
     bins = bins_of(counts)
-    mirrored = Bins(tuple(-b for b in reversed(bins.borders)))
+    mirrored = Bins(tuple(-b for b in reversed(bins.edges)))
     low, high = limits(np.array([counts], np.int64), bins, (y,), rate)
     up, down = limits(np.array([counts[::-1]], np.int64), mirrored, (1 - y,), rate)
     np.testing.assert_allclose((-down, -up), (low, high), atol=1e-4)

@@ -60,7 +60,7 @@ def test_a_value_stays_in_its_bin_and_rises_with_y(counts: list[int], ys: list[F
     value = percentiles(array, bins, ordered)[0]
     assert (array[0, found[0]] > 0).all()
     assert ((fractions > 0) & (fractions <= 1)).all()
-    assert ((bins.edges()[found[0]] <= value) & (value <= bins.edges()[found[0] + 1])).all()
+    assert ((bins.edge_array()[found[0]] <= value) & (value <= bins.edge_array()[found[0] + 1])).all()
     assert (np.diff(value) >= 0).all()
 
 
@@ -77,9 +77,9 @@ def test_only_shares_matter(counts: list[int], y: F, factor: int) -> None:
 def test_empty_bins_at_the_end_and_other_money_change_nothing(counts: list[int], y: F) -> None:
     bins = bins_of(counts)
     value = percentiles(np.array([counts], np.int64), bins, (y,))[0, 0]
-    longer = Bins((*bins.borders, bins.borders[-1] + 7))
+    longer = Bins((*bins.edges, bins.edges[-1] + 7))
     assert percentiles(np.array([[*counts, 0]], np.int64), longer, (y,))[0, 0] == value
-    dearer = Bins(tuple(3 * b + 5 for b in bins.borders))
+    dearer = Bins(tuple(3 * b + 5 for b in bins.edges))
     assert percentiles(np.array([counts], np.int64), dearer, (y,))[0, 0] == pytest.approx(3 * value + 5)
 
 

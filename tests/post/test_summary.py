@@ -8,10 +8,10 @@ import numpy as np
 
 from discreet.domain.bins import Bins
 from discreet.post.laplace_sum import count_margin
-from discreet.post.summary import Question, summarise
+from discreet.post.summary import SummaryParameters, summarise
 
 BINS = Bins((0, 10, 20, 40, 80))
-ASKED = Question(BINS, (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)), 30, Fraction(3))
+ASKED = SummaryParameters(BINS, (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)), 30, Fraction(3))
 HISTOGRAMS = np.array([[40, -1, 80, 50], [10, 10, 9, 0], [-5, -5, -5, -5], [100, 0, 0, 0]])
 ONES, NOBODY = np.ones(4, np.int64), np.zeros(4, np.bool_)
 
@@ -38,7 +38,7 @@ def test_an_estimate_outside_the_limits_is_moved_to_the_nearer_one() -> None:
 
 
 def test_estimates_that_are_out_of_order_are_put_in_order() -> None:
-    wide = Question(BINS, ASKED.points, 1, Fraction(1, 50))  # limits that hardly say anything
+    wide = SummaryParameters(BINS, ASKED.points, 1, Fraction(1, 50))  # limits that hardly say anything
     found = summarise(HISTOGRAMS[:1], wide, ONES[:1], NOBODY[:1], np.array([[30.0, 12.0, 70.0]]))
     assert (np.diff(found.percentiles, axis=1) >= 0).all()
     assert (found.low <= found.percentiles).all()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import discreet
-from discreet.errors import KeyRefused
+from discreet.errors import ReleaseKeyError
 from discreet.noise.key import ReleaseKey
 from discreet.noise.stream import Stream
 from discreet.privacy.confidential import Confidential, Reservation
@@ -106,7 +106,7 @@ def test_a_real_key_marks_nothing() -> None:
 @pytest.mark.parametrize("other", [b"", b"x", bytes(32)])
 def test_a_key_bound_to_other_data_gives_no_reservation(other: bytes) -> None:
     key = ReleaseKey.simulation("wall")
-    with pytest.raises(KeyRefused, match="bound to other data"):
+    with pytest.raises(ReleaseKeyError, match="bound to other data"):
         Reservation(reserve("r", binding=key.mac([b"data"]).hex()), key, other)
 
 

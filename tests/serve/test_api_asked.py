@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import AskedWrongly
+from discreet.errors import InvalidQuery
 from discreet.serve.query_model import Measure, QueryableTable, TableQuery, TableVariable, checked
 from discreet.serve.query_string import MOST_PARAMETERS, asked, canonical, less, link, told
 
@@ -140,7 +140,7 @@ def test_links_are_read(query: str, question: TableQuery) -> None:
     ],
 )
 def test_hostile_links_are_refused_in_a_sentence(query: bytes, said: str) -> None:
-    with pytest.raises(AskedWrongly, match=said) as refusal:
+    with pytest.raises(InvalidQuery, match=said) as refusal:
         asked(TABLE, query, ["lang"])
     assert len(str(refusal.value)) < 400
 
@@ -191,7 +191,7 @@ def test_a_wildcard_that_would_go_back_forever_does_not() -> None:
     code = "a" * 2_000
     own: Any = SimpleNamespace(**vars(TABLE) | {"variables": (TableVariable("a", "A", (code,) * 50, (code,) * 50),)})
     start = time.perf_counter()
-    with pytest.raises(AskedWrongly, match="no code fits"):
+    with pytest.raises(InvalidQuery, match="no code fits"):
         asked(own, "where[a]=" + "*a" * 30 + "*b")
     assert time.perf_counter() - start < 2
 
@@ -215,12 +215,12 @@ def test_a_code_list_shows_its_own_codes_or_the_finer_ones_in_them() -> None:
     assert asked(TABLE, f"{start}aggregated")[0] == TableQuery((("major", ("11",)),))
     assert asked(TABLE, f"{start}single")[0] == TableQuery((("occupation", ("111", "112")),))
     assert asked(TABLE, start.replace("=11", "=?3") + "single")[0] == TableQuery((("occupation", ("131",)),))
-    with pytest.raises(AskedWrongly, match="no code '12' of major"):
+    with pytest.raises(InvalidQuery, match="no code '12' of major"):
         asked(TABLE, start.replace("=11", "=12") + "single")
 
 
 def test_an_unpaired_bracket_is_part_of_the_name_and_a_long_name_is_cut() -> None:
-    with pytest.raises(AskedWrongly) as refusal:
+    with pytest.raises(InvalidQuery) as refusal:
         asked(TABLE, "x" * 60_000)
     assert len(str(refusal.value)) < 300
 
@@ -229,7 +229,7 @@ def test_an_unpaired_bracket_is_part_of_the_name_and_a_long_name_is_cut() -> Non
 def test_whatever_comes_is_read_or_refused(query: bytes) -> None:
     try:
         found, _ = asked(TABLE, query, ["lang"])
-    except AskedWrongly:
+    except InvalidQuery:
         return
     assert asked(TABLE, link(found))[0] == found
 

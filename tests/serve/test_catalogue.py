@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from discreet.errors import AskedWrongly, DiscreetError, PublishError, TooMuch
+from discreet.errors import DiscreetError, InvalidQuery, PublishError, QueryTooLarge
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.publish.cubes import open_cube
 from discreet.serve.catalogue import TableCatalogue
@@ -120,11 +120,11 @@ def test_other_tables_are_looked_up_and_never_added(catalogue: TableCatalogue) -
     assert found.numbers["count"].tolist() == [12, 40]
     one = table.answer(TableQuery(where=(("place", ("a",)),), measures=("p50",)), MOST)
     assert one.numbers["p50"].tolist() == [100.0]
-    with pytest.raises(AskedWrongly, match="neither shown nor limited"):
+    with pytest.raises(InvalidQuery, match="neither shown nor limited"):
         table.answer(TableQuery(), MOST)
-    with pytest.raises(AskedWrongly, match="neither shown nor limited"):
+    with pytest.raises(InvalidQuery, match="neither shown nor limited"):
         table.cells(TableQuery())
-    with pytest.raises(AskedWrongly, match="limited to several codes"):
+    with pytest.raises(InvalidQuery, match="limited to several codes"):
         table.answer(TableQuery(where=(("place", ("a", "b")),)), MOST)
 
 
@@ -173,14 +173,14 @@ HOSTILE = "'; DROP TABLE cube; --"
     ],
 )
 def test_wrong_questions_are_told_what_to_ask(catalogue: TableCatalogue, question: TableQuery, said: str) -> None:
-    with pytest.raises(AskedWrongly, match=said):
+    with pytest.raises(InvalidQuery, match=said):
         catalogue.table("cube").answer(question, MOST)
 
 
 def test_too_much_is_offered_with_less(catalogue: TableCatalogue) -> None:
     question = TableQuery(by=(("strength", ()), ("occupation", ()), ("outdoors", ())))
     assert catalogue.table("cube").cells(question) == 120
-    with pytest.raises(TooMuch, match="120 numbers are more than the 100 of one answer") as error:
+    with pytest.raises(QueryTooLarge, match="120 numbers are more than the 100 of one answer") as error:
         catalogue.table("cube").answer(question, 100)
     assert error.value.offers[0] == "occupation"
 

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from discreet.errors import AskedWrongly
+from discreet.errors import InvalidQuery
 from discreet.serve import charts
 from discreet.serve.charts.colours import CLASSES, ON_CLASSES, SERIES
 from discreet.serve.charts.svg import width_of
@@ -215,7 +215,7 @@ def test_kinds_are_asked_for() -> None:
     assert charts.chart(two, "tiles") is None
     assert charts.chart(answer([LETTERS], range(5)), "sankey") is None
     assert charts.chart(two, measure="no such") is None
-    with pytest.raises(AskedWrongly, match="There are sankey"):
+    with pytest.raises(InvalidQuery, match="There are sankey"):
         charts.chart(two, "pie")
 
 
@@ -532,7 +532,7 @@ def test_pixels() -> None:
     found = charts.png(drawn.svg)
     assert found[:8] == b"\x89PNG\r\n\x1a\n"
     assert struct.unpack(">II", found[16:24]) == (2 * drawn.width, 2 * drawn.height)
-    with pytest.raises(AskedWrongly, match="pixels"):
+    with pytest.raises(InvalidQuery, match="pixels"):
         charts.png("not a picture")
 
 

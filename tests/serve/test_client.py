@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from discreet.errors import DiscreetError
 from discreet.serve import client as client_module
-from discreet.serve.client import Client, Refused, Unreachable, read
+from discreet.serve.client import Client, QueryRejected, ServerUnreachable, read
 from discreet.serve.formats import FORMATS, columns
 from discreet.serve.query_model import Answer, TableVariable
 from discreet.serve.query_string import asked
@@ -162,7 +162,7 @@ def test_the_server_reads_what_the_client_writes(codes: list[str]) -> None:
 
 def test_no_codes_are_not_all_codes(server: Server) -> None:
     for asked_for in ({"by": {"sex": []}}, {"where": {"sex": []}}):
-        with pytest.raises(Refused, match=r"\[sex\]: names no codes"):
+        with pytest.raises(QueryRejected, match=r"\[sex\]: names no codes"):
             Client(server.url).data("jobs", **asked_for)
     assert server.asked == []
 
@@ -188,7 +188,7 @@ def test_metadata(server: Server) -> None:
 @pytest.mark.parametrize("status", [400, 403, 404, 422, 500, 503])
 def test_refusals_in_the_words_of_the_server(server: Server, naps: list[float], status: int) -> None:
     server.reply = lambda path, headers: problem(status, **{"Retry-After": "1"})
-    with pytest.raises(Refused, match=r"No code 'z' of sex\. It has f, m\.") as caught:
+    with pytest.raises(QueryRejected, match=r"No code 'z' of sex\. It has f, m\.") as caught:
         Client(server.url).data("jobs")
     assert caught.value.status == caught.value.problem["status"] == status
     assert caught.value.where == f"{server.url}/api/v2/tables/jobs/data"
@@ -199,7 +199,7 @@ def test_refusals_in_the_words_of_the_server(server: Server, naps: list[float], 
 @pytest.mark.parametrize("body", [b"<html>", b"[1]", b"\xff", b'"x"', b""])
 def test_refusals_without_words(server: Server, body: bytes) -> None:
     server.reply = lambda path, headers: (502, {}, body)
-    with pytest.raises(Refused, match="Bad Gateway") as caught:
+    with pytest.raises(QueryRejected, match="Bad Gateway") as caught:
         Client(server.url).data("jobs")
     assert caught.value.status == 502
 
@@ -216,7 +216,7 @@ def test_too_many_calls_wait_once(server: Server, naps: list[float], header: str
 
 def test_too_many_calls_do_not_wait_twice(server: Server, naps: list[float]) -> None:
     server.reply = lambda path, headers: problem(429, **{"Retry-After": "2"})
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(QueryRejected) as caught:
         Client(server.url).data("jobs")
     assert (caught.value.status, naps, len(server.asked)) == (429, [2.0], 2)
 
@@ -224,7 +224,7 @@ def test_too_many_calls_do_not_wait_twice(server: Server, naps: list[float]) -> 
 @pytest.mark.parametrize("header", [{}, {"Retry-After": "soon"}, {"Retry-After": "3600"}, {"Retry-After": "²"}])
 def test_nor_without_a_time_or_for_long(server: Server, naps: list[float], header: dict[str, str]) -> None:
     server.reply = lambda path, headers: problem(429, **header)
-    with pytest.raises(Refused):
+    with pytest.raises(QueryRejected):
         Client(server.url).data("jobs")
     assert (naps, len(server.asked)) == ([], 1)
 
@@ -274,25 +274,25 @@ def test_few_answers_are_kept(server: Server, monkeypatch: pytest.MonkeyPatch) -
 def test_no_server() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        with pytest.raises(Unreachable, match="cannot be reached"):
+        with pytest.raises(ServerUnreachable, match="cannot be reached"):
             Client(f"http://127.0.0.1:{taken.getsockname()[1]}", timeout=2).tables()
 
 
 def test_a_server_that_says_nothing() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(Unreachable, match="timed out"):
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ServerUnreachable, match="timed out"):
         Client(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1).tables()
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "statistics.example.org", "", "ftp://x/"])
 def test_only_web_addresses(url: str) -> None:
-    with pytest.raises(Unreachable, match="not a web address"):
+    with pytest.raises(ServerUnreachable, match="not a web address"):
         Client(url)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b"\xff\xfe", b""])
 def test_not_json(server: Server, body: bytes) -> None:
     server.reply = lambda path, headers: (200, {}, body)
-    with pytest.raises(Unreachable, match="did not answer in JSON"):
+    with pytest.raises(ServerUnreachable, match="did not answer in JSON"):
         Client(server.url).tables()
 
 
@@ -351,7 +351,7 @@ def test_json_stat_of_others() -> None:
     ],
 )
 def test_what_is_not_a_dataset(change: dict[str, Any]) -> None:
-    with pytest.raises(Unreachable):
+    with pytest.raises(ServerUnreachable):
         read(json.loads(DATA) | change)
 
 

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 
-from discreet.errors import TooMuch
+from discreet.errors import QueryTooLarge
 from discreet.publish.description import SIMULATION
 from discreet.serve.formats import FORMATS, excel, sdmx
 from discreet.serve.query_model import MEANING, Answer, Status, TableVariable
@@ -175,7 +175,7 @@ def test_a_workbook_has_the_date_of_the_release() -> None:
 
 def test_more_rows_than_a_sheet_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(excel, "ROWS", 5)
-    with pytest.raises(TooMuch, match="6 rows are more than an Excel sheet has"):
+    with pytest.raises(QueryTooLarge, match="6 rows are more than an Excel sheet has"):
         written("xlsx")
 
 

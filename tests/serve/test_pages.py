@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 
-from discreet.errors import TooMuch
+from discreet.errors import QueryTooLarge
 from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, Served
 from discreet.serve.pages import router
@@ -209,7 +209,7 @@ def test_too_large_a_table_is_offered_with_less_detail(catalogue: TableCatalogue
     config = Config(max_cells=40)
     get = site(catalogue, config)
     asked = "/tables/cube?rows=occupation&columns=strength"
-    with pytest.raises(TooMuch):
+    with pytest.raises(QueryTooLarge):
         catalogue.table("cube").answer(TableQuery((("occupation", ()), ("strength", ()))), config.max_cells)
     answer = get(asked)
     assert answer.status_code == 200

@@ -1,5 +1,6 @@
 """The release specification: what is accepted, what is refused, and what its digest covers."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,21 @@ def table(**changes: Any) -> dict[str, Any]:
 
 def release(**changes: Any) -> Release:
     return build(spec(**changes), Path("/base"))
+
+
+# --- keys that changed their name ---------------------------------------------------------------------------------
+
+
+def test_the_earlier_name_of_a_key_is_refused_with_the_line_as_it_should_be() -> None:
+    """`keep` says what is kept; a recoding's `smallest`, what is smallest."""
+    now = "key 'keep' is now called 'keep_measurements': write `keep_measurements: kept/one`"
+    with pytest.raises(SpecError, match=re.escape(now)):
+        release(keep="kept/one")
+    crosswalk = {"file": "crosswalk.csv", "old": "o", "new": "n"}
+    recode = {"measurements": "kept", "columns": {"cip": 7}, "crosswalk": crosswalk, "smallest": "0.001"}
+    now = "key 'smallest' is now called 'smallest_share': write `smallest_share: '0.001'`"
+    with pytest.raises(SpecError, match=re.escape(now)):
+        release(source=..., recode=recode)
 
 
 # --- units --------------------------------------------------------------------------------------------------------

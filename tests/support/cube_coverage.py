@@ -40,7 +40,7 @@ from discreet.post.cubes.sampling import (
     replicate_variance,
     standard_error,
 )
-from discreet.post.laplace_sum import fourth_cumulant, usable
+from discreet.post.laplace_sum import clamped_rate, fourth_cumulant
 
 Way = Literal["published", "expected", "replicates", "plain", "curve", "score", "squares"]
 Bools = NDArray[np.bool_]
@@ -230,7 +230,7 @@ class _SampleRun:
         distribution = DiscreteLaplace(epsilon / design.largest_weight)
         cube = drawn.estimate + _noise(distribution, len(drawn.estimate), "cube", number)
         x, noise = queries.adds @ cube, queries.cells * distribution.variance()
-        fourth = queries.cells * fourth_cumulant(usable(distribution.rate))
+        fourth = queries.cells * fourth_cumulant(clamped_rate(distribution.rate))
         exact = queries.adds @ drawn.estimate
         raw = replicate_variance(queries.adds @ drawn.deviations, factor=design.factor, noise=0.0)
 
@@ -264,7 +264,7 @@ def _on_replicates(
     """The variance function of protected deviations of the declared tables, which share ε."""
     replicates, tables = drawn.clamped.shape[1], len(design.fitted_on)
     own = DiscreteLaplace(epsilon / (tables * replicates * design.bound))
-    s2, fourth = own.variance(), fourth_cumulant(usable(own.rate))
+    s2, fourth = own.variance(), fourth_cumulant(clamped_rate(own.rate))
 
     def protected(adds: Floats, name: str) -> Floats:
         deviations = adds @ drawn.clamped
@@ -301,7 +301,7 @@ def _fit(
         every @ cube,
         np.concatenate([protected(add, f"table {place}") for place, add in enumerate(adds)]),
         noise_of_estimates=every.sum(axis=1) * distribution.variance(),
-        fourth_of_estimates=every.sum(axis=1) * fourth_cumulant(usable(distribution.rate)),
+        fourth_of_estimates=every.sum(axis=1) * fourth_cumulant(clamped_rate(distribution.rate)),
         spread_of_variances=spread,
         total=design.total,
     )

@@ -62,7 +62,7 @@ def table(**changes: Any) -> dict[str, Any]:
         "by": ["programme4", "grad_cohort", "years_after"],
         "value": "pay",
         "epsilon": "3",
-        "bins": {"borders": list(BORDERS)},
+        "bins": {"edges": list(BORDERS)},
         **changes,
     }
     return {key: value for key, value in declared.items() if value is not ...}

@@ -111,7 +111,7 @@ def table(**changes: Any) -> dict[str, Any]:
         "by": BY,
         "industry": "industry",
         "state": "state",
-        "home": "home",
+        "home_state": "home",
         "epsilon": "3",
         "correction": CORRECTION,
         "levels": [{"name": name, **level} for name, level in LEVELS.items()],
@@ -123,7 +123,7 @@ def table(**changes: Any) -> dict[str, Any]:
 
 def plain(**changes: Any) -> dict[str, Any]:
     """A declared table of flows and nothing more."""
-    return table(**{"home": ..., "correction": ..., "levels": ..., "suppress": ..., **changes})
+    return table(**{"home_state": ..., "correction": ..., "levels": ..., "suppress": ..., **changes})
 
 
 def spec(*tables: Mapping[str, Any], **changes: Any) -> dict[str, Any]:

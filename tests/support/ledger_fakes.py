@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from discreet.privacy.guarantee import Guarantee, Person
-from discreet.privacy.ledger.events import Budget, Recorded, Reserve
+from discreet.privacy.ledger.events import Budget, ExternalRelease, Reserve
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.store import open_store
 from discreet.uris import is_postgres
@@ -38,9 +38,9 @@ def reserve(release: str = "r", epsilon: Any = 1, **more: Any) -> Reserve:
     return Reserve(**{"release": release, **fields, "output": "out", "names": (), "who": "me", "time": TIME, **more})
 
 
-def recorded(release: str = "old", epsilon: Any = 1, **more: Any) -> Recorded:
+def recorded(release: str = "old", epsilon: Any = 1, **more: Any) -> ExternalRelease:
     fields = {"asset": "a", "guarantee": cost(epsilon), "note": "2019", "who": "me", "time": TIME}
-    return Recorded(**{"release": release, **fields, **more})
+    return ExternalRelease(**{"release": release, **fields, **more})
 
 
 def started(place: Place, epsilon: Any = 10, kind: Any = "real", wait: float = 10.0, **more: Any) -> Ledger:

@@ -85,7 +85,7 @@ RECODE: dict[str, Any] = {
     "crosswalk": {"file": "crosswalk.csv", "old": "old", "new": "new", "action": "action", "deleted": ["Deleted"]},
     "history": {"file": "completions.csv", "old": "cipcode", "number": "awards"},
     "shares": SHARES,
-    "smallest": "0.001",
+    "smallest_share": "0.001",
     "overrides": "overrides.csv",
 }
 EARNINGS: dict[str, Any] = {
@@ -94,7 +94,7 @@ EARNINGS: dict[str, Any] = {
     "by": ["programme4", *WHEN],
     "value": "pay",
     "epsilon": "3",
-    "bins": {"borders": list(BORDERS)},
+    "bins": {"edges": list(BORDERS)},
     "levels": [
         {"name": "earnings_family", "by": ["family", *WHEN]},
         {"name": "earnings_school", "by": ["school", *WHEN]},
@@ -107,7 +107,7 @@ FLOWS: dict[str, Any] = {
     "by": ["programme4", *WHEN],
     "industry": "industry",
     "state": "state",
-    "home": "home",
+    "home_state": "home",
     "epsilon": "3/2",
     "levels": [
         {"name": "flows_family", "by": ["family", *WHEN], "to": ["industry"]},
@@ -306,7 +306,7 @@ class Office:
                 "release": "old",
                 "asset": "graduates",
                 "source": {"graduates": "graduates.parquet"},
-                "keep": "kept/old",
+                "keep_measurements": "kept/old",
                 "unit": PERSON,
                 "domains": domains("programmes.csv"),
                 "tables": [dict(table) for table in tables or TABLES],
@@ -321,7 +321,7 @@ class Office:
                 "release": "new",
                 "asset": "graduates",
                 "recode": _declared({**RECODE, **(recode or {})}),
-                "keep": "kept/new",
+                "keep_measurements": "kept/new",
                 "unit": PERSON,
                 "domains": domains("programmes_new.csv"),
                 "tables": [dict(table) for table in tables or TABLES],

@@ -1,7 +1,6 @@
-"""Record independence of the readers, as a test: *removing a record does not change how any other record is read*.
+"""A property of intake, as a test: *removing a record changes the reading of no other record*.
 
-A reading is a multiset: everything that is derived from each record, with its tag, look by look. The property is then
-a sum,
+A reading is a multiset: everything that is derived from each record, with its tag, pass by pass. The property is a sum,
 
     reading(D) = reading(D − r) + reading(r),
 
@@ -342,8 +341,8 @@ def every_record(case: Case, engine: AnyEngine | None = None) -> Report:
 
 
 def split(case: Case, engine: AnyEngine, alone: Case | None = None, most: int = 2) -> Report:
-    """The property for all records, and for halves by the first bits of a record's place and by the last. Records alone
-    are read without an engine, perhaps from another source."""
+    """The property for all records, and for halves by the first bits of a record's place and by the last. Single
+    records are read without an engine, perhaps from another source."""
     reader, report = Reader(case, engine), Report()
     whole = reader(case.records)
     _identity(case, whole, report)

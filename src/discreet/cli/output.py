@@ -13,7 +13,7 @@ from discreet.formatting import cut, guarded_table, visible
 from discreet.pipeline.plan import balance_in_words
 from discreet.privacy.exact import format_exact, parse_exact
 from discreet.privacy.guarantee import Guarantee
-from discreet.privacy.ledger.events import Budget, Derived, Entry, Recorded, Reserve, Restored
+from discreet.privacy.ledger.events import Budget, DerivedRelease, Entry, ExternalRelease, Reserve, Restoration
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Chain
 
@@ -53,24 +53,24 @@ def ledger_lines(ledger: Ledger) -> list[str]:
                 f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} budget of {event.asset}: epsilon "
                 f"{format_exact(event.epsilon)}, delta {format_exact(event.delta)}{period}, by {event.who}"
             )
-        elif isinstance(event, Recorded):
+        elif isinstance(event, ExternalRelease):
             lines.append(
                 f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon "
                 f"{format_exact(event.guarantee.epsilon)} on {event.asset}, recorded by {event.who}: {event.note}"
             )
-        elif isinstance(event, Derived):
+        elif isinstance(event, DerivedRelease):
             lines.append(
                 f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} {event.release}: epsilon 0 on {event.asset}, derived "
                 f"from {event.of}, by {event.who}"
             )
-        elif isinstance(event, Restored):
+        elif isinstance(event, Restoration):
             lines.append(
                 f"  {entry.number:>4} {event.time:%Y-%m-%d %H:%M} restored by {event.who}: {event.reason} "
                 f"({event.again} entered again, {len(event.lost)} lost and spent)"
             )
             lines += [
-                f"       {lost.release}: epsilon {format_exact(lost.guarantee.epsilon)} on {lost.asset}, lost, by {lost.who}"
-                for lost in event.lost
+                f"       {e.release}: epsilon {format_exact(e.guarantee.epsilon)} on {e.asset}, lost, by {e.who}"
+                for e in event.lost
             ]
     return lines
 
@@ -121,7 +121,7 @@ def record_outside(ledger: Ledger, release: str, asset: str, epsilon: str, delta
         neighbours=budget.neighbours,
     )
     return ledger.record(
-        Recorded(release=release, asset=asset, guarantee=guarantee, note=note, who=ledger.who(), time=time)
+        ExternalRelease(release=release, asset=asset, guarantee=guarantee, note=note, who=ledger.who(), time=time)
     )
 
 

@@ -1,7 +1,7 @@
-"""Bins of a measured quantity, such as yearly earnings: public borders, declared before any record is read.
+"""Histogram bins of a numeric column, such as annual earnings: public edges, declared before any record is read.
 
-Bin j of M is [b_j, b_{j+1}); the last one is open above, and b_{M+1} is only its nominal end, used to interpolate. A
-value below b_1 belongs to the first bin (whoever wants it left out says so in the sample rule).
+Bin j of M is [b_j, b_{j+1}). The last bin is open above: b_{M+1} is only its nominal end, used to interpolate. A value
+below b_1 belongs to the first bin; to exclude such values, declare a sample rule.
 """
 
 from __future__ import annotations
@@ -17,63 +17,65 @@ import numpy as np
 from discreet.arrays import Floats, Int64s
 from discreet.errors import ParameterError
 
-LARGEST = 2**40  # of a border: far above any earnings, far below where float64 loses whole numbers
+LARGEST = 2**40  # absolute value of an edge: far above any earnings, far below where float64 loses integers
 MOST = 1000  # bins
 
 
 @dataclass(frozen=True)
 class Bins:
-    """M + 1 ascending whole borders, and where they come from."""
+    """M + 1 ascending integer edges, and their provenance."""
 
-    borders: tuple[int, ...]
-    provenance: str = "declared borders"
+    edges: tuple[int, ...]
+    provenance: str = "declared edges"
 
     def __post_init__(self) -> None:
-        if not 2 <= len(self.borders) <= MOST + 1:
-            raise ParameterError(f"{len(self.borders)} borders", where="bins", do=f"give 2 to {MOST + 1} of them")
-        if any(type(b) is not int or abs(b) > LARGEST for b in self.borders):
-            raise ParameterError("a border is no whole number within ±2^40", where="bins", do="give whole borders")
-        if low := next(((a, b) for a, b in pairwise(self.borders) if a >= b), None):
-            raise ParameterError(
-                f"border {low[1]} does not lie above {low[0]}", where="bins", do="give ascending borders"
-            )
+        if not 2 <= len(self.edges) <= MOST + 1:
+            raise ParameterError(f"{len(self.edges)} edges", where="bins", do=f"give 2 to {MOST + 1} of them")
+        if any(type(b) is not int or abs(b) > LARGEST for b in self.edges):
+            raise ParameterError("an edge is not an integer within ±2^40", where="bins", do="give integer edges")
+        if low := next(((a, b) for a, b in pairwise(self.edges) if a >= b), None):
+            raise ParameterError(f"edge {low[1]} is not above {low[0]}", where="bins", do="give ascending edges")
 
     @property
     def count(self) -> int:
         """M, the number of bins."""
-        return len(self.borders) - 1
+        return len(self.edges) - 1
 
-    def edges(self) -> Floats:
-        """The borders as an array."""
-        return np.array(self.borders, np.float64)
+    def edge_array(self) -> Floats:
+        """The edges as float64."""
+        return np.array(self.edges, np.float64)
 
     def number(self, values: Floats | Int64s) -> Int64s:
-        """The bin of each value, from 0: Eq. 2, with what lies below the first border in the first bin."""
-        return np.searchsorted(self.borders[1:-1], values, side="right").astype(np.int64)
+        """The bin of each value, from 0; values below the first edge belong to the first bin."""
+        return np.searchsorted(self.edges[1:-1], values, side="right").astype(np.int64)
 
     def indexed(self, ratio: Fraction, provenance: str) -> Bins:
-        """The same bins in another year's money: every border times a ratio of prices, to the nearest unit."""
+        """The same bins at another year's prices: every edge times a price ratio, rounded to the nearest integer."""
         if ratio <= 0:
             raise ParameterError(f"a price ratio of {ratio}", where="bins", do="give a positive one")
-        return Bins(tuple(floor(b * ratio + Fraction(1, 2)) for b in self.borders), provenance)
+        return Bins(tuple(floor(b * ratio + Fraction(1, 2)) for b in self.edges), provenance)
 
 
 def lognormal(mean: Fraction, deviation: Fraction, floor: int) -> Bins:
-    """PSEO's construction (000 §2): a floor, every 5th percentile of a lognormal, the 97.5th; nominal end at 99.9."""
+    """PSEO's construction: a floor, every 5th percentile of a lognormal, the 97.5th; nominal end at the 99.9th.
+
+    U.S. Census Bureau, PSEO Beta Appendix, §2.
+    """
     if deviation <= 0:
         raise ParameterError("the standard deviation is not positive", where="bins.lognormal", do="give a positive one")
     shares = [*(i / 20 for i in range(1, 20)), 0.975, 0.999]
     try:
         distribution = NormalDist(float(mean), float(deviation))
-        borders = (floor, *(round(exp(distribution.inv_cdf(share))) for share in shares))
+        edges = (floor, *(round(exp(distribution.inv_cdf(share))) for share in shares))
     except (OverflowError, StatisticsError):
         raise ParameterError(
-            "parameters beyond any earnings", where="bins.lognormal", do="give mean and deviation of the logarithm"
+            "mean and deviation are too large", where="bins.lognormal", do="give those of the logarithm of earnings"
         ) from None
-    return Bins(borders, f"percentiles of lognormal({float(mean):g}, {float(deviation):g}) above a floor of {floor:,}")
+    return Bins(edges, f"percentiles of lognormal({float(mean):g}, {float(deviation):g}) above a floor of {floor:,}")
 
 
-# 000 and 001, Table 1, in 2016 dollars. They are data: the printed parameters, 11.003 and 0.753, do not give them.
+# PSEO Beta Appendix and PSEO Technical Appendices, Table 1, in 2016 dollars. The edges are data: the printed
+# parameters, 11.003 and 0.753, do not reproduce them.
 PSEO = Bins(
     (
         10000, 17403, 22876, 27512, 31857, 36128, 40449, 44914, 49605, 54609, 60027,

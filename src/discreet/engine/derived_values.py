@@ -43,15 +43,13 @@ class BinnedValue:
     @property
     def preflight_columns(self) -> tuple[DerivedColumn, ...]:
         """What the preflight looks at besides."""
-        return NumberStatus(self.value, plain=True), SampleCondition(self.value, self.bins.borders[0])
+        return NumberStatus(self.value, plain=True), SampleCondition(self.value, self.bins.edges[0])
 
     def description(self) -> str:
         """The rule, for a plan."""
         sample = ", ".join(rule.description() for rule in self.sample)
         kept = f"only records with {sample} count; " if sample else ""
-        return (
-            f"{self.value}: {kept}values below {self.bins.borders[0]:,} belong to the first of {self.bins.count} bins"
-        )
+        return f"{self.value}: {kept}values below {self.bins.edges[0]:,} belong to the first of {self.bins.count} bins"
 
     def outcomes(self, table: ibis.Table) -> dict[str, ibis.Value]:
         """What can become of a record, besides being counted in its bin."""

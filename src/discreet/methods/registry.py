@@ -30,8 +30,10 @@ def described(
     they were sent, reads it as text."""
     made = [_method(release, table) for table in release.tables]
     description = describe(release, made, simulated=simulated)
-    if release.keep is not None and not description.measurements:
-        raise SpecError("nothing is measured that could be kept", where="keep", do="only earnings and flows are")
+    if release.keep_measurements is not None and not description.measurements:
+        raise SpecError(
+            "nothing is measured that could be kept", where="keep_measurements", do="only earnings and flows are"
+        )
     for method in made if trust else ():
         method.try_code()
     return made, description

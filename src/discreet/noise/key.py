@@ -11,7 +11,7 @@ from typing import NoReturn
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from discreet.errors import KeyRefused
+from discreet.errors import ReleaseKeyError
 from discreet.noise.stream import Stream
 
 KEY_BYTES = 32
@@ -54,7 +54,7 @@ class Secret:
         return "Secret(<hidden>)"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise KeyRefused("a secret cannot be pickled or copied", where="secret", do="broadcast it, encrypted")
+        raise ReleaseKeyError("a secret cannot be pickled or copied", where="secret", do="broadcast it, encrypted")
 
 
 class ReleaseKey:
@@ -64,7 +64,7 @@ class ReleaseKey:
 
     def __init__(self, secret: bytes, *, simulated: bool) -> None:
         if len(secret) != KEY_BYTES:
-            raise KeyRefused(
+            raise ReleaseKeyError(
                 f"a release key has {KEY_BYTES} bytes, this one {len(secret)}",
                 where="release key",
                 do="make keys with ReleaseKey.generate",
@@ -131,7 +131,7 @@ class ReleaseKey:
     __hash__ = None  # type: ignore[assignment]  # a hash in a log would be a fingerprint of the secret
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise KeyRefused(
+        raise ReleaseKeyError(
             "a release key cannot be pickled or copied",
             where="release key",
             do="hand a worker the stream_secret of its table",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from discreet import filelock
-from discreet.errors import KeyRefused, LedgerUnavailable
+from discreet.errors import LedgerUnavailable, ReleaseKeyError
 from discreet.noise.key import KEY_BYTES, ReleaseKey
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -80,7 +80,7 @@ class FileKeyStore:
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK, 0o600)
         except FileExistsError:
-            raise KeyRefused(
+            raise ReleaseKeyError(
                 "a key of this name exists", where=str(path), do="resume or abandon its release, or choose another name"
             ) from None
         try:
@@ -97,20 +97,24 @@ class FileKeyStore:
             handle = os.open(path, os.O_RDONLY | _NO_LINK)
         except OSError as error:
             what = f"the key cannot be opened ({error.strerror})"
-            raise KeyRefused(what, where=str(path), do="check the name and its release") from None
+            raise ReleaseKeyError(what, where=str(path), do="check the name and its release") from None
         with os.fdopen(handle, "rb") as file:
             status = os.fstat(file.fileno())
             if os.name == "posix" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
-                raise KeyRefused(
+                raise ReleaseKeyError(
                     "others may read or change the key file", where=str(path), do="abandon its release and start anew"
                 )
             lines = file.read(1024).split(b"\n")
         if len(lines) != 4 or lines[0] != _MAGIC or lines[1] not in _KINDS or len(lines[2]) != 2 * KEY_BYTES:
-            raise KeyRefused("this is no release key", where=str(path), do="restore the file or abandon its release")
+            raise ReleaseKeyError(
+                "this is no release key", where=str(path), do="restore the file or abandon its release"
+            )
         try:
             secret = bytes.fromhex(lines[2].decode("ascii"))
         except ValueError:
-            raise KeyRefused("the key is damaged", where=str(path), do="restore it or abandon its release") from None
+            raise ReleaseKeyError(
+                "the key is damaged", where=str(path), do="restore it or abandon its release"
+            ) from None
         return ReleaseKey(secret, simulated=_KINDS[lines[1]])
 
     def destroy(self, name: str) -> None:
@@ -160,7 +164,7 @@ class FileKeyStore:
 
     def _path(self, name: str, suffix: str = _SUFFIX) -> Path:
         if not _NAME.fullmatch(name):
-            raise KeyRefused(
+            raise ReleaseKeyError(
                 "a key's name has letters, digits, '.', '_', '-' and starts with a letter or digit",
                 where="key store",
                 do="rename the release",
@@ -179,10 +183,10 @@ class FileKeyStore:
     def _check_folder(self) -> None:
         status = self.folder.stat()
         if not stat.S_ISDIR(status.st_mode):
-            raise KeyRefused("the key store is no folder", where=str(self.folder), do="name a folder")
+            raise ReleaseKeyError("the key store is no folder", where=str(self.folder), do="name a folder")
         if os.name == "posix" and (status.st_mode & 0o077 or status.st_uid != os.geteuid()):
             where, do = str(self.folder), "give it to its owner: chmod 700"
-            raise KeyRefused("others may enter the key store's folder", where=where, do=do)
+            raise ReleaseKeyError("others may enter the key store's folder", where=where, do=do)
 
     def _sync_folder(self) -> None:
         if os.name != "posix":

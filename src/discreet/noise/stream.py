@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
 from discreet.arrays import Words
-from discreet.errors import KeyRefused, ParameterError, StreamError
+from discreet.errors import ParameterError, ReleaseKeyError, StreamError
 from discreet.noise.kernels import repeated
 
 PIECE = 32_768  # cells that share a nonce: part of the stream's definition
@@ -220,7 +220,9 @@ class Stream:
         return "Stream(<hidden>)"
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        raise KeyRefused("a stream cannot be pickled or copied", where="stream", do="ship its stream_secret instead")
+        raise ReleaseKeyError(
+            "a stream cannot be pickled or copied", where="stream", do="ship its stream_secret instead"
+        )
 
 
 def check_range(first: int, n: int) -> None:

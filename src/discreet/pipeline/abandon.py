@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from discreet.errors import KeyRefused, PublishError
+from discreet.errors import PublishError, ReleaseKeyError
 from discreet.noise.keystore import KeyStore
 from discreet.pipeline.outputs import reserved_outputs
 from discreet.pipeline.run import release_lock
-from discreet.privacy.ledger.events import Entry, Reserve, Restored
+from discreet.privacy.ledger.events import Entry, Reserve, Restoration
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Chain, ReleaseState
 
@@ -28,7 +28,7 @@ def abandon(ledger: Ledger, keys: KeyStore, release: str, reason: str) -> Entry:
         return entry
 
 
-def restore(ledger: Ledger, keys: KeyStore, reason: str) -> tuple[Restored, tuple[str, ...]]:
+def restore(ledger: Ledger, keys: KeyStore, reason: str) -> tuple[Restoration, tuple[str, ...]]:
     """Go on from an older copy of a ledger. Of releases whose reservations are gone for good the keys are destroyed:
     they can be neither resumed nor abandoned any more. Returns what was recorded, and the names of these releases."""
     restored, gone = ledger.remembered_by(keys).restore(reason)
@@ -43,7 +43,7 @@ def _destroy_key_and_staging(chain: Chain, state: ReleaseState, keys: KeyStore) 
     key, left = "its key destroyed", list[str]()
     try:
         keys.destroy(state.reserve.key)
-    except (KeyRefused, OSError) as error:
+    except (ReleaseKeyError, OSError) as error:
         key, left = "its key is not", [str(error)]
     places = reserved_outputs(chain, state).abandon()
     left += [f"{e.where}: {e.what}" if isinstance(e, PublishError) else str(e) for e in places]

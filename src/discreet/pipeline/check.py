@@ -83,7 +83,7 @@ def _values(found: Audit) -> list[str]:
             f"{v.outside:,} outside the sample are left out ({share:.1%} of all)"
             f"{'  <-- most of them: is the sample rule right?' if share > 0.5 else ''}"
         )
-        out.append(f"{column}: {v.below:,} records below {v.binned.bins.borders[0]:,} are counted in the first bin")
+        out.append(f"{column}: {v.below:,} records below {v.binned.bins.edges[0]:,} are counted in the first bin")
     for o in found.observed:
         if said := o.observed.audit_line(o.missing, o.unreadable, o.outside):
             out.append(said)

@@ -13,7 +13,7 @@ from discreet.errors import PublishError
 from discreet.methods.writing import MethodOutput, OutputLocations
 from discreet.noise.keystore import KeyStore
 from discreet.privacy.confidential import Grant
-from discreet.privacy.ledger.events import Commit, Derived
+from discreet.privacy.ledger.events import Commit, DerivedRelease
 from discreet.privacy.ledger.state import Chain, ReleaseState
 from discreet.publish.codebook import codebooks
 from discreet.publish.description import MEASUREMENTS, Measurement, ReleaseDescription
@@ -81,7 +81,7 @@ class Outputs:
         if self.kept is not None:
             self.kept.seal(staged.kept)
 
-    def hold(self, commit: Commit | Derived) -> bool:
+    def hold(self, commit: Commit | DerivedRelease) -> bool:
         return self.published.holds(commit.files) and (self.kept is None or self.kept.holds(commit.kept))
 
     def publish(self, files: dict[str, str], kept: dict[str, str], made: Manifest) -> None:
@@ -109,14 +109,14 @@ class Outputs:
 
 def keep_at(release: Release, owner: Owner) -> Output | None:
     """Where a release keeps its measurements."""
-    if release.keep is None:
+    if (place := release.keep_measurements) is None:
         return None
-    return output_at(release.keep if is_uri(release.keep) else str(release.base / release.keep), owner)
+    return output_at(place if is_uri(place) else str(release.base / place), owner)
 
 
 def refuse_taken(chain: Chain, keys: KeyStore, release: str, outputs: Outputs) -> None:
-    """OutputLocations that another release needs, equal, around or inside: where one is still to be published, and where
-    measurements stay."""
+    """Refuse a location that is, contains or lies in one that another release needs: where it is still to be
+    published, or where its measurements stay."""
     held = set(keys.names())
     needed = list[tuple[str, Output]]()
     for name, state in chain.releases().items():

@@ -104,7 +104,7 @@ def _recoding(
     except (LedgerError, SpecError) as error:
         problem = str(error)
     recodings = plan_recoding(release, asked, tables, source)
-    moved = {name: recoding.in_words() for name, recoding in recodings.items()}
+    moved = {name: recoding.plan_lines() for name, recoding in recodings.items()}
     planned = tuple(
         replace(table, composes="made of kept measurements", error=None, notes=moved.get(table.name, ()))
         for table in description.tables
@@ -130,9 +130,11 @@ def _kept(release: Release, description: ReleaseDescription) -> list[str]:
     """What becomes of measurements, where there are any."""
     if not description.measurements:
         return []
-    if release.keep is None:
-        return ["measurements are removed in the end; `keep` would leave them inside, for a later recoding"]
-    return [f"measurements stay in {release.keep}, inside"]
+    if release.keep_measurements is None:
+        return [
+            "measurements are removed in the end; `keep_measurements` would leave them inside, for a later recoding"
+        ]
+    return [f"measurements stay in {release.keep_measurements}, inside"]
 
 
 def _rules(method: Method) -> list[str]:

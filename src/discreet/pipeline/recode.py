@@ -18,13 +18,13 @@ from discreet.errors import DiscreetError, LedgerError, SpecError
 from discreet.methods.histograms import histogram_spans, measured
 from discreet.methods.noise_provenance import UNKNOWN
 from discreet.methods.protocol import Method
-from discreet.methods.recode.recoding import Counts, Recoding
+from discreet.methods.recode.recoding import GroupCounts, Recoding
 from discreet.methods.registry import described
 from discreet.methods.writing import MethodOutput, OutputLocations, measured_name
 from discreet.pipeline.outputs import Outputs, complete, keep_at, refuse_other_words, refuse_private, refuse_taken
 from discreet.pipeline.stored_measurements import Source, open_source, plan_recoding, recoded_in_words, refuse_asset
 from discreet.privacy.confidential import Derivation, Grant
-from discreet.privacy.ledger.events import Derived, Entry
+from discreet.privacy.ledger.events import DerivedRelease, Entry
 from discreet.privacy.ledger.ledger import TOLERANCE
 from discreet.privacy.ledger.state import Chain
 from discreet.privacy.protected import Protected
@@ -87,7 +87,7 @@ def _recode(
     tables: list[Method],
     source: Source,
     recodings: Mapping[str, Recoding],
-    known: tuple[Derived, Entry] | None,
+    known: tuple[DerivedRelease, Entry] | None,
 ) -> Manifest:
     """protect (nothing is drawn: what was protected is recoded) → write → commit → publish."""
     release, chain = job.release, job.ledger.chain()
@@ -106,10 +106,10 @@ def _recode(
             )
             for table in tables
         ]
-        staged = complete(places, description, made, grant, keep=release.keep is not None)
+        staged = complete(places, description, made, grant, keep=release.keep_measurements is not None)
         outputs.seal(staged)
     job.observe("write", 1, 1)
-    derived = Derived(
+    derived = DerivedRelease(
         release=release.release,
         asset=release.asset,
         of=source.about.release,
@@ -126,7 +126,7 @@ def _recode(
     derived = derived.model_copy(update={"manifest": _said(description, derived).sha256()})
     entry = job.ledger.derive(derived, simulated=simulated)
     job.observe("commit", 1, 1)
-    entered = cast(Derived, entry.event)  # its time may be a little later: that of the entry before it
+    entered = cast(DerivedRelease, entry.event)  # its time may be a little later: that of the entry before it
     return _publish(job, description, outputs, (entered, entry))
 
 
@@ -174,7 +174,7 @@ def _draws(recoding: Recoding) -> tuple[int, ...]:
     return tuple(np.where(blurred, UNKNOWN, draws).tolist())
 
 
-def _written(measurement: Measurement, counts: Protected[Counts], place: Storage) -> Protected[WrittenTable]:
+def _written(measurement: Measurement, counts: Protected[GroupCounts], place: Storage) -> Protected[WrittenTable]:
     """Recoded measurements as files like those that workers write."""
     name, schema = measured_name(measurement.name), pa.schema([("count", pa.int64())])
     spans = histogram_spans(measurement.groups.cells, measurement.width)
@@ -188,7 +188,7 @@ def _written(measurement: Measurement, counts: Protected[Counts], place: Storage
 
 
 def _publish(
-    job: ReleaseJob, description: ReleaseDescription, outputs: Outputs, entry: tuple[Derived, Entry]
+    job: ReleaseJob, description: ReleaseDescription, outputs: Outputs, entry: tuple[DerivedRelease, Entry]
 ) -> Manifest:
     derived, at = entry
     words = _said(description, derived)
@@ -199,7 +199,7 @@ def _publish(
     return made
 
 
-def _said(description: ReleaseDescription, derived: Derived) -> Said:
+def _said(description: ReleaseDescription, derived: DerivedRelease) -> Said:
     return said(description, reserved=derived.time.date(), code=derived.code, spec=derived.spec, files=derived.files)
 
 
@@ -209,7 +209,9 @@ def _asked(release: Release) -> Recode:
     return release.recode
 
 
-def _outputs(job: ReleaseJob, chain: Chain, known: tuple[Derived, Entry] | None, names: tuple[str, ...]) -> Outputs:
+def _outputs(
+    job: ReleaseJob, chain: Chain, known: tuple[DerivedRelease, Entry] | None, names: tuple[str, ...]
+) -> Outputs:
     """Where it goes; of what the ledger has already, where it was to go."""
     release = job.release
     owner = Owner(chain.nonce, release.release, frozenset(names))

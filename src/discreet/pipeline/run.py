@@ -21,13 +21,13 @@ from discreet.errors import (
     DomainError,
     EngineError,
     GuaranteeError,
-    KeyRefused,
     LedgerError,
     LedgerUnavailable,
-    LedgerUncertain,
     ParameterError,
     PublishError,
+    ReleaseKeyError,
     SpecError,
+    UnconfirmedWrite,
 )
 from discreet.formatting import Observer, silent
 from discreet.methods.registry import described
@@ -179,7 +179,7 @@ def _reserve(
     job.observe("key", 1, 1)
     try:
         entry = job.ledger.reserve(reserve, simulated=key.simulated)
-    except LedgerUncertain:
+    except UnconfirmedWrite:
         raise  # there may be a reservation: without its key nobody could complete it
     except DiscreetError:
         job.keys.destroy(name)  # nothing was reserved: the key was never used
@@ -266,7 +266,7 @@ def _complete(
         for table in tables:
             progress = partial(job.observe, f"protect {table.method.name}")
             made.append(table.method.protect(engine, table.cells, reservation, places, progress))
-        staged = complete(places, description, made, reservation, keep=release.keep is not None)
+        staged = complete(places, description, made, reservation, keep=release.keep_measurements is not None)
         outputs.seal(staged)
         job.observe("write", 1, 1)
         words = _said(description, reservation.reserve, staged.files)
@@ -338,7 +338,7 @@ def _same_declaration(release: Release, state: ReleaseState) -> None:
     ):
         if found != reserved:
             end = f", or `discreet ledger abandon {release.release}`: its cost stays spent"
-            raise KeyRefused(
+            raise ReleaseKeyError(
                 f"the {what} of release {release.release!r} changed since its reservation "
                 f"({_short(reserved)} → {_short(found)}): the same noise on anything else would give both away",
                 do=f"{mend}{'' if state.commit else end}",
@@ -348,7 +348,7 @@ def _same_declaration(release: Release, state: ReleaseState) -> None:
 def _same_user(job: ReleaseJob, state: ReleaseState) -> None:
     """A key lies with whoever reserved, and is bound to that name. Nobody else completes a release."""
     if state.reserve.who != (who := job.ledger.who()):
-        raise KeyRefused(
+        raise ReleaseKeyError(
             f"release {state.reserve.release!r} was reserved by {state.reserve.who}, in whose key store its key lies; "
             f"you are {who}",
             do=f"let {state.reserve.who} resume or abandon it",
@@ -363,8 +363,8 @@ def _load(keys: KeyStore, state: ReleaseState) -> ReleaseKey:
     name = state.reserve.release
     try:
         return keys.load(state.reserve.key)
-    except KeyRefused as error:
-        raise KeyRefused(
+    except ReleaseKeyError as error:
+        raise ReleaseKeyError(
             f"release {name!r} cannot be resumed without its key ({error.what})",
             do=f"restore the key store, or `discreet ledger abandon {name}`: its cost stays spent",
         ) from None

@@ -104,9 +104,10 @@ def recoded_in_words(source: Source, recodings: Mapping[str, Recoding]) -> Recod
     changed = {name: recoding for name, recoding in recodings.items() if recoding.place is not None}
     files = next(iter(changed.values())).files
     about = (
-        f"MethodOutput of the measurements of release {source.about.release}, recoded: no record was read, nothing was spent. "
-        f"{files.in_words()} Cells into which a code was divided at random have a further error that is not known, and "
-        "no margins or limits; there, counts and bins are estimates by these shares, not unbiased."
+        f"Post-processing of the noisy measurements of release {source.about.release}, recoded: no record was read, no "
+        f"privacy budget was spent. {files.description()} Cells into which a code was divided at random have an additional "
+        "error of unknown size, and no margins of error or confidence limits; there, counts and bins are estimates "
+        "based on these shares, and biased."
     )
     tables = {name: recoding.table() for name, recoding in changed.items()}
     return Recoded(source.about.release, source.about.guarantee, about, tables)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from discreet.errors import LedgerError, PublishError
-from discreet.privacy.ledger.events import Commit, Derived, Entry
+from discreet.privacy.ledger.events import Commit, DerivedRelease, Entry
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import Chain
 from discreet.publish.folder import contains, holds
@@ -34,7 +34,7 @@ def verify_folder(ledger: Ledger, path: str | Path) -> Manifest:
     return made
 
 
-def _fixed(chain: Chain, release: str) -> tuple[Commit | Derived, Entry]:
+def _fixed(chain: Chain, release: str) -> tuple[Commit | DerivedRelease, Entry]:
     """What the ledger has fixed of a release, and where."""
     if (derived := chain.derived().get(release)) is not None:
         return derived

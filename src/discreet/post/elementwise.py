@@ -33,17 +33,17 @@ def sin(values: Floats) -> Floats:
 
 def _each(values: Floats, function: int) -> Floats:
     given = np.ascontiguousarray(values)
-    found = np.empty_like(given)
-    _apply(given.reshape(-1), function, found.reshape(-1))
-    return found
+    results = np.empty_like(given)
+    _apply(given.reshape(-1), function, results.reshape(-1))
+    return results
 
 
 @compiled
-def _apply(values: Floats, function: int, found: Floats) -> None:
+def _apply(values: Floats, function: int, results: Floats) -> None:
     for i in range(len(values)):
         if function == _LOG:
-            found[i] = math.log(values[i])
+            results[i] = math.log(values[i])
         elif function == _EXP:
-            found[i] = math.exp(values[i])
+            results[i] = math.exp(values[i])
         else:
-            found[i] = math.sin(values[i])
+            results[i] = math.sin(values[i])

@@ -19,14 +19,14 @@ from discreet.errors import ParameterError
 from discreet.noise.jit import compiled
 from discreet.post.laplace_sum import (
     check_level,
-    circle,
+    clamped_rate,
     expansion,
+    fft_grid,
     fourth_cumulant,
     half_pmf,
+    inverse_transform,
     log_phi,
-    radius,
-    transformed,
-    usable,
+    support_radius,
     variance,
 )
 from discreet.post.percentiles import Floats, Int64s, checked_counts, percentiles
@@ -36,7 +36,9 @@ SEVERAL, WIDE = 8, 8.0  # summands and standard deviation of W from which the ex
 FINEST = 0.125  # the rate whose bounds, stretched, stand for all smaller ones
 SLACK = 2.0**-30  # against rounding: |G̃| = t exactly has positive probability
 NINE_TENTHS = Fraction(9, 10)
-Known = tuple[Floats, Floats, Int64s, Floats]  # t on each part, the largest of each bin; its row and √s of each cell
+Thresholds = tuple[
+    Floats, Floats, Int64s, Floats
+]  # t on each part, the largest of each bin; its row and √s of each cell
 
 
 def limits(
@@ -59,14 +61,14 @@ def limits(
     roots = np.sqrt(sums)
     low, high = np.empty_like(estimates), np.empty_like(estimates)
     for p, point in enumerate(points):
-        bounds, which = _bounds(usable(rate), sums, bins.count, point, level)
+        bounds, which = _bounds(clamped_rate(rate), sums, bins.count, point, level)
         tops = bounds.reshape(len(bounds), 3, bins.count, PARTS).max(axis=3)
-        known = bounds, tops, which[table], roots[table]
-        _search(histograms, bins.edges(), float(point), known, low[:, p], high[:, p])
+        thresholds = bounds, tops, which[table], roots[table]
+        _search(histograms, bins.edge_array(), float(point), thresholds, low[:, p], high[:, p])
     return np.fmin(low, estimates), np.fmax(high, estimates)
 
 
-def outward(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+def round_outward(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Whole dollars that lose no coverage: ⌊low⌋ and ⌈high⌉."""
     return np.floor(low), np.ceil(high)
 
@@ -119,15 +121,15 @@ def exact_bounds(rate: float, summands: int, bins: int, y: Fraction, level: Frac
     numerator, denominator = y.numerator, y.denominator
     lattice = lcm(denominator, PARTS)
     ends = np.arange(PARTS + 1) * (lattice // PARTS) - numerator * (lattice // denominator)
-    reach = max(numerator, denominator - numerator) * radius(rate, (bins - 1) * summands)
-    size, angles = circle(reach)
+    reach = max(numerator, denominator - numerator) * support_radius(rate, (bins - 1) * summands)
+    size, angles = fft_grid(reach)
     one_below = summands * log_phi(rate, (denominator - numerator) * angles)
     one_above = summands * log_phi(rate, numerator * angles)
     own = half_pmf(rate, summands)
     own[1:] *= 2
     bounds = np.empty((bins, PARTS), np.int64)
     for j in range(bins):
-        half = transformed(j * one_below + (bins - 1 - j) * one_above, size)[: reach + 1]
+        half = inverse_transform(j * one_below + (bins - 1 - j) * one_above, size)[: reach + 1]
         cumulated = np.cumsum(np.concatenate((half[:0:-1], half)))
         _smallest(cumulated, own, lattice // denominator, ends, float(level), bounds[j])
     return bounds.ravel() / lattice
@@ -169,9 +171,9 @@ def _mass(cumulated: Floats, own: Floats, unit: int, first: int, last: int, tau:
 
 
 @compiled
-def _search(counts: Int64s, edges: Floats, y: float, known: Known, low: Floats, high: Floats) -> None:
+def _search(counts: Int64s, edges: Floats, y: float, thresholds: Thresholds, low: Floats, high: Floats) -> None:
     """The first and the last v with |G̃(v)| ≤ t, cell by cell."""
-    bounds, tops, which, roots = known
+    bounds, tops, which, roots = thresholds
     bins = counts.shape[1]
     at_border = np.empty(bins + 1)
     for cell in range(counts.shape[0]):

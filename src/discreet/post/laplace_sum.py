@@ -2,7 +2,7 @@
 
 With a = e^−rate the characteristic function of one draw is (1 − a)²/(1 − 2a·cos θ + a²) = 1/(1 + 2V·sin²(θ/2)), where
 V = 2a/(1 − a)² is its variance; the fourth cumulant is V(1 + 3V). The sum's probabilities are the Fourier transform of
-the N-th power, on a circle so large that less than e^−40 of the mass lies outside.
+the N-th power, on a fft_grid so large that less than e^−40 of the mass lies outside.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from discreet.arrays import Floats
 from discreet.errors import ParameterError
 
 OUTSIDE = 40.0  # −ln of the mass that the transform may fold back
-WIDEST = 2**19  # of a support that is transformed
+WIDEST = 2**19  # of a support that is inverse_transform
 MANY = 256  # summands from which the expansion serves where the transform would be too wide
 COARSE = Fraction(1, 1024)  # the rate whose distribution, stretched, stands for all smaller ones
 SILENT = 64.0  # the rate that stands for all larger ones: no sum of 10^12 such draws differs from 0 at any level
 
 
-def usable(rate: Fraction) -> float:
+def clamped_rate(rate: Fraction) -> float:
     """The rate in double precision, with a ceiling above which exponentials would overflow."""
     if rate <= 0:
         raise ParameterError("the rate of the noise is not positive", where="rate", do="give that of the measurement")
@@ -48,7 +48,7 @@ def log_phi(rate: float, angles: Floats) -> Floats:
     return log
 
 
-def radius(rate: float, summands: int) -> int:
+def support_radius(rate: float, summands: int) -> int:
     """An m with P(|sum| > m) ≤ 2·e^−40: the best Chernoff bound over a grid of tilts λ < rate."""
     if summands == 0:
         return 0
@@ -57,13 +57,13 @@ def radius(rate: float, summands: int) -> int:
     return ceil(float(((grown + OUTSIDE) / tilts).min()))
 
 
-def transformed(log: Floats, size: int) -> Floats:
+def inverse_transform(log: Floats, size: int) -> Floats:
     """Probabilities of 0 … size/2 − 1 of a symmetric distribution, from its log characteristic function at 2πk/size."""
     half: Floats = np.maximum(np.fft.irfft(np.exp(log), size)[: size // 2], 0.0)
     return half
 
 
-def circle(reach: int) -> tuple[int, Floats]:
+def fft_grid(reach: int) -> tuple[int, Floats]:
     """A power of two that holds −reach … reach, and the angles 0 … π of its transform."""
     size = 1 << (2 * reach + 2).bit_length()
     return size, np.arange(size // 2 + 1, dtype=np.float64) * (2 * np.pi / size)
@@ -75,9 +75,9 @@ def half_pmf(rate: float, summands: int) -> Floats:
     >>> (half_pmf(1.0, 1)[:2] * (1 + exp(-1)) / (1 - exp(-1))).round(12).tolist()  # 1 and 1/e
     [1.0, 0.367879441171]
     """
-    reach = radius(rate, summands)
-    size, angles = circle(reach)
-    return transformed(summands * log_phi(rate, angles), size)[: reach + 1]
+    reach = support_radius(rate, summands)
+    size, angles = fft_grid(reach)
+    return inverse_transform(summands * log_phi(rate, angles), size)[: reach + 1]
 
 
 def expansion(level: Fraction) -> tuple[float, float]:
@@ -106,8 +106,8 @@ def count_margin(rate: Fraction, summands: int, level: Fraction = Fraction(9, 10
     (2, 10)
     """
     check_level(level)
-    r = usable(rate)
-    if radius(r, summands) <= WIDEST:
+    r = clamped_rate(rate)
+    if support_radius(r, summands) <= WIDEST:
         below = np.cumsum(half_pmf(r, summands) * 2)
         return int(np.searchsorted(below - below[0] / 2, float(level)))
     if summands >= MANY:
@@ -119,13 +119,13 @@ def count_margin(rate: Fraction, summands: int, level: Fraction = Fraction(9, 10
 
 
 @lru_cache(maxsize=4096)
-def reaches(rate: Fraction, summands: int, least: int) -> float:
+def upper_tail(rate: Fraction, summands: int, least: int) -> float:
     """P(sum ≥ least), least > 0; by the normal distribution where the support is too wide to transform.
 
-    >>> round(reaches(Fraction(1), 1, 1), 6)  # a/(1 + a), a = 1/e
+    >>> round(upper_tail(Fraction(1), 1, 1), 6)  # a/(1 + a), a = 1/e
     0.268941
     """
-    r = usable(rate)
-    if radius(r, summands) <= WIDEST:
+    r = clamped_rate(rate)
+    if support_radius(r, summands) <= WIDEST:
         return float(half_pmf(r, summands)[least:].sum())
     return 1 - NormalDist(0, sqrt(summands * variance(r))).cdf(least - 0.5)

@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 LARGEST_DENOMINATOR = 1000  # of a point: per mille
 LARGEST_SUM = 2**62
-NOWHERE = -1  # the bin of a percentile whose histogram has no positive total
+NO_BIN = -1  # the bin of a percentile whose histogram has no positive total
 
 
 def percentiles(counts: Int64s, bins: Bins, points: tuple[Fraction, ...]) -> Floats:
@@ -31,23 +31,23 @@ def percentiles(counts: Int64s, bins: Bins, points: tuple[Fraction, ...]) -> Flo
     >>> percentiles(np.array([[4, -1, 8, 5]]), four, (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))).tolist()
     [[10.0, 32.5, 48.0]]
     """
-    return values(*places(counts, bins, points), bins)
+    return interpolate(*locate(counts, bins, points), bins)
 
 
-def places(counts: Int64s, bins: Bins, points: tuple[Fraction, ...]) -> tuple[Int64s, Floats]:
-    """The bin of each percentile, from 0, and the fraction of its width: NOWHERE and NaN without a positive total."""
+def locate(counts: Int64s, bins: Bins, points: tuple[Fraction, ...]) -> tuple[Int64s, Floats]:
+    """The bin of each percentile, from 0, and the fraction of its width: NO_BIN and NaN without a positive total."""
     histograms = checked_counts(counts, bins)
     numerators, denominators = (np.array(part, np.int64) for part in _terms(points))
     shape = (len(histograms), len(points))
-    found, fractions = np.empty(shape, np.int64), np.empty(shape, np.float64)
-    _places(histograms, numerators, denominators, found, fractions)
-    return found, fractions
+    bin_numbers, fractions = np.empty(shape, np.int64), np.empty(shape, np.float64)
+    _places(histograms, numerators, denominators, bin_numbers, fractions)
+    return bin_numbers, fractions
 
 
-def values(found: Int64s, fractions: Floats, bins: Bins) -> Floats:
+def interpolate(bin_numbers: Int64s, fractions: Floats, bins: Bins) -> Floats:
     """b_J + (b_{J+1} − b_J)·f."""
-    edges = bins.edges()
-    value: Floats = edges[found] + (edges[found + 1] - edges[found]) * fractions
+    edges = bins.edge_array()
+    value: Floats = edges[bin_numbers] + (edges[bin_numbers + 1] - edges[bin_numbers]) * fractions
     return value
 
 
@@ -84,14 +84,14 @@ def _terms(points: tuple[Fraction, ...]) -> tuple[list[int], list[int]]:
 
 
 @compiled
-def _places(counts: Int64s, numerators: Int64s, denominators: Int64s, found: Int64s, fractions: Floats) -> None:
+def _places(counts: Int64s, numerators: Int64s, denominators: Int64s, bin_numbers: Int64s, fractions: Floats) -> None:
     """y·T = whole + rest, whole an integer and 0 ≤ rest < 1, so that y·T ≤ C iff C ≥ whole + [rest > 0]: exact."""
     for cell in range(counts.shape[0]):
         total = np.int64(0)
         for j in range(counts.shape[1]):
             total += counts[cell, j]
         for p in range(numerators.shape[0]):
-            found[cell, p] = NOWHERE
+            bin_numbers[cell, p] = NO_BIN
             fractions[cell, p] = np.nan
             if total <= 0:
                 continue
@@ -103,7 +103,7 @@ def _places(counts: Int64s, numerators: Int64s, denominators: Int64s, found: Int
             for j in range(counts.shape[1]):
                 if before + counts[cell, j] >= needed:
                     part = np.float64(whole - before) + np.float64(rest) / np.float64(denominators[p])
-                    found[cell, p] = j
+                    bin_numbers[cell, p] = j
                     fractions[cell, p] = min(part / np.float64(counts[cell, j]), 1.0)
                     break
                 before += counts[cell, j]

@@ -13,21 +13,21 @@ import numpy as np
 
 from discreet.arrays import Flags
 from discreet.domain.bins import Bins
-from discreet.post.intervals import limits, outward
+from discreet.post.intervals import limits, round_outward
 from discreet.post.laplace_sum import count_margin
-from discreet.post.percentiles import Floats, Int64s, places, to_dollars, values
+from discreet.post.percentiles import Floats, Int64s, interpolate, locate, to_dollars
 
 PUBLISHED, SUPPRESSED = 1, 5  # LEHD's status flags
 LEVEL = Fraction(9, 10)
 
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked of every cell, and the distribution of the noise in its bins."""
+class SummaryParameters:
+    """What is parameters of every cell, and the distribution of the noise in its bins."""
 
     bins: Bins
     points: tuple[Fraction, ...]
-    minimum: int
+    suppress_below: int
     rate: Fraction
 
 
@@ -48,37 +48,41 @@ class Summary:
         return np.where(self.published, PUBLISHED, SUPPRESSED)
 
     @staticmethod
-    def joined(parts: Sequence[Summary]) -> Summary:
+    def concatenate(parts: Sequence[Summary]) -> Summary:
         """Several pieces of a level as one."""
         return Summary(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Summary)))
 
 
 def summarise(
-    histograms: Int64s, asked: Question, summands: Int64s, withheld: Flags, estimates: Floats | None = None
+    histograms: Int64s,
+    parameters: SummaryParameters,
+    summands: Int64s,
+    suppressed: Flags,
+    estimates: Floats | None = None,
 ) -> Summary:
     """Percentiles as published by the Census Bureau (000, Eq. 4), with the 30 rule on the protected count; or others'
     estimates of them, as far as they lie within the limits."""
     counts = histograms.sum(axis=1)
-    published = (counts >= asked.minimum) & ~withheld
-    kept = np.where(published[:, None], histograms, 1)  # any histogram with a positive total: it is not shown
-    low, high = outward(*limits(kept, asked.bins, asked.points, asked.rate, summands, LEVEL))
-    edges = np.array(asked.bins.borders)
+    published = (counts >= parameters.suppress_below) & ~suppressed
+    shown = np.where(published[:, None], histograms, 1)  # any histogram with a positive total: it is not shown
+    low, high = round_outward(*limits(shown, parameters.bins, parameters.points, parameters.rate, summands, LEVEL))
+    edges = np.array(parameters.bins.edges)
     if estimates is None:
-        found, fractions = places(kept, asked.bins, asked.points)
-        amounts = to_dollars(values(found, fractions, asked.bins))
+        bin_numbers, fractions = locate(shown, parameters.bins, parameters.points)
+        amounts = to_dollars(interpolate(bin_numbers, fractions, parameters.bins))
     else:
         amounts = to_dollars(np.where(published[:, None], estimates, edges[0]))
         amounts = np.maximum.accumulate(np.clip(amounts, low, high), axis=1)
         low, high = np.minimum(low, amounts), np.maximum(high, amounts)
-        found = np.searchsorted(edges[1:-1], amounts, side="right")
+        bin_numbers = np.searchsorted(edges[1:-1], amounts, side="right")
     return Summary(
         published=published,
         counts=counts,
-        margins=margins(asked.rate, summands * asked.bins.count),
+        margins=margins(parameters.rate, summands * parameters.bins.count),
         percentiles=amounts.astype(np.int64),
         low=low.astype(np.int64),
         high=high.astype(np.int64),
-        widths=edges[found + 1] - edges[found],
+        widths=edges[bin_numbers + 1] - edges[bin_numbers],
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
 
-from discreet.errors import KeyRefused, LedgerError
+from discreet.errors import LedgerError, ReleaseKeyError
 from discreet.privacy.guarantee import Guarantee
 from discreet.privacy.ledger.events import Reserve
 from discreet.privacy.protected import Protected
@@ -84,7 +84,7 @@ class Reservation:
 
     def __init__(self, reserve: Reserve, key: ReleaseKey, binding: bytes) -> None:
         if not hmac.compare_digest(bytes.fromhex(reserve.binding), binding):
-            raise KeyRefused(
+            raise ReleaseKeyError(
                 f"the key of release {reserve.release!r} is bound to other data, parameters, domains or code",
                 do="restore what the reservation was made with, or `discreet ledger abandon` it: the same noise on "
                 "changed data would give both away",

@@ -128,8 +128,8 @@ class Establishment(_Unit):
         kinds = "" if self.adversary == "strong" else " and of each kind of worker in it"
         one = "one worker" if self.adversary == "strong" else "one worker of a kind"
         return (
-            f"one establishment (column {self.column}) {step} workers within a factor 1+{format_exact(self.alpha)} of its "
-            f"size{kinds}, or {one} ({self.adversary} adversary)"
+            f"one establishment (column {self.column}) {step} workers within a factor 1+{format_exact(self.alpha)} of "
+            f"its size{kinds}, or {one} ({self.adversary} adversary)"
         )
 
 

@@ -70,7 +70,7 @@ def read(place: Storage, where: str) -> tuple[Measurements, str]:
         return about, hashlib.sha256(content).hexdigest()
     except FileNotFoundError:
         raise PublishError(
-            "holds no measurements", where=where, do="name the folder that a release was told to `keep` them in"
+            "holds no measurements", where=where, do="name the folder that a release had as its `keep_measurements`"
         ) from None
     except (ValueError, OSError):
         raise PublishError("has measurements that cannot be read", where=where, do="restore them from a copy") from None

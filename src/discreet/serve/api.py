@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ValidationError
 
-from discreet.errors import AskedWrongly, Missing, TooMuch
+from discreet.errors import InvalidQuery, QueryTooLarge, UnknownTable
 from discreet.serve.catalogue import matches
 from discreet.serve.config import Served
 from discreet.serve.formats import FORMATS, jsonstat, safe_name
@@ -133,7 +133,7 @@ class _Api:
     def get_code_list_by_id(self, request: Request, id: Name) -> Response:
         """A coarser variable: its codes, and the finer ones in each."""
         if id not in self._lists:
-            raise Missing(f"no code list {id[:60]!r}", where="codelists", do="the metadata of a table names them")
+            raise UnknownTable(f"no code list {id[:60]!r}", where="codelists", do="the metadata of a table names them")
         table, coarser = self._lists[id]
         return self._kept(request, ["codelist", id], lambda: self._codelist(table, coarser))
 
@@ -151,7 +151,7 @@ class _Api:
         table = self.served.catalogue.table(id)
         linked, others = asked(table, request.scope.get("query_string", b""), OTHERS)
         if linked != TableQuery():
-            raise AskedWrongly("is in the body and in the link", where="question", do="ask in the body alone")
+            raise InvalidQuery("is in the body and in the link", where="question", do="ask in the body alone")
         return self._data(request, table, selected(table, body), others)
 
     def _page(self, asked: Mapping[str, str], number: int, size: int) -> str:
@@ -237,9 +237,9 @@ class _Api:
     def _data(self, request: Request, table: QueryableTable, found: TableQuery, others: Mapping[str, str]) -> Response:
         name = others.get("outputFormat", DEFAULT)
         if name not in FORMATS:
-            raise AskedWrongly(f"no format {name[:40]!r}", where="outputFormat", do=f"there are {', '.join(FORMATS)}")
+            raise InvalidQuery(f"no format {name[:40]!r}", where="outputFormat", do=f"there are {', '.join(FORMATS)}")
         if others.get("lang", "en") != "en":
-            raise AskedWrongly("English is all there is", where="lang", do="write en, or leave it out")
+            raise InvalidQuery("English is all there is", where="lang", do="write en, or leave it out")
         most, form = self.served.config.max_cells, FORMATS[name]
         checked(table, found)
         if missing := unnamed(table, {*found.shown, *dict(found.where)}):
@@ -250,15 +250,15 @@ class _Api:
             if has(request, tag):
                 return Response(status_code=304, headers=cached(tag))
             content = form.write(table.answer(found, most), table.about)
-        except TooMuch as error:
-            return self._too_much(table, found, name, error)
+        except QueryTooLarge as error:
+            return self._too_large(table, found, name, error)
         headers = cached(tag) if request.method == "GET" else {"Cache-Control": "no-store"}
         if name != DEFAULT:
             stem = safe_name(table.about.id) + (".simulation" if table.about.simulation else "")
             headers["Content-Disposition"] = f'attachment; filename="{stem}.{form.extension}"'
         return Response(content, headers=headers, media_type=form.media_type)
 
-    def _too_much(self, table: QueryableTable, found: TableQuery, name: str, error: TooMuch) -> Response:
+    def _too_large(self, table: QueryableTable, found: TableQuery, name: str, error: QueryTooLarge) -> Response:
         """403, as PxWeb has it, with a link that asks for less."""
         smaller = less(table, found, self.served.config.max_cells)
         offers = list(error.offers)
@@ -304,7 +304,7 @@ def selected(table: QueryableTable, body: bytes) -> TableQuery:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         place = ".".join(str(part)[:40] for part in first["loc"][:4])
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"is no question: {ascii(first['msg'][:200])[1:-1]}",
             where=f"body.{ascii(place)[1:-1]}" if place else "body",
             do='write {"selection": [{"variableCode": "…", "valueCodes": ["…"]}]}',
@@ -324,7 +324,7 @@ def selected(table: QueryableTable, body: bytes) -> TableQuery:
 
 def _once(into: dict[str, list[str]], name: str, codes: list[str]) -> None:
     if name in into:
-        raise AskedWrongly(f"{name[:40]!r} is there twice", where="body", do="name all of its codes at once")
+        raise InvalidQuery(f"{name[:40]!r} is there twice", where="body", do="name all of its codes at once")
     into[name] = [code.replace("\\", "\\\\") for code in codes]  # nothing is escaped in a body
 
 

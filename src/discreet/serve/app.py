@@ -13,7 +13,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from discreet.errors import AskedWrongly, Missing, TooMuch
+from discreet.errors import InvalidQuery, QueryTooLarge, UnknownTable
 from discreet.serve import pages
 from discreet.serve.api import router
 from discreet.serve.config import Served
@@ -76,10 +76,10 @@ def _plain_routes(app: FastAPI, served: Served, counts: Counter[str]) -> None:
         return app.openapi_schema
 
 
-def _asked_wrongly(_: Request, error: Exception) -> Response:
-    if isinstance(error, TooMuch):
+def _invalid_query(_: Request, error: Exception) -> Response:
+    if isinstance(error, QueryTooLarge):
         return problem(403, str(error), offers=list(error.offers))
-    return problem(404 if isinstance(error, Missing) else 400, str(error))
+    return problem(404 if isinstance(error, UnknownTable) else 400, str(error))
 
 
 def _invalid(_: Request, error: Exception) -> Response:
@@ -96,7 +96,7 @@ def _refused(_: Request, error: Exception) -> Response:
 
 
 _HANDLERS: dict[type[Exception], Callable[[Request, Exception], Response]] = {
-    AskedWrongly: _asked_wrongly,
+    InvalidQuery: _invalid_query,
     RequestValidationError: _invalid,
     HTTPException: _refused,
 }

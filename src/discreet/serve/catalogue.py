@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from discreet.errors import Missing, PublishError
+from discreet.errors import PublishError, UnknownTable
 from discreet.post.cubes.cube import Cube
 from discreet.post.cubes.model import AxisModel, CubeModel
 from discreet.publish.codebook_read import AdditivePart, Codebook, TablePart, read_codebook
@@ -65,7 +65,7 @@ class TableCatalogue:
     def table(self, name: str) -> QueryableTable:
         found = self.tables.get(name)
         if found is None:
-            raise Missing(f"no table {name[:60]!r}", where="tables", do="the catalogue lists what there is")
+            raise UnknownTable(f"no table {name[:60]!r}", where="tables", do="the catalogue lists what there is")
         return found
 
 

@@ -24,7 +24,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode, urlsplit
 from urllib.request import Request, urlopen
 
-from discreet.errors import Refused, Unreachable
+from discreet.errors import QueryRejected, ServerUnreachable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,7 +103,7 @@ class Client:
 
     def __post_init__(self) -> None:
         if urlsplit(self.url).scheme not in ("http", "https"):
-            raise Unreachable("is not a web address", where=self.url, do="begin with http:// or https://")
+            raise ServerUnreachable("is not a web address", where=self.url, do="begin with http:// or https://")
 
     def tables(self) -> list[dict[str, Any]]:
         """The catalogue, all its pages."""
@@ -142,7 +142,9 @@ class Client:
         except ValueError:
             document = None
         if not isinstance(document, dict):
-            raise Unreachable("did not answer in JSON", where=_short(url), do="is this the address of a query tool?")
+            raise ServerUnreachable(
+                "did not answer in JSON", where=_short(url), do="is this the address of a query tool?"
+            )
         return document
 
     def _body(self, url: str, *, again: bool) -> bytes:
@@ -165,7 +167,7 @@ class Client:
             return self._body(url, again=False)
         except (URLError, HTTPException, OSError) as error:
             reason = getattr(error, "reason", None) or error
-            raise Unreachable(
+            raise ServerUnreachable(
                 f"cannot be reached ({reason})", where=_short(url), do="check the address, or try later"
             ) from None
         self._kept.pop(url, None)
@@ -184,7 +186,7 @@ def read(document: Mapping[str, Any], where: str = "") -> Data:
         size = [len(d.codes) for d in dimensions]
         values, marks = _dense(document["value"], prod(size)), _dense(document.get("status") or {}, prod(size))
         if size != document["size"] or {len(values), len(marks)} != {prod(size)}:
-            raise Unreachable("has sizes that do not fit", where=where, do="tell those who run the server")
+            raise ServerUnreachable("has sizes that do not fit", where=where, do="tell those who run the server")
         own = dimensions.pop(metric)
         inner = prod(size[metric + 1 :])
         numbers = {code: tuple(map(_number, _part(values, inner, size[metric], j))) for j, code in enumerate(own.codes)}
@@ -201,7 +203,9 @@ def read(document: Mapping[str, Any], where: str = "") -> Data:
             status=tuple(next((mark for mark in cell if mark), "") for cell in status),
         )
     except (LookupError, ValueError, TypeError, AttributeError):
-        raise Unreachable("is not a JSON-stat 2 dataset with measures", where=where, do="ask for json-stat2") from None
+        raise ServerUnreachable(
+            "is not a JSON-stat 2 dataset with measures", where=where, do="ask for json-stat2"
+        ) from None
 
 
 def _dimension(name: str, found: Mapping[str, Any]) -> AnswerDimension:
@@ -236,7 +240,7 @@ def _parameters(key: str, codes: Codes) -> list[tuple[str, str]]:
         return [(key, ALL)]
     texts = [_escaped(code) for code in ([codes] if isinstance(codes, str) else codes)]
     if not texts:
-        raise Refused("names no codes", where=key, do=f'name some, or "{ALL}" for all')
+        raise QueryRejected("names no codes", where=key, do=f'name some, or "{ALL}" for all')
     return [(key, text) for text in texts] if any("," in text for text in texts) else [(key, ",".join(texts))]
 
 
@@ -257,7 +261,7 @@ def _seconds(header: str | None) -> float | None:
         return None
 
 
-def _refused(error: HTTPError, url: str) -> Refused:
+def _refused(error: HTTPError, url: str) -> QueryRejected:
     """What the server says, if it says it as RFC 9457 has it."""
     try:
         found = json.loads(error.read())
@@ -265,7 +269,7 @@ def _refused(error: HTTPError, url: str) -> Refused:
         found = {}
     found = found if isinstance(found, dict) else {}
     what = str(found.get("detail") or found.get("title") or error.reason)
-    return Refused(what, where=_short(url), status=error.code, problem=found)
+    return QueryRejected(what, where=_short(url), status=error.code, problem=found)
 
 
 def _short(url: str) -> str:

@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from discreet.errors import AskedWrongly, ParameterError
+from discreet.errors import InvalidQuery, ParameterError
 from discreet.post.cubes.cube import Cube
 from discreet.serve.query_model import About, Answer, Measure, TableQuery, TableVariable, at_most, checked, judged
 
@@ -78,7 +78,7 @@ class AdditiveTable:
         there = {whole[shown.id].codes[i] for i in np.unique(_groups(whole[shown.id])[left])}
         codes = [code for code in shown.codes if code in there]
         if not codes:
-            raise AskedWrongly("no cell of the cube is chosen", where="where", do="choose codes that go together")
+            raise InvalidQuery("no cell of the cube is chosen", where="where", do="choose codes that go together")
         return shown if len(codes) == len(shown) else shown.chosen(codes)
 
     def answer(self, question: TableQuery, most: int) -> Answer:
@@ -87,7 +87,7 @@ class AdditiveTable:
         try:
             found = self.cube.table(question.shown, _where(question), level=LEVEL)
         except ParameterError as error:  # such as codes of which no cell has both
-            raise AskedWrongly(error.what, where=error.where, do=error.do) from None
+            raise InvalidQuery(error.what, where=error.where, do=error.do) from None
         order = np.argsort(self._places(shown, found.codes))  # codes come in the order asked for
         columns = {"estimate": found.estimate, "se": found.se, "low90": found.low, "high90": found.high}
         numbers = {measure.id: columns[measure.id][order] for measure in measures}

@@ -37,7 +37,7 @@ class TableResponse(_Camel):
     category: Literal["public"] = "public"
     variable_names: list[str]
     discontinued: bool = False
-    simulation: bool = Field(description="MethodOutput with a fixed test key: it protects nobody and means nothing.")
+    simulation: bool = Field(description="Drawn with a fixed test key: it protects nobody and means nothing.")
     links: list[Link]
     extension: dict[str, Any] = Field(description="How it is protected: its method, guarantee and caveats.")
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from discreet.arrays import Floats
-from discreet.errors import AskedWrongly, TooMuch
+from discreet.errors import InvalidQuery, QueryTooLarge
 from discreet.post.cubes.sampling import reliability
 
 CAUTION, UNRELIABLE = 0.15, 0.3  # coefficients of variation from which on numbers are marked
@@ -154,7 +154,7 @@ class QueryableTable(Protocol):
         """How many cells the answer would have."""
 
     def answer(self, question: TableQuery, most: int) -> Answer:
-        """The numbers; `TooMuch` if there are more cells than `most`."""
+        """The numbers; `QueryTooLarge` if there are more cells than `most`."""
 
 
 def variable(table: QueryableTable, name: str, where: str) -> TableVariable:
@@ -163,7 +163,7 @@ def variable(table: QueryableTable, name: str, where: str) -> TableVariable:
         if found.id == name:
             return found
     known = ", ".join(v.id for v in table.variables)
-    raise AskedWrongly(f"no variable {name[:40]!r}", where=where, do=f"the table has {known}")
+    raise InvalidQuery(f"no variable {name[:40]!r}", where=where, do=f"the table has {known}")
 
 
 def members(finer: TableVariable, coarser: TableVariable, groups: Collection[str]) -> tuple[str, ...]:
@@ -181,9 +181,9 @@ def chosen(table: QueryableTable, name: str, codes: Sequence[str], where: str) -
     strange = next((code for code in codes if code not in known), None)
     if strange is not None:
         some = ", ".join(found.codes[:5]) + (" …" if len(found) > 5 else "")
-        raise AskedWrongly(f"no code {strange[:40]!r} of {name}", where=where, do=f"it has {some}")
+        raise InvalidQuery(f"no code {strange[:40]!r} of {name}", where=where, do=f"it has {some}")
     if len(set(codes)) < len(codes):
-        raise AskedWrongly(f"a code of {name} is named twice", where=where, do="name it once")
+        raise InvalidQuery(f"a code of {name} is named twice", where=where, do="name it once")
     return found.chosen(codes)
 
 
@@ -195,14 +195,14 @@ def checked(
     limited = tuple(chosen(table, name, codes, "where") for name, codes in question.where)
     for places, where in (([v.of or v.id for v in shown], "by"), ([v.id for v in limited], "where")):
         if twice := next((place for place, times in Counter(places).items() if times > 1), None):
-            raise AskedWrongly(f"{twice} is asked for twice", where=where, do="ask for the finer one alone")
+            raise InvalidQuery(f"{twice} is asked for twice", where=where, do="ask for the finer one alone")
     if len(set(question.measures)) < len(question.measures):
-        raise AskedWrongly("a measure is named twice", where="measures", do="name it once")
+        raise InvalidQuery("a measure is named twice", where="measures", do="name it once")
     shown = tuple(_left(v, limited) for v in shown)
     measures = {measure.id: measure for measure in table.measures}
     strange = next((name for name in question.measures if name not in measures), None)
     if strange is not None:
-        raise AskedWrongly(f"no measure {strange[:40]!r}", where="measures", do=f"the table has {', '.join(measures)}")
+        raise InvalidQuery(f"no measure {strange[:40]!r}", where="measures", do=f"the table has {', '.join(measures)}")
     return shown, limited, tuple(measures[name] for name in question.measures) or table.measures
 
 
@@ -211,7 +211,7 @@ def _left(shown: TableVariable, limited: Sequence[TableVariable]) -> TableVariab
     own = next((set(v.codes) for v in limited if v.id == shown.id), None)
     codes = [code for code in shown.codes if own is None or code in own]
     if not codes:
-        raise AskedWrongly(f"no code of {shown.id} is left", where="where", do="choose codes that go together")
+        raise InvalidQuery(f"no code of {shown.id} is left", where="where", do="choose codes that go together")
     return shown if len(codes) == len(shown) else shown.chosen(codes)
 
 
@@ -234,7 +234,7 @@ def at_most(table: QueryableTable, shown: Sequence[TableVariable], measures: int
     cells = prod(len(v) for v in shown) * measures
     if cells > most:
         offers = [v.id for v in sorted(shown, key=len, reverse=True)]
-        raise TooMuch(
+        raise QueryTooLarge(
             f"{cells:,} numbers are more than the {most:,} of one answer",
             where=table.about.id,
             do=f"choose fewer codes, or leave out {offers[0]}" if offers else "ask for fewer measures",

@@ -15,7 +15,7 @@ from dataclasses import replace
 from fnmatch import translate
 from urllib.parse import parse_qsl, quote
 
-from discreet.errors import AskedWrongly
+from discreet.errors import InvalidQuery
 from discreet.serve.query_model import QueryableTable, TableQuery, TableVariable, members, variable
 
 CONTENTS = "ContentsCode"
@@ -58,7 +58,7 @@ def asked(
         small = key.lower()
         if small in known:
             if known[small] in found:
-                raise AskedWrongly("is there twice", where=known[small], do="name one value")
+                raise InvalidQuery("is there twice", where=known[small], do="name one value")
             found[known[small]] = value
         elif match := _KEY.fullmatch(key):
             kind, name = match.group(1).lower(), match.group(2)
@@ -66,7 +66,7 @@ def asked(
             whole = kind in ("codelist", "outputvalues")
             own += [value] if whole else _split(value, f"{match.group(1)}[{name[:40]}]")
         elif not _ignored(small, value):
-            raise AskedWrongly(
+            raise InvalidQuery(
                 f"no parameter {key[:60]!r}",
                 where="query",
                 do="write valueCodes[VARIABLE]=code,code or where[VARIABLE]=code,code",
@@ -83,14 +83,14 @@ def _ignored(key: str, value: str) -> bool:
         return key in LAYOUT
     names = {name.lower() for name in FORMAT_PARAMETERS}
     if any(one.strip().lower() not in names for one in value.split(",")):
-        raise AskedWrongly("is not known", where="outputFormatParams", do=f"there are {', '.join(FORMAT_PARAMETERS)}")
+        raise InvalidQuery("is not known", where="outputFormatParams", do=f"there are {', '.join(FORMAT_PARAMETERS)}")
     return True
 
 
 def single(value: str) -> bool:
     """Whether the codes of a code list stand for the finer ones in them, rather than for their sums."""
     if value.lower() not in OUTPUT_VALUES:
-        raise AskedWrongly("is not known", where="outputValues", do=f"there are {', '.join(OUTPUT_VALUES)}")
+        raise InvalidQuery("is not known", where="outputValues", do=f"there are {', '.join(OUTPUT_VALUES)}")
     return value.lower() == "single"
 
 
@@ -113,7 +113,7 @@ def question(
         elif codes is not None:
             by.append((name, _within(table, own, codes)) if own != name and name in finer else (own, codes))
     if strange := next((name for name in lists if name not in shown), None):
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"a code list of {strange[:40]!r}, which is not shown", where="codelist", do="choose codes of it"
         )
     named = ((name, _codes(table, name, written, f"where[{name[:40]}]")) for name, written in limits.items())
@@ -183,9 +183,9 @@ def pairs(query: bytes | str) -> list[tuple[str, str]]:
         text = query if isinstance(query, str) else query.decode("utf-8")
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS)
     except UnicodeDecodeError:
-        raise AskedWrongly("is not UTF-8", where="query", do="percent-encode codes as UTF-8") from None
+        raise InvalidQuery("is not UTF-8", where="query", do="percent-encode codes as UTF-8") from None
     except ValueError:
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"has more than {MOST_PARAMETERS:,} parameters", where="query", do="separate codes by commas"
         ) from None
 
@@ -195,10 +195,10 @@ def _split(text: str, where: str) -> list[str]:
     if not text:
         return []
     if not _WHOLE.fullmatch(text):
-        raise AskedWrongly("ends in a single backslash", where=where, do="write two for a backslash")
+        raise InvalidQuery("ends in a single backslash", where=where, do="write two for a backslash")
     found = _PIECES.findall(text)
     if not all(found):
-        raise AskedWrongly("names an empty code", where=where, do="write codes between commas, or * for all")
+        raise InvalidQuery("names an empty code", where=where, do="write codes between commas, or * for all")
     whole, joined = list[str](), False
     for one in found:  # the comma of range(a,b) is its own
         if whole and not joined and _OPEN.fullmatch(whole[-1]):
@@ -216,7 +216,7 @@ def _codes(table: QueryableTable, name: str, written: Sequence[str], where: str)
         return None
     if ALL in written:
         if len(written) > 1:
-            raise AskedWrongly("names all codes, and some", where=where, do="write * alone, or the codes")
+            raise InvalidQuery("names all codes, and some", where=where, do="write * alone, or the codes")
         return ()
     choices = sum(_chooses(text) for text in written)
     if not choices:
@@ -225,7 +225,7 @@ def _codes(table: QueryableTable, name: str, written: Sequence[str], where: str)
     named = set(known)
     choices = sum(_chooses(text) and _plain(text) not in named for text in written)
     if choices > MOST_CHOICES:
-        raise AskedWrongly(f"has more than {MOST_CHOICES} expressions", where=where, do="name the codes")
+        raise InvalidQuery(f"has more than {MOST_CHOICES} expressions", where=where, do="name the codes")
     found, chosen = list[str](), set[str]()
     for text in written:
         if not _chooses(text) or _plain(text) in named:
@@ -262,7 +262,7 @@ def _fitting(text: str, known: Sequence[str], where: str) -> Sequence[str]:
         kind, said = match.group(1).lower(), _split(match.group(2), where)
         found = _counted(kind, said, known, where) if kind in ("top", "bottom") else _between(kind, said, known, where)
     if not found:
-        raise AskedWrongly(f"no code fits {text[:40]!r}", where=where, do="the metadata of the table has all codes")
+        raise InvalidQuery(f"no code fits {text[:40]!r}", where=where, do="the metadata of the table has all codes")
     return found
 
 
@@ -276,7 +276,7 @@ def _pattern(text: str) -> str:
 
 def _counted(kind: str, said: Sequence[str], known: Sequence[str], where: str) -> Sequence[str]:
     if len(said) not in (1, 2) or not all(_COUNT.fullmatch(one.strip()) for one in said) or int(said[0]) < 1:
-        raise AskedWrongly(f"{kind} counts codes", where=where, do=f"write {kind}(3), or {kind}(3,1) to pass over one")
+        raise InvalidQuery(f"{kind} counts codes", where=where, do=f"write {kind}(3), or {kind}(3,1) to pass over one")
     many, passed = int(said[0]), int(said[1]) if len(said) > 1 else 0
     return (
         known[passed : passed + many]
@@ -288,14 +288,14 @@ def _counted(kind: str, said: Sequence[str], known: Sequence[str], where: str) -
 def _between(kind: str, said: Sequence[str], known: Sequence[str], where: str) -> Sequence[str]:
     wanted = 2 if kind == "range" else 1
     if len(said) != wanted:
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"{kind} names {'two codes' if wanted == 2 else 'one code'}",
             where=where,
             do=f"write {kind}({'a,b'[: 2 * wanted - 1]})",
         )
     ends = [_plain(one) for one in said]
     if strange := next((code for code in ends if code not in known), None):
-        raise AskedWrongly(f"no code {strange[:40]!r}", where=where, do="the metadata of the table has all codes")
+        raise InvalidQuery(f"no code {strange[:40]!r}", where=where, do="the metadata of the table has all codes")
     first = 0 if kind == "to" else known.index(ends[0])
     return known[first : len(known) if kind == "from" else known.index(ends[-1]) + 1]
 
@@ -304,7 +304,7 @@ def _within(table: QueryableTable, coarser: str, codes: _Codes) -> _Codes:
     """The finer codes in these of a coarser variable, or in all."""
     v = variable(table, coarser, "codelist")
     if strange := next((code for code in codes if code not in v.codes), None):
-        raise AskedWrongly(f"no code {strange[:40]!r} of {coarser}", where="codelist", do="the code list has all codes")
+        raise InvalidQuery(f"no code {strange[:40]!r} of {coarser}", where="codelist", do="the code list has all codes")
     return members(variable(table, v.of, "codelist"), v, {*codes} or v.codes)
 
 
@@ -325,5 +325,5 @@ def _listed(table: QueryableTable, name: str, lists: Mapping[str, Sequence[str]]
     coarser = {codelist(table, v): v.id for v in table.variables if v.of == name}
     if len(lists[name]) != 1 or lists[name][0] not in coarser:
         known = ", ".join(coarser) or "none"
-        raise AskedWrongly(f"no such code list of {name[:40]!r}", where="codelist", do=f"it has {known}")
+        raise InvalidQuery(f"no such code list of {name[:40]!r}", where="codelist", do=f"it has {known}")
     return coarser[lists[name][0]]

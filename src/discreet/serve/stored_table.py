@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from discreet.arrays import Flags, Floats, Int64s
-from discreet.errors import AskedWrongly, PublishError
+from discreet.errors import InvalidQuery, PublishError
 from discreet.serve.query_model import (
     NORMAL90,
     About,
@@ -90,9 +90,9 @@ class StoredTable:
         """Cells are not added up, so each variable must be shown or limited to one code."""
         for v in limited:
             if len(v) != 1 and v.id not in {s.id for s in shown}:
-                raise AskedWrongly(f"{v.id} is limited to several codes", where="where", do="name one, or show them")
+                raise InvalidQuery(f"{v.id} is limited to several codes", where="where", do="name one, or show them")
         if missing := unnamed(self, {v.id for v in (*shown, *limited)}):
-            raise AskedWrongly(
+            raise InvalidQuery(
                 f"{missing[0]} is neither shown nor limited to one code",
                 where="by",
                 do="the cells of this table do not add up: show it, or choose one code",

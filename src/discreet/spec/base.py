@@ -129,7 +129,7 @@ class TableSpec(Strict):
         """The cells that it is by."""
         return release.domain(self.by, self.where)
 
-    def similar_to(self, release: Release) -> Mapping[str, list[Domain]]:  # noqa: ARG002 - overridden
+    def families(self, release: Release) -> Mapping[str, list[Domain]]:  # noqa: ARG002 - overridden
         """Families of cells that a table borrows from, by its name, the widest first."""
         return {}
 

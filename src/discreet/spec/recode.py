@@ -1,8 +1,10 @@
-"""How protected counts are moved to another classification (001 B)."""
+"""Declaration of a recoding: how noisy measurements are moved to another classification (PSEO Technical Appendices,
+B)."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -45,11 +47,13 @@ Characters = Annotated[int, Field(ge=1, le=100)]
 class Recode(Strict):
     """Which measurements are moved, which of their columns have the codes, and how shares are found."""
 
+    renamed: ClassVar[Mapping[str, str]] = {"smallest": "smallest_share"}
+
     measurements: str
     columns: Annotated[dict[ColumnName, Characters | RollUpFile], Field(min_length=1)]
     crosswalk: CrosswalkFile
     history: HistoryFile | None = None
     shares: list[list[ColumnName]] = [[]]
-    smallest: Positive
+    smallest_share: Positive
     overrides: str | None = None
     rule: Literal["multinomial", "balanced"] = "multinomial"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -157,6 +157,8 @@ EngineSpec = Annotated[
 class Release(Strict):
     """Everything that decides what leaves, and at what cost."""
 
+    renamed: ClassVar[Mapping[str, str]] = {"keep": "keep_measurements"}
+
     format: Literal[1] = 1  # another one is refused before anything else is looked at
     release: Name
     asset: Name
@@ -170,7 +172,7 @@ class Release(Strict):
     engine: EngineSpec = "duckdb"
     ledger: Annotated[str, AfterValidator(uris.without_password)] = "discreet-ledger.sqlite"
     output: str | None = None
-    keep: str | None = None
+    keep_measurements: str | None = None
     base: Annotated[Path, Field(exclude=True)] = Path()
 
     @model_validator(mode="after")
@@ -254,10 +256,10 @@ class Release(Strict):
 
     @cached_property
     def _canonical(self) -> str:
-        where = {"format", "source", "engine", "ledger", "output", "keep"}  # how and where, not what
+        where = {"format", "source", "engine", "ledger", "output", "keep_measurements"}  # how and where, not what
         parts = self.model_dump(mode="json", exclude={*where, "domains"})
         cells = {name: domain.digest() for t in self.tables for name, domain in t.domains(self).items()}
-        similar = {name: near for table in self.tables for name, near in table.similar_to(self).items()}
+        similar = {name: near for table in self.tables for name, near in table.families(self).items()}
         families = {name: [family.digest() for family in near] for name, near in similar.items()}
         labels = self.labels() if any(table.labelled for table in self.tables) else {}
         if not self.join:

@@ -47,7 +47,7 @@ class Perturbed:
 
     @property
     def attacked(self) -> Weighted:
-        """MethodOutput of published numbers alone."""
+        """Computed from published numbers alone."""
         return self.total + Weighted(0, -self.count)
 
     def residue(self, average: Fraction) -> Fraction:

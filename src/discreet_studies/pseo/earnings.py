@@ -19,7 +19,7 @@ from discreet.methods.earnings.shrinkage import estimate
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.percentiles import Floats, Int64s, percentiles
-from discreet.post.summary import Question, Summary, summarise
+from discreet.post.summary import Summary, SummaryParameters, summarise
 from discreet.publish.parquet import table_of
 from discreet.synth import graduates
 from discreet_studies.pseo.smooth import SmoothPercentiles
@@ -82,7 +82,7 @@ def trial(
     stream = key.stream("evaluate", "earnings", b"", f"histogram/{rate}")
     noise = DiscreteLaplace(rate).draw(stream, 0, cells.histograms.size)
     noisy = cells.histograms + noise.reshape(cells.histograms.shape)
-    asked = Question(cells.bins, points, minimum, rate)
+    asked = SummaryParameters(cells.bins, points, minimum, rate)
     ones, nothing = np.ones(len(noisy), np.int64), np.zeros(len(noisy), np.bool_)
     guess = estimate(noisy, families, float(rate), cells.bins, points)
     return Trial(summarise(noisy, asked, ones, nothing), summarise(noisy, asked, ones, nothing, guess))
@@ -90,7 +90,7 @@ def trial(
 
 def smooth(cells: GraduateCells, points: tuple[Fraction, ...], epsilon: Fraction, key: ReleaseKey) -> Floats:
     """The smooth-sensitivity percentiles of the same cells, for the same ε."""
-    lower, upper = cells.bins.borders[0], cells.bins.borders[-1]
+    lower, upper = cells.bins.edges[0], cells.bins.edges[-1]
     mechanism = SmoothPercentiles(points, lower, upper, epsilon, SMOOTH_SHARE)
     clamped = np.clip(cells.values, lower, upper)
     return mechanism.protect(clamped, cells.start, key).astype(np.float64)

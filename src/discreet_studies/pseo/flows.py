@@ -15,7 +15,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Int64s
 from discreet.errors import ParameterError
-from discreet.methods.flows.correction import RULES, Controls, CorrectionRule, Groups
+from discreet.methods.flows.correction import RULES, Controls, CorrectionRule, GroupControls
 from discreet.noise.jit import compiled
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
@@ -106,9 +106,9 @@ KINDS: dict[
 }
 
 
-def correct(rule: CorrectionRule, noisy: Int64s, groups: Groups, key: ReleaseKey, purpose: str) -> Int64s:
+def correct(rule: CorrectionRule, noisy: Int64s, groups: GroupControls, key: ReleaseKey, purpose: str) -> Int64s:
     """The rule with words from a stream of the key."""
-    starts = np.concatenate([[0], np.cumsum(rule.needed(noisy))])
+    starts = np.concatenate([[0], np.cumsum(rule.words_needed(noisy))])
     blocks = key.stream("evaluate", "flows", b"", purpose).words(0, int(starts[-1] + 1) // 2)
     words = [np.empty(0, np.uint64), *(block.reshape(-1).copy() for block in blocks)]  # the stream reuses its array
     return rule.correct(noisy, groups, np.concatenate(words), starts)
@@ -250,7 +250,7 @@ def study(
             zeroed[i, e] = gone.sum(), (graduates > 0).sum(), graduates.sum()
             sums[i, e, :, 0] = _tallies(truths, noisy, here)
             for c, kind in enumerate(CONTROLS):
-                known = Groups(here.controls(kind, noisy, seed + i), here.home, here.family, epsilon)
+                known = GroupControls(here.controls(kind, noisy, seed + i), here.home, here.family, epsilon)
                 for r, rule in enumerate(rules.values(), 1):
                     found = correct(rule, noisy, known, key, f"correction/{purpose}")
                     sums[i, e, c, r] = _tallies(truths, found, here)

@@ -443,7 +443,7 @@ def test_values_by_their_size(name: str) -> None:
         sizes = [number_of(v, NUMBER) if isinstance(v, str) else v for v in raw]
         sizes = [None if v is None or (isinstance(v, float) and not math.isfinite(v)) else v for v in sizes]
         assert Bin("v", bins).make([values]).to_pylist() == [
-            None if v is None else sum(v >= border for border in bins.borders[1:-1]) for v in sizes
+            None if v is None else sum(v >= border for border in bins.edges[1:-1]) for v in sizes
         ]
         for least, most in ((1, None), (None, 9), (-7, 7), (8, 3)):
             low, high = (-math.inf if least is None else least), (math.inf if most is None else most)

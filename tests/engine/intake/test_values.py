@@ -67,7 +67,7 @@ def as_number(value: Any) -> float | Decimal | int | None:
 def bin_of(value: Any, bins: Bins) -> int | None:
     """Eq. 2, border by border."""
     number = as_number(value)
-    return None if number is None else sum(number >= border for border in bins.borders[1:-1])
+    return None if number is None else sum(number >= border for border in bins.edges[1:-1])
 
 
 # --- bins -----------------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def test_every_kind_of_number_is_compared_as_a_number(kind: pa.DataType) -> None
 @pytest.mark.parametrize("kind", [INT, FLOAT, TEXT, pa.decimal128(20, 2)])
 def test_the_borders_of_pseo(kind: pa.DataType) -> None:
     """On a border, a unit below it, below the first and above the last."""
-    values: list[int] = [-1, 0, 9_999, *(b + d for b in PSEO.borders for d in (-1, 0)), 10**9]
+    values: list[int] = [-1, 0, 9_999, *(b + d for b in PSEO.edges for d in (-1, 0)), 10**9]
     typed = [str(v) if kind == TEXT else Decimal(v) if pa.types.is_decimal(kind) else v for v in values]
     assert found(typed, kind, PSEO) == [bin_of(v, PSEO) for v in values]
     assert found(typed, kind, PSEO)[-1] == 20
@@ -358,7 +358,7 @@ def test_the_audit_counts_who_is_left_out_and_who_lies_below(values: list[float 
     assert found.missing == sum(v is None or math.isnan(v) for v in values)
     assert found.unreadable == sum(v is not None and math.isinf(v) for v in values)
     assert found.outside == sum(n is not None and n < least for n in numbers)
-    assert found.below == sum(n is not None and least <= n < SMALL.borders[0] for n in numbers)
+    assert found.below == sum(n is not None and least <= n < SMALL.edges[0] for n in numbers)
     assert seen.clean == (found.below == found.unreadable == 0)
     assert seen.attributes == ()  # bins are not a code list that somebody could mend
 
@@ -420,13 +420,13 @@ def test_the_lines_of_check(tmp_path: Path) -> None:
 
 def test_strict_mode_refuses_values_below_the_first_border_and_nothing_else(tmp_path: Path) -> None:
     office = Registrar(tmp_path / "office", pays(5, None, 30_000))
-    office.published(spec(table(minimum=1), strict=True))
+    office.published(spec(table(suppress_below=1), strict=True))
     office.enrol(pays(5, -1))
-    opened = office.open(spec(table(minimum=1), strict=True))
+    opened = office.open(spec(table(suppress_below=1), strict=True))
     with pytest.raises(SourceError, match="strict mode: records break the declared rules"):
         opened.run(tmp_path / "out", simulation="strict")
     assert opened.ledger.verify().names() == set()
-    sampled = table(minimum=1, sample=[{"column": "pay", "at_least": 0}])
+    sampled = table(suppress_below=1, sample=[{"column": "pay", "at_least": 0}])
     office.published(spec(sampled, strict=True))
 
 

@@ -17,7 +17,7 @@ from pyspark import cloudpickle
 
 from discreet.engine.spans import FingerprintKernel, Spans
 from discreet.engine.spark.worker import KernelTask, PriorityTask
-from discreet.errors import KeyRefused
+from discreet.errors import ReleaseKeyError
 from discreet.noise.key import ReleaseKey, Secret
 from support.agency import SECRET_CODE, SECRET_PERSON
 from support.repository import SUPPORT
@@ -132,5 +132,5 @@ def test_no_closure_can_hold_a_secret(secret: object) -> None:
         lambda batches: secret,
     ):
         for dumps in (cloudpickle.dumps, pickle.dumps):
-            with pytest.raises((KeyRefused, pickle.PicklingError, AttributeError)):
+            with pytest.raises((ReleaseKeyError, pickle.PicklingError, AttributeError)):
                 dumps(closure)

@@ -59,9 +59,9 @@ BINS = [f"bin_{i}" for i in range(1, len(BORDERS))]
 WITHHELD = "01.09"
 FAMILIES = {"name": "families", "by": ["family", "grad_cohort", "years_after"]}
 SCHOOLS = {"name": "schools", "by": ["school", "years_after"], "epsilon": "3/2"}
-STATES = {"name": "states", "by": ["state4", "years_after"], "withhold": {"degree_level": ["18"]}}
+STATES = {"name": "states", "by": ["state4", "years_after"], "suppress_codes": {"degree_level": ["18"]}}
 LEVELS = ("earnings", "families", "schools", "states")
-USUAL = table(layout="lehd", withhold={"cip4": [WITHHELD]}, levels=[FAMILIES, SCHOOLS, STATES])
+USUAL = table(layout="lehd", suppress_codes={"cip4": [WITHHELD]}, levels=[FAMILIES, SCHOOLS, STATES])
 CODES: Mapping[str, Callable[..., tuple[str, ...]]] = {  # of the cell of each level that a programme lies in
     "earnings": lambda p, cohort, years: (p["institution"], p["degree_level"], p["cip4"], cohort, years),
     "families": lambda p, cohort, years: (p["institution"], p["degree_level"], p["cip2"], cohort, years),
@@ -405,8 +405,8 @@ def plenty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Files, Me
         office = Registrar(folder / "office", graduates(100))
         everything = {"name": "everybody", "by": []}
         second = {"name": "second", "by": ["school", "years_after"], "sum_of": "schools"}
-        levels = [FAMILIES, {**STATES, "withhold": {}}, SCHOOLS, everything, second]
-        yield office.published(spec(table(levels=levels, minimum=1))), seen
+        levels = [FAMILIES, {**STATES, "suppress_codes": {}}, SCHOOLS, everything, second]
+        yield office.published(spec(table(levels=levels, suppress_below=1))), seen
 
 
 def test_a_derived_level_is_the_exact_sum_of_protected_histograms(plenty: tuple[Files, Measured]) -> None:
@@ -499,7 +499,7 @@ def test_published_bins_are_the_true_ones_plus_noise_of_that_rate(tmp_path: Path
     pay = np.tile(np.repeat(middle, each), cells)
     records = pa.table({"person_id": people, "cell": names, "pay": pay})
     office = Registrar(tmp_path / "office", records)
-    files = office.published(spec(table(by=["cell"], epsilon="2", minimum=1), domains=many(cells)))
+    files = office.published(spec(table(by=["cell"], epsilon="2", suppress_below=1), domains=many(cells)))
     published = read(files, "earnings")
     assert set(published["status"].to_pylist()) == {1}
     noise = (bins_of(published) - each).ravel()
@@ -760,10 +760,10 @@ def test_a_table_of_everybody_alone(tmp_path: Path) -> None:
     assert row["p12_5"] < row["p99_9"]
 
 
-@pytest.mark.parametrize("minimum", [1, 10**9])
+@pytest.mark.parametrize("suppress_below", [1, 10**9])
 def test_the_least_and_the_largest_minimum(tmp_path: Path, minimum: int) -> None:
     office = Registrar(tmp_path / "office", graduates(2))
-    published = rows_of(read(office.published(spec(table(minimum=minimum))), "earnings")).values()
+    published = rows_of(read(office.published(spec(table(suppress_below=minimum))), "earnings")).values()
     if minimum > 1:
         assert {row["status"] for row in published} == {5}
     assert all(row["count"] >= minimum for row in published if row["status"] == 1)
@@ -775,7 +775,7 @@ def test_undeclared_codes_counted_as_other_are_added_up_as_other(tmp_path: Path)
     office = Registrar(tmp_path / "office", records.append_column("region", more))
     regions = {"values": ["north", "south"], "undeclared": {"other": "elsewhere"}}
     levels = [{"name": "regions", "by": ["region"]}, {"name": "areas", "by": ["region"], "sum_of": "earnings"}]
-    declared = table(by=["school", "region"], levels=levels, minimum=1)
+    declared = table(by=["school", "region"], levels=levels, suppress_below=1)
     files = office.published(spec(declared, domains={**DOMAINS, "region": regions}))
     base, sums = rows_of(read(files, "earnings")), rows_of(read(files, "regions"))
     assert list(sums) == [("north",), ("south",), ("elsewhere",)]

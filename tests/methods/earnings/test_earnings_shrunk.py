@@ -21,7 +21,7 @@ LEVELS = [
     {"name": "families", "by": ["family", "grad_cohort", "years_after"]},
     {"name": "schools", "by": ["school", "years_after"], "epsilon": "1"},
 ]
-SHRUNK = {"estimator": "shrunk", "similar": [["years_after"], ["school", "years_after"]]}
+SHRUNK = {"estimator": "shrunk", "borrow_from": [["years_after"], ["school", "years_after"]]}
 
 
 def released(folder: Path, **changes: Any) -> dict[str, pa.Table]:
@@ -70,17 +70,17 @@ def test_families_must_be_made_of_whole_cells(tmp_path: Path) -> None:
     office = Registrar(tmp_path / "office", graduates(2))
     for similar in ([["grad_cohort", "school"]], [["school", "years_after"], ["years_after"]], [["nobody"]]):
         with pytest.raises(DiscreetError) as refusal:
-            office.open(spec(table(by=["programme4", "years_after"], estimator="shrunk", similar=similar))).plan()
+            office.open(spec(table(by=["programme4", "years_after"], estimator="shrunk", borrow_from=similar))).plan()
         assert "\n" not in str(refusal.value)
-        assert "similar" in refusal.value.where
-    with pytest.raises(DiscreetError, match="`similar` is for the estimator shrunk"):
-        office.open(spec(table(similar=[["years_after"]]))).plan()
+        assert "borrow_from" in refusal.value.where
+    with pytest.raises(DiscreetError, match="`borrow_from` is for the estimator shrunk"):
+        office.open(spec(table(borrow_from=[["years_after"]]))).plan()
 
 
 def test_one_bin_has_nothing_to_borrow(tmp_path: Path) -> None:
     office = Registrar(tmp_path / "office", graduates(2))
     with pytest.raises(DiscreetError, match="needs two bins or more"):
-        office.open(spec(table(estimator="shrunk", bins={"borders": [1, 100]}))).plan()
+        office.open(spec(table(estimator="shrunk", bins={"edges": [1, 100]}))).plan()
 
 
 def borrowed(office: Registrar, out: Path, declared: dict[str, Any]) -> list[list[np.ndarray[Any, Any]]]:
@@ -122,7 +122,7 @@ def test_a_wider_family_is_that_of_the_narrower_one(tmp_path: Path) -> None:
         "fine": {"hierarchy": "fine.csv", "levels": ["f2", "n2", "w2"], "column": "grad_cohort"},
         "halves": {"hierarchy": "half.csv", "levels": ["c", "half"], "column": "grad_cohort"},
     }
-    declared = table(by=["half", "f2"], estimator="shrunk", similar=[["w2"], ["n2"]], minimum=1)
+    declared = table(by=["half", "f2"], estimator="shrunk", borrow_from=[["w2"], ["n2"]], suppress_below=1)
     ((wide, narrow),) = borrowed(office, tmp_path / "out", spec(declared, domains=domains))
     assert narrow.tolist() == [0, 1, 2, 3] * 2
     assert wide.tolist() == [0, 0, 1, 1] * 2
@@ -132,7 +132,7 @@ def test_what_families_are_and_what_codes_mean_is_bound(tmp_path: Path) -> None:
     office = Registrar(tmp_path / "office", graduates(2))
 
     def digest(**more: Any) -> str:
-        return office.open(spec(table(estimator="shrunk", similar=[["school"]], **more))).spec.digest()
+        return office.open(spec(table(estimator="shrunk", borrow_from=[["school"]], **more))).spec.digest()
 
     plain, laid_out = digest(), digest(layout="lehd")
     text = (office.folder / "institutions.csv").read_text()

@@ -111,8 +111,8 @@ def test_a_level_may_add_up_a_measured_one_that_is_not_the_table(places: dict[st
 
 
 def test_withheld_codes_stay_with_their_level(places: dict[str, Attribute]) -> None:
-    found = resolved(places, level("tracts", "tract", withhold={"tract": ["1"]}), withhold={"year": ["5"]})
-    assert [one.shape.withhold for one in found] == [{"year": ["5"]}, {"tract": ["1"]}]
+    found = resolved(places, level("tracts", "tract", suppress_codes={"tract": ["1"]}), suppress_codes={"year": ["5"]})
+    assert [one.shape.suppress_codes for one in found] == [{"year": ["5"]}, {"tract": ["1"]}]
 
 
 def test_nothing_to_add_up(places: dict[str, Attribute]) -> None:

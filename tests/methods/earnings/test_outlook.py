@@ -31,10 +31,10 @@ def planned(tmp_path: Path) -> Planned:
     office = Registrar(tmp_path / "office")
     (office.folder / "graduates.parquet").unlink()
 
-    def made(*tables: dict[str, Any], **changes: Any) -> Plan:
+    def plan(*tables: dict[str, Any], **changes: Any) -> Plan:
         return office.open(spec(*tables, **changes)).plan()
 
-    return made
+    return plan
 
 
 def notes(plan: Plan, name: str) -> tuple[str, ...]:
@@ -93,17 +93,18 @@ def test_the_rules_of_values_are_in_the_plan(planned: Planned) -> None:
 def test_suppression_is_told(planned: Planned) -> None:
     few = notes(planned(table(reference={"graduates": 28}, epsilon="1")), "earnings")[1]
     assert 20 <= int(re.search(r"\((\d+)% suppressed\)", few)[1]) <= 80  # type: ignore[index]
-    none = notes(planned(table(reference={"graduates": 1}, epsilon="300", minimum=1000)), "earnings")[1]
+    none = notes(planned(table(reference={"graduates": 1}, epsilon="300", suppress_below=1000)), "earnings")[1]
     assert none == "  measured with epsilon 300: (nearly) all such cells are suppressed"
     assert "suppressed" not in notes(planned(table(reference={"graduates": 10_000})), "earnings")[1]
 
 
 def test_noise_alone_is_told(planned: Planned) -> None:
-    """Counted on NumPy's draws: the noise of four bins of an empty cell reaches 30."""
+    """Counted on NumPy's draws: the noise of four bins of an empty cell upper_tail 30."""
     assert nobody(planned(table(epsilon="30")), "earnings").endswith("with probability less than 0.01%")
     plan = planned(table(epsilon="1/2", levels=[STATES]))
     said = re.search(
-        r"probability (\d+)% <-- noise alone: `minimum: (\d+)` would make it less than 0.1%", nobody(plan, "states")
+        r"probability (\d+)% <-- noise alone: `suppress_below: (\d+)` would make it less than 0.1%",
+        nobody(plan, "states"),
     )
     assert said
     luck, p = np.random.default_rng(6), 1 - np.exp(-1 / 6)  # at most three records a person
@@ -111,7 +112,7 @@ def test_noise_alone_is_told(planned: Planned) -> None:
     noise = (luck.geometric(p, shape) - luck.geometric(p, shape)).sum(axis=1)
     assert abs(int(said[1]) / 100 - (noise >= 30).mean()) < 0.02
     assert (noise >= int(said[2])).mean() < 0.001
-    raised = planned(table(epsilon="1/2", levels=[{**STATES, "minimum": int(said[2])}]))
+    raised = planned(table(epsilon="1/2", levels=[{**STATES, "suppress_below": int(said[2])}]))
     assert "<--" not in nobody(raised, "states")
 
 
@@ -171,7 +172,7 @@ BORDERS = (10_000, 30_000, 45_000, 60_000, 80_000, 120_000, 400_000)
 @pytest.mark.parametrize(("graduates", "epsilon"), [(100, "3"), (400, "1"), (40, "6")])
 def test_errors_are_those_of_another_simulation(planned: Planned, graduates: int, epsilon: str) -> None:
     declared = table(
-        bins={"borders": list(BORDERS)}, epsilon=epsilon, levels=[STATES], reference={"graduates": graduates}
+        bins={"edges": list(BORDERS)}, epsilon=epsilon, levels=[STATES], reference={"graduates": graduates}
     )
     plan = planned(declared)
     for name, line, many, draws in (("earnings", 1, 1, 1), ("states", 1, 2, 2), ("states", 2, 2, 1)):
@@ -185,7 +186,7 @@ def test_errors_are_those_of_another_simulation(planned: Planned, graduates: int
 def test_many_summands_are_drawn_as_a_wider_sum(planned: Planned) -> None:
     """More than 32 draws are stood for by 32 wider ones: near enough for a plan."""
     cells = {"x": {"values": [str(i) for i in range(100)]}}
-    declared = table(by=["x"], levels=[{"name": "all", "by": []}], bins={"borders": list(BORDERS)}, epsilon="3/2")
+    declared = table(by=["x"], levels=[{"name": "all", "by": []}], bins={"edges": list(BORDERS)}, epsilon="3/2")
     said = notes(planned(declared, domains=cells), "all")
     assert said[1].startswith("  sum of 100 cells of earnings: ")
     errors, _ = simulated(BORDERS, 100 * 100, 0.5, 100)
@@ -195,7 +196,7 @@ def test_many_summands_are_drawn_as_a_wider_sum(planned: Planned) -> None:
 def test_interpolation_is_told_apart_from_noise(planned: Planned) -> None:
     """How far the percentile of the histogram without noise lies from the distribution's own."""
     graduates = 100_000
-    declared = table(bins={"borders": list(BORDERS)}, reference={"graduates": graduates}, epsilon="300")
+    declared = table(bins={"edges": list(BORDERS)}, reference={"graduates": graduates}, epsilon="300")
     said = notes(planned(declared), "earnings")
     histogram = reference(BORDERS, 11.003, 0.753, graduates)
     expected = [percentile(histogram, BORDERS, y) - lognorm.ppf(y, 0.753, scale=np.exp(11.003)) for y in POINTS]
@@ -242,10 +243,10 @@ def test_a_plan_of_odd_parameters_is_a_plan_or_a_refusal(tmp_path: Path, case: s
 
 
 def test_a_plan_with_much_noise(planned: Planned) -> None:
-    said = notes(planned(table(epsilon="1/1000000", levels=[FAMILIES], minimum=1)), "families")
+    said = notes(planned(table(epsilon="1/1000000", levels=[FAMILIES], suppress_below=1)), "families")
     assert float(said[3].rsplit(" ", 1)[1]) == pytest.approx(1e-6, rel=0.01)
 
 
 def test_bins_below_zero_are_planned(planned: Planned) -> None:
-    said = notes(planned(table(bins={"borders": [-100, -50, 0, 50_000, 100_000]})), "earnings")
+    said = notes(planned(table(bins={"edges": [-100, -50, 0, 50_000, 100_000]})), "earnings")
     assert amounts(said[1])

@@ -28,7 +28,7 @@ def declare(tmp_path: Path) -> Callable[..., EarningsMethod]:
     (tmp_path / "programmes.csv").write_text(PROGRAMMES)
     (tmp_path / "institutions.csv").write_text(INSTITUTIONS)
 
-    def made(*tables: dict[str, Any], **changes: Any) -> EarningsMethod:
+    def declare(*tables: dict[str, Any], **changes: Any) -> EarningsMethod:
         path = tmp_path / "release.yaml"
         data = json.dumps({"release": "r", "asset": "a", **spec(*tables, **changes)})
         path.write_text(yaml.safe_dump(json.loads(data)))  # every value written out
@@ -36,7 +36,7 @@ def declare(tmp_path: Path) -> Callable[..., EarningsMethod]:
         assert isinstance(found, EarningsMethod)
         return found
 
-    return made
+    return declare
 
 
 Declare = Callable[..., EarningsMethod]
@@ -59,9 +59,9 @@ def refusal(kind: type[DiscreetError], said: Callable[[], object]) -> DiscreetEr
 def test_what_a_table_is_without_further_words(declare: Declare) -> None:
     found = declare(table(bins=...)).spec
     assert found.percentiles == [25, 50, 75]
-    assert found.minimum == 30
+    assert found.suppress_below == 30
     assert found.estimator == "pseo"
-    assert found.bins.made() is PSEO
+    assert found.bins.to_bins() is PSEO
     assert found.layout is None
     assert found.levels == []
 
@@ -71,10 +71,10 @@ def test_what_a_table_is_without_further_words(declare: Declare) -> None:
     [
         ("pseo", PSEO),
         ({"standard": "pseo"}, PSEO),
-        ({"borders": [-5, 0, 10]}, Bins((-5, 0, 10))),
-        ({"borders": [0, 10, 20], "index": "1.25"}, Bins((0, 13, 25), "declared borders, times 1.25")),
+        ({"edges": [-5, 0, 10]}, Bins((-5, 0, 10))),
+        ({"edges": [0, 10, 20], "price_index": "1.25"}, Bins((0, 13, 25), "declared edges, times 1.25")),
         (
-            {"standard": "pseo", "index": "11/10"},
+            {"standard": "pseo", "price_index": "11/10"},
             PSEO.indexed(Fraction(11, 10), f"{PSEO.provenance}, times 1.1"),
         ),
     ],
@@ -86,7 +86,7 @@ def test_the_ways_to_declare_bins(declare: Declare, bins: Any, expected: Bins) -
 def test_lognormal_bins(declare: Declare) -> None:
     found = declare(table(bins={"lognormal": {"mean": "11.003", "deviation": "0.753", "floor": 10_000}})).bins
     assert found.count == 21
-    assert found.borders[0] == 10_000
+    assert found.edges[0] == 10_000
 
 
 def test_percentiles_with_a_decimal_name_their_columns(declare: Declare) -> None:
@@ -101,10 +101,10 @@ def test_percentiles_with_a_decimal_name_their_columns(declare: Declare) -> None
 def test_a_declaration_survives_being_written_down(declare: Declare) -> None:
     """The digest of a release is of this text: nothing that decides may be missing from it."""
     full = table(
-        bins={"lognormal": {"mean": "11", "deviation": "3/4", "floor": 100}, "index": "1.1"},
+        bins={"lognormal": {"mean": "11", "deviation": "3/4", "floor": 100}, "price_index": "1.1"},
         sample=[{"column": "pay", "at_least": 1, "at_most": 9}, {"column": "e", "equals": ["x"]}],
         percentiles=["12.5", 25, 50, 75],
-        withhold={"degree_level": ["18"]},
+        suppress_codes={"degree_level": ["18"]},
         levels=[FAMILY, {"name": "s", "by": ["school"], "epsilon": "1/3"}],
         layout={"kind": "lehd", "area": "co", "area_code": "08"},
         reference={"mean": "10", "graduates": 7},
@@ -117,6 +117,29 @@ def test_a_declaration_survives_being_written_down(declare: Declare) -> None:
 
 NOT_READ: dict[str, tuple[dict[str, Any], str, str]] = {
     # what is wrong: the table, where, what is said
+    "a renamed threshold": ({"minimum": 30}, "tables[0].minimum", "'suppress_below': write `suppress_below: 30`"),
+    "renamed suppressed codes": (
+        {"withhold": {"degree_level": ["07"]}},
+        "tables[0].withhold",
+        "'suppress_codes': write `suppress_codes: {degree_level: ['07']}`",
+    ),
+    "renamed families": ({"similar": [["a"]]}, "tables[0].similar", "'borrow_from': write `borrow_from: [[a]]`"),
+    "renamed edges": ({"bins": {"borders": [0, 1]}}, "tables[0].bins.borders", "write `edges: [0, 1]`"),
+    "a renamed price index": (
+        {"bins": {"standard": "pseo", "index": "1.1"}},
+        "tables[0].bins.index",
+        "write `price_index: '1.1'`",
+    ),
+    "a level's renamed threshold": (
+        {"levels": [{**FAMILY, "minimum": 5}]},
+        "tables[0].levels[0].minimum",
+        "write `suppress_below: 5`",
+    ),
+    "a level's renamed codes": (
+        {"levels": [{**FAMILY, "withhold": {"cip2": ["01"]}}]},
+        "tables[0].levels[0].withhold",
+        "write `suppress_codes: {cip2: ['01']}`",
+    ),
     "estimator": ({"estimator": "best"}, "tables[0].estimator", "pseo"),
     "no percentiles": ({"percentiles": []}, "tables[0].percentiles", "at least"),
     "percentiles that fall": ({"percentiles": [50, 25]}, "tables[0]", "each above the one before"),
@@ -128,14 +151,18 @@ NOT_READ: dict[str, tuple[dict[str, Any], str, str]] = {
     "a float": ({"percentiles": [12.5]}, "tables[0].percentiles", 'such as 25 or "12.5"'),
     "one percentile, not a list": ({"percentiles": 50}, "tables[0].percentiles", "list"),
     "no such standard": ({"bins": "pseo2"}, "tables[0]", "expected 'pseo', or keys and values; found 'pseo2'"),
-    "two kinds of bins": ({"bins": {"standard": "pseo", "borders": [0, 1]}}, "tables[0].bins", "needs one of"),
-    "no kind of bins": ({"bins": {"index": "2"}}, "tables[0].bins", "needs one of standard, borders or lognormal"),
-    "borders that fall": ({"bins": {"borders": [5, 3]}}, "tables[0].bins", "border 3 does not lie above 5"),
-    "one border": ({"bins": {"borders": [5]}}, "tables[0].bins", "1 borders; give 2 to 1001"),
-    "a border with a fraction": ({"bins": {"borders": [0, 1.5]}}, "tables[0].bins.borders[1]", "whole number"),
-    "a border too large": ({"bins": {"borders": [0, 2**41]}}, "tables[0].bins.borders[1]", "at most"),
-    "an index of 0": ({"bins": {"standard": "pseo", "index": "0"}}, "tables[0].bins.index", "above 0"),
-    "an index that is a float": ({"bins": {"standard": "pseo", "index": 1.1}}, "tables[0].bins.index", "a float"),
+    "two kinds of bins": ({"bins": {"standard": "pseo", "edges": [0, 1]}}, "tables[0].bins", "needs one of"),
+    "no kind of bins": ({"bins": {"price_index": "2"}}, "tables[0].bins", "needs one of standard, edges or lognormal"),
+    "borders that fall": ({"bins": {"edges": [5, 3]}}, "tables[0].bins", "edge 3 is not above 5"),
+    "one border": ({"bins": {"edges": [5]}}, "tables[0].bins", "1 edges; give 2 to 1001"),
+    "a border with a fraction": ({"bins": {"edges": [0, 1.5]}}, "tables[0].bins.edges[1]", "whole number"),
+    "a border too large": ({"bins": {"edges": [0, 2**41]}}, "tables[0].bins.edges[1]", "at most"),
+    "an index of 0": ({"bins": {"standard": "pseo", "price_index": "0"}}, "tables[0].bins.price_index", "above 0"),
+    "an index that is a float": (
+        {"bins": {"standard": "pseo", "price_index": 1.1}},
+        "tables[0].bins.price_index",
+        "a float",
+    ),
     "lognormal without a floor": (
         {"bins": {"lognormal": {"mean": "11", "deviation": "1"}}},
         "tables[0].bins.lognormal",
@@ -144,7 +171,7 @@ NOT_READ: dict[str, tuple[dict[str, Any], str, str]] = {
     "lognormal above its floor": (
         {"bins": {"lognormal": {"mean": "1", "deviation": "1", "floor": 50}}},
         "tables[0].bins",
-        "does not lie above 50",
+        "is not above 50",
     ),
     "a rule that says nothing": ({"sample": [{"column": "pay"}]}, "tables[0].sample[0]", "needs at_least"),
     "a rule with an unknown key": (
@@ -174,8 +201,12 @@ NOT_READ: dict[str, tuple[dict[str, Any], str, str]] = {
     "epsilon as a float": ({"epsilon": 1.5}, "tables[0].epsilon", "a float"),
     "no epsilon": ({"epsilon": ...}, "tables[0]", "'epsilon' is missing"),
     "no value": ({"value": ...}, "tables[0]", "'value' is missing"),
-    "minimum 0": ({"minimum": 0}, "tables[0].minimum", "at least 1, found 0"),
-    "withholding nothing": ({"withhold": {"degree_level": []}}, "tables[0].withhold.degree_level", "at least"),
+    "minimum 0": ({"suppress_below": 0}, "tables[0].suppress_below", "at least 1, found 0"),
+    "withholding nothing": (
+        {"suppress_codes": {"degree_level": []}},
+        "tables[0].suppress_codes.degree_level",
+        "at least",
+    ),
     "another layout": ({"layout": "qwi"}, "tables[0]", "expected 'lehd', or keys and values; found 'qwi'"),
     "an area in capitals": ({"layout": {"area": "CO"}}, "tables[0].layout.area", ""),
     "an area code with letters": ({"layout": {"area_code": "8"}}, "tables[0].layout.area_code", ""),
@@ -214,22 +245,22 @@ def test_levels_are_by_declared_attributes(declare: Declare) -> None:
 
 
 def test_the_column_that_is_withheld_is_published(declare: Declare) -> None:
-    found = refusal(SpecError, lambda: declare(table(withhold={"cip2": ["01"]})))
+    found = refusal(SpecError, lambda: declare(table(suppress_codes={"cip2": ["01"]})))
     assert found.what == "withholds 'cip2', which it does not publish"
     assert found.where == "table earnings"
     assert found.do == "name one of institution, degree_level, cip4, grad_cohort, years_after"
-    found = refusal(SpecError, lambda: declare(table(levels=[{**FAMILY, "withhold": {"cip4": ["01.01"]}}])))
+    found = refusal(SpecError, lambda: declare(table(levels=[{**FAMILY, "suppress_codes": {"cip4": ["01.01"]}}])))
     assert found.where == "level families"
 
 
 def test_the_code_that_is_withheld_is_a_category(declare: Declare) -> None:
-    found = refusal(SpecError, lambda: declare(table(withhold={"degree_level": ["05", "07"]})))
+    found = refusal(SpecError, lambda: declare(table(suppress_codes={"degree_level": ["05", "07"]})))
     assert found.what == "withholds degree_level '07', which is no category"
     assert found.where == "table earnings"
 
 
 def test_a_refused_code_comes_with_advice(declare: Declare) -> None:
-    assert refusal(SpecError, lambda: declare(table(withhold={"degree_level": ["07"]}))).do
+    assert refusal(SpecError, lambda: declare(table(suppress_codes={"degree_level": ["07"]}))).do
 
 
 @pytest.mark.parametrize(
@@ -447,16 +478,16 @@ LATE: dict[str, tuple[list[dict[str, Any]], dict[str, Any], str]] = {
     "two tables in one file of the layout": ([lehd(), lehd(name="second")], {}, ""),
     "a table called like the layout's file": ([lehd(name="pseoe_all")], {}, ""),
     "a level called like a label file": ([lehd(levels=[{**FAMILY, "name": "label_flags"}])], {}, ""),
-    "fewer than LEHD's 30": ([lehd(minimum=29)], {}, ""),
+    "fewer than LEHD's 30": ([lehd(suppress_below=29)], {}, ""),
     "names that differ in case alone": ([table(name="A"), table(name="a")], {}, ""),
-    "earnings that LEHD has not": ([lehd(bins={"borders": [-5, 10, 20]})], {}, ""),
+    "earnings that LEHD has not": ([lehd(bins={"edges": [-5, 10, 20]})], {}, ""),
     "more bins than can be held": (
         [table(by=["a", "b", "years_after"], levels=[{"name": "x", "by": ["a", "b"]}])],
         {"a": {"values": [str(i) for i in range(9000)]}, "b": {"values": [str(i) for i in range(9000)]}},
         "",
     ),
     "limits that would take hours": (
-        [table(percentiles=["0.1"], bins={"borders": list(range(1, 200))})],
+        [table(percentiles=["0.1"], bins={"edges": list(range(1, 200))})],
         {},
         "",
     ),
@@ -483,5 +514,5 @@ def test_lognormals_beyond_doubles_are_refused_in_words(declare: Declare, bins: 
 
 
 def test_bins_are_made_anew_from_what_is_declared() -> None:
-    declared = BinsSpec.model_validate({"borders": [0, 10]})
-    assert declared.made() == declared.made() == Bins((0, 10))
+    declared = BinsSpec.model_validate({"edges": [0, 10]})
+    assert declared.to_bins() == declared.to_bins() == Bins((0, 10))

@@ -21,7 +21,7 @@ from scipy import stats
 
 from discreet.errors import ParameterError
 from discreet.methods.flows import correction
-from discreet.methods.flows.correction import RULES, Controls, Groups, needed, published
+from discreet.methods.flows.correction import RULES, Controls, GroupControls, published, words_needed
 from discreet.methods.flows.exponential_race import MANY, exponential
 from support.hypothesis_profile import examples
 
@@ -46,11 +46,11 @@ def words_of(seed: int, count: int) -> NDArray[np.uint64]:
     return np.random.Generator(np.random.Philox(seed)).integers(0, 2**64, count, dtype=np.uint64)
 
 
-def small(slowness: tuple[float, ...], groups: int, weight: Fraction = Fraction(2)) -> Groups:
+def small(slowness: tuple[float, ...], groups: int, weight: Fraction = Fraction(2)) -> GroupControls:
     """Two industries in two states, with these numbers as employment and 1 for the rest."""
     controls = Controls.of(np.ones((1, 2)), np.array(slowness).reshape(2, 2), np.ones((1, 2)), weight)
     same = np.zeros(groups, np.int64)
-    return Groups(controls, same, same, Fraction(3, 2))
+    return GroupControls(controls, same, same, Fraction(3, 2))
 
 
 def starts_of(counts: Int64s) -> Int64s:
@@ -60,7 +60,7 @@ def starts_of(counts: Int64s) -> Int64s:
 def clocks(noisy: Outcome, slowness: list[float], draws: int) -> Int64s:
     """The rule under test, on many copies of one group."""
     flows = np.tile(np.array(noisy, np.int64), (draws, 1))
-    starts = starts_of(needed(flows))
+    starts = starts_of(words_needed(flows))
     return published(flows, small(tuple(slowness[:4]), draws), words_of(7, int(starts[-1])), starts)
 
 
@@ -151,8 +151,8 @@ def test_a_larger_group_has_the_law_of_the_literal_loop() -> None:
     )
     flow = np.array([2, -1, 0, 1, 5, -3, 1, 1, -2, 0, 3, -1, 4], np.int64)
     same, flows = np.zeros(runs, np.int64), np.tile(flow, (runs, 1))
-    starts = starts_of(needed(flows))
-    ours = published(flows, Groups(controls, same, same, Fraction(1)), words_of(3, int(starts[-1])), starts)
+    starts = starts_of(words_needed(flows))
+    ours = published(flows, GroupControls(controls, same, same, Fraction(1)), words_of(3, int(starts[-1])), starts)
     weights = np.tile(1 / controls.slowness(0, 0), (runs, 1))
     theirs = literal(flows, weights, rng.random(int(starts[-1])), starts)
     for cells in [*([i] for i in np.flatnonzero(flow > 0)), [0, 3, 4], [6, 7, 10]]:
@@ -189,9 +189,9 @@ def test_words_are_read_in_the_order_of_the_rings(decades: int, largest: int) ->
     controls = Controls.of(np.ones((1, 8)), employment, np.ones((1, 5)), Fraction(1, 3))
     flows = rng.integers(-2, largest, (300, 41))
     flows[::7] = np.minimum(flows[::7], 1)
-    same, starts = np.zeros(300, np.int64), starts_of(needed(flows))
+    same, starts = np.zeros(300, np.int64), starts_of(words_needed(flows))
     words = words_of(1, int(starts[-1]))
-    ours = published(flows, Groups(controls, same, same, Fraction(1)), words, starts)
+    ours = published(flows, GroupControls(controls, same, same, Fraction(1)), words, starts)
     for g, flow in enumerate(flows):
         assert np.array_equal(ours[g], by_heap(flow, controls.slowness(0, 0), words[starts[g] : starts[g + 1]]))
 
@@ -205,9 +205,9 @@ def test_many_clocks_with_several_rings_are_read_alike(decades: int) -> None:
     flows = rng.integers(-6, 8, (20, 1001))
     flows[:, 3] += 1000
     assert ((flows > 1).sum(axis=1) > MANY).all()
-    same, starts = np.zeros(20, np.int64), starts_of(needed(flows))
+    same, starts = np.zeros(20, np.int64), starts_of(words_needed(flows))
     words = words_of(2, int(starts[-1]))
-    ours = published(flows, Groups(controls, same, same, Fraction(1)), words, starts)
+    ours = published(flows, GroupControls(controls, same, same, Fraction(1)), words, starts)
     for g, flow in enumerate(flows):
         assert np.array_equal(ours[g], by_heap(flow, controls.slowness(0, 0), words[starts[g] : starts[g + 1]]))
 
@@ -251,19 +251,19 @@ tables = st.integers(1, 6).flatmap(lambda n: arrays(np.int64, (n, 13), elements=
 rules = pytest.mark.parametrize("rule", RULES)
 
 
-def medium(groups: int, seed: int, rate: Fraction = Fraction(3, 2)) -> Groups:
+def medium(groups: int, seed: int, rate: Fraction = Fraction(3, 2)) -> GroupControls:
     rng = np.random.default_rng(seed)
     controls = Controls.of(
         rng.integers(-2, 10**6, (3, 4)), rng.integers(-2, 10**6, (3, 4)), rng.integers(-50, 900, (2, 3)), Fraction(1)
     )
-    return Groups(controls, rng.integers(0, 3, groups), rng.integers(0, 2, groups), rate)
+    return GroupControls(controls, rng.integers(0, 3, groups), rng.integers(0, 2, groups), rate)
 
 
 @rules
 @distributions
 @given(tables, st.integers(0, 99), st.sampled_from(["1/1000000000", "1/50", "1/2", "3/2", "7", "1000"]))
 def test_totals_are_kept_and_nothing_is_negative(rule: str, flows: Int64s, seed: int, rate: str) -> None:
-    groups, starts = medium(len(flows), seed, Fraction(rate)), starts_of(RULES[rule].needed(flows))
+    groups, starts = medium(len(flows), seed, Fraction(rate)), starts_of(RULES[rule].words_needed(flows))
     found = RULES[rule].correct(flows, groups, words_of(seed, int(starts[-1])), starts)
     totals = flows.sum(axis=1)
     assert found.dtype == np.int64
@@ -281,15 +281,15 @@ def test_totals_are_kept_and_nothing_is_negative(rule: str, flows: Int64s, seed:
 @given(tables, st.integers(0, 99))
 def test_groups_do_not_know_their_batch(rule: str, flows: Int64s, seed: int) -> None:
     """Alone, in reverse, or with words of others between: the same."""
-    groups, starts = medium(len(flows), seed), starts_of(RULES[rule].needed(flows))
+    groups, starts = medium(len(flows), seed), starts_of(RULES[rule].words_needed(flows))
     words = words_of(seed, int(starts[-1]))
     whole = RULES[rule].correct(flows, groups, words, starts)
     for g in range(len(flows)):
-        own = Groups(groups.controls, groups.home[g : g + 1], groups.family[g : g + 1], groups.rate)
+        own = GroupControls(groups.controls, groups.home[g : g + 1], groups.family[g : g + 1], groups.rate)
         mine = np.concatenate([words[starts[g] : starts[g + 1]], words_of(5, 3)])
         alone = RULES[rule].correct(flows[g : g + 1], own, mine, np.array([0, mine.size]))
         assert np.array_equal(alone[0], whole[g])
-    back = Groups(groups.controls, groups.home[::-1].copy(), groups.family[::-1].copy(), groups.rate)
+    back = GroupControls(groups.controls, groups.home[::-1].copy(), groups.family[::-1].copy(), groups.rate)
     parts = [words[starts[g] : starts[g + 1]] for g in range(len(flows))][::-1]
     turned = RULES[rule].correct(flows[::-1], back, np.concatenate(parts), starts_of(np.diff(starts)[::-1]))
     assert np.array_equal(turned[::-1], whole)
@@ -303,11 +303,11 @@ def test_a_group_without_a_total_leaves_no_trace(rule: str) -> None:
     flows[1::3] = -1
     base = medium(1, 3).controls
     number = np.tile(np.array([0, 1, 1]), 20)
-    groups, starts = Groups(base, number, number, Fraction(3, 2)), starts_of(RULES[rule].needed(flows))
+    groups, starts = GroupControls(base, number, number, Fraction(3, 2)), starts_of(RULES[rule].words_needed(flows))
     words = words_of(2, int(starts[-1]))
     whole = RULES[rule].correct(flows, groups, words, starts)
     for g in range(2, 60, 3):
-        own = Groups(base, number[g : g + 1], number[g : g + 1], groups.rate)
+        own = GroupControls(base, number[g : g + 1], number[g : g + 1], groups.rate)
         mine = words[starts[g] : starts[g + 1]]
         assert np.array_equal(RULES[rule].correct(flows[g : g + 1], own, mine, np.array([0, mine.size]))[0], whole[g])
 
@@ -315,7 +315,7 @@ def test_a_group_without_a_total_leaves_no_trace(rule: str) -> None:
 def test_no_more_words_are_read_than_needed() -> None:
     """The literal bound: positive cells + F. Words beyond it, or of groups that use none, are never looked at."""
     flows = np.array([[5, -3, 1, 0, 2], [5, 0, 1, 0, 2], [1, -3, 1, 0, 0], [1, -1, 9, 9, -9]], np.int64)
-    assert needed(flows).tolist() == [3 + 3, 0, 0, 3 + 10]
+    assert words_needed(flows).tolist() == [3 + 3, 0, 0, 3 + 10]
 
 
 def test_components_that_are_not_positive_become_one_and_are_counted() -> None:
@@ -357,9 +357,9 @@ def test_what_does_not_fit_is_refused() -> None:
         lambda: Controls.of(ones, np.ones((2, 2)) * np.nan, ones, Fraction(1)),
         lambda: Controls.of(ones, np.ones((2, 2)) * 1e99, ones, Fraction(1)),
         lambda: Controls.of(ones, np.ones((2, 2)), ones, Fraction(0)),
-        lambda: Groups(small((1.0,) * 4, 1).controls, np.array([1]), np.array([0]), Fraction(1)),
-        lambda: Groups(small((1.0,) * 4, 1).controls, np.array([0]), np.array([0, 0]), Fraction(1)),
-        lambda: Groups(small((1.0,) * 4, 1).controls, np.array([0]), np.array([0]), Fraction(0)),
+        lambda: GroupControls(small((1.0,) * 4, 1).controls, np.array([1]), np.array([0]), Fraction(1)),
+        lambda: GroupControls(small((1.0,) * 4, 1).controls, np.array([0]), np.array([0, 0]), Fraction(1)),
+        lambda: GroupControls(small((1.0,) * 4, 1).controls, np.array([0]), np.array([0]), Fraction(0)),
     ):
         with pytest.raises(ParameterError):
             bad()

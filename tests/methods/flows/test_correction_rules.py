@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from discreet.methods.flows.correction import RULES, Controls, Groups, needed, projection, quantiles
+from discreet.methods.flows.correction import RULES, Controls, GroupControls, projection, quantiles, words_needed
 from discreet.methods.flows.correction_quantiles import DOUBT, WIDE, below, expect, median, rake
 
 Int64s = NDArray[np.int64]
@@ -22,15 +22,15 @@ def words_of(seed: int, count: int) -> NDArray[np.uint64]:
     return np.random.Generator(np.random.Philox(seed)).integers(0, 2**64, count, dtype=np.uint64)
 
 
-def corrected(rule: str, flows: Int64s, groups: Groups, seed: int = 1) -> Int64s:
-    starts = np.concatenate([[0], np.cumsum(RULES[rule].needed(flows))]).astype(np.int64)
+def corrected(rule: str, flows: Int64s, groups: GroupControls, seed: int = 1) -> Int64s:
+    starts = np.concatenate([[0], np.cumsum(RULES[rule].words_needed(flows))]).astype(np.int64)
     return RULES[rule].correct(flows, groups, words_of(seed, int(starts[-1])), starts)
 
 
-def one(rate: Fraction = Fraction(3, 2), groups: int = 1) -> Groups:
+def one(rate: Fraction = Fraction(3, 2), groups: int = 1) -> GroupControls:
     controls = Controls.of(np.array([[9, 3]]), np.array([[5, 1], [2, 40]]), np.array([[30, 11]]), Fraction(1))
     same = np.zeros(groups, np.int64)
-    return Groups(controls, same, same, rate)
+    return GroupControls(controls, same, same, rate)
 
 
 def tables(total: int, cells: int) -> Int64s:
@@ -54,7 +54,7 @@ def test_projection_is_nearest_of_all_tables(seed: int) -> None:
 def test_projection_of_large_flows() -> None:
     flow = np.array([[10**15, 10**15 - 5, -(10**15), 3, 7]])
     starts = np.array([0, 4])
-    assert needed(flow)[0] > 10**14  # as a bound; the rule itself reads one word a cell
+    assert words_needed(flow)[0] > 10**14  # as a bound; the rule itself reads one word a cell
     assert corrected("projection", np.array([[10**6, 10**6 - 5, -(10**6), 3, 7]]), one()).sum() == 10**6 + 5
     with pytest.raises(Exception, match="too few words"):
         projection(flow, one(), words_of(1, 4), starts)
@@ -129,11 +129,11 @@ def test_raked_shares_meet_states_exactly_and_industries_closely() -> None:
 
 @dataclass(frozen=True)
 class World:
-    """Groups whose flows we know."""
+    """GroupControls whose flows we know."""
 
     true: Int64s
     noisy: Int64s
-    groups: Groups
+    groups: GroupControls
 
     def error(self, rule: str, power: int) -> float:
         kept = self.noisy.sum(axis=1) > 0
@@ -164,7 +164,7 @@ def world(epsilon: Fraction, families: int = 20, size: int = 15) -> World:
     noisy = true + noise[0] - noise[1]
     flow = np.zeros((families, industries), np.int64)
     np.add.at(flow, family, noisy[:, :-1].reshape(-1, industries, states).sum(axis=2))
-    return World(true, noisy, Groups(Controls.of(jobs, employment, flow, Fraction(1)), home, family, epsilon))
+    return World(true, noisy, GroupControls(Controls.of(jobs, employment, flow, Fraction(1)), home, family, epsilon))
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(3, 2)])
@@ -179,7 +179,7 @@ def test_quantiles_are_closer_to_the_truth_than_the_published_rule(epsilon: Frac
 def test_without_noise_nothing_moves() -> None:
     true = world(Fraction(3, 2)).true
     groups = world(Fraction(3, 2)).groups
-    quiet = Groups(groups.controls, groups.home, groups.family, Fraction(40))
+    quiet = GroupControls(groups.controls, groups.home, groups.family, Fraction(40))
     for rule in RULES:
         assert np.array_equal(corrected(rule, true, quiet), true)
 
@@ -188,5 +188,5 @@ def test_a_clear_flow_stays_where_controls_expect_none() -> None:
     """40 people at once where 10⁻⁵ are expected: no noise explains them."""
     flow = np.array([[300, 40, 0, -1, 50]])
     controls = Controls.of(np.array([[10**6, 1]]), np.array([[5, 1], [2, 1]]), np.array([[30, 11]]), Fraction(1))
-    groups = Groups(controls, np.zeros(1, np.int64), np.zeros(1, np.int64), Fraction(3, 2))
+    groups = GroupControls(controls, np.zeros(1, np.int64), np.zeros(1, np.int64), Fraction(3, 2))
     assert abs(int(quantiles(flow, groups, words_of(1, 0), np.zeros(2, np.int64))[0, 1]) - 40) <= 1

@@ -156,7 +156,9 @@ def test_the_order_of_to_is_the_order_of_columns_alone(shown: Files) -> None:
 
 def test_levels_without_a_home_say_nothing_about_one(tmp_path: Path) -> None:
     correction = {"employment": {"file": "employment.csv"}}
-    files = Careers(tmp_path / "office", RECORDS).published(spec(table(home=..., suppress=..., correction=correction)))
+    files = Careers(tmp_path / "office", RECORDS).published(
+        spec(table(home_state=..., suppress=..., correction=correction))
+    )
     assert list(level(files, "total").columns) == [
         *("employed", "employed_measured", "employed_moe90"),
         *("marginal", "marginal_measured", "marginal_moe90"),

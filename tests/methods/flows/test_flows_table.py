@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from discreet.methods.flows.correction import RULES, Controls, Groups
+from discreet.methods.flows.correction import RULES, Controls, GroupControls
 from discreet.noise.key import ReleaseKey, public_stream
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.post.laplace_sum import count_margin
@@ -279,10 +279,10 @@ def by_hand(noisy: Counts, rule: str, weights: tuple[Controls, Counts, Counts]) 
     stream, (controls, home, family) = public_stream("flows/correction", "r", "flows"), weights
     out = np.empty_like(noisy)
     for g, row in enumerate(noisy):
-        blocks = (int(RULES[rule].needed(row[None])[0]) + 1) // 2
+        blocks = (int(RULES[rule].words_needed(row[None])[0]) + 1) // 2
         counters = np.array([(g, j) for j in range(blocks)], np.uint64).reshape(-1, 2)
         words = stream.sparse_words(counters).reshape(-1) if blocks else np.empty(0, np.uint64)
-        groups = Groups(controls, home[g : g + 1], family[g : g + 1], RATE)
+        groups = GroupControls(controls, home[g : g + 1], family[g : g + 1], RATE)
         out[g] = RULES[rule].correct(row[None], groups, words, np.array([0, words.size]))[0]
     return out
 
@@ -292,7 +292,7 @@ def test_anyone_can_make_the_corrected_flows_of_the_measurements(tmp_path: Path,
     """Without the key, without a record: which is what makes it post-processing."""
     office = Careers(tmp_path / "office", RECORDS)
     correction = {**table()["correction"], "rule": rule}
-    files = office.published(spec(table(correction=correction), keep=str(tmp_path / "kept")))
+    files = office.published(spec(table(correction=correction), keep_measurements=str(tmp_path / "kept")))
     noisy = measured(files)
     kept = pq.read_table(tmp_path / "kept" / "flows~measured.simulation.parquet")["count"].to_numpy()
     assert np.array_equal(kept.reshape(noisy.shape), noisy)

@@ -60,7 +60,7 @@ def test_what_a_table_is_without_further_words(office: Careers) -> None:
     assert found.formats == ["parquet", "csv"]
     assert found.measurements
     assert found.levels == []
-    assert (found.home, found.suppress, found.layout) == (None, None, None)
+    assert (found.home_state, found.suppress, found.layout) == (None, None, None)
 
 
 def test_every_rule_that_can_be_declared_is_there() -> None:
@@ -129,13 +129,14 @@ NOT_READ: dict[str, Case] = {
     "no epsilon": ({"epsilon": ...}, "tables[0]", "'epsilon' is missing"),
     "epsilon 0": ({"epsilon": "0"}, "tables[0].epsilon", "must be above 0"),
     "epsilon as a float": ({"epsilon": 1.5}, "tables[0].epsilon", "a float"),
+    "a renamed home state": ({"home": "home"}, "tables[0].home", "'home_state': write `home_state: home`"),
     "no industry": ({"industry": ...}, "tables[0]", "'industry' is missing"),
     "no state": ({"state": ...}, "tables[0]", "'state' is missing"),
-    "job flows without a home": ({"home": ..., "layout": ...}, "tables[0]", "job_flows need `home`"),
+    "job flows without a home": ({"home_state": ..., "layout": ...}, "tables[0]", "job_flows need `home_state`"),
     "layout without a home": (
-        {"home": ..., "correction": {}, "layout": "lehd"},
+        {"home_state": ..., "correction": {}, "layout": "lehd"},
         "tables[0]",
-        "the layout lehd needs `home`",
+        "the layout lehd needs `home_state`",
     ),
     "layout without levels": ({"levels": [], "layout": "lehd"}, "tables[0]", "and `levels`, which it lists"),
     "one attribute for both": ({"industry": "state"}, "tables[0]", "industry and state are the same attribute"),
@@ -172,7 +173,7 @@ UNSOUND: dict[str, Case] = {
     # attributes that are not there
     "industry that is not declared": ({"industry": "sector"}, "tables.flows.industry", "unknown attribute 'sector'"),
     "state that is a hierarchy": ({"state": "geography"}, "tables.flows.state", "'geography' is a hierarchy"),
-    "home that is not declared": ({"home": "hom"}, "tables.flows.home", "did you mean 'home'?"),
+    "home that is not declared": ({"home_state": "hom"}, "tables.flows.home_state", "did you mean 'home'?"),
     "families that are not declared": (
         correct(industry_flows=["famly"]),
         "tables.flows.correction.industry_flows[0]",
@@ -182,10 +183,10 @@ UNSOUND: dict[str, Case] = {
     "periods that are not declared": (suppress(periods=["year"]), "tables.flows.suppress.periods[0]", "unknown"),
     "destinations that are not declared": (level(to=["div"]), "tables.flows.levels.x.to[0]", "unknown attribute 'div'"),
     # attributes that are not coarser
-    "home that is not coarser": ({"home": "division"}, "tables.flows.home", "is not made of whole groups"),
+    "home that is not coarser": ({"home_state": "division"}, "tables.flows.home_state", "is not made of whole groups"),
     "home that has no state": (
-        {"home": "college", "correction": {}},
-        "tables.flows.home",
+        {"home_state": "college", "correction": {}},
+        "tables.flows.home_state",
         "no category that is a dest",
     ),
     "families that are finer": (

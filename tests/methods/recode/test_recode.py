@@ -325,7 +325,7 @@ def test_the_same_bytes_from_measurements_that_lie_elsewhere(
     office: Office, recoded_office: Office, tmp_path: Path
 ) -> None:
     shutil.move(office.folder / "kept/old", tmp_path / "archive")
-    out = office.recode(recode={"measurements": str(tmp_path / "archive")}, keep=...)
+    out = office.recode(recode={"measurements": str(tmp_path / "archive")}, keep_measurements=...)
     expected = contents(recoded_office.folder / "out-new")
     found = contents(out)
     assert {**found, "manifest.json": b""} == {**expected, "manifest.json": b""}
@@ -343,7 +343,7 @@ def test_many_files_give_the_same_numbers(
     for table in MEASURED:
         assert (found.counts[table] == expected.counts[table]).all()
     same = {"measurements": "kept/new", "crosswalk": SAME, "history": ..., "overrides": ...}
-    office.recode(recode=same, release="same", keep="kept/same")
+    office.recode(recode=same, release="same", keep_measurements="kept/same")
     for table in MEASURED:
         assert (office.kept("same").counts[table] == expected.counts[table]).all()
 
@@ -357,7 +357,7 @@ def test_some_tables_of_a_release_can_be_recoded_alone(office: Office, recoded_o
 
 
 def test_another_release_draws_otherwise(office: Office, recoded_office: Office) -> None:
-    office.recode(EARNINGS, release="other", keep="kept/other")
+    office.recode(EARNINGS, release="other", keep_measurements="kept/other")
     found, expected = office.kept("other"), recoded_office.kept("new")
     assert (found.counts["earnings"] != expected.counts["earnings"]).any()
     assert (cells(found, "earnings", ASTER, "05", "01.01") == cells(expected, "earnings", ASTER, "05", "01.01")).all()
@@ -403,7 +403,9 @@ def backwards(office: Office) -> dict[str, Any]:
 def test_there_and_back(recoded_office: Office, old: Kept, tmp_path: Path) -> None:
     office = recoded_office.copied(tmp_path / "office")
     asked = backwards(office)
-    spec = office.recoding(recode=asked, release="back", keep="kept/back", domains=domains("programmes_back.csv"))
+    spec = office.recoding(
+        recode=asked, release="back", keep_measurements="kept/back", domains=domains("programmes_back.csv")
+    )
     office.open(spec).run(office.folder / "out-back")
     back = office.kept("back")
     for table in MEASURED:
@@ -425,7 +427,9 @@ def test_draws_are_known_through_a_chain(recoded_office: Office, tmp_path: Path)
     """Of 03.01 and 03.02, merged and divided again, only the family's margin is known: two draws."""
     office = recoded_office.copied(tmp_path / "office")
     asked = backwards(office)
-    spec = office.recoding(recode=asked, release="back", keep="kept/back", domains=domains("programmes_back.csv"))
+    spec = office.recoding(
+        recode=asked, release="back", keep_measurements="kept/back", domains=domains("programmes_back.csv")
+    )
     office.open(spec).run(office.folder / "out-back")
     draws = {key[:3]: number for key, number in office.kept("back").draws("earnings").items()}
     assert draws[ASTER, "05", "01.01"] == 1
@@ -439,7 +443,7 @@ def test_draws_are_known_through_a_chain(recoded_office: Office, tmp_path: Path)
 
 
 def test_balanced_pieces_are_within_one_of_their_share(office: Office) -> None:
-    office.recode(EARNINGS, recode={"rule": "balanced"}, release="even", keep="kept/even")
+    office.recode(EARNINGS, recode={"rule": "balanced"}, release="even", keep_measurements="kept/even")
     office.recode(EARNINGS)
     deviations = {}
     for release in ("even", "new"):
@@ -476,7 +480,7 @@ def test_two_columns_of_the_classification_in_one_table(office: Office, recoded_
     both = copy.deepcopy(domains("programmes.csv"))
     both["programme"]["coarser"]["programme4"] = ["institution", "degree_level", "cip4", "cip2"]
     table = {**EARNINGS, "levels": []}
-    office.measure(table, release="both", keep="kept/both", domains=both)
+    office.measure(table, release="both", keep_measurements="kept/both", domains=both)
     new = copy.deepcopy(both)
     new["programme"]["groups"] = "programmes_new.csv"
     office.recode(table, recode={"measurements": "kept/both"}, domains=new)
@@ -491,7 +495,7 @@ def test_two_columns_of_the_classification_in_one_table(office: Office, recoded_
 
 
 def test_a_table_without_the_columns_stays_as_it_is(office: Office) -> None:
-    office.measure(FAMILIES, SCHOOLS_ALONE, release="more", keep="kept/more")
+    office.measure(FAMILIES, SCHOOLS_ALONE, release="more", keep_measurements="kept/more")
     out = office.recode(FAMILIES, SCHOOLS_ALONE, recode={"measurements": "kept/more"})
     assert (office.kept("new").counts["schools"] == office.kept("more").counts["schools"]).all()
     assert read_rows(out, "schools") == read_rows(office.folder / "out-more", "schools")
@@ -532,10 +536,10 @@ def test_a_plan_names_idle_overrides(office: Office) -> None:
     with (office.folder / "overrides.csv").open("a") as file:
         file.write("03.01,03.02,1\n")
     notes = {table.name: table.notes for table in office.open(office.recoding()).plan().tables}
-    idle = "overrides without effect, for the crosswalk has one destination: 03.01"
-    assert idle in notes["earnings"]
-    assert idle in notes["flows"]
-    assert idle not in notes["families"]
+    unused_overrides = "overrides without effect, for the crosswalk has one destination: 03.01"
+    assert unused_overrides in notes["earnings"]
+    assert unused_overrides in notes["flows"]
+    assert unused_overrides not in notes["families"]
 
 
 def test_a_plan_says_if_the_name_is_used(recoded_office: Office) -> None:
@@ -546,13 +550,13 @@ def test_a_plan_says_if_the_name_is_used(recoded_office: Office) -> None:
 
 
 def test_a_plan_of_a_table_without_the_columns_says_so(office: Office) -> None:
-    office.measure(FAMILIES, SCHOOLS_ALONE, release="more", keep="kept/more")
+    office.measure(FAMILIES, SCHOOLS_ALONE, release="more", keep_measurements="kept/more")
     plan = office.open(office.recoding(FAMILIES, SCHOOLS_ALONE, recode={"measurements": "kept/more"})).plan()
     assert plan.tables[1].notes == ("has none of the recoded columns: its measurements stay as they are",)
 
 
 def test_columns_that_no_table_has_are_refused(office: Office) -> None:
-    office.measure(SCHOOLS_ALONE, release="more", keep="kept/more")
+    office.measure(SCHOOLS_ALONE, release="more", keep_measurements="kept/more")
     with pytest.raises(SpecError, match="unknown column 'cip4'"):
         office.recode(SCHOOLS_ALONE, recode={"measurements": "kept/more", "columns": {"cip4": 5}})
     assert "new" not in office.ledger.chain().names()

@@ -53,7 +53,7 @@ def opened(place: Path, release: str, codes: list[str], **more: Any) -> OpenRele
         "asset": "graduates",
         "unit": {"person": "person", "max_records": 1},
         "domains": {"cip4": {"values": codes}},
-        "tables": [{**table, "bins": {"borders": list(BORDERS)}}],
+        "tables": [{**table, "bins": {"edges": list(BORDERS)}}],
         **more,
     }
     (place / f"{release}.yaml").write_text(json.dumps(spec))
@@ -75,7 +75,7 @@ def place(tmp_path: Path, series: list[str], crosswalk: Crosswalk) -> Path:
     write_csv(tmp_path / "completions.csv", ("cipcode", "awards"), lines)
     ledger = discreet.ledger(tmp_path / "ledger.sqlite", clock=lambda: CLOCK)
     set_budget(ledger, "graduates", epsilon="10", unit={"kind": "person", "column": "person"}, kind="simulation")
-    release = opened(tmp_path, "old", series, source={"graduates": "graduates.parquet"}, keep="kept")
+    release = opened(tmp_path, "old", series, source={"graduates": "graduates.parquet"}, keep_measurements="kept")
     release.run(tmp_path / "out", simulation="suite")
     return tmp_path
 
@@ -87,7 +87,7 @@ def asked(**more: Any) -> dict[str, Any]:
         "columns": {"cip4": 5},
         "crosswalk": FILE,
         "history": history,
-        "smallest": "0.001",
+        "smallest_share": "0.001",
         **more,
     }
 
@@ -98,7 +98,7 @@ def test_all_old_codes_are_recoded(place: Path, series: list[str], crosswalk: Cr
     with pytest.raises(DomainError, match=r"'60\.06' is deleted in the crosswalk"):
         opened(place, "new", codes, recode=asked()).run(place / "out-new")
     write_csv(place / "overrides.csv", ("from", "to"), [("60.06", TARGET)])
-    release = opened(place, "new", codes, recode=asked(overrides="overrides.csv"), keep="kept-new")
+    release = opened(place, "new", codes, recode=asked(overrides="overrides.csv"), keep_measurements="kept-new")
     notes = release.plan().tables[0].notes
     assert set(notes) >= {
         "377 codes of groups: direct",
@@ -113,7 +113,7 @@ def test_all_old_codes_are_recoded(place: Path, series: list[str], crosswalk: Cr
     assert (after["51.12",] == before["51.12",] + before["51.19",] + before["51.21",]).all()
     draws = {key[0]: number for key, number in new.draws("pay").items()}
     assert draws["51.12"] == 3
-    for (code,), targets in four.torn.items():
+    for (code,), targets in four.ambiguous.items():
         assert all(draws[target] == -1 for (target,) in targets), code
     unchanged = [c for c in series if four.possible.get((c,)) == ((c,),) and draws[c] == 1]
     assert len(unchanged) > 350

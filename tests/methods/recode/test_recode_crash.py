@@ -153,7 +153,7 @@ def test_a_changed_file_is_not_overwritten(again: Office) -> None:
 def test_resumed_with_something_else_is_refused(again: Office, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     with pytest.raises(Crash):
         again.open(again.recoding(*SMALL)).run(again.folder / "out-new", observe=Watch("commit#1"))
-    changes: dict[str, Any] = {"recode": {"smallest": "0.01"}} if what == "parameters" else {}
+    changes: dict[str, Any] = {"recode": {"smallest_share": "0.01"}} if what == "parameters" else {}
     if what == "code":
         monkeypatch.setattr("discreet.pipeline.recode.code_version", lambda: "0.0.0+changed")
     if what == "files":

@@ -44,7 +44,7 @@ RECODE: dict[str, Any] = {
     "columns": {"sector": {"file": "parents.csv", "code": "code", "parent": "sector"}},
     "crosswalk": {"file": "crosswalk.csv", "old": "naics_old", "new": "naics_new", "weight": "share"},
     "history": {"file": "employment.csv", "old": "naics", "number": "jobs"},
-    "smallest": "1/1000",
+    "smallest_share": "1/1000",
 }
 
 
@@ -85,7 +85,7 @@ def opened(place: Path, release: str, sectors: tuple[str, ...], **more: Any) -> 
                 "by": ["year", "sector"],
                 "value": "pay",
                 "epsilon": "1",
-                "bins": {"borders": list(BORDERS)},
+                "bins": {"edges": list(BORDERS)},
                 "levels": [{"name": "years", "by": ["year"]}],
             }
         ],
@@ -97,8 +97,9 @@ def opened(place: Path, release: str, sectors: tuple[str, ...], **more: Any) -> 
 
 def moved(place: Path, **asked: Any) -> tuple[Kept, Kept]:
     """Before and after."""
-    opened(place, "old", OLD, source={"jobs": "jobs.parquet"}, keep="kept").run(place / "out", simulation="suite")
-    opened(place, "new", NEW, recode={**RECODE, **asked}, keep="kept-new").run(place / "out-new")
+    jobs = {"jobs": "jobs.parquet"}
+    opened(place, "old", OLD, source=jobs, keep_measurements="kept").run(place / "out", simulation="suite")
+    opened(place, "new", NEW, recode={**RECODE, **asked}, keep_measurements="kept-new").run(place / "out-new")
     return read_kept(place / "kept"), read_kept(place / "kept-new")
 
 

@@ -15,7 +15,7 @@ from discreet.domain import Attribute, Domain
 from discreet.errors import DomainError, SpecError
 from discreet.methods.recode.classifications import Classifications
 from discreet.methods.recode.crosswalk import read_overrides
-from discreet.methods.recode.recoding import Counts, Recoding, words_of
+from discreet.methods.recode.recoding import Counts, Recoding, group_words
 from discreet.noise.key import public_stream
 from discreet.privacy.guarantee import Guarantee, Record
 from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
@@ -66,7 +66,7 @@ def asked(**changes: Any) -> Recode:
         "crosswalk": {"file": "crosswalk.csv", "old": "old", "new": "new"},
         "history": {"file": "history.csv", "old": "code", "number": "number"},
         "shares": [["year"], []],
-        "smallest": "1/100",
+        "smallest_share": "1/100",
         **changes,
     }
     return Recode.model_validate({key: value for key, value in declared.items() if value is not ...})
@@ -148,11 +148,11 @@ def test_other_releases_and_tables_divide_otherwise(base: Path) -> None:
 
 def test_words_of_groups_are_not_shared() -> None:
     stream = public_stream("recode", "r", "t")
-    eight = words_of(stream, 3, 0, 8).tolist()
+    eight = group_words(stream, 3, 0, 8).tolist()
     assert len(set(eight)) == 8
     for start, end in itertools.combinations_with_replacement(range(9), 2):
-        assert words_of(stream, 3, start, end).tolist() == eight[start:end]
-    assert not set(eight) & set(words_of(stream, 4, 0, 8).tolist())
+        assert group_words(stream, 3, start, end).tolist() == eight[start:end]
+    assert not set(eight) & set(group_words(stream, 4, 0, 8).tolist())
 
 
 def test_a_table_without_the_columns_goes_where_it_was(base: Path) -> None:

@@ -79,8 +79,8 @@ OTHER: dict[str, tuple[tuple[Changes, ...], Changes, type[DiscreetError], str]] 
     "unit": ((ONE,), {"unit": "record"}, GuaranteeError, "another unit or epsilon"),
     "epsilon": (({**ONE, "epsilon": "2"},), {}, GuaranteeError, "another unit or epsilon"),
     "epsilon of flows": (({**JOBS, "epsilon": "3"},), {}, GuaranteeError, "another unit or epsilon"),
-    "bins": (({**ONE, "bins": {"borders": [1, 20_000, 40_000, 60_000, 90_000]}},), {}, SpecError, "another 'borders'"),
-    "number of bins": (({**ONE, "bins": {"borders": [1, 20_000, 40_000]}},), {}, SpecError, "another 'borders'"),
+    "bins": (({**ONE, "bins": {"edges": [1, 20_000, 40_000, 60_000, 90_000]}},), {}, SpecError, "another 'borders'"),
+    "number of bins": (({**ONE, "bins": {"edges": [1, 20_000, 40_000]}},), {}, SpecError, "another 'borders'"),
     "value": (({**ONE, "value": "wage"},), {}, SpecError, "another 'value'"),
     "sample": (({**ONE, "sample": [{"column": "pay", "at_least": 5}]},), {}, SpecError, "another 'sample'"),
     "industries": ((JOBS,), with_domain(industry={"values": ["11", "62", "52"]}), SpecError, "another 'industry'"),
@@ -161,9 +161,9 @@ def test_records_cannot_be_checked(shared: Office) -> None:
         {"columns": {}},
         {"columns": {"cip4": 0}},
         {"columns": {"cip4": "five"}},
-        {"smallest": 0.001},
-        {"smallest": "0"},
-        {"smallest": ...},
+        {"smallest_share": 0.001},
+        {"smallest_share": "0"},
+        {"smallest_share": ...},
         {"measurements": ...},
         {"crosswalk": ...},
         {"rule": "rounded"},
@@ -185,7 +185,7 @@ def test_missing_measurements_are_refused(shared: Office) -> None:
 
 
 def test_a_release_that_kept_nothing_is_refused(office: Office) -> None:
-    office.measure(ONE, release="bare", keep=...)
+    office.measure(ONE, release="bare", keep_measurements=...)
     about = office.kept("old").about
     forged = Measurements(**{**about.model_dump(), "release": "bare"})
     (office.folder / "forged").mkdir()
@@ -198,7 +198,7 @@ def test_measurements_of_another_ledger_are_refused(office: Office, tmp_path: Pa
     other = Office.founded(tmp_path / "other")
     shutil.copytree(office.folder / "kept", other.folder / "kept")
     refused(other, other.recoding(ONE), LedgerError, "release 'old' is not in the ledger")
-    other.measure(ONE, keep="kept/own")
+    other.measure(ONE, keep_measurements="kept/own")
     refused(other, other.recoding(ONE), LedgerError, "the measurements of 'old' are not those that were committed")
 
 
@@ -361,7 +361,7 @@ def test_a_missing_file_is_refused(office: Office, name: str) -> None:
 def test_overrides_do_not_tell_parents_from_a_file(office: Office) -> None:
     both = copy.deepcopy(domains("programmes.csv"))
     both["programme"]["coarser"]["programme4"] = ["institution", "degree_level", "cip4", "cip2"]
-    office.measure(ONE, release="both", keep="kept/both", domains=both)
+    office.measure(ONE, release="both", keep_measurements="kept/both", domains=both)
     new = copy.deepcopy(both)
     new["programme"]["groups"] = "programmes_new.csv"
     codes = {code for old, new_, _ in CROSSWALK for code in (old, new_) if code}
@@ -384,7 +384,7 @@ def test_overrides_do_not_tell_parents_from_a_file(office: Office) -> None:
     ],
 )
 def test_a_bad_place_to_keep_is_refused(shared: Office, keep: str, match: str) -> None:
-    refused(shared, shared.recoding(ONE, keep=keep), PublishError, match)
+    refused(shared, shared.recoding(ONE, keep_measurements=keep), PublishError, match)
 
 
 def test_a_used_name_is_refused(office: Office) -> None:

@@ -40,7 +40,7 @@ def test_recoded_in_a_store(
     forget_ledger(NONCE)  # that of what is expected
     prefix = f"recode-{end.replace(' ', '-')}"
     asked = {"measurements": lifted(office, store, prefix)}
-    release = office.open(office.recoding(*SMALL, recode=asked, keep=store.uri(f"{prefix}/new")))
+    release = office.open(office.recoding(*SMALL, recode=asked, keep_measurements=store.uri(f"{prefix}/new")))
     out = store.uri(f"{prefix}/out")
 
     def observe(step: str, done: int, total: int) -> None:
@@ -56,7 +56,7 @@ def test_recoded_in_a_store(
             with pytest.raises(PublishError, match="exists already"):
                 release.run(out)
             out = store.uri(f"{prefix}/out2")
-            spec = office.recoding(*SMALL, recode=asked, keep=store.uri(f"{prefix}/new2"))
+            spec = office.recoding(*SMALL, recode=asked, keep_measurements=store.uri(f"{prefix}/new2"))
             office.open(spec).run(out)
     else:
         release.run(out)
@@ -76,16 +76,16 @@ def test_measurements_changed_in_a_store_are_found(office: Office, store: Store,
     for content in (whole[:-1] + b"x", whole + b"x"):
         store.put(f"changed/old/{name}", content)
         with pytest.raises(DiscreetError, match="is not what the ledger has committed"):
-            office.open(office.recoding(*SMALL, recode=asked, keep=...)).run(tmp_path / "out")
+            office.open(office.recoding(*SMALL, recode=asked, keep_measurements=...)).run(tmp_path / "out")
     store.system.delete_file(f"protected/changed/old/{name}")
     with pytest.raises(DiscreetError, match="is not what the ledger has committed"):
-        office.open(office.recoding(*SMALL, recode=asked, keep=...)).run(tmp_path / "out")
+        office.open(office.recoding(*SMALL, recode=asked, keep_measurements=...)).run(tmp_path / "out")
     assert not list(tmp_path.glob("*out*"))
     assert office.ledger.chain().head == head
 
 
 def test_no_measurements_in_a_store(office: Office, store: Store, tmp_path: Path) -> None:
-    spec = office.recoding(*SMALL, recode={"measurements": store.uri("nothing/here")}, keep=...)
+    spec = office.recoding(*SMALL, recode={"measurements": store.uri("nothing/here")}, keep_measurements=...)
     with pytest.raises(DiscreetError, match="holds no measurements"):
         office.open(spec).run(tmp_path / "out")
 
@@ -95,7 +95,7 @@ def test_a_refusal_leaves_nothing_in_a_store(office: Office, store: Store, monke
         raise StoreUnavailable("refuses", where="store", do="wait")
 
     monkeypatch.setattr("discreet.pipeline.recode._written", refuse)
-    spec = office.recoding(*SMALL, keep=store.uri("refusal/new"))
+    spec = office.recoding(*SMALL, keep_measurements=store.uri("refusal/new"))
     with pytest.raises(StoreUnavailable):
         office.open(spec).run(store.uri("refusal/out"))
     assert not store.files("refusal/new")

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from discreet.errors import DomainError
 from discreet.methods.recode.crosswalk import (
     Crosswalk,
-    Facts,
-    finest,
+    CrosswalkSummary,
+    finest_overrides,
     number,
     proportional,
     read_crosswalk,
     read_overrides,
-    unwrapped,
+    unwrap,
 )
 from discreet.methods.recode.rollup import Parents, Prefix, PublishedCrosswalk, read_parents
 from support.hypothesis_profile import examples
@@ -69,7 +69,7 @@ def test_only_the_finest_codes_count_and_wrapping_is_taken_off(write: Write) -> 
     assert found.shares == {"01.0101": (("01.0101", F(1)),), "01.0102": (("02.0101", F(1)),)}
     assert found.deleted == {"60.0101"}
     assert found.new == {"02.0199"}  # 02.0101 is listed as new, but an old code leads to it
-    assert found.facts() == Facts(unchanged=1, moved=1, split=0, deleted=1, new=1)
+    assert found.summary() == CrosswalkSummary(unchanged=1, moved=1, split=0, deleted=1, new=1)
     assert set(cip(write(CIP), None).shares) == {"01", "01.01", "01.0101", "01.0102"}
 
 
@@ -77,7 +77,7 @@ def test_one_to_many_with_weights(write: Write) -> None:
     found = read_crosswalk(write(NAICS), "old", "new", weight="jobs")
     assert found.shares["315110"] == (("315120", F(3, 4)), ("315990", F(1, 4)))
     assert found.shares["333911"] == (("333914", F(2, 5)), ("333999", F(3, 5)))
-    assert found.facts() == Facts(unchanged=0, moved=1, split=2, deleted=1, new=1)
+    assert found.summary() == CrosswalkSummary(unchanged=0, moved=1, split=2, deleted=1, new=1)
     assert read_crosswalk(write(NAICS), "old", "new").shares["315110"] == (("315120", F(1, 2)), ("315990", F(1, 2)))
 
 
@@ -126,8 +126,8 @@ def test_a_line_from_one_level_to_another_is_refused(write: Write) -> None:
 
 def test_overrides_of_finest_codes(write: Write) -> None:
     lines = "60.0101,02.0199\n99.9999,01.0101\n99.9999,02.0101\n01.0101,02.0101\n"
-    overrides = finest(read_overrides(write(f"from,to\n{lines}")))
-    found = cip(write(CIP)).overridden(overrides)
+    overrides = finest_overrides(read_overrides(write(f"from,to\n{lines}")))
+    found = cip(write(CIP)).with_overrides(overrides)
     assert found.shares["60.0101"] == (("02.0199", F(1)),)
     assert found.shares["99.9999"] == (("01.0101", F(1, 2)), ("02.0101", F(1, 2)))
     assert not found.deleted
@@ -195,8 +195,8 @@ def test_naics_sectors_are_no_prefixes(write: Write) -> None:
         ("454", "44-45"): (("455", "44-45"),),
     }
     assert published.deleted == {("999", "99")}
-    assert not published.torn
-    assert PublishedCrosswalk(crosswalk, (Prefix(6),), (Prefix(6),)).torn.keys() == {("315110",), ("333911",)}
+    assert not published.ambiguous
+    assert PublishedCrosswalk(crosswalk, (Prefix(6),), (Prefix(6),)).ambiguous.keys() == {("315110",), ("333911",)}
 
 
 @pytest.mark.parametrize(
@@ -232,13 +232,13 @@ def test_a_published_code_can_go_where_its_finest_codes_can(weights: dict[str, d
     pairs = {(old[0], new[0]) for old, shares in weights.items() for new in shares}
     assert {(old, new) for (old,), news in published.possible.items() for (new,) in news} == pairs
     assert all(list(news) == sorted(set(news)) for news in published.possible.values())
-    assert published.torn == {old: news for old, news in published.possible.items() if len(news) > 1}
+    assert published.ambiguous == {old: news for old, news in published.possible.items() if len(news) > 1}
 
 
 @distributions
 @given(st.text("01. ", max_size=6).map(str.strip))
 def test_wrapping_comes_off_once(code: str) -> None:
-    assert unwrapped(f'="{code}"') == unwrapped(code) == code
+    assert unwrap(f'="{code}"') == unwrap(code) == code
 
 
 @distributions

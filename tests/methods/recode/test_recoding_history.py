@@ -181,7 +181,7 @@ def test_unknown_codes_of_an_overridden_one_are_left_out(write: Write) -> None:
 
 
 def test_finest_overrides_say_where_deleted_codes_go(write: Write) -> None:
-    published = PublishedCrosswalk(CROSSWALK.overridden({"A9": (("B9", F(1)),)}), (Prefix(1),), (Prefix(1),))
+    published = PublishedCrosswalk(CROSSWALK.with_overrides({"A9": (("B9", F(1)),)}), (Prefix(1),), (Prefix(1),))
     path = write(HEADER + "001,2010,x,5,05,A9,\n")
     found = read_history(path, published, LEVELS, old="old", number="awards")
     assert found.counts(0, A, ("05", "001", "2010")) == {B: 5}

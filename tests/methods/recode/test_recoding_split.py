@@ -20,7 +20,7 @@ from scipy import stats
 
 from discreet.errors import ParameterError
 from discreet.methods.recode import split as module
-from discreet.methods.recode.split import LARGEST_COUNT, UNIT_BY_UNIT, Rule, Shares, needed, split
+from discreet.methods.recode.split import LARGEST_COUNT, UNIT_BY_UNIT, Rule, SplitShares, split, words_needed
 from support.hypothesis_profile import examples
 
 F = Fraction
@@ -32,7 +32,7 @@ Int64s = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 shares_of = st.lists(st.integers(1, 10**12), min_size=1, max_size=6).map(
-    lambda weights: Shares(tuple(F(w, sum(weights)) for w in weights))
+    lambda weights: SplitShares(tuple(F(w, sum(weights)) for w in weights))
 )
 counts_of = st.lists(
     st.integers(-40, 40) | st.sampled_from([2**20 + 1, -(2**20) - 5, 2**40 + 3, LARGEST_COUNT, -LARGEST_COUNT]),
@@ -41,7 +41,7 @@ counts_of = st.lists(
 seeds = st.integers(0, 2**32)
 
 
-def words_of(n: int, seed: int) -> Words:
+def group_words(n: int, seed: int) -> Words:
     """Uniform words, the two ends among them."""
     words = np.random.Generator(np.random.Philox(seed)).integers(0, SPAN - 1, n, np.uint64, endpoint=True)
     words[::7], words[3::7] = 0, SPAN - 1
@@ -76,10 +76,10 @@ def reference(size: int, parts: tuple[Fraction, ...], words: list[int], rule: st
 
 @distributions
 @given(counts_of, shares_of, st.sampled_from(RULES), seeds)
-def test_every_unit_and_every_sign_is_kept(counts: list[int], shares: Shares, rule: Rule, seed: int) -> None:
+def test_every_unit_and_every_sign_is_kept(counts: list[int], shares: SplitShares, rule: Rule, seed: int) -> None:
     table = np.array(counts, np.int64)
-    used = needed(table, shares, rule)
-    parts = split(table, shares, words_of(int(used.sum()), seed), rule)
+    used = words_needed(table, shares, rule)
+    parts = split(table, shares, group_words(int(used.sum()), seed), rule)
     assert parts.shape == (len(counts), len(shares.parts))
     assert parts.sum(axis=1).tolist() == counts
     assert (parts * np.sign(table)[:, None] >= 0).all()
@@ -88,13 +88,13 @@ def test_every_unit_and_every_sign_is_kept(counts: list[int], shares: Shares, ru
 @distributions
 @given(st.lists(st.integers(-30, 30), max_size=6), shares_of, st.sampled_from(RULES), seeds, st.integers(0, 40))
 def test_it_is_the_rule_in_plain_fractions(
-    counts: list[int], shares: Shares, rule: Rule, seed: int, by_unit: int
+    counts: list[int], shares: SplitShares, rule: Rule, seed: int, by_unit: int
 ) -> None:
     table = np.array(counts, np.int64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "UNIT_BY_UNIT", by_unit)  # so that small counts are split like large ones
-        used = needed(table, shares, rule)
-        words = words_of(int(used.sum()), seed)
+        used = words_needed(table, shares, rule)
+        words = group_words(int(used.sum()), seed)
         parts = split(table, shares, words, rule)
     start = 0
     for count, take, found in zip(counts, used.tolist(), parts.tolist(), strict=True):
@@ -106,10 +106,10 @@ def test_it_is_the_rule_in_plain_fractions(
 
 @distributions
 @given(counts_of, shares_of, st.sampled_from(RULES), seeds, st.integers(0, 8))
-def test_batches_change_nothing(counts: list[int], shares: Shares, rule: Rule, seed: int, cut: int) -> None:
+def test_batches_change_nothing(counts: list[int], shares: SplitShares, rule: Rule, seed: int, cut: int) -> None:
     table = np.array(counts, np.int64)
-    used = needed(table, shares, rule)
-    words = words_of(int(used.sum()), seed)
+    used = words_needed(table, shares, rule)
+    words = group_words(int(used.sum()), seed)
     at = int(used[:cut].sum())
     apart = [split(table[:cut], shares, words[:at], rule), split(table[cut:], shares, words[at:], rule)]
     np.testing.assert_array_equal(np.concatenate(apart), split(table, shares, words, rule))
@@ -117,21 +117,23 @@ def test_batches_change_nothing(counts: list[int], shares: Shares, rule: Rule, s
 
 @distributions
 @given(counts_of, shares_of, seeds)
-def test_a_negative_count_is_a_positive_one_mirrored(counts: list[int], shares: Shares, seed: int) -> None:
+def test_a_negative_count_is_a_positive_one_mirrored(counts: list[int], shares: SplitShares, seed: int) -> None:
     table = np.array(counts, np.int64)
     for rule in RULES:
-        words = words_of(int(needed(table, shares, rule).sum()), seed)
+        words = group_words(int(words_needed(table, shares, rule).sum()), seed)
         np.testing.assert_array_equal(split(-table, shares, words, rule), -split(table, shares, words, rule))
 
 
 def test_how_many_words_are_used() -> None:
     counts = np.array([3, -4, 0, UNIT_BY_UNIT, -UNIT_BY_UNIT - 1])
-    thirds = Shares((F(1, 3),) * 3)
-    assert needed(counts, thirds).tolist() == [3, 4, 0, UNIT_BY_UNIT, (UNIT_BY_UNIT + 1) % 3]
-    assert needed(counts, thirds, "balanced").tolist() == [1, 1, 0, 1, 1]
+    thirds = SplitShares((F(1, 3),) * 3)
+    assert words_needed(counts, thirds).tolist() == [3, 4, 0, UNIT_BY_UNIT, (UNIT_BY_UNIT + 1) % 3]
+    assert words_needed(counts, thirds, "balanced").tolist() == [1, 1, 0, 1, 1]
     for rule in RULES:
-        assert needed(counts, Shares((F(1),)), rule).tolist() == [0] * 5
-        assert split(counts, Shares((F(1),)), np.zeros(0, np.uint64), rule).tolist() == [[n] for n in counts.tolist()]
+        assert words_needed(counts, SplitShares((F(1),)), rule).tolist() == [0] * 5
+        assert split(counts, SplitShares((F(1),)), np.zeros(0, np.uint64), rule).tolist() == [
+            [n] for n in counts.tolist()
+        ]
 
 
 # ------------------------------------------------------------------------------------------------- exact expectations
@@ -142,11 +144,11 @@ def cumulated(parts: tuple[Fraction, ...]) -> list[Fraction]:
     return [sum(parts[:j], F(0)) for j in range(1, len(parts))]
 
 
-def means(size: int, shares: Shares, rule: Rule, corners: list[int]) -> list[Fraction]:
+def means(size: int, shares: SplitShares, rule: Rule, corners: list[int]) -> list[Fraction]:
     """The exact mean of each part: over every sequence of words, all between two corners being alike."""
     edges = sorted({0, SPAN, *corners})
     table = np.array([size], np.int64)
-    used = int(needed(table, shares, rule)[0])
+    used = int(words_needed(table, shares, rule)[0])
     total = [F(0)] * len(shares.parts)
     for cells in product(list(pairwise(edges)), repeat=used):
         first = split(table, shares, np.array([low for low, _ in cells], np.uint64), rule)
@@ -171,7 +173,7 @@ CASES = [
 @pytest.mark.parametrize("parts", CASES)
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4])
 def test_the_mean_of_a_part_is_its_share_multinomial(parts: tuple[Fraction, ...], size: int) -> None:
-    shares = Shares(parts)
+    shares = SplitShares(parts)
     corners = [floor(total * SPAN) for total in cumulated(parts)]
     close(means(size, shares, "multinomial", corners), size, shares)
 
@@ -179,7 +181,7 @@ def test_the_mean_of_a_part_is_its_share_multinomial(parts: tuple[Fraction, ...]
 @pytest.mark.parametrize("parts", CASES)
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 7, 11, 1000, UNIT_BY_UNIT + 1, 2**40 + 7])
 def test_the_mean_of_a_part_is_its_share_balanced(parts: tuple[Fraction, ...], size: int) -> None:
-    shares = Shares(parts)
+    shares = SplitShares(parts)
     sums = [size * total for total in cumulated(parts)]
     close(means(size, shares, "balanced", [floor((x - floor(x)) * SPAN) for x in sums]), size, shares)
 
@@ -187,14 +189,14 @@ def test_the_mean_of_a_part_is_its_share_balanced(parts: tuple[Fraction, ...], s
 @pytest.mark.parametrize("parts", CASES)
 @pytest.mark.parametrize("size", [UNIT_BY_UNIT + 1, UNIT_BY_UNIT + 2, 2**21 + 3, 2**40 + 7])
 def test_the_mean_of_a_part_is_its_share_of_a_large_count(parts: tuple[Fraction, ...], size: int) -> None:
-    shares = Shares(parts)
+    shares = SplitShares(parts)
     lacking = [size * part - floor(size * part) for part in parts]
     left = sum(lacking)
     sums = [sum(lacking[: j + 1], F(0)) / left for j in range(len(parts))] if left else []
     close(means(size, shares, "multinomial", [floor(x * SPAN) for x in sums]), size, shares)
 
 
-def close(found: list[Fraction], size: int, shares: Shares) -> None:
+def close(found: list[Fraction], size: int, shares: SplitShares) -> None:
     """Equal where the borders are multiples of 2⁻⁶⁴, and within a few 2⁻⁶⁴ elsewhere."""
     exact = all(SPAN % part.denominator == 0 for part in shares.parts)
     for mean, part in zip(found, shares.parts, strict=True):
@@ -203,9 +205,9 @@ def close(found: list[Fraction], size: int, shares: Shares) -> None:
 
 @distributions
 @given(st.integers(-(10**6), 10**6), shares_of, seeds)
-def test_balanced_parts_are_rounded_shares(count: int, shares: Shares, seed: int) -> None:
+def test_balanced_parts_are_rounded_shares(count: int, shares: SplitShares, seed: int) -> None:
     table = np.array([count], np.int64)
-    words = words_of(int(needed(table, shares, "balanced").sum()), seed)
+    words = group_words(int(words_needed(table, shares, "balanced").sum()), seed)
     for part, share in zip(split(table, shares, words, "balanced")[0].tolist(), shares.parts, strict=True):
         assert abs(part) in (floor(abs(count) * share), ceil(abs(count) * share))
 
@@ -230,8 +232,8 @@ def p_value(parts: Int64s, chances: tuple[float, ...] = tuple(map(float, PARTS))
 def drawn(
     rule: Rule = "multinomial", change: Callable[[Words], Words] = lambda words: words, cells: int = CELLS
 ) -> Int64s:
-    shares, counts = Shares(PARTS), np.full(cells, SIZE)
-    words = random_words(int(needed(counts, shares, rule).sum()), 12)
+    shares, counts = SplitShares(PARTS), np.full(cells, SIZE)
+    words = random_words(int(words_needed(counts, shares, rule).sum()), 12)
     return split(counts, shares, change(words), rule)
 
 
@@ -263,7 +265,7 @@ def test_other_rules_are_not_multinomial() -> None:
 
 def test_balanced_varies_least() -> None:
     size = 7
-    shares, counts = Shares(PARTS), np.full(CELLS, size)
+    shares, counts = SplitShares(PARTS), np.full(CELLS, size)
     parts = split(counts, shares, random_words(CELLS, 5), "balanced")
     for j, part in enumerate(PARTS):
         x = float(size * part)
@@ -278,11 +280,11 @@ def test_balanced_varies_least() -> None:
 @pytest.mark.parametrize("parts", [(), (F(1, 2),), (F(3, 2), F(-1, 2)), (F(0), F(1)), (0.5, 0.5), (1,)])
 def test_shares_are_positive_fractions_that_add_up(parts: Any) -> None:
     with pytest.raises(ParameterError, match="add up to 1"):
-        Shares(parts)
+        SplitShares(parts)
 
 
 def test_what_cannot_be_split_is_refused() -> None:
-    half, three = Shares((F(1, 2), F(1, 2))), np.array([3])
+    half, three = SplitShares((F(1, 2), F(1, 2))), np.array([3])
     good = np.zeros(3, np.uint64)
     for words in (good[:2], np.zeros(4, np.uint64), good.astype(np.int64), good[None]):
         with pytest.raises(ParameterError, match="as many uint64"):
@@ -292,7 +294,7 @@ def test_what_cannot_be_split_is_refused() -> None:
             split(counts, half, good)  # type: ignore[arg-type]
     for count in (LARGEST_COUNT + 1, -LARGEST_COUNT - 1, -(2**63)):
         with pytest.raises(ParameterError, match="beyond"):
-            needed(np.array([count]), half)
+            words_needed(np.array([count]), half)
     with pytest.raises(ParameterError, match="no rule 'fair'"):
         split(three, half, good, "fair")  # type: ignore[arg-type]
 

@@ -61,14 +61,14 @@ def test_one_destination_is_direct_whatever_else_is_said(completions: Any) -> No
     found = transitions([(("11",), KEY), (("12",), KEY)], PUBLISHED, overrides, history, SMALL)
     assert found.of[(("11",), KEY)] == Transition(("11",), ((TWENTY, F(1)),), "direct")
     assert found.of[(("12",), KEY)] == Transition(("12",), ((("12",), F(1)),), "direct")  # its deleted part is left out
-    assert found.idle == (("11",),)
+    assert found.unused_overrides == (("11",),)
     assert found.rules() == {("direct", None): 2}
 
 
 def test_overrides_come_before_the_history(completions: Any) -> None:
     history = completions("05,001,2010,10.1,9\n")
-    by_hand = ((TWENTY, F(1, 3)), (("99",), F(2, 3)))
-    overrides: Overrides = {TEN: by_hand, ("13",): ((THIRTY, F(1)),), ("88",): ((THIRTY, F(1)),)}
+    all_overrides = ((TWENTY, F(1, 3)), (("99",), F(2, 3)))
+    overrides: Overrides = {TEN: all_overrides, ("13",): ((THIRTY, F(1)),), ("88",): ((THIRTY, F(1)),)}
     for old, destinations in overrides.items():
         assert one(old[0], history, overrides) == Transition(old, destinations, "override")
         assert one(old[0], None, overrides).rule == "override"
@@ -102,16 +102,20 @@ def test_the_finest_level_with_support_decides(
 
 def test_the_smallest_weight_is_a_number_of_completions(completions: Any) -> None:
     history = completions("05,001,2010,10.1,3\n")
-    for smallest in (F(1), F(1, 7), F(1, 10**30)):
-        found = transitions([(TEN, KEY)], PUBLISHED, {}, history, smallest).of[(TEN, KEY)]
-        total = 3 + 2 * smallest
-        assert found.destinations == ((TEN, 3 / total), (TWENTY, smallest / total), (THIRTY, smallest / total))
+    for smallest_share in (F(1), F(1, 7), F(1, 10**30)):
+        found = transitions([(TEN, KEY)], PUBLISHED, {}, history, smallest_share).of[(TEN, KEY)]
+        total = 3 + 2 * smallest_share
+        assert found.destinations == (
+            (TEN, 3 / total),
+            (TWENTY, smallest_share / total),
+            (THIRTY, smallest_share / total),
+        )
 
 
-@pytest.mark.parametrize("smallest", [F(0), F(-1), 0.001, 1, "1/1000"])
-def test_a_smallest_weight_is_positive_and_exact(smallest: Any) -> None:
+@pytest.mark.parametrize("smallest_share", [F(0), F(-1), 0.001, 1, "1/1000"])
+def test_a_smallest_weight_is_positive_and_exact(smallest_share: Any) -> None:
     with pytest.raises(ParameterError, match="not a positive fraction"):
-        transitions([], PUBLISHED, {}, None, smallest)
+        transitions([], PUBLISHED, {}, None, smallest_share)
 
 
 def test_a_code_without_support_is_refused(completions: Any) -> None:
@@ -170,8 +174,8 @@ def test_the_groups_that_old_groups_can_become() -> None:
         (("12",), ("002",)),
         (THIRTY, ("002",)),
     ]
-    by_hand: Overrides = {TEN: ((TWENTY, F(1)),)}
-    assert new_groups([(TEN, ("001",))], PUBLISHED, by_hand) == [(TWENTY, ("001",))]
+    all_overrides: Overrides = {TEN: ((TWENTY, F(1)),)}
+    assert new_groups([(TEN, ("001",))], PUBLISHED, all_overrides) == [(TWENTY, ("001",))]
 
 
 @pytest.fixture(scope="module")
@@ -192,10 +196,10 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
     st.booleans(),
 )
 def test_every_destination_is_in_the_list_of_new_groups(
-    history: History, lines: list[tuple[str, str, str]], by_hand: bool
+    history: History, lines: list[tuple[str, str, str]], all_overrides: bool
 ) -> None:
     overrides: Overrides = {("13",): ((("13",), F(1, 2)), (("14",), F(1, 2)))}
-    if by_hand:
+    if all_overrides:
         overrides = {**overrides, TEN: ((THIRTY, F(1)),)}
     groups = [((old,), (degree, inst, "2010")) for old, degree, inst in lines]
     found: Transitions = transitions(groups, PUBLISHED, overrides, history, SMALL)

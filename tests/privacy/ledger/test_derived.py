@@ -16,7 +16,7 @@ from discreet.errors import LedgerError
 from discreet.noise.keystore import FileKeyStore
 from discreet.privacy.confidential import Derivation
 from discreet.privacy.guarantee import Guarantee, Record
-from discreet.privacy.ledger.events import Derived, canonical
+from discreet.privacy.ledger.events import DerivedRelease, canonical
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import entry_hash
 from support.ledger_fakes import TIME, Place, Row, forge, open_ledger, recorded, reserve, rows, started
@@ -25,9 +25,9 @@ DAY = TIME.date()
 KEPT = {"measurements.json": "bb", "t~measured.parquet": "cc"}
 
 
-def derived(release: str = "new", of: str = "one", **more: Any) -> Derived:
+def derived(release: str = "new", of: str = "one", **more: Any) -> DerivedRelease:
     fields = {"asset": "a", "spec": "00", "code": "0", "output": "out", "files": {"t.csv": "dd"}, "manifest": "ab"}
-    return Derived(**{"release": release, "of": of, **fields, "who": "me", "time": TIME, **more})
+    return DerivedRelease(**{"release": release, "of": of, **fields, "who": "me", "time": TIME, **more})
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_a_clock_a_little_behind_is_set_right_and_one_far_behind_refused(place: 
         ledger.derive(derived(time=TIME - dt.timedelta(hours=1)), simulated=False)
     entry = ledger.derive(derived(time=TIME - dt.timedelta(seconds=9)), simulated=False)
     event = entry.event
-    assert isinstance(event, Derived)
+    assert isinstance(event, DerivedRelease)
     assert event.time == TIME
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from pydantic import ValidationError
 
-from discreet.errors import GuaranteeError, LedgerError, OverBudget
+from discreet.errors import BudgetExceeded, GuaranteeError, LedgerError
 from discreet.privacy.guarantee import Establishment, Person, Record
 from discreet.privacy.ledger.events import Commit, canonical
 from discreet.privacy.ledger.ledger import Ledger
@@ -55,7 +55,7 @@ def test_reserve_spends_and_commit_costs_nothing_more(ledger: Ledger) -> None:
 def test_over_budget_says_asked_spent_and_left_and_writes_nothing(ledger: Ledger) -> None:
     ledger.reserve(reserve("r", "9.5"), simulated=False)
     head = ledger.chain().head
-    with pytest.raises(OverBudget) as caught:
+    with pytest.raises(BudgetExceeded) as caught:
         ledger.reserve(reserve("s", "2/3"), simulated=False)
     assert "asked 2/3, spent 9.5, left 0.5" in str(caught.value)
     assert "'a'" in str(caught.value)
@@ -66,7 +66,7 @@ def test_a_budget_can_be_spent_to_the_last_bit_and_no_further(ledger: Ledger) ->
     for i in range(3):
         ledger.reserve(reserve(f"r{i}", "10/3"), simulated=False)
     assert left(ledger) == 0
-    with pytest.raises(OverBudget):
+    with pytest.raises(BudgetExceeded):
         ledger.reserve(reserve("more", Fraction(1, 10**30)), simulated=False)
 
 
@@ -84,9 +84,9 @@ def test_abandoned_stays_spent(full: Ledger) -> None:
 def test_record_may_exceed_the_budget_and_then_nothing_is_left(ledger: Ledger) -> None:
     ledger.record(recorded("old", 25))
     assert left(ledger) == -15
-    with pytest.raises(OverBudget, match="spent 25, left 0"):
+    with pytest.raises(BudgetExceeded, match="spent 25, left 0"):
         ledger.reserve(reserve("r", Fraction(1, 10**9)), simulated=False)
-    with pytest.raises(OverBudget):
+    with pytest.raises(BudgetExceeded):
         ledger.reserve(reserve("r", 0), simulated=False)
 
 
@@ -153,7 +153,7 @@ def test_assets_do_not_share(ledger: Ledger) -> None:
     ledger.reserve(reserve("r", 9), simulated=False)
     assert left(ledger, "b") == 1
     ledger.reserve(reserve("s", 1, asset="b"), simulated=False)
-    with pytest.raises(OverBudget):
+    with pytest.raises(BudgetExceeded):
         ledger.reserve(reserve("t", 1, asset="b"), simulated=False)
     assert ledger.chain().lifetime("a") == cost(9)
     assert ledger.chain().lifetime("c") is None
@@ -208,14 +208,14 @@ def test_an_add_remove_budget_takes_no_substitution(ledger: Ledger) -> None:
 def test_delta_has_a_budget_of_its_own(place: Place) -> None:
     ledger = started(place, delta="0.001")
     ledger.reserve(reserve("r", guarantee=cost(1, delta="0.0006")), simulated=False)
-    with pytest.raises(OverBudget, match=r"delta: asked 0\.0006, spent 0\.0006, left 0\.0004"):
+    with pytest.raises(BudgetExceeded, match=r"delta: asked 0\.0006, spent 0\.0006, left 0\.0004"):
         ledger.reserve(reserve("s", guarantee=cost(1, delta="0.0006")), simulated=False)
     ledger.reserve(reserve("s", guarantee=cost(1, delta="0.0004")), simulated=False)
     assert ledger.chain().balance("a", DAY).delta_left == 0
 
 
 def test_a_pure_budget_takes_no_delta(ledger: Ledger) -> None:
-    with pytest.raises(OverBudget, match="delta"):
+    with pytest.raises(BudgetExceeded, match="delta"):
         ledger.reserve(reserve(guarantee=cost(1, delta=Fraction(1, 10**12))), simulated=False)
 
 
@@ -223,7 +223,7 @@ def test_a_period_has_its_own_budget_and_a_lifetime_has_none(place: Place) -> No
     ledger = started(place, 2, start="2026-01-01", end="2026-12-31")
     ledger.set_budget(budget(3, start="2027-01-01", end="2027-12-31"))
     ledger.reserve(reserve("r", 2), simulated=False)
-    with pytest.raises(OverBudget):
+    with pytest.raises(BudgetExceeded):
         ledger.reserve(reserve("s", 1), simulated=False)
     ledger.reserve(reserve("s", 3, time=dt.datetime(2027, 1, 1, tzinfo=dt.UTC)), simulated=False)
     assert left(ledger, day=dt.date(2027, 12, 31)) == 0

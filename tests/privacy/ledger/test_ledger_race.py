@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from discreet.errors import LedgerError, OverBudget
+from discreet.errors import BudgetExceeded, LedgerError
 from support.ledger_fakes import TIME, Place, open_ledger, recorded, reserve, started
 from support.repository import SUPPORT
 
@@ -27,7 +27,7 @@ def ask(place: Place, name: str, amount: str, gate: Any, answers: Any) -> None:
     try:
         entry = ledger.reserve(reserve(name, amount), simulated=False)
         answers.put((name, entry.number))
-    except OverBudget:
+    except BudgetExceeded:
         answers.put((name, "over budget"))
     except LedgerError:
         answers.put((name, "refused"))

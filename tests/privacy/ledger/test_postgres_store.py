@@ -14,7 +14,7 @@ import pytest
 from adbc_driver_postgresql import dbapi
 
 from discreet.cli.output import ledger_lines
-from discreet.errors import DiscreetError, LedgerError, LedgerUnavailable, LedgerUncertain
+from discreet.errors import DiscreetError, LedgerError, LedgerUnavailable, UnconfirmedWrite
 from discreet.noise.keystore import FileKeyStore
 from discreet.privacy.ledger.events import Commit, Genesis, canonical
 from discreet.privacy.ledger.ledger import Ledger
@@ -365,7 +365,7 @@ def test_a_server_killed_inside_a_transaction_kept_nothing(url: str, restarted: 
             writer.append(link(3, head, budget(99)))
             restarted.kill()
 
-    with pytest.raises(LedgerUncertain):
+    with pytest.raises(UnconfirmedWrite):
         killed()
     with pytest.raises(LedgerUnavailable, match="cannot be reached"):
         ledger.verify()
@@ -389,7 +389,7 @@ class Cut(PostgresStore):
             when, self.when = self.when, "never"
             if when == "before":
                 super()._commit(session)
-            raise LedgerUncertain("cut", where="test", do="look")
+            raise UnconfirmedWrite("cut", where="test", do="look")
 
 
 def cut(url: str, when: str, server: Server | None = None) -> Ledger:
@@ -404,13 +404,13 @@ def test_an_entry_whose_commit_was_not_confirmed_is_looked_up(url: str) -> None:
     assert ledger.verify().releases()["r"].reserved_at == entry
     with pytest.raises(LedgerUnavailable, match="nothing was written") as caught:
         cut(url, "before").reserve(reserve("s"), simulated=False)
-    assert not isinstance(caught.value, LedgerUncertain)
+    assert not isinstance(caught.value, UnconfirmedWrite)
     assert ledger.verify().head == entry.hash
 
 
 def test_an_entry_that_cannot_be_looked_up_is_uncertain(url: str, restarted: Server) -> None:
     ledger = started(url)
-    with pytest.raises(LedgerUncertain):
+    with pytest.raises(UnconfirmedWrite):
         cut(url, "after", restarted).reserve(reserve("r"), simulated=False)
     restarted.start()
     assert ledger.verify().releases()["r"].status == "reserved"

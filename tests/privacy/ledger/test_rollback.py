@@ -14,12 +14,12 @@ import pytest
 
 import discreet
 from discreet.cli.output import ledger_lines
-from discreet.errors import DiscreetError, KeyRefused, LedgerError, LedgerUncertain
+from discreet.errors import DiscreetError, LedgerError, ReleaseKeyError, UnconfirmedWrite
 from discreet.noise.key import ReleaseKey
 from discreet.noise.keystore import FileKeyStore, default_keys
 from discreet.pipeline.abandon import restore
 from discreet.privacy.guarantee import Guarantee, Person
-from discreet.privacy.ledger.events import Recorded, Restored
+from discreet.privacy.ledger.events import ExternalRelease, Restoration
 from discreet.privacy.ledger.ledger import Ledger, now
 from support.agency import Agency
 from support.ledger_fakes import budget, open_ledger, recorded, reserve, started
@@ -58,7 +58,7 @@ def another_path(agency: Agency, copy: Path) -> None:
     discreet.release(agency.spec(), ledger=copy / "discreet-ledger.sqlite").run(agency.folder / "again")
 
 
-def outside(name: str) -> Recorded:
+def outside(name: str) -> ExternalRelease:
     """A release from elsewhere, of 1/1000 for the agency's budget."""
     guarantee = Guarantee(unit=Person(column="person_id", max_records=2), epsilon="1/1000")
     return recorded(name, asset="graduates", guarantee=guarantee, time=now())
@@ -183,7 +183,7 @@ def test_a_note_that_cannot_be_made_keeps_the_key(agency: Agency, monkeypatch: p
 
     with monkeypatch.context() as patch:
         patch.setattr(FileKeyStore, "remember", full)
-        with pytest.raises(LedgerUncertain, match="could not note"):
+        with pytest.raises(UnconfirmedWrite, match="could not note"):
             agency.release().run(agency.folder / "out")
     assert len(default_keys().names()) == 1
     agency.release().resume()
@@ -195,7 +195,7 @@ def test_a_note_that_cannot_be_made_keeps_the_key(agency: Agency, monkeypatch: p
 def test_a_damaged_memory_stops_everything(content: bytes, place: Path) -> None:
     ledger = started(place)
     default_keys().remember(ledger.chain().nonce, content)
-    with pytest.raises(KeyRefused, match="damaged or of another version"):
+    with pytest.raises(ReleaseKeyError, match="damaged or of another version"):
         ledger.reserve(reserve(), simulated=False)
 
 
@@ -247,7 +247,7 @@ def test_what_was_lost_once_is_not_lost_a_second_time(place: Path, tmp_path: Pat
         ledger.restore("a test")
     balance = ledger.verify().balance("a", ledger.clock().date())
     assert balance.epsilon == 4  # r0, r1, old1, and old0, which was in the ledger that the second copy replaced
-    assert isinstance(ledger.chain().events[-1], Restored)
+    assert isinstance(ledger.chain().events[-1], Restoration)
 
 
 def test_a_ledger_that_lacks_nothing_is_not_restored(place: Path) -> None:

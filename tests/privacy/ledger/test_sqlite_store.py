@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
+from discreet.errors import LedgerError, LedgerUnavailable, UnconfirmedWrite
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import link
 from discreet.privacy.ledger.store import SQLiteStore
@@ -192,5 +192,5 @@ def test_an_entry_whose_commit_failed_is_looked_up(path: Path, monkeypatch: pyte
 def test_an_entry_that_cannot_be_looked_up_is_uncertain(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger, connect = started(path), sqlite3.connect
     monkeypatch.setattr("sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=Failing))
-    with pytest.raises(LedgerUncertain, match="may be there or not"), ledger.store.transaction() as writer:
+    with pytest.raises(UnconfirmedWrite, match="may be there or not"), ledger.store.transaction() as writer:
         writer.append(link(3, ledger.chain().head, budget(3)))

@@ -9,7 +9,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError, ReleaseKeyError
 from discreet.methods.employer.mechanisms.discrete import Geometric, Truncated
 from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
 from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
@@ -200,5 +200,5 @@ def test_refusals() -> None:
         attacks.shape(INFUSED, np.zeros((0, D), np.int64), KEY)
     with pytest.raises(ParameterError, match="left out"):
         Protecting("node", Truncated(EPSILON, 50), "cell")
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         attacks.shape(STRONG, large(), ReleaseKey.generate())

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from discreet.errors import KeyRefused, ParameterError, PublishError
+from discreet.errors import ParameterError, PublishError, ReleaseKeyError
 from discreet.formats import COMPARATOR
 from discreet.noise.key import ReleaseKey
 from discreet.publish.manifest import FILE, read
@@ -108,7 +108,7 @@ def test_refusals() -> None:
         Infusion(S, T, shape="bell")  # type: ignore[arg-type]
     with pytest.raises(ParameterError):
         Infusion(0.05, T)  # type: ignore[arg-type]
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         RAMP.factors(ReleaseKey.generate(), 0, 1)
     workers, cell, cells = economy(10)
     with pytest.raises(ParameterError):

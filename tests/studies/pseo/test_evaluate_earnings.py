@@ -39,7 +39,7 @@ def test_exact_percentiles_are_those_of_the_values() -> None:
             continue
         expected = [np.percentile(mine, 100 * float(y), method="inverted_cdf") for y in POINTS]
         assert cells.raw(POINTS)[i].tolist() == expected
-        assert cells.histograms[i].tolist() == np.histogram(mine, [*PSEO.borders[:-1], 10**9])[0].tolist()
+        assert cells.histograms[i].tolist() == np.histogram(mine, [*PSEO.edges[:-1], 10**9])[0].tolist()
 
 
 def test_both_rules_see_the_same_protected_numbers(agency: Any) -> None:

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discreet.errors import ParameterError
-from discreet.methods.flows.correction import RULES, CorrectionRule, Groups, published
+from discreet.methods.flows.correction import RULES, CorrectionRule, GroupControls, published
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
 from discreet.synth.sectors import SECTORS
@@ -40,7 +40,7 @@ KEY = ReleaseKey.simulation("a comparison of flows")
 GROUPS, INSTITUTIONS = 60, 4
 
 
-def greedy(noisy: Int64s, groups: Groups, words: Any, starts: Int64s) -> Int64s:
+def greedy(noisy: Int64s, groups: GroupControls, words: Any, starts: Int64s) -> Int64s:
     """A worse rule: every unit comes off the largest flow, which is surely real."""
     out = np.maximum(noisy, 0)
     for row, total in zip(out, noisy.sum(axis=1), strict=True):
@@ -51,7 +51,7 @@ def greedy(noisy: Int64s, groups: Groups, words: Any, starts: Int64s) -> Int64s:
 
 @pytest.fixture(scope="module")
 def made() -> FlowStudy:
-    rules = {**RULES, "greedy": CorrectionRule(RULES["quantiles"].needed, greedy), "again": RULES["published"]}
+    rules = {**RULES, "greedy": CorrectionRule(RULES["quantiles"].words_needed, greedy), "again": RULES["published"]}
     return study(EPSILONS, INSTITUTIONS, 11, rules, GROUPS)
 
 
@@ -112,7 +112,7 @@ def test_every_kind_of_number_adds_up_the_right_cells(small: tuple[InstitutionFl
 def test_no_rule_loses_or_invents_anyone(small: tuple[InstitutionFlows, Int64s], made: FlowStudy) -> None:
     here, noisy = small
     for kind in CONTROLS:
-        known = Groups(here.controls(kind, noisy, 5), here.home, here.family, Fraction(1))
+        known = GroupControls(here.controls(kind, noisy, 5), here.home, here.family, Fraction(1))
         for rule in RULES.values():
             found = correct(rule, noisy, known, KEY, "words")
             assert (found >= 0).all()
@@ -190,12 +190,12 @@ def test_words_of_a_rule_are_all_different(small: tuple[InstitutionFlows, Int64s
     here, noisy = small
     seen = []
 
-    def spy(noisy: Int64s, groups: Groups, words: Any, starts: Int64s) -> Int64s:
+    def spy(noisy: Int64s, groups: GroupControls, words: Any, starts: Int64s) -> Int64s:
         seen.append(words)
         return published(noisy, groups, words, starts)
 
-    many = CorrectionRule(lambda flows: 3 * 10**4 + RULES["published"].needed(flows), spy)
-    known = Groups(here.controls("public", noisy, 5), here.home, here.family, Fraction(1))
+    many = CorrectionRule(lambda flows: 3 * 10**4 + RULES["published"].words_needed(flows), spy)
+    known = GroupControls(here.controls("public", noisy, 5), here.home, here.family, Fraction(1))
     correct(many, noisy, known, KEY, "words")
     assert len(seen[0]) > 10**6
     assert len(np.unique(seen[0])) == len(seen[0])

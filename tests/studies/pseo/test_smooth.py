@@ -10,7 +10,7 @@ from math import ceil, exp
 import numpy as np
 import pytest
 
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError, ReleaseKeyError
 from discreet.noise.key import ReleaseKey
 from discreet_studies.pseo.smooth import DILATION, SLACK, SLIDE, SmoothPercentiles
 
@@ -137,7 +137,7 @@ def test_results_are_ordered_within_bounds_and_reproducible() -> None:
 
 
 def test_a_real_key_is_refused() -> None:
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         method().protect(*packed([(1, 2, 3)]), ReleaseKey.generate())
 
 

@@ -5,38 +5,38 @@ from __future__ import annotations
 from itertools import pairwise
 
 from discreet.domain.bins import Bins
-from discreet.methods.earnings.levels import Shape
+from discreet.methods.earnings.levels import LevelShape
 from discreet.methods.earnings.spec import Earnings
 from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Unit
 from discreet.publish.description import Column, code_columns
 
 
-def earnings_columns(spec: Earnings, unit: Unit, bins: Bins, shape: Shape) -> list[Column]:
+def earnings_columns(spec: Earnings, unit: Unit, bins: Bins, shape: LevelShape) -> list[Column]:
     """Codes, status, count, percentiles with their limits, bins."""
     codes = code_columns(shape.domain)
     percentiles = [column for percentile in spec.percentiles for column in _percentile(spec, format_exact(percentile))]
     return [*codes, *_counts(unit, shape), *percentiles, *_bins(bins)]
 
 
-def earnings_about(spec: Earnings, bins: Bins, shape: Shape, source: str) -> str:
+def earnings_about(spec: Earnings, bins: Bins, shape: LevelShape, source: str) -> str:
     """What the numbers are about, in a paragraph."""
     sample = " and ".join(rule.holds.description() for rule in spec.sample) or "a value"
-    borders = ", ".join(f"{border:,}" for border in bins.borders)
+    borders = ", ".join(f"{border:,}" for border in bins.edges)
     parts = [
         f"Percentiles of {spec.value} from protected histograms, of records with {sample}.",
         f"Bins: {bins.provenance}. Borders: {borders}; the first bin has all below its upper border, the last one all "
         "above its lower, and the outer two are nominal ends, used to interpolate.",
-        f"Cells with a protected count below {shape.minimum} are suppressed.",
+        f"Cells with a protected count below {shape.suppress_below} are suppressed.",
     ]
     parts += [f"Each cell adds up protected cells of {source}: nothing was measured anew."] if source else []
     return " ".join(parts)
 
 
-def _counts(unit: Unit, shape: Shape) -> list[Column]:
+def _counts(unit: Unit, shape: LevelShape) -> list[Column]:
     most = "" if unit.entity is None else f"at most {unit.records} of each unit, "
-    withheld = "; ".join(f"{column} {', '.join(codes)}" for column, codes in shape.withhold.items())
-    rule = f"the protected count is below {shape.minimum}" + (
+    withheld = "; ".join(f"{column} {', '.join(codes)}" for column, codes in shape.suppress_codes.items())
+    rule = f"the protected count is below {shape.suppress_below}" + (
         f", or the cell is withheld ({withheld})" if withheld else ""
     )
     return [
@@ -77,7 +77,7 @@ def _percentile(spec: Earnings, percentile: str) -> list[Column]:
 
 def _bins(bins: Bins) -> list[Column]:
     digits, columns = len(str(bins.count)), []
-    for number, (lower, upper) in enumerate(pairwise(bins.borders), 1):
+    for number, (lower, upper) in enumerate(pairwise(bins.edges), 1):
         first, last = number == 1, number == bins.count
         span = f"{lower:,} and more" if last else f"below {upper:,}" if first else f"{lower:,} to below {upper:,}"
         about = f"protected count of the bin {span}: unbiased before suppression, may be negative"

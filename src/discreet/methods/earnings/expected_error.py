@@ -24,7 +24,7 @@ from discreet.methods.earnings.levels import AnyLevel, DerivedLevel, MeasuredLev
 from discreet.methods.earnings.spec import Reference
 from discreet.noise.key import ReleaseKey
 from discreet.noise.samplers.discrete import DiscreteLaplace
-from discreet.post.laplace_sum import count_margin, reaches
+from discreet.post.laplace_sum import count_margin, upper_tail
 from discreet.post.percentiles import percentiles
 from discreet.post.portable import inner
 from discreet.privacy.exact import format_exact
@@ -40,18 +40,18 @@ RARE = 0.02  # share of cells published below which nothing is said about them
 
 
 @dataclass(frozen=True)
-class Setting:
+class ReferenceCell:
     """A cell of the reference."""
 
     reference: Reference
     bins: Bins
     points: tuple[Fraction, ...]
-    minimum: int
+    suppress_below: int
 
     def histogram(self, graduates: int) -> Int64s:
         """The reference's histogram of so many graduates; what lies below the first border is in the first bin."""
         mean, deviation = float(self.reference.mean), float(self.reference.deviation)
-        scaled = [(log(b) - mean) / deviation / sqrt(2) if b > 0 else -inf for b in self.bins.borders[1:-1]]
+        scaled = [(log(b) - mean) / deviation / sqrt(2) if b > 0 else -inf for b in self.bins.edges[1:-1]]
         below = [0.5 * (1 + erf(z)) for z in scaled]
         upto = np.rint(np.array([0.0, *below, 1.0]) * graduates)
         counts: Int64s = np.diff(upto).astype(np.int64)
@@ -74,7 +74,7 @@ class Setting:
         if few < summands:
             noise = np.rint(noise * sqrt(summands / few)).astype(np.int64)
         noisy = true + noise
-        kept = noisy[noisy.sum(axis=1) >= self.minimum]
+        kept = noisy[noisy.sum(axis=1) >= self.suppress_below]
         if not len(kept):
             return np.full(len(self.points), np.nan), 0.0
         truth = percentiles(true[None], self.bins, self.points)
@@ -83,20 +83,20 @@ class Setting:
 
 def notes(method: EarningsMethod) -> dict[str, tuple[str, ...]]:
     """Lines for `plan`, by level."""
-    return {level.name: (_nobody(level, method.bins.count), *_lines(method, level)) for level in method.levels}
+    return {level.name: (_empty_cells(level, method.bins.count), *_lines(method, level)) for level in method.levels}
 
 
-def _nobody(level: AnyLevel, bins: int) -> str:
+def _empty_cells(level: AnyLevel, bins: int) -> str:
     """How often noise alone is published: the rule of 30 looks at a noisy count."""
     measured = isinstance(level, MeasuredLevel)
     sums, cells = (np.ones((2, 1), np.int64)) if measured else np.unique(level.summands, return_counts=True)
-    chances = [reaches(level.distribution.rate, int(s) * bins, level.shape.minimum) for s in sums]
+    chances = [upper_tail(level.distribution.rate, int(s) * bins, level.shape.suppress_below) for s in sums]
     share = inner(np.array(chances), cells.astype(np.float64)) / max(int(cells.sum()), 1)
     said = f"a cell with nobody in it is published with probability {_small(share)}"
     if share <= NOISE:
         return said
     enough = count_margin(level.distribution.rate, int(sums[-1]) * bins, 1 - 2 * Fraction(1, 1000)) + 1
-    return f"{said} <-- noise alone: `minimum: {enough}` would make it less than 0.1%"
+    return f"{said} <-- noise alone: `suppress_below: {enough}` would make it less than 0.1%"
 
 
 def _small(share: float) -> str:
@@ -104,7 +104,7 @@ def _small(share: float) -> str:
 
 
 def _lines(method: EarningsMethod, level: AnyLevel) -> list[str]:
-    asked = Setting(method.spec.reference, method.bins, method.points, level.shape.minimum)
+    asked = ReferenceCell(method.spec.reference, method.bins, method.points, level.shape.suppress_below)
     names = [f"p{format_exact(percentile)}" for percentile in method.spec.percentiles]
     base = method.levels[0]
     cells = None if level is base else coarsening(base.domain, level.domain)

@@ -21,19 +21,19 @@ from discreet.noise.samplers.discrete import DiscreteLaplace
 
 
 @dataclass(frozen=True)
-class Shape:
+class LevelShape:
     """What a level is by, however its numbers come about."""
 
     name: str
     by: tuple[str, ...]
     domain: Domain
-    minimum: int
-    withhold: Codes
+    suppress_below: int
+    suppress_codes: Codes
 
 
 @dataclass(frozen=True)
 class _Level:
-    shape: Shape
+    shape: LevelShape
 
     @property
     def name(self) -> str:
@@ -79,10 +79,17 @@ AnyLevel = MeasuredLevel | DerivedLevel
 
 def resolve(spec: Earnings, domains: Mapping[str, Domain], records: int) -> list[AnyLevel]:
     """The levels of a table, itself first, in the order of its declaration."""
-    declared = [Level(name=spec.name, by=spec.by, epsilon=spec.epsilon, withhold=spec.withhold), *spec.levels]
+    declared = [
+        Level(name=spec.name, by=spec.by, epsilon=spec.epsilon, suppress_codes=spec.suppress_codes),
+        *spec.levels,
+    ]
     shapes = {
-        level.name: Shape(
-            level.name, tuple(level.by), domains[level.name], level.minimum or spec.minimum, level.withhold
+        level.name: LevelShape(
+            level.name,
+            tuple(level.by),
+            domains[level.name],
+            level.suppress_below or spec.suppress_below,
+            level.suppress_codes,
         )
         for level in declared
     }
@@ -106,7 +113,7 @@ def resolve(spec: Earnings, domains: Mapping[str, Domain], records: int) -> list
     return found
 
 
-def best_sum(shape: Shape, sources: Sequence[MeasuredLevel]) -> DerivedLevel | None:
+def best_sum(shape: LevelShape, sources: Sequence[MeasuredLevel]) -> DerivedLevel | None:
     """The level as a sum of whichever source gives it the least noise, if any can be added up to it."""
     found = [(source, coarsening(source.domain, shape.domain)) for source in sources]
     made = [DerivedLevel(shape, source, cells) for source, cells in found if cells is not None]

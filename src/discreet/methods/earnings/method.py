@@ -64,7 +64,7 @@ class EarningsMethod(Method):
 
     @classmethod
     def of(cls, release: Release, table: Earnings) -> EarningsMethod:
-        families = tuple(table.similar_to(release)[table.name])
+        families = tuple(table.families(release)[table.name])
         return cls(table, table.domains(release), release.unit, families, release.labels())
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class EarningsMethod(Method):
     def _check(self, level: AnyLevel) -> None:
         where = self._where(level.name)
         refuse_taken_columns((c.name for c in self.columns(level) if c.type != "code"), level.domain, where)
-        for column, codes in level.shape.withhold.items():
+        for column, codes in level.shape.suppress_codes.items():
             if column not in level.domain.columns:
                 raise SpecError(
                     f"withholds {column!r}, which it does not publish",
@@ -119,7 +119,7 @@ class EarningsMethod(Method):
             if coarsening(narrow, wide) is None:
                 raise DomainError(
                     "is not made of whole " + ("families of the next one" if i + 1 < len(self.families) else "cells"),
-                    where=f"tables.{self.name}.similar[{i}]",
+                    where=f"tables.{self.name}.borrow_from[{i}]",
                     do="list coarser attributes of the table's, the widest family first",
                 )
 
@@ -131,7 +131,7 @@ class EarningsMethod(Method):
 
     @cached_property
     def bins(self) -> Bins:
-        return self.spec.bins.made()
+        return self.spec.bins.to_bins()
 
     @cached_property
     def levels(self) -> list[AnyLevel]:
@@ -164,9 +164,9 @@ class EarningsMethod(Method):
         return tuple(histogram_spans(level.domain.cells, self.bins.count) for level in self.measured)
 
     def guarantee(self) -> Guarantee:
-        return compose(self.promise(level) for level in self.measured)
+        return compose(self.level_guarantee(level) for level in self.measured)
 
-    def promise(self, level: AnyLevel) -> Guarantee:
+    def level_guarantee(self, level: AnyLevel) -> Guarantee:
         """What a level promises: what the one that it adds up does."""
         source = level.source if isinstance(level, DerivedLevel) else level
         return Guarantee(unit=self.unit, epsilon=source.epsilon)
@@ -177,7 +177,7 @@ class EarningsMethod(Method):
                 name=level.name,
                 by=level.shape.by,
                 domain=level.domain,
-                guarantee=self.promise(level),
+                guarantee=self.level_guarantee(level),
                 composes=self._composes(level),
                 noise=self._noise(level),
                 error=self._error(level),
@@ -220,11 +220,13 @@ class EarningsMethod(Method):
     def measurements(self) -> list[Measurement]:
         about = {
             "value": self.spec.value,
-            "borders": list(self.bins.borders),
+            "borders": list(self.bins.edges),
             "sample": [rule.model_dump(mode="json") for rule in self.spec.sample],
         }
         return [
-            Measurement(level.name, level.domain, self.bins.count, about, level.distribution.rate, self.promise(level))
+            Measurement(
+                level.name, level.domain, self.bins.count, about, level.distribution.rate, self.level_guarantee(level)
+            )
             for level in self.measured
         ]
 
@@ -236,7 +238,7 @@ class EarningsMethod(Method):
         places: OutputLocations,
         progress: Progress,
     ) -> MethodOutput:
-        steps = [*(len(spans) for spans in self.spans), self._made]
+        steps = [*(len(spans) for spans in self.spans), self._steps]
         measured: dict[str, Protected[WrittenTable]] = {}
         for number, (level, bound) in enumerate(zip(self.measured, cells, strict=True)):
 
@@ -250,7 +252,7 @@ class EarningsMethod(Method):
                 reservation,
                 name=level.name,
                 purpose="earnings/histogram",
-                guarantee=self.promise(level),
+                guarantee=self.level_guarantee(level),
                 place=places.measured,
                 progress=advance,
                 aside=True,
@@ -262,7 +264,7 @@ class EarningsMethod(Method):
         return MethodOutput(self.make(measured, reservation, places, making, {}), measured)
 
     @property
-    def _made(self) -> int:
+    def _steps(self) -> int:
         return len(self.levels) + (self.pseoe is not None)
 
     def make(
@@ -277,7 +279,7 @@ class EarningsMethod(Method):
         files: dict[str, str] = {}
         for number, made in enumerate(EarningsTables(self, origins).make(places, measured, grant), 1):
             files |= made
-            progress(number, self._made)
+            progress(number, self._steps)
         return files
 
     def columns(self, level: AnyLevel) -> list[Column]:
@@ -293,12 +295,14 @@ class EarningsMethod(Method):
         where = self.spec.place
         if missing := next((q for q in QUARTILES if Fraction(q) not in self.spec.percentiles), None):
             raise SpecError(f"the layout lehd needs percentile {missing}", where=where, do="add it to `percentiles`")
-        if self.bins.borders[0] < 1:
+        if self.bins.edges[0] < 1:
             raise SpecError("the layout lehd has positive earnings only", where=where, do="let the first border be 1")
-        if min(level.shape.minimum for level in self.levels) < SMALLEST:
-            raise SpecError(f"the layout lehd has no cells below {SMALLEST}", where=where, do="leave `minimum` out")
+        if min(level.shape.suppress_below for level in self.levels) < SMALLEST:
+            raise SpecError(
+                f"the layout lehd has no cells below {SMALLEST}", where=where, do="leave `suppress_below` out"
+            )
         levels = tuple(
-            lehd_level(level.name, level.domain, self.spec.layout, level.shape.withhold) for level in self.levels
+            lehd_level(level.name, level.domain, self.spec.layout, level.shape.suppress_codes) for level in self.levels
         )
         check_levels(levels, self.spec.layout, where)
         return Pseoe(self.spec.layout, levels, self.labels)

@@ -45,7 +45,7 @@ def estimate(
     if any(not 0 < point < 1 for point in points):
         raise ParameterError("a percentile outside 0 … 1", where="points", do="give shares such as 1/4")
     likely = smoothed(checked_counts(counts, bins), families, rate, summands)
-    found = _linear(likely, bins.edges(), np.array([float(point) for point in points]))
+    found = _linear(likely, bins.edge_array(), np.array([float(point) for point in points]))
     found[counts.sum(axis=1) <= 0] = np.nan
     return found
 

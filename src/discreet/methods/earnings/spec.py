@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from discreet.spec.release import Release
 
 MOST_STEPS = 50_000  # bins times parts of a percentile: what the distributions of its limits are computed on
-Whole = Annotated[int, Field(ge=-(2**40), le=2**40)]
-Minimum = Annotated[int, Field(ge=1, le=10**9)]
+Integer = Annotated[int, Field(ge=-(2**40), le=2**40)]
+Threshold = Annotated[int, Field(ge=1, le=10**9)]
 Codes = dict[ColumnName, Annotated[list[str], Field(min_length=1)]]
 
 
@@ -30,46 +30,48 @@ class LognormalSpec(Strict):
 
     mean: Annotated[Exact, AfterValidator(within(-100, 100))]
     deviation: Annotated[Positive, AfterValidator(within(Fraction(1, 1000), 10))]
-    floor: Whole
+    floor: Integer
 
 
 class BinsSpec(Strict):
-    """PSEO's 21 bins, others by lognormal parameters or by their borders; `index` moves them to other prices."""
+    """Bins of a histogram: PSEO's 21, from lognormal parameters, or listed edges; `price_index` rescales them."""
+
+    renamed: ClassVar = {"borders": "edges", "index": "price_index"}
 
     standard: Literal["pseo"] | None = None
-    borders: list[Whole] | None = None
+    edges: list[Integer] | None = None
     lognormal: LognormalSpec | None = None
-    index: Positive | None = None
+    price_index: Positive | None = None
 
     @model_validator(mode="after")
     def _one_kind(self) -> BinsSpec:
-        if sum(kind is not None for kind in (self.standard, self.borders, self.lognormal)) != 1:
-            raise ValueError("needs one of standard, borders or lognormal")
+        if sum(kind is not None for kind in (self.standard, self.edges, self.lognormal)) != 1:
+            raise ValueError("needs one of standard, edges or lognormal")
         try:
-            self.made()
+            self.to_bins()
         except ParameterError as error:
             raise ValueError(f"{error.what}; {error.do}") from None
         return self
 
-    def made(self) -> Bins:
+    def to_bins(self) -> Bins:
         """The bins that this declares."""
-        if self.borders is not None:
-            made = Bins(tuple(self.borders))
+        if self.edges is not None:
+            made = Bins(tuple(self.edges))
         elif self.lognormal is not None:
             made = lognormal(self.lognormal.mean, self.lognormal.deviation, self.lognormal.floor)
         else:
             made = PSEO
-        if self.index is None:
+        if self.price_index is None:
             return made
-        return made.indexed(self.index, f"{made.provenance}, times {format_exact(self.index)}")
+        return made.indexed(self.price_index, f"{made.provenance}, times {format_exact(self.price_index)}")
 
 
 class SampleRule(Strict):
     """Part of a sample rule: a record is in the sample if this holds for it. It looks at nothing but the record."""
 
     column: ColumnName
-    at_least: Whole | None = None
-    at_most: Whole | None = None
+    at_least: Integer | None = None
+    at_most: Integer | None = None
     equals: Annotated[list[str], Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
@@ -87,15 +89,17 @@ class SampleRule(Strict):
 
 
 class Level(Strict):
-    """One more table of the same earnings by coarser attributes: measured with an epsilon of its own, or without one
-    the sum of a finer level's protected histograms, at no cost."""
+    """A further table of the same earnings by coarser attributes: measured with its own ε, or, without one, the sum of
+    a finer level's protected histograms, at no additional ε."""
+
+    renamed: ClassVar = {"minimum": "suppress_below", "withhold": "suppress_codes"}
 
     name: Name
     by: list[str]
     epsilon: Positive | None = None
     sum_of: Name | None = None
-    minimum: Minimum | None = None
-    withhold: Codes = {}
+    suppress_below: Threshold | None = None
+    suppress_codes: Codes = {}
 
     @model_validator(mode="after")
     def _one_way(self) -> Level:
@@ -125,6 +129,7 @@ class Earnings(TableSpec):
 
     method: Literal["earnings"] = "earnings"
     recodable: ClassVar[bool] = True
+    renamed: ClassVar = {"minimum": "suppress_below", "withhold": "suppress_codes", "similar": "borrow_from"}
     value: ColumnName
     epsilon: Positive
     bins: Annotated[BinsSpec, short("standard", "pseo")] = BinsSpec(standard="pseo")
@@ -135,9 +140,9 @@ class Earnings(TableSpec):
         Fraction(75),
     ]
     estimator: Literal["pseo", "shrunk"] = "pseo"
-    similar: list[Annotated[list[str], Field(min_length=1)]] = []
-    minimum: Minimum = 30
-    withhold: Codes = {}
+    borrow_from: list[Annotated[list[str], Field(min_length=1)]] = []
+    suppress_below: Threshold = 30
+    suppress_codes: Codes = {}
     levels: list[Level] = []
     reference: Reference = Reference()
     layout: Annotated[Lehd, short("kind", "lehd")] | None = None
@@ -149,13 +154,13 @@ class Earnings(TableSpec):
                 raise ValueError("percentiles lie between 0 and 100, each above the one before")
         if any((10 * p).denominator != 1 for p in self.percentiles):
             raise ValueError("percentiles have at most one decimal")
-        bins = self.bins.made().count
+        bins = self.bins.to_bins().count
         if self.estimator == "shrunk" and bins == 1:
             raise ValueError("the estimator shrunk needs two bins or more; with one bin there is nothing to borrow")
         if max((p / 100).denominator for p in self.percentiles) * bins > MOST_STEPS:
             raise ValueError(f"limits of such fine percentiles in {bins} bins take hours; declare fewer bins")
-        if self.similar and self.estimator == "pseo":
-            raise ValueError("`similar` is for the estimator shrunk; pseo looks at one cell at a time")
+        if self.borrow_from and self.estimator == "pseo":
+            raise ValueError("`borrow_from` is for the estimator shrunk; pseo looks at one cell at a time")
         names = [self.name, *(level.name for level in self.levels)]
         if double := next((name for name in names if names.count(name) > 1), None):
             raise ValueError(f"two levels are called {double!r}")
@@ -181,5 +186,7 @@ class Earnings(TableSpec):
         levels = {v.name: release.domain(v.by, f"{self.where}.levels.{v.name}") for v in self.levels}
         return {self.name: self.cells(release), **levels}
 
-    def similar_to(self, release: Release) -> dict[str, list[Domain]]:
-        return {self.name: [release.domain(by, f"{self.where}.similar[{i}]") for i, by in enumerate(self.similar)]}
+    def families(self, release: Release) -> dict[str, list[Domain]]:
+        return {
+            self.name: [release.domain(by, f"{self.where}.borrow_from[{i}]") for i, by in enumerate(self.borrow_from)]
+        }

@@ -17,7 +17,7 @@ from discreet.methods.histograms import Histograms, add_rows, measured
 from discreet.methods.noise_provenance import Flags, NoiseProvenance
 from discreet.methods.writing import OutputLocations
 from discreet.post.percentiles import Floats
-from discreet.post.summary import Question, Summary, summarise
+from discreet.post.summary import Summary, SummaryParameters, summarise
 from discreet.privacy.confidential import Grant
 from discreet.privacy.protected import Protected
 from discreet.publish.lehd.pseoe import QUARTILES
@@ -49,12 +49,12 @@ class EarningsTables:
                 pieces: Iterator[tuple[int, Histograms]] = iter([(0, sums[level.name])])
             else:
                 pieces = measured(places.measured, drawn[level.name], method.bins.count)
-            promise, schema, found = method.promise(level), schema_of(method.columns(level)), list[Summary]()
+            promise, schema, found = method.level_guarantee(level), schema_of(method.columns(level)), list[Summary]()
             rows = (pa.RecordBatch.from_arrays(a, schema=schema) for a in self._rows(level, pieces, found))
             batches = (grant.protect(batch, promise) for batch in rows)
             yield write_table(place, level.name, schema, batches, grant.simulated).files
             if method.pseoe is not None:
-                summaries[level.name] = grant.protect(Summary.joined(found), promise)
+                summaries[level.name] = grant.protect(Summary.concatenate(found), promise)
         if method.pseoe is not None:
             quartiles = [method.spec.percentiles.index(Fraction(q)) for q in QUARTILES]
             yield method.pseoe.write(place, summaries, (quartiles[0], quartiles[1], quartiles[2]))
@@ -75,7 +75,9 @@ class EarningsTables:
         self, level: AnyLevel, pieces: Iterator[tuple[int, Histograms]], found: list[Summary]
     ) -> Iterator[list[pa.Array]]:
         """The published rows of a level; their summaries are kept if a layout needs them."""
-        asked = Question(self.method.bins, self.method.points, level.shape.minimum, level.distribution.rate)
+        asked = SummaryParameters(
+            self.method.bins, self.method.points, level.shape.suppress_below, level.distribution.rate
+        )
         draws, blurred = self._draws(level)
         estimates = None
         if self.method.spec.estimator == "shrunk":  # it looks at all cells together
@@ -114,7 +116,7 @@ class EarningsTables:
     def _withheld(self, level: AnyLevel, codes: list[pa.DictionaryArray]) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """The cells that a public rule keeps back, whatever is in them."""
         out = np.zeros(len(codes[0]) if codes else 1, np.bool_)
-        for column, withheld in level.shape.withhold.items():
+        for column, withheld in level.shape.suppress_codes.items():
             shown = codes[level.domain.columns.index(column)]
             listed = np.isin(np.array(shown.dictionary.to_pylist(), object), withheld)
             out |= listed[shown.indices.to_numpy()]

@@ -14,7 +14,7 @@ import numpy as np
 
 from discreet.arrays import Floats, Int64s, Words
 from discreet.errors import ParameterError
-from discreet.methods.flows.correction_controls import Controls, Groups
+from discreet.methods.flows.correction_controls import Controls, GroupControls
 from discreet.methods.flows.correction_quantiles import fill
 from discreet.methods.flows.exponential_race import ring, scratch
 from discreet.noise.jit import compiled
@@ -24,21 +24,30 @@ LARGEST_SUM = 2**62
 Tables = tuple[Floats, Floats, Floats, float, Int64s, Int64s]  # of the controls, then each group's home and family
 Clocks = tuple[Int64s, Int64s, Floats]  # cells, rings, slowness
 
-__all__ = ["RULES", "Controls", "CorrectionRule", "Groups", "needed", "projection", "published", "quantiles"]
+__all__ = [
+    "RULES",
+    "Controls",
+    "CorrectionRule",
+    "GroupControls",
+    "projection",
+    "published",
+    "quantiles",
+    "words_needed",
+]
 
 
 @dataclass(frozen=True)
 class CorrectionRule:
     """How many words each group uses at most, and the corrected flows."""
 
-    needed: Callable[[Int64s], Int64s]
-    correct: Callable[[Int64s, Groups, Words, Int64s], Int64s]
+    words_needed: Callable[[Int64s], Int64s]
+    correct: Callable[[Int64s, GroupControls, Words, Int64s], Int64s]
 
 
-def needed(noisy: Int64s) -> Int64s:
+def words_needed(noisy: Int64s) -> Int64s:
     """Positive cells + F, F = Σ max(x, 0) − Σ x; 0 where nothing is subtracted, or everything.
 
-    >>> needed(np.array([[3, -1, 2, -1], [3, 0, 2, 0], [1, -1, 0, 0]])).tolist()
+    >>> words_needed(np.array([[3, -1, 2, -1], [3, 0, 2, 0], [1, -1, 0, 0]])).tolist()
     [4, 0, 0]
     """
     flows = _flows(noisy)
@@ -51,24 +60,24 @@ def no_words(noisy: Int64s) -> Int64s:
     return np.zeros(len(noisy), np.int64)
 
 
-def published(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
+def published(noisy: Int64s, groups: GroupControls, words: Words, starts: Int64s) -> Int64s:
     """A.3.2: F times one is subtracted from a non-zero cell that is drawn with probability weight/Σ weight."""
     return _run(noisy, groups, words, starts)
 
 
-def projection(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
+def projection(noisy: Int64s, groups: GroupControls, words: Words, starts: Int64s) -> Int64s:
     """The nearest integers in least squares; of the cells that are as near, those whose clock rings first give way."""
     return _run(noisy, groups, words, starts, nearest=True)
 
 
-def quantiles(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
+def quantiles(noisy: Int64s, groups: GroupControls, words: Words, starts: Int64s) -> Int64s:
     """Of every cell's flow, given what was measured and what is public, the quantile of one level for the group."""
     return fill(_ready(noisy, groups, words, starts), groups)
 
 
 RULES = {
-    "published": CorrectionRule(needed, published),
-    "projection": CorrectionRule(needed, projection),
+    "published": CorrectionRule(words_needed, published),
+    "projection": CorrectionRule(words_needed, projection),
     "quantiles": CorrectionRule(no_words, quantiles),
 }
 
@@ -83,7 +92,7 @@ def _flows(noisy: Int64s) -> Int64s:
     return flows
 
 
-def _ready(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64s:
+def _ready(noisy: Int64s, groups: GroupControls, words: Words, starts: Int64s) -> Int64s:
     """The flows, after a look at what comes with them."""
     flows = _flows(noisy)
     if flows.shape != (groups.home.size, groups.controls.cells):
@@ -95,7 +104,7 @@ def _ready(noisy: Int64s, groups: Groups, words: Words, starts: Int64s) -> Int64
     return flows
 
 
-def _run(noisy: Int64s, groups: Groups, words: Words, starts: Int64s, *, nearest: bool = False) -> Int64s:
+def _run(noisy: Int64s, groups: GroupControls, words: Words, starts: Int64s, *, nearest: bool = False) -> Int64s:
     """What clocks make of the flows."""
     flows = _ready(noisy, groups, words, starts)
     c, out = groups.controls, np.empty_like(flows)

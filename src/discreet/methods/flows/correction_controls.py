@@ -82,7 +82,7 @@ class Controls:
 
 
 @dataclass(frozen=True)
-class Groups:
+class GroupControls:
     """The controls, each group's home and family, and the rate of the noise: P(k) ∝ e^(−rate·|k|)."""
 
     controls: Controls

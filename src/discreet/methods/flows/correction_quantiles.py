@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from discreet.arrays import Floats, Int64s
-from discreet.methods.flows.correction_controls import Groups
+from discreet.methods.flows.correction_controls import GroupControls
 from discreet.methods.flows.exponential_race import sink
 from discreet.noise.jit import compiled
 
@@ -30,7 +30,7 @@ COARSE, SILENT = Fraction(1, 10**6), Fraction(64)  # the rates that stand for al
 Public = tuple[Floats, Floats, Floats]  # jobs, employment, industry flow
 
 
-def fill(flows: Int64s, groups: Groups) -> Int64s:
+def fill(flows: Int64s, groups: GroupControls) -> Int64s:
     """The corrected flows; `flows` are checked, one row a group."""
     c, rate = groups.controls, min(max(groups.rate, COARSE), SILENT)
     exact = Context(prec=60)

@@ -21,8 +21,8 @@ from discreet.domain import Attribute, Coarsening, Domain, Numbers
 from discreet.domain.codelists import read_published
 from discreet.errors import DomainError, SpecError
 from discreet.methods.flows.destinations import Destinations
-from discreet.methods.flows.spec import Suppress
-from discreet.methods.flows.sums import Flows, SumShape
+from discreet.methods.flows.spec import DivisionSuppression
+from discreet.methods.flows.sums import FlowCounts, SumShape
 from discreet.methods.noise_provenance import Flags, NoiseProvenance
 from discreet.post.summary import PUBLISHED, SUPPRESSED, margins
 from discreet.publish.description import Column, code_columns
@@ -32,10 +32,10 @@ CHUNK = 1 << 16  # groups at a time
 
 
 @dataclass(frozen=True)
-class Coverage:
+class StateCoverage:
     """Which states have data in which period, and whose flows tell how much the missing ones matter."""
 
-    spec: Suppress
+    spec: DivisionSuppression
     by: Coarsening
     periods: Coarsening
     division: Attribute
@@ -58,7 +58,7 @@ class Coverage:
         found = ((place, self.division.within(a)) for place, a in enumerate(shape.to.attributes))
         return next(((place, parents) for place, parents in found if parents is not None), None)
 
-    def start(self) -> Flows:
+    def start(self) -> FlowCounts:
         """Sums by estimating group and state, all zero."""
         return np.zeros((self.by.coarse.cells, len(self.divisions)), np.int64)
 
@@ -67,14 +67,14 @@ class Coverage:
         """How many numbers its sums take."""
         return self.by.coarse.cells * (2 * len(self.divisions) + 4 * len(self.missing) * self.division.size)
 
-    def add(self, sums: Flows, first: int, measured: Flows) -> None:
+    def add(self, sums: FlowCounts, first: int, measured: FlowCounts) -> None:
         """Add the flows of groups first, first + 1, … that lie in complete periods."""
         groups = np.arange(first, first + len(measured))
         used = self.complete[self.periods.parents(groups)]
         into = measured[used, :-1].reshape(-1, self.industries, len(self.divisions)).sum(axis=1)
         np.add.at(sums, self.by.parents(groups[used]), into)
 
-    def shares(self, sums: Flows, origin: NoiseProvenance, rate: Fraction) -> ObservedShares:
+    def shares(self, sums: FlowCounts, origin: NoiseProvenance, rate: Fraction) -> UnobservedShares:
         """What each division misses in each period."""
         inside = np.zeros((len(self.divisions), self.division.size), np.int64)
         inside[np.arange(len(self.divisions)), self.divisions] = 1
@@ -86,9 +86,9 @@ class Coverage:
         total = np.where(known, complete, 1)[:, None, :]
         lost = np.clip(lost, 0, total)
         over = np.where(known[:, None, :], self._above(lost, total), (states > 0)[None] & (self.spec.threshold < 1))
-        return ObservedShares(self, complete, margin, lost, states, known, over)
+        return UnobservedShares(self, complete, margin, lost, states, known, over)
 
-    def _margins(self, origin: NoiseProvenance, rate: Fraction, inside: Flows) -> Flows:
+    def _margins(self, origin: NoiseProvenance, rate: Fraction, inside: FlowCounts) -> FlowCounts:
         """Of the flows into each division, by estimating group; below 0 where a recoding made it unknown."""
         groups = np.arange(self.by.fine.cells)
         used = self.complete[self.periods.parents(groups)]
@@ -97,7 +97,7 @@ class Coverage:
         found = margins(rate, (draws[:size, None] * (self.industries * inside.sum(axis=0))[None]).reshape(-1))
         return np.where(blurred[:size, None], -1, found.reshape(size, -1))
 
-    def _above(self, lost: Flows, total: Flows) -> Flags:
+    def _above(self, lost: FlowCounts, total: FlowCounts) -> Flags:
         """share > threshold, decided in whole numbers."""
         t = self.spec.threshold
         if int(total.max(initial=1)) * t.denominator >= 2**62:
@@ -106,14 +106,14 @@ class Coverage:
 
 
 @dataclass(frozen=True)
-class ObservedShares:
+class UnobservedShares:
     """Estimated shares by estimating group, period and division."""
 
-    coverage: Coverage
-    complete: Flows  # by, division
-    margin: Flows  # by, division
-    lost: Flows  # by, period, division
-    states: Flows  # period, division
+    coverage: StateCoverage
+    complete: FlowCounts  # by, division
+    margin: FlowCounts  # by, division
+    lost: FlowCounts  # by, period, division
+    states: FlowCounts  # period, division
     known: Flags  # by, division
     suppressed: Flags  # by, period, division
 
@@ -152,7 +152,7 @@ class ObservedShares:
         return out[:, into]
 
 
-def columns(coverage: Coverage) -> list[Column]:
+def columns(coverage: StateCoverage) -> list[Column]:
     """The table of shares, in words."""
     t = coverage.spec.threshold
     return [
@@ -171,15 +171,15 @@ def columns(coverage: Coverage) -> list[Column]:
     ]
 
 
-def coverage_of(
-    asked: Suppress,
+def state_coverage(
+    asked: DivisionSuppression,
     by: Coarsening,
     periods: Coarsening,
     division: Attribute,
     destinations: Destinations,
     base: Path,
     table: str,
-) -> Coverage:
+) -> StateCoverage:
     """What a declaration asks for; reads the public file of states without data."""
     where = f"tables.{table}.suppress"
     if strange := next((a for a in periods.coarse.attributes if len(a.columns) > 1), None):
@@ -190,7 +190,7 @@ def coverage_of(
             f"{division.name!r} is not made of whole states", where=where, do="name a coarser level of the state's"
         )
     missing = read_missing(base / asked.missing, periods.coarse, destinations, where)
-    return Coverage(asked, by, periods, division, divisions, missing, destinations.industries)
+    return StateCoverage(asked, by, periods, division, divisions, missing, destinations.industries)
 
 
 def read_missing(path: Path, periods: Domain, destinations: Destinations, where: str) -> Flags:

@@ -23,7 +23,7 @@ from discreet.engine.tabulate import RecordReading, count_cells
 from discreet.errors import DomainError, ParameterError, SpecError
 from discreet.methods.flows.columns import REPORT, REPORT_COLUMNS, flow_columns, flows_about
 from discreet.methods.flows.destinations import Destinations
-from discreet.methods.flows.division_suppression import Coverage, coverage_of
+from discreet.methods.flows.division_suppression import StateCoverage, state_coverage
 from discreet.methods.flows.division_suppression import columns as coverage_columns
 from discreet.methods.flows.spec import Flows
 from discreet.methods.flows.sums import SumShape
@@ -52,7 +52,7 @@ MOST_CELLS = 1 << 34
 MOST_HELD = 1 << 28  # numbers of all sums, held in memory: 2 GiB
 MOST_MOVED = 1 << 18  # units that the correction moves in a group, on average: each is drawn
 _KEYS = {  # of the declaration, by what an attribute is for
-    "home": "home", "industry_flows": "correction.industry_flows", "suppress": "suppress.by",
+    "home": "home_state", "industry_flows": "correction.industry_flows", "suppress": "suppress.by",
     "periods": "suppress.periods",
 }  # fmt: skip
 
@@ -163,7 +163,7 @@ class FlowsMethod(Method):
 
     @cached_property
     def home(self) -> Coarsening | None:
-        return None if self.spec.home is None else self._coarser("home")
+        return None if self.spec.home_state is None else self._coarser("home")
 
     @cached_property
     def weights(self) -> FlowWeights:
@@ -195,12 +195,12 @@ class FlowsMethod(Method):
         return found
 
     @cached_property
-    def coverage(self) -> Coverage | None:
+    def coverage(self) -> StateCoverage | None:
         if self.spec.suppress is None:
             return None
         division = self.roles["division"].attributes[0]
         by, periods = self._coarser("suppress"), self._coarser("periods")
-        return coverage_of(self.spec.suppress, by, periods, division, self.destinations, self.base, self.name)
+        return state_coverage(self.spec.suppress, by, periods, division, self.destinations, self.base, self.name)
 
     # --- what leaves ------------------------------------------------------------------------------------------------
 

@@ -80,7 +80,7 @@ def _share(number: Fraction) -> Fraction:
     return number
 
 
-class Suppress(Strict):
+class DivisionSuppression(Strict):
     """Which divisions are too badly observed (001 A.3.3): a file of periods and states without data, and the unobserved
     share above which a division is suppressed, estimated `by` (say) institution from the periods with all states."""
 
@@ -96,14 +96,15 @@ class Flows(TableSpec):
 
     method: Literal["flows"] = "flows"
     recodable: ClassVar[bool] = True
+    renamed: ClassVar = {"home": "home_state"}
     industry: Name
     state: Name
-    home: Name | None = None
+    home_state: Name | None = None
     epsilon: Positive
     marginal: Marginal = Marginal()
     correction: Correction = Correction()
     levels: list[FlowLevel] = []
-    suppress: Suppress | None = None
+    suppress: DivisionSuppression | None = None
     measurements: bool = True
     formats: Kinds = ["parquet", "csv"]
     layout: Annotated[Lehd, short("kind", "lehd")] | None = None
@@ -112,10 +113,10 @@ class Flows(TableSpec):
     def _coherent(self) -> Flows:
         if self.industry == self.state:
             raise ValueError("industry and state are the same attribute")
-        if self.correction.job_flows is not None and self.home is None:
-            raise ValueError("job_flows need `home`: the attribute that tells each group's own state")
-        if self.layout is not None and (self.home is None or not self.levels):
-            raise ValueError("the layout lehd needs `home`, for flows in the state, and `levels`, which it lists")
+        if self.correction.job_flows is not None and self.home_state is None:
+            raise ValueError("job_flows need `home_state`: the attribute that tells each group's own state")
+        if self.layout is not None and (self.home_state is None or not self.levels):
+            raise ValueError("the layout lehd needs `home_state`, for flows in the state, and `levels`, which it lists")
         if len(set(self.formats)) < len(self.formats):
             raise ValueError("formats names one twice")
         return self
@@ -143,8 +144,8 @@ class Flows(TableSpec):
     def roles(self, release: Release) -> dict[str, Domain]:
         """What further attributes are for: homes, families, divisions, periods."""
         found = dict[str, Domain]()
-        if self.home is not None:
-            found["home"] = self._one(release, self.home, "home")
+        if self.home_state is not None:
+            found["home"] = self._one(release, self.home_state, "home_state")
         if (families := self.correction.industry_flows) is not None:
             found["industry_flows"] = self._listed(release, families, "correction.industry_flows")
         if (hidden := self.suppress) is not None:

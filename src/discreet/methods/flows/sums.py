@@ -21,7 +21,7 @@ from discreet.post.summary import PUBLISHED, SUPPRESSED, margins
 from discreet.publish.description import Column, code_columns
 from discreet.publish.lehd.pseof import FlowNumbers
 
-Flows = NDArray[np.int64]  # (groups, cells)
+FlowCounts = NDArray[np.int64]  # (groups, cells)
 ROWS = 1 << 17  # in memory at a time
 
 
@@ -85,11 +85,11 @@ def _columns(what: str, meaning: str) -> list[Column]:
 
 
 @dataclass
-class _Adding:
+class _RunningSums:
     """One kind of number, being added up."""
 
-    employed: Flows
-    in_state: Flows
+    employed: FlowCounts
+    in_state: FlowCounts
     marginal: Numbers
 
 
@@ -102,16 +102,17 @@ class FlowSums:
     home: Coarsening | None
     home_states: Numbers  # of the homes: which state each is, or -1
     origin: NoiseProvenance
-    corrected: _Adding = field(init=False)
-    measured: _Adding = field(init=False)
+    corrected: _RunningSums = field(init=False)
+    measured: _RunningSums = field(init=False)
 
     def __post_init__(self) -> None:
         size = self.shape.groups.cells, self.shape.to.cells
         self.corrected, self.measured = (
-            _Adding(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size[0], np.int64)) for _ in range(2)
+            _RunningSums(np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size[0], np.int64))
+            for _ in range(2)
         )
 
-    def add(self, first: int, corrected: Flows, measured: Flows) -> None:
+    def add(self, first: int, corrected: FlowCounts, measured: FlowCounts) -> None:
         """The flows of groups first, first + 1, …"""
         groups = np.arange(first, first + len(corrected))
         parents, homes = self.shape.cells.parents(groups), self._homes(groups)
@@ -162,7 +163,7 @@ class FlowSums:
             status[suppressed] = SUPPRESSED
         return FlowNumbers(self.corrected.employed, self.corrected.in_state, self.corrected.marginal, status)
 
-    def _inside(self, every: Numbers) -> tuple[Flows, Flags]:
+    def _inside(self, every: Numbers) -> tuple[FlowCounts, Flags]:
         """How many draws the flows inside the home state have, and where a group was divided between homes."""
         states = int(self.states.max(initial=0)) + 1
         pairs = self.shape.cells.parents(every) * (states + 1) + self._homes(every) + 1
@@ -175,10 +176,10 @@ class FlowSums:
 
 @compiled
 def _add(
-    employed: Flows,
-    in_state: Flows,
+    employed: FlowCounts,
+    in_state: FlowCounts,
     marginal: Numbers,
-    flows: Flows,
+    flows: FlowCounts,
     parents: Numbers,
     homes: Numbers,
     categories: Numbers,

@@ -23,8 +23,8 @@ from discreet.domain import Numbers
 from discreet.engine.spans import Progress
 from discreet.methods.flows.columns import REPORT
 from discreet.methods.flows.correction import RULES
-from discreet.methods.flows.correction_controls import Controls, Groups
-from discreet.methods.flows.sums import Flows, FlowSums
+from discreet.methods.flows.correction_controls import Controls, GroupControls
+from discreet.methods.flows.sums import FlowCounts, FlowSums
 from discreet.methods.histograms import measured_part
 from discreet.methods.noise_provenance import NoiseProvenance
 from discreet.noise.jit import compiled
@@ -47,7 +47,7 @@ THREADS = min(os.cpu_count() or 1, 8)
 
 
 @dataclass
-class Tally:
+class CorrectionTally:
     """What the correction did, for its report."""
 
     zeroed: int = 0  # groups without a positive total
@@ -74,7 +74,7 @@ class FlowTables:
             for shape in method.sums
         ]
         states = None if method.coverage is None else method.coverage.start()
-        tally = Tally()
+        tally = CorrectionTally()
 
         def work(number: int) -> list[dict[str, str]]:
             first, flows = self._read(names, number)
@@ -105,7 +105,7 @@ class FlowTables:
         if method.pseof is not None:
             yield method.pseof.write(place, numbers)
 
-    def _read(self, names: list[str], number: int) -> tuple[int, Flows]:
+    def _read(self, names: list[str], number: int) -> tuple[int, FlowCounts]:
         """One part: the first group in it, and its measured flows."""
         cells = self.method.destinations.cells
         size = self.method.spans[0].size // cells
@@ -135,22 +135,22 @@ class FlowTables:
         counted = zip(used.items(), found.replaced, strict=True)
         return found, {name: (times, size) for (name, (given, size)), times in counted if given is not None}
 
-    def _correct(self, first: int, flows: Flows, controls: Controls, tally: Tally) -> Flows:
+    def _correct(self, first: int, flows: FlowCounts, controls: Controls, tally: CorrectionTally) -> FlowCounts:
         """Non-negative flows with the same totals, some groups at a time."""
         rule, stream = (
             RULES[self.method.spec.correction.rule],
             public_stream("flows/correction", self.grant.release, self.method.name),
         )
-        wanted = rule.needed(flows)
+        wanted = rule.words_needed(flows)
         ends = np.cumsum(wanted)
-        pieces, start = list[Flows](), 0
+        pieces, start = list[FlowCounts](), 0
         while start < len(flows):
             before = int(ends[start - 1]) if start else 0
             end = max(int(np.searchsorted(ends, before + WORDS, side="right")), start + 1)
             numbers = np.arange(first + start, first + end)
             words, starts = group_words(stream, numbers, wanted[start:end])
             homes, families = self.method.weights.homes(numbers), self.method.weights.families(numbers)
-            groups = Groups(controls, homes, families, self.method.distribution.rate)
+            groups = GroupControls(controls, homes, families, self.method.distribution.rate)
             pieces.append(rule.correct(flows[start:end], groups, words, starts))
             start = end
         corrected = pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
@@ -160,7 +160,7 @@ class FlowTables:
         return corrected
 
     def _write(
-        self, place: Storage, part: int | None, first: int, flows: Flows, corrected: Flows
+        self, place: Storage, part: int | None, first: int, flows: FlowCounts, corrected: FlowCounts
     ) -> list[dict[str, str]]:
         """The rows of one part: flows that are not zero, and measurements that are not zero."""
         method = self.method
@@ -175,8 +175,8 @@ class FlowTables:
         name: str,
         place: Storage,
         part: int | None,
-        measured: tuple[int, Flows],
-        shown: tuple[Flows, ...],
+        measured: tuple[int, FlowCounts],
+        shown: tuple[FlowCounts, ...],
         kinds: Kinds,
     ) -> dict[str, str]:
         first, flows = measured
@@ -218,7 +218,7 @@ class FlowTables:
         protected = (self.grant.protect(batch, self.parts.guarantee) for batch in batches)
         return write_table(place, name, schema, protected, self.grant.simulated).files
 
-    def _report(self, replaced: dict[str, tuple[int, int]], tally: Tally) -> list[pa.Array]:
+    def _report(self, replaced: dict[str, tuple[int, int]], tally: CorrectionTally) -> list[pa.Array]:
         """What the correction did, one row a fact."""
         groups = self.method.groups.cells
         facts = {**replaced, "groups_zeroed": (tally.zeroed, groups), "units_subtracted": (tally.units, None)}

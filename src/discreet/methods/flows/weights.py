@@ -15,7 +15,7 @@ from discreet.methods.flows.controls import read_matrix
 from discreet.methods.flows.correction_controls import Controls
 from discreet.methods.flows.destinations import Destinations
 from discreet.methods.flows.spec import Correction
-from discreet.methods.flows.sums import Flows
+from discreet.methods.flows.sums import FlowCounts
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class FlowWeights:
         if (found < 0).all():
             raise DomainError(
                 "has no category that is a destination state",
-                where=f"tables.{self.table}.home",
+                where=f"tables.{self.table}.home_state",
                 do=f"write states as {self.destinations.state.name!r} does",
             )
         return found
@@ -86,13 +86,13 @@ class FlowWeights:
         """The row of the industry flows that each group has."""
         return np.zeros(len(groups), np.int64) if self.family is None else self.family.parents(groups)
 
-    def start(self) -> Flows:
+    def start(self) -> FlowCounts:
         """Sums of flows by family and industry, all zero; without families all weights are equal."""
         if self.family is None:
             return np.ones((1, self.destinations.industries), np.int64)
         return np.zeros((self.family.coarse.cells, self.destinations.industries), np.int64)
 
-    def add(self, sums: Flows, first: int, measured: Flows) -> None:
+    def add(self, sums: FlowCounts, first: int, measured: FlowCounts) -> None:
         """Add the protected flows of groups first, first + 1, …: over states, and whatever else a family has."""
         if self.family is not None:
             industries = measured[:, :-1].reshape(len(measured), self.destinations.industries, -1).sum(axis=2)

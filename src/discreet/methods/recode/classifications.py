@@ -9,7 +9,7 @@ from pathlib import Path
 from discreet.domain import Key
 from discreet.domain.codelists import csv_lines
 from discreet.errors import DomainError, SpecError
-from discreet.methods.recode.crosswalk import Crosswalk, finest, read_crosswalk, read_overrides, shown
+from discreet.methods.recode.crosswalk import Crosswalk, finest_overrides, read_crosswalk, read_overrides, shown
 from discreet.methods.recode.history import History, read_history
 from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk, RollUp, read_parents
 from discreet.methods.recode.transitions import Overrides
@@ -39,11 +39,13 @@ class Classifications:
             deleted=asked.deleted,
             length=asked.length,
         )
-        by_hand = {old: to for old, to in self.by_hand.items() if old[0] in found.deleted or old[0] in found.shares}
-        return found.overridden(finest(by_hand))
+        all_overrides = {
+            old: to for old, to in self.all_overrides.items() if old[0] in found.deleted or old[0] in found.shares
+        }
+        return found.with_overrides(finest_overrides(all_overrides))
 
     @cached_property
-    def by_hand(self) -> Overrides:
+    def all_overrides(self) -> Overrides:
         """Everything that the overrides say, at whatever level. Shares are equal if there is no such column."""
         if self.spec.overrides is None:
             return {}
@@ -65,10 +67,10 @@ class Classifications:
     def overrides(self, columns: tuple[str, ...]) -> Overrides:
         """The destinations set by hand that are codes of these columns; a file may have those of several levels."""
         published = self.published(columns)
-        found = self.by_hand if len(columns) == 1 else self._completed(self.by_hand, columns)
+        found = self.all_overrides if len(columns) == 1 else self._completed(self.all_overrides, columns)
         for old, targets in found.items():
-            needed = old in published.possible or old in published.deleted
-            if needed and (lost := next((new for new, _ in targets if new not in published.codes), None)):
+            used = old in published.possible or old in published.deleted
+            if used and (lost := next((new for new, _ in targets if new not in published.codes), None)):
                 raise DomainError(
                     f"sends {shown(old)} to {shown(lost)}, which the new classification does not have",
                     where=f"overrides, file {self.spec.overrides}",
@@ -76,7 +78,7 @@ class Classifications:
                 )
         return found
 
-    def in_words(self) -> str:
+    def description(self) -> str:
         """What was used, for readers of the tables."""
         asked = self.spec
         files = {"crosswalk": asked.crosswalk.file}
@@ -86,7 +88,7 @@ class Classifications:
         return (
             f"Public files: {named}. A code with one destination moved as it was; others went where the overrides "
             f"say; the rest was divided at random ({asked.rule}) by shares of completions, in which a possible "
-            f"destination that was not observed weighs {format_exact(asked.smallest)}."
+            f"destination that was not observed weighs {format_exact(asked.smallest_share)}."
         )
 
     def _completed(self, found: Overrides, columns: tuple[str, ...]) -> Overrides:

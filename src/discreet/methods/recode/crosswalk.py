@@ -17,13 +17,13 @@ from discreet.domain import Key
 from discreet.domain.codelists import read_columns
 from discreet.errors import DomainError
 
-Shares = tuple[tuple[str, Fraction], ...]  # new codes in order, and the share of each: positive, in all 1
+CodeShares = tuple[tuple[str, Fraction], ...]  # new codes in order, and the share of each: positive, in all 1
 Code = TypeVar("Code", str, Key)
 _NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40}|/[0-9]{1,40})?", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Facts:
+class CrosswalkSummary:
     """How many finest codes a crosswalk treats how."""
 
     unchanged: int
@@ -37,7 +37,7 @@ class Facts:
 class Crosswalk:
     """Old code → new codes with their shares; old codes without a destination; new codes that no old one leads to."""
 
-    shares: Mapping[str, Shares] = field(repr=False)
+    shares: Mapping[str, CodeShares] = field(repr=False)
     deleted: frozenset[str] = field(default=frozenset(), repr=False)
     new: frozenset[str] = field(default=frozenset(), repr=False)
     provenance: str = ""  # the file's name, for messages
@@ -51,17 +51,17 @@ class Crosswalk:
                     do="give positive shares that add up to 1 exactly",
                 )
 
-    def facts(self) -> Facts:
+    def summary(self) -> CrosswalkSummary:
         single = [old == shares[0][0] for old, shares in self.shares.items() if len(shares) == 1]
         unchanged = sum(single)
         split = len(self.shares) - len(single)
-        return Facts(unchanged, len(single) - unchanged, split, len(self.deleted), len(self.new))
+        return CrosswalkSummary(unchanged, len(single) - unchanged, split, len(self.deleted), len(self.new))
 
-    def knows(self, new: str) -> bool:
+    def has_new_code(self, new: str) -> bool:
         """Whether the new classification has this code."""
         return new in self._new_codes
 
-    def overridden(self, shares: Mapping[str, Shares]) -> Crosswalk:
+    def with_overrides(self, shares: Mapping[str, CodeShares]) -> Crosswalk:
         """The same with other destinations for some finest codes, deleted and unknown ones among them."""
         merged = {**self.shares, **shares}
         reached = {new for given in shares.values() for new, _ in given}
@@ -95,7 +95,7 @@ def read_crosswalk(
     fresh: dict[str, None] = {}
     actions: dict[str, None] = {}
     for row in read_columns(path, names, "crosswalk"):
-        source, target = unwrapped(row[0]), unwrapped(row[1])
+        source, target = unwrap(row[0]), unwrap(row[1])
         actions[row[-1].strip()] = None
         if not _counts(source, target, length, place):
             continue
@@ -108,8 +108,8 @@ def read_crosswalk(
         else:
             pairs = weights.setdefault(source, {})
             pairs[target] = pairs.get(target, Fraction(0)) + number(row[2], f"{place}, {source!r}")
-    if torn := sorted(gone.keys() & weights.keys()):
-        raise DomainError(f"{named(torn)} both deleted and moved", where=place, do="say one of the two")
+    if ambiguous := sorted(gone.keys() & weights.keys()):
+        raise DomainError(f"{named(ambiguous)} both deleted and moved", where=place, do="say one of the two")
     if not weights:
         raise DomainError("no old code has a new one", where=place, do="check the columns and the length of the codes")
     if strange := next((word for word in deleted if action is None or word not in actions), None):
@@ -128,7 +128,7 @@ def read_overrides(path: Path, share: str | None = None) -> dict[Key, tuple[tupl
     place = f"overrides, file {path.name}"
     found: dict[Key, dict[Key, Fraction]] = {}
     for row in read_columns(path, ["from", "to", *([share] if share else [])], "overrides"):
-        codes = unwrapped(row[0]), unwrapped(row[1])
+        codes = unwrap(row[0]), unwrap(row[1])
         if not all(codes):
             raise DomainError(
                 f"a line with an empty code ({shown(codes)})", where=place, do="name both codes on every line"
@@ -147,7 +147,7 @@ def read_overrides(path: Path, share: str | None = None) -> dict[Key, tuple[tupl
     return {old: proportional(pairs) for old, pairs in found.items()}
 
 
-def finest(overrides: Mapping[Key, tuple[tuple[Key, Fraction], ...]]) -> dict[str, Shares]:
+def finest_overrides(overrides: Mapping[Key, tuple[tuple[Key, Fraction], ...]]) -> dict[str, CodeShares]:
     """Overrides of finest codes, each in one column, as a crosswalk takes them."""
     return {old[0]: tuple((new[0], share) for new, share in shares) for old, shares in overrides.items()}
 
@@ -158,10 +158,10 @@ def proportional(weights: Mapping[Code, Fraction]) -> tuple[tuple[Code, Fraction
     return tuple((code, weight / total) for code, weight in sorted(weights.items()))
 
 
-def unwrapped(text: str) -> str:
+def unwrap(text: str) -> str:
     """A code without blanks around it and without a spreadsheet's wrapping.
 
-    >>> unwrapped('="01.00"'), unwrapped(" 311 "), unwrapped('=""')
+    >>> unwrap('="01.00"'), unwrap(" 311 "), unwrap('=""')
     ('01.00', '311', '')
     """
     text = text.strip()

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from discreet.domain import MAX_CELLS, Key
 from discreet.domain.codelists import csv_lines
 from discreet.errors import DomainError
-from discreet.methods.recode.crosswalk import named, shown, unwrapped
+from discreet.methods.recode.crosswalk import named, shown, unwrap
 from discreet.methods.recode.rollup import PublishedCrosswalk
 
 Int32s = NDArray[np.int32]
@@ -135,7 +135,7 @@ class _Reader:
             news = after.dictionary.to_pylist()
             codes = codes * len(news) + after.indices.to_numpy()
         pairs, inverse = np.unique(codes, return_inverse=True)
-        known = [self._kind(unwrapped(olds[p // len(news)]), unwrapped(news[p % len(news)])) for p in pairs.tolist()]
+        known = [self._kind(unwrap(olds[p // len(news)]), unwrap(news[p % len(news)])) for p in pairs.tolist()]
         return np.array(known, np.int32)[inverse]
 
     def check(self) -> None:
@@ -168,10 +168,10 @@ class _Reader:
                 self.unknown[old] = None
             return None
         source = self.published.old_of(old)
-        if source in self.overridden or source not in self.published.torn:
+        if source in self.overridden or source not in self.published.ambiguous:
             return None
         if new:
-            if not crosswalk.knows(new) or self.published.new_of(new) not in self.published.torn[source]:
+            if not crosswalk.has_new_code(new) or self.published.new_of(new) not in self.published.ambiguous[source]:
                 self.impossible[(old, new)] = None
                 return None
             return source, ((self.published.new_of(new), Fraction(1)),)
@@ -232,7 +232,7 @@ def _numbers(column: pa.Array, name: str, place: str) -> Int64s:
 def _coded(column: pa.Array, known: dict[str, int]) -> Int32s:
     """The number of each value, new ones being numbered on."""
     encoded = column.dictionary_encode()
-    codes = [known.setdefault(unwrapped(value), len(known)) for value in encoded.dictionary.to_pylist()]
+    codes = [known.setdefault(unwrap(value), len(known)) for value in encoded.dictionary.to_pylist()]
     found: Int32s = np.array(codes, np.int32)[encoded.indices.to_numpy()]
     return found
 

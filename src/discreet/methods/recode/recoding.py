@@ -24,7 +24,7 @@ from discreet.errors import DomainError, SpecError
 from discreet.formatting import guarded, plural
 from discreet.methods.noise_provenance import NoiseProvenance
 from discreet.methods.recode.classifications import Classifications
-from discreet.methods.recode.split import Shares, needed, split
+from discreet.methods.recode.split import SplitShares, split, words_needed
 from discreet.methods.recode.transitions import Destinations, Group, Transition, Transitions, transitions
 from discreet.noise.key import public_stream
 from discreet.noise.stream import Stream
@@ -32,7 +32,7 @@ from discreet.publish.measurements import MeasuredAttribute, MeasuredTable
 
 MOST_HELD = 1 << 28  # numbers of a table: 2 GiB
 WORDS = 1 << 21  # in memory at a time
-Counts = NDArray[np.int64]  # (groups, width)
+GroupCounts = NDArray[np.int64]  # (groups, width)
 Words = NDArray[np.uint64]
 
 
@@ -82,7 +82,7 @@ class Recoding:
         attributes = list(self.old.attributes)
         groups = self._groups([attributes.pop(self.place), *attributes])
         try:
-            return transitions(groups, published, overrides, history, self.files.spec.smallest)
+            return transitions(groups, published, overrides, history, self.files.spec.smallest_share)
         except DomainError as error:
             raise DomainError(error.what, where=f"table {self.name}, {error.where}", do=error.do) from None
 
@@ -93,7 +93,7 @@ class Recoding:
         draws = None if self.old.draws is None else np.array(self.old.draws, np.int64)
         return NoiseProvenance(starts, targets, draws)
 
-    def in_words(self) -> tuple[str, ...]:
+    def plan_lines(self) -> tuple[str, ...]:
         """How the codes of the groups are treated, for `plan`."""
         if self.place is None:
             return ("has none of the recoded columns: its measurements stay as they are",)
@@ -106,8 +106,8 @@ class Recoding:
         if blurred.any():
             number = int(blurred.sum())
             lines.append(f"{number:,} of {self.new.cells:,} cells are divided at random and have no margin of error")
-        if idle := self.transitions.idle:
-            shown = ", ".join("/".join(key) for key in idle[:5])
+        if unused_overrides := self.transitions.unused_overrides:
+            shown = ", ".join("/".join(key) for key in unused_overrides[:5])
             lines.append(f"overrides without effect, for the crosswalk has one destination: {shown}")
         return tuple(lines)
 
@@ -127,7 +127,7 @@ class Recoding:
                     writer.writerow(map(guarded, row))
         return text.getvalue()
 
-    def recoded(self, pieces: Iterator[tuple[int, Counts]], release: str) -> Counts:
+    def recoded(self, pieces: Iterator[tuple[int, GroupCounts]], release: str) -> GroupCounts:
         """The counts of every new group; `pieces` are those of the old ones, with the number of the first."""
         starts, targets, rules = self._map
         stream = public_stream("recode", release, self.name)
@@ -140,15 +140,15 @@ class Recoding:
                 out[targets[starts[g] : starts[g + 1]]] += self._divided(stream, g, counts[g - first], rules[g]).T
         return out
 
-    def _divided(self, stream: Stream, group: int, counts: Numbers, shares: Shares) -> Counts:
+    def _divided(self, stream: Stream, group: int, counts: Numbers, shares: SplitShares) -> GroupCounts:
         """The numbers of a group by destination, some of them at a time."""
         rule = self.files.spec.rule
-        ends = np.cumsum(needed(counts, shares, rule))
-        parts, start = list[Counts](), 0
+        ends = np.cumsum(words_needed(counts, shares, rule))
+        parts, start = list[GroupCounts](), 0
         while start < len(counts):
             before = int(ends[start - 1]) if start else 0
             end = max(int(np.searchsorted(ends, before + WORDS, side="right")), start + 1)
-            words = words_of(stream, group, before, int(ends[end - 1]))
+            words = group_words(stream, group, before, int(ends[end - 1]))
             parts.append(split(counts[start:end], shares, words, rule))
             start = end
         return np.concatenate(parts)
@@ -156,7 +156,7 @@ class Recoding:
     # --- the map ----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _map(self) -> tuple[Numbers, Numbers, dict[int, Shares]]:
+    def _map(self) -> tuple[Numbers, Numbers, dict[int, SplitShares]]:
         """Where each old group's destinations begin, what they are, and how groups with several are divided."""
         self._check()
         sizes = [len(a.categories) for a in self.old.attributes]
@@ -167,9 +167,9 @@ class Recoding:
         mine, attribute = self.old.attributes[self.place], self.new.attributes[self.place]
         known = {key: i for i, key in enumerate(attribute.published)}
         stride, new_stride = prod(sizes[self.place + 1 :]), self.new.strides[self.place]
-        starts, targets, rules = [0], list[int](), dict[int, Shares]()
+        starts, targets, rules = [0], list[int](), dict[int, SplitShares]()
         made: dict[tuple[Key, Transition], list[int]] = {}
-        shares: dict[Destinations, Shares] = {}
+        shares: dict[Destinations, SplitShares] = {}
         lost: dict[Key, None] = {}
         for group, wanted in enumerate(self._groups(self.old.attributes)):
             key, transition = mine.categories[group // stride % sizes[self.place]], found[wanted]
@@ -183,7 +183,7 @@ class Recoding:
             targets += [rest + place * new_stride for place in places]
             if len(places) > 1:
                 rules[group] = shares.setdefault(
-                    transition.destinations, Shares(tuple(share for _, share in transition.destinations))
+                    transition.destinations, SplitShares(tuple(share for _, share in transition.destinations))
                 )
             starts.append(len(targets))
         self._refuse_lost(list(lost), attribute)
@@ -246,7 +246,7 @@ class Recoding:
             yield tuple(codes[column] for column in self.columns), tuple(codes[column] for column in self._keys)
 
 
-def words_of(stream: Stream, group: int, start: int, end: int) -> Words:
+def group_words(stream: Stream, group: int, start: int, end: int) -> Words:
     """Words start … end − 1 of a group: words 2j and 2j + 1 are the block (group, j)."""
     first, last = start // 2, -(-end // 2)
     counters = np.empty((last - first, 2), np.uint64)

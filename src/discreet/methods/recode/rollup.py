@@ -10,7 +10,7 @@ from pathlib import Path
 from discreet.domain import Key
 from discreet.domain.codelists import read_columns
 from discreet.errors import DomainError
-from discreet.methods.recode.crosswalk import Crosswalk, unwrapped
+from discreet.methods.recode.crosswalk import Crosswalk, unwrap
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def read_parents(path: Path, code: str = "code", parent: str = "parent") -> Pare
     """A line a finest code, with its one parent."""
     parents: dict[str, str] = {}
     for row in read_columns(path, [code, parent], "roll-up"):
-        child, above = unwrapped(row[0]), unwrapped(row[1])
+        child, above = unwrap(row[0]), unwrap(row[1])
         if not child or not above or parents.setdefault(child, above) != above:
             fault = f"{child!r} has two parents" if child and above else "a line with an empty code"
             raise DomainError(fault, where=f"roll-up, file {path.name}", do="give every code one parent")
@@ -111,6 +111,6 @@ class PublishedCrosswalk:
         return frozenset(self.old_of(code) for code in self.crosswalk.deleted) - self.possible.keys()
 
     @cached_property
-    def torn(self) -> Mapping[Key, tuple[Key, ...]]:
+    def ambiguous(self) -> Mapping[Key, tuple[Key, ...]]:
         """The old codes that can become more than one new code."""
         return {old: targets for old, targets in self.possible.items() if len(targets) > 1}

@@ -1,7 +1,7 @@
 """Signed counts split among destinations, to the unit: Σ of the parts is the count. Proof: split.md.
 
 Randomness comes in as 64-bit words. The words of a call are those of its first cell, then those of its second, and so
-on; how many a cell uses follows from its count and the shares alone (`needed`), so batches change nothing.
+on; how many a cell uses follows from its count and the shares alone (`words_needed`), so batches change nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNIT_BY_UNIT = 1 << 20  # the largest count of which every unit is drawn for its
 
 
 @dataclass(frozen=True)
-class Shares:
+class SplitShares:
     """Positive shares of the destinations, in all 1."""
 
     parts: tuple[Fraction, ...]
@@ -61,7 +61,7 @@ class Shares:
         return [count * n // whole for n in numerators], [count * n % whole for n in numerators]
 
 
-def needed(counts: Int64s, shares: Shares, rule: Rule = "multinomial") -> Int64s:
+def words_needed(counts: Int64s, shares: SplitShares, rule: Rule = "multinomial") -> Int64s:
     """How many words each cell uses: none if there is one destination.
 
     Multinomial: one a unit; above 2²⁰ units, one for each unit that the whole parts leave. Balanced: one, if the count
@@ -78,7 +78,7 @@ def needed(counts: Int64s, shares: Shares, rule: Rule = "multinomial") -> Int64s
     return words
 
 
-def split(counts: Int64s, shares: Shares, words: Words, rule: Rule = "multinomial") -> Int64s:
+def split(counts: Int64s, shares: SplitShares, words: Words, rule: Rule = "multinomial") -> Int64s:
     """The parts (cells, destinations) of signed counts; |count| units are split, and all parts have its sign.
 
     Multinomial, as published (001 B.2): each unit goes to the first destination j with word < ⌊C_j·2⁶⁴⌋. Of more than
@@ -89,9 +89,11 @@ def split(counts: Int64s, shares: Shares, words: Words, rule: Rule = "multinomia
     down or up: the same means, and no whole parts of these means vary less.
     """
     sizes = _checked(counts, rule)
-    used = needed(counts, shares, rule)
+    used = words_needed(counts, shares, rule)
     if words.dtype != np.uint64 or words.shape != (int(used.sum()),):
-        raise ParameterError("are not as many uint64 as are used", where="words", do="fetch what `needed` adds up to")
+        raise ParameterError(
+            "are not as many uint64 as are used", where="words", do="draw as many words as `words_needed` adds up to"
+        )
     out = np.zeros((len(counts), len(shares.parts)), np.int64)
     if len(shares.parts) == 1:
         out[:, 0] = counts
@@ -123,7 +125,7 @@ def _thresholds(numerators: Sequence[int], denominator: int) -> Words:
     return np.array([(n << 64) // denominator for n in numerators], np.uint64)
 
 
-def _large(size: int, shares: Shares, words: Words, out: Int64s) -> None:
+def _large(size: int, shares: SplitShares, words: Words, out: Int64s) -> None:
     """Whole parts, and the rest unit by unit in proportion to what they lack."""
     whole, lacking = shares.rest(size)
     out[:] = whole
@@ -134,7 +136,7 @@ def _large(size: int, shares: Shares, words: Words, out: Int64s) -> None:
         np.add.at(out, places[chosen], 1)
 
 
-def _balanced(sizes: Int64s, shares: Shares, words: Words, starts: Int64s, out: Int64s) -> None:
+def _balanced(sizes: Int64s, shares: SplitShares, words: Words, starts: Int64s, out: Int64s) -> None:
     """⌈size·C_j − word/2⁶⁴⌉ = ⌊size·C_j⌋ + [word < 2⁶⁴·its fraction]: exact for each size that occurs."""
     distinct, which = np.unique(sizes, return_inverse=True)
     floors = np.empty((distinct.size, len(shares.sums)), np.int64)

@@ -39,7 +39,7 @@ class Transitions:
     """The transition of each distinct old code and key, and the overrides that the first rule leaves without effect."""
 
     of: Mapping[Group, Transition] = field(repr=False)
-    idle: tuple[Key, ...] = ()
+    unused_overrides: tuple[Key, ...] = ()
 
     def rules(self) -> Counter[tuple[Rule, int | None]]:
         """How many codes with their keys follow each rule, at each level."""
@@ -51,14 +51,14 @@ def transitions(
     published: PublishedCrosswalk,
     overrides: Overrides,
     history: History | None,
-    smallest: Fraction,
+    smallest_share: Fraction,
 ) -> Transitions:
     """The transition of every group: an old code, and the values of the history's key columns.
 
-    A transition that the crosswalk allows and the level has not seen weighs `smallest` completions instead of none.
+    A transition that the crosswalk allows and the level has not seen weighs `smallest_share` completions instead of none.
     """
-    if type(smallest) is not Fraction or smallest <= 0:
-        raise ParameterError("not a positive fraction", where="smallest", do="give a small one, such as 1/1000")
+    if type(smallest_share) is not Fraction or smallest_share <= 0:
+        raise ParameterError("not a positive fraction", where="smallest_share", do="give a small one, such as 1/1000")
     wanted = dict.fromkeys(groups)
     _refuse_unknown(wanted, published, overrides)
     found: dict[Group, Transition] = {}
@@ -68,7 +68,7 @@ def transitions(
         if targets := fixed(old, published, overrides):
             rule: Rule = "direct" if len(published.possible.get(old, ())) == 1 else "override"
             found[old, key] = same.setdefault((old, None, ()), Transition(old, targets, rule))
-        elif seen := _seen(old, key, published.possible[old], history, smallest, same):
+        elif seen := _seen(old, key, published.possible[old], history, smallest_share, same):
             found[old, key] = seen
         else:
             lacking[old] = None
@@ -117,7 +117,7 @@ def _seen(
     key: Key,
     possible: tuple[Key, ...],
     history: History | None,
-    smallest: Fraction,
+    smallest_share: Fraction,
     same: dict[tuple[Key, int | None, Key], Transition],
 ) -> Transition | None:
     """By the shares of the finest level at which the code has completions."""
@@ -134,6 +134,6 @@ def _seen(
         if alike in same:
             return same[alike]
         if counts := history.counts(level, old, key):
-            weights = {new: counts.get(new, smallest) for new in possible}
+            weights = {new: counts.get(new, smallest_share) for new in possible}
             return same.setdefault(alike, Transition(old, proportional(weights), "probabilistic", level))
     return None

@@ -98,7 +98,7 @@ class Abandon(_Event):
     time: dt.datetime
 
 
-class Recorded(_Event):
+class ExternalRelease(_Event):
     """A release made earlier or elsewhere, entered by hand so that the budget knows of it."""
 
     kind: Literal["record"] = "record"
@@ -110,7 +110,7 @@ class Recorded(_Event):
     time: dt.datetime
 
 
-class Derived(_Event):
+class DerivedRelease(_Event):
     """More was published of the measurements of an earlier release: post-processing, at no cost. Its bytes are fixed
     by this one entry: they follow from the measurements, so whoever has those can make them again."""
 
@@ -130,7 +130,7 @@ class Derived(_Event):
     time: dt.datetime
 
 
-class Lost(_Event):
+class LostEntry(_Event):
     """What was spent in an entry that is lost."""
 
     release: str
@@ -140,20 +140,21 @@ class Lost(_Event):
     time: dt.datetime
 
 
-class Restored(_Event):
+class Restoration(_Event):
     """The ledger was put back from a copy, knowingly. Entries that it lacked were entered again, as they were, before
     this one; or, where it has others in their place, what they had spent stays spent by this one."""
 
     kind: Literal["restore"] = "restore"
     again: int
-    lost: tuple[Lost, ...]
+    lost: tuple[LostEntry, ...]
     reason: Annotated[str, Field(min_length=1)]
     who: str
     time: dt.datetime
 
 
 Event = Annotated[
-    Genesis | Budget | Reserve | Commit | Abandon | Recorded | Derived | Restored, Field(discriminator="kind")
+    Genesis | Budget | Reserve | Commit | Abandon | ExternalRelease | DerivedRelease | Restoration,
+    Field(discriminator="kind"),
 ]
 _EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 

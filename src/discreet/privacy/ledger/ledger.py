@@ -16,22 +16,22 @@ from itertools import takewhile
 from typing import TypeVar
 
 from discreet import formats
-from discreet.errors import KeyRefused, LedgerError, LedgerUnavailable, LedgerUncertain, PublishError
+from discreet.errors import LedgerError, LedgerUnavailable, PublishError, ReleaseKeyError, UnconfirmedWrite
 from discreet.noise.key import nonce as fresh_nonce
 from discreet.noise.keystore import KeyStore, default_keys
 from discreet.privacy.ledger.events import (
     Abandon,
     Budget,
     Commit,
-    Derived,
+    DerivedRelease,
     Entry,
     Event,
+    ExternalRelease,
     Genesis,
     LedgerKind,
-    Lost,
-    Recorded,
+    LostEntry,
     Reserve,
-    Restored,
+    Restoration,
 )
 from discreet.privacy.ledger.state import Chain, link
 from discreet.privacy.ledger.store import Store, Writer
@@ -72,7 +72,7 @@ class Memory:
         try:
             self.keys.remember(self.nonce, json.dumps(content, ensure_ascii=False).encode())
         except OSError as error:
-            raise LedgerUncertain(
+            raise UnconfirmedWrite(
                 f"could not note the ledger's last entry ({error.strerror})",
                 where="key store",
                 do="make room; a release that is reserved is completed by `discreet resume`",
@@ -85,7 +85,7 @@ class Memory:
             data = formats.parsed(content, formats.MEMORY, "what the key store remembers of the ledger")
             return Chain(Entry.model_validate(entry) for entry in data["entries"]).entries
         except (ValueError, KeyError, TypeError, LedgerError, PublishError):
-            raise KeyRefused(
+            raise ReleaseKeyError(
                 "what it remembers of the ledger is damaged or of another version",
                 where="key store",
                 do=f"restore {self.nonce}.ledger there from a copy; spend nothing until then",
@@ -103,7 +103,7 @@ def rolled_back(lost: tuple[Entry, ...], place: str) -> LedgerError:
 
 
 Clock = Callable[[], dt.datetime]
-Dated = TypeVar("Dated", Budget, Reserve, Abandon, Recorded, Derived, Restored)
+Dated = TypeVar("Dated", Budget, Reserve, Abandon, ExternalRelease, DerivedRelease, Restoration)
 TOLERANCE = dt.timedelta(minutes=1)
 
 
@@ -183,10 +183,10 @@ class Ledger:
 
         return self._append(budget, check)
 
-    def record(self, recorded: Recorded) -> Entry:
+    def record(self, recorded: ExternalRelease) -> Entry:
         """Enter a release made earlier or elsewhere. It is a fact: it may exceed the budget; then nothing is left."""
 
-        def check(chain: Chain, recorded: Recorded) -> None:
+        def check(chain: Chain, recorded: ExternalRelease) -> None:
             chain.refuse_used(recorded.release)
             balance = chain.balance(recorded.asset, recorded.time.date())
             recorded.guarantee.for_budget(balance.budget.unit, balance.budget.neighbours)
@@ -203,7 +203,7 @@ class Ledger:
 
         return self._append(reserve, check)
 
-    def derive(self, derived: Derived, *, simulated: bool) -> Entry:
+    def derive(self, derived: DerivedRelease, *, simulated: bool) -> Entry:
         """Record post-processing: nothing is spent. Recording the same bytes again is no new entry."""
 
         def decide(writer: Writer, chain: Chain) -> Entry:
@@ -251,7 +251,7 @@ class Ledger:
 
         return self._append(Abandon(release=release, reason=reason, who=self.who(), time=self.clock()), check)
 
-    def restore(self, reason: str) -> tuple[Restored, tuple[Entry, ...]]:
+    def restore(self, reason: str) -> tuple[Restoration, tuple[Entry, ...]]:
         """Go on from an older copy: what it lacks is entered again as it was; or, if it has other entries instead, what
         they cost stays spent. Returns what was recorded, and the entries that are gone."""
         gone: tuple[Entry, ...] = ()
@@ -271,7 +271,7 @@ class Ledger:
             for entry in lost if again else ():
                 writer.append(entry)
             gone = () if again else lost
-            restored = Restored(
+            restored = Restoration(
                 again=len(lost) if again else 0,
                 lost=tuple(spent for entry in gone for spent in _spent(entry.event)),
                 reason=reason,
@@ -282,7 +282,7 @@ class Ledger:
             return _add(writer, chain, _in_order(restored, chain.latest()))
 
         event = self._write(decide, restoring=True).event
-        if not isinstance(event, Restored):
+        if not isinstance(event, Restoration):
             raise LedgerError("was restored without an entry", where=f"ledger {self.store.place}")
         return event, gone
 
@@ -316,7 +316,7 @@ class Ledger:
                         memory.refuse_rollback(chain, self.store.place)
                     entry = decide(writer, chain)
                     chain = Chain(writer.entries())
-            except LedgerUncertain as error:
+            except UnconfirmedWrite as error:
                 try:
                     with self.store.transaction() as writer:  # whoever was writing has ended, one way or the other
                         chain = Chain(writer.entries())
@@ -332,14 +332,14 @@ class Ledger:
         return entry
 
 
-def _spent(event: Event) -> tuple[Lost, ...]:
+def _spent(event: Event) -> tuple[LostEntry, ...]:
     """What an entry has spent."""
-    if isinstance(event, Restored):
+    if isinstance(event, Restoration):
         return event.lost
-    if not isinstance(event, Reserve | Recorded):
+    if not isinstance(event, Reserve | ExternalRelease):
         return ()
-    fields = {name: getattr(event, name) for name in Lost.model_fields}
-    return (Lost(**fields),)
+    fields = {name: getattr(event, name) for name in LostEntry.model_fields}
+    return (LostEntry(**fields),)
 
 
 def _in_order(event: Dated, latest: dt.datetime) -> Dated:

@@ -8,22 +8,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from discreet.errors import LedgerError, OverBudget
+from discreet.errors import BudgetExceeded, LedgerError
 from discreet.privacy.exact import format_exact
 from discreet.privacy.guarantee import Guarantee, compose
 from discreet.privacy.ledger.events import (
     Abandon,
     Budget,
     Commit,
-    Derived,
+    DerivedRelease,
     Entry,
     Event,
+    ExternalRelease,
     Genesis,
     LedgerKind,
-    Lost,
-    Recorded,
+    LostEntry,
     Reserve,
-    Restored,
+    Restoration,
     broken,
     canonical,
 )
@@ -83,7 +83,7 @@ class Balance:
                 f"{n}: asked {format_exact(a)}, spent {format_exact(s)}, left {format_exact(max(x, Fraction(0)))}"
                 for n, a, s, x in parts
             )
-            raise OverBudget(
+            raise BudgetExceeded(
                 f"the budget of asset {self.budget.asset!r} does not cover this release ({text})",
                 do="ask for less, or have the budget raised with `discreet ledger budget`",
             )
@@ -184,20 +184,20 @@ class Chain:
         raise LedgerError(f"release {release!r} is in the ledger already ({status})", do=do)
 
     def names(self) -> set[str]:
-        own = {e.release for e in self.events if isinstance(e, Reserve | Recorded | Derived)}
+        own = {e.release for e in self.events if isinstance(e, Reserve | ExternalRelease | DerivedRelease)}
         return own | {spent.release for spent in self._lost()}
 
-    def derived(self) -> dict[str, tuple[Derived, Entry]]:
+    def derived(self) -> dict[str, tuple[DerivedRelease, Entry]]:
         """What was made of earlier releases' measurements; an entry that says so of anything else is refused."""
         kept: dict[str, str] = {}  # releases that have kept something so far, and their assets
         assets: dict[str, str] = {}
-        found: dict[str, tuple[Derived, Entry]] = {}
+        found: dict[str, tuple[DerivedRelease, Entry]] = {}
         for entry, event in zip(self.entries, self.events, strict=True):
             if isinstance(event, Reserve):
                 assets[event.release] = event.asset
             elif isinstance(event, Commit) and event.kept:
                 kept[event.release] = assets.get(event.release, "")
-            elif isinstance(event, Derived):
+            elif isinstance(event, DerivedRelease):
                 if kept.get(event.of) != event.asset or event.release in found or event.release in assets:
                     raise broken(entry.number, f"derives {event.release!r} from what was not kept, or a second time")
                 found[event.release] = (event, entry)
@@ -241,13 +241,13 @@ class Chain:
         ]
         return Balance(budget, tuple(spent))
 
-    def spending(self, asset: str) -> list[Reserve | Recorded | Lost]:
+    def spending(self, asset: str) -> list[Reserve | ExternalRelease | LostEntry]:
         """Everything ever spent on an asset, in this ledger or in what it has lost."""
-        own = [e for e in self.events if isinstance(e, Reserve | Recorded) and e.asset == asset]
+        own = [e for e in self.events if isinstance(e, Reserve | ExternalRelease) and e.asset == asset]
         return [*own, *(spent for spent in self._lost() if spent.asset == asset)]
 
-    def _lost(self) -> list[Lost]:
-        return [spent for e in self.events if isinstance(e, Restored) for spent in e.lost]
+    def _lost(self) -> list[LostEntry]:
+        return [spent for e in self.events if isinstance(e, Restoration) for spent in e.lost]
 
     def lifetime(self, asset: str, who: str | None = None) -> Guarantee | None:
         """The total ever spent on an asset (by one user), whatever the periods: loss does not expire with a budget."""

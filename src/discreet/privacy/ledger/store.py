@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from discreet import filelock, uris
-from discreet.errors import LedgerError, LedgerUnavailable, LedgerUncertain
+from discreet.errors import LedgerError, LedgerUnavailable, UnconfirmedWrite
 from discreet.privacy.ledger.events import Entry, broken
 
 WAIT_SECONDS = 10.0
@@ -96,8 +96,8 @@ def locked(place: str, wait: float) -> LedgerUnavailable:
     )
 
 
-def uncertain(place: str, why: str) -> LedgerUncertain:
-    return LedgerUncertain(
+def uncertain(place: str, why: str) -> UnconfirmedWrite:
+    return UnconfirmedWrite(
         f"{why} while an entry was written: it may be there or not",
         where=f"ledger {place}",
         do="`discreet ledger show` tells; a release that is reserved is completed by `discreet resume`",

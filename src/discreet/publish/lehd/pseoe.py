@@ -34,16 +34,16 @@ QUARTILES = ("25", "50", "75")
 SCHEMA = arrow_schema(schema.PSEOE)
 
 
-def lehd_level(name: str, domain: Domain, layout: Lehd, withhold: Mapping[str, list[str]]) -> LehdLevel:
+def lehd_level(name: str, domain: Domain, layout: Lehd, suppress_codes: Mapping[str, list[str]]) -> LehdLevel:
     """Which rows of the file a level gives; refused where the layout has no place for it."""
     level = level_of(name, domain, layout)
     if level.agg.cip_level == "4":
-        open_ = declared(domain, level.columns["degree_level"]) - set(withhold.get(layout.degree_level, ()))
+        open_ = declared(domain, level.columns["degree_level"]) - set(suppress_codes.get(layout.degree_level, ()))
         if stopped := sorted(open_ & schema.RESTRICTED):
             raise SpecError(
                 f"publishes degree level {stopped[0]} at four digits of the field, which the layout does not",
                 where=where_in(name),
-                do=f'write `withhold: {{{layout.degree_level}: ["07", "17"]}}`',
+                do=f'write `suppress_codes: {{{layout.degree_level}: ["07", "17"]}}`',
             )
     return level
 

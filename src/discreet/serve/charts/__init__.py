@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from discreet.errors import AskedWrongly
+from discreet.errors import InvalidQuery
 from discreet.serve.charts.bars import bars, single
 from discreet.serve.charts.chart_data import ChartData, percentiles, read
 from discreet.serve.charts.frame import Chart, Picture, framed
@@ -65,7 +65,7 @@ def chart(
     `which` says in the title which of all rows these are.
     """
     if kind is not None and kind not in KINDS:
-        raise AskedWrongly(f"no chart {kind[:40]!r}", where="chart", do=f"there are {', '.join(KINDS)}")
+        raise InvalidQuery(f"no chart {kind[:40]!r}", where="chart", do=f"there are {', '.join(KINDS)}")
     fitting, reading = kinds(answer, about), read(answer, measure)
     if reading is None or not fitting:
         return None
@@ -87,7 +87,7 @@ def png(svg: str) -> bytes:
     try:
         return bytes(vl_convert.svg_to_png(svg, scale=SCALE))
     except (ValueError, RuntimeError):
-        raise AskedWrongly("cannot be drawn as pixels", where="chart", do="ask for SVG") from None
+        raise InvalidQuery("cannot be drawn as pixels", where="chart", do="ask for SVG") from None
 
 
 def _is_map(reading: ChartData) -> bool:

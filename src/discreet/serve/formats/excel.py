@@ -7,7 +7,7 @@ from io import BytesIO
 from math import isnan
 from typing import Any
 
-from discreet.errors import TooMuch
+from discreet.errors import QueryTooLarge
 from discreet.serve.formats.columns import headings, marks, meanings, places, remarks, rounded
 from discreet.serve.query_model import About, Answer
 
@@ -22,7 +22,7 @@ def write(answer: Answer, about: About) -> bytes:
     import xlsxwriter
 
     if len(answer) > ROWS:
-        raise TooMuch(
+        raise QueryTooLarge(
             f"{len(answer):,} rows are more than an Excel sheet has", where=about.id, do="take CSV or Parquet"
         )
     file = BytesIO()

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import pyarrow as pa
 
-from discreet.errors import AskedWrongly
+from discreet.errors import InvalidQuery
 from discreet.serve.pages.words import listed
 from discreet.serve.query_model import Measure, QueryableTable, TableQuery, TableVariable, members
 from discreet.serve.stored_table import StoredTable
@@ -116,13 +116,13 @@ def filled(asked: BuilderState, table: QueryableTable) -> BuilderState:
 def question(asked: BuilderState, table: QueryableTable) -> TableQuery:
     """As the table understands it; what it has not, is refused."""
     if len(asked.rows) > 2:
-        raise AskedWrongly("more than two variables in the rows", where="rows", do="choose at most two")
+        raise InvalidQuery("more than two variables in the rows", where="rows", do="choose at most two")
     if len(set(asked.shown)) < len(asked.shown):
-        raise AskedWrongly("a variable is asked for twice", where="rows or columns", do="choose it once")
+        raise InvalidQuery("a variable is asked for twice", where="rows or columns", do="choose it once")
     shown = [_variable(table, name, "rows or columns") for name in asked.shown]
     if len({v.of or v.id for v in shown}) < len(shown):
         both = " and ".join(v.label for v in shown)
-        raise AskedWrongly(f"{both}: one groups another", where="rows or columns", do="choose one of them")
+        raise InvalidQuery(f"{both}: one groups another", where="rows or columns", do="choose one of them")
     picked = {v.id: _picked(asked, table, v) for v in shown}
     others: dict[str, tuple[str, ...]] = {}
     for name, codes in asked.only.items():
@@ -148,7 +148,7 @@ def _picked(asked: BuilderState, table: QueryableTable, shown: TableVariable) ->
         within = set(members(shown, coarser, groups))
         codes = tuple(code for code in codes or shown.codes if code in within)
         if not codes:
-            raise AskedWrongly(f"no code of {shown.label} is left", where="limits", do="choose fewer limits")
+            raise InvalidQuery(f"no code of {shown.label} is left", where="limits", do="choose fewer limits")
     return codes
 
 
@@ -157,7 +157,7 @@ def _variable(table: QueryableTable, name: str, where: str) -> TableVariable:
         if found.id == name:
             return found
     known = listed([v.label for v in table.variables])
-    raise AskedWrongly(f"no variable {name[:40]!r}", where=where, do=f"the table has {known}")
+    raise InvalidQuery(f"no variable {name[:40]!r}", where=where, do=f"the table has {known}")
 
 
 def _chosen(table: QueryableTable, name: str, codes: Iterable[str]) -> TableVariable:
@@ -166,7 +166,7 @@ def _chosen(table: QueryableTable, name: str, codes: Iterable[str]) -> TableVari
     strange = next((code for code in codes if code not in found.codes), None)
     if strange is not None:
         some = ", ".join(found.labels[:5]) + (" …" if len(found) > 5 else "")
-        raise AskedWrongly(f"no code {strange[:40]!r} of {found.label}", where="limits", do=f"it has {some}")
+        raise InvalidQuery(f"no code {strange[:40]!r} of {found.label}", where="limits", do=f"it has {some}")
     return found
 
 
@@ -175,7 +175,7 @@ def main_measures(asked: BuilderState, table: QueryableTable) -> list[Measure]:
     known = {m.id: m for m in table.measures}
     mains = [m for m in table.measures if not m.about]
     if strange := next((name for name in asked.measures if name not in known), None):
-        raise AskedWrongly(
+        raise InvalidQuery(
             f"no measure {strange[:40]!r}", where="measures", do=f"the table has {listed([m.label for m in mains])}"
         )
     found = [known[name] for name in asked.measures if not known[name].about]
@@ -196,14 +196,14 @@ def _one_of(text: str, known: tuple[str, ...], where: str) -> str:
     if text in known:
         return text
     names = ", ".join(name for name in known if name)
-    raise AskedWrongly(f"{text[:40]!r} is unknown", where=where, do=f"choose one of {names}")
+    raise InvalidQuery(f"{text[:40]!r} is unknown", where=where, do=f"choose one of {names}")
 
 
 def _number(text: str, where: str) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) < 8):
-        raise AskedWrongly(f"{text[:40]!r} is not a number", where=where, do="write a whole number")
+        raise InvalidQuery(f"{text[:40]!r} is not a number", where=where, do="write a whole number")
     return int(text)
 
 
@@ -226,7 +226,7 @@ def _best(table: QueryableTable, shown: tuple[str, ...], measures: int) -> Mappi
         at = {v.id: code for v, code in zip(others, codes, strict=True)}
         try:
             found = table.answer(TableQuery(by, tuple((name, (code,)) for name, code in at.items()), mains), CELLS)
-        except AskedWrongly:  # too large to try, or not a question that the table has
+        except InvalidQuery:  # too large to try, or not a question that the table has
             return best
         there = sum(int((~np.isnan(found.numbers[name])).sum()) for name in mains)
         if there > most:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-from discreet.errors import AskedWrongly
+from discreet.errors import InvalidQuery
 from discreet.serve.formats import FORMATS, safe_name
 from discreet.serve.pages.builder_state import BuilderState, errors_of, filled, question
 from discreet.serve.query_model import QueryableTable, TableQuery, TableVariable
@@ -126,7 +126,7 @@ def offers(
         less = filled(other, table)
         try:
             cells = table.cells(question(less, table))
-        except AskedWrongly:
+        except InvalidQuery:
             continue
         if cells <= most:
             fitting.append((f"{label}: {cells:,} numbers", link(less)))

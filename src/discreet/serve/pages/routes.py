@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.routing import Match
 from starlette.types import Scope
 
-from discreet.errors import AskedWrongly, TooMuch
+from discreet.errors import InvalidQuery, QueryTooLarge
 from discreet.formatting import cut
 from discreet.serve.catalogue import matches
 from discreet.serve.config import Served
@@ -124,10 +124,10 @@ class _Pages:
             )
             more["chart"] = page_chart(laid, asked, table, link)
             more["chart_note"] = chart_note(laid, asked, table)
-        except TooMuch as error:
+        except QueryTooLarge as error:
             more["too_much"] = error.what
             more["offers"] = offers(asked, table, error.offers, self.served.config.max_cells, link)
-        except AskedWrongly as error:
+        except InvalidQuery as error:
             wrong = f"{error.what[0].upper()}{error.what[1:]} ({error.where}). {error.do[0].upper()}{error.do[1:]}."
         query = asked.query()
         return self._page(
@@ -155,7 +155,7 @@ class _Pages:
             question(asked, table)
             found = grid(asked, table, self.served.config.max_cells)
             body = chart_file(view(found, asked, table, lambda _: ""), asked, table, kind)
-        except AskedWrongly:
+        except InvalidQuery:
             return self.table(request, name)
         if body is None:
             return self._page(request, "missing.html", 404, name=f"{name[:60]} as a chart")

@@ -164,7 +164,7 @@ def _told(found: NumberGrid, asked: BuilderState, rows: list[Row], which: str) -
 
 
 def _ordered(found: NumberGrid, asked: BuilderState) -> tuple[list[int], list[int] | None]:
-    """OutputLocations of rows in order, and the rank of each place if they are by value. What has no number comes last."""
+    """Places of rows in order, and the rank of each place if they are by value. What has no number comes last."""
     places = list(range(found.height))
     if asked.sort in ("label", "-label"):
         labels = list(product(*(v.labels for v in found.rows)))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError, ReleaseKeyError
 from discreet.noise.key import ReleaseKey
 from discreet_studies.sensitivity.comparators import FALLBACK
 from discreet_studies.sensitivity.comparators.moments import ALLOWED, UNIT, Moments, laplace, multiples
@@ -141,7 +141,7 @@ def test_empty_cells_and_single_records_are_served() -> None:
 
 
 def test_a_real_key_is_refused() -> None:
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         NoisyStats(X0, F(1)).estimate(*many_cells(1, 5), ReleaseKey.generate())
 
 

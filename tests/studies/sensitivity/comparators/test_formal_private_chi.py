@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from flint import arb
 
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError, ReleaseKeyError
 from discreet.noise.interval_arithmetic import ball
 from discreet.noise.key import ReleaseKey
 from discreet_studies.sensitivity.comparators import FALLBACK
@@ -129,7 +129,7 @@ def test_it_repeats_under_a_key_and_refuses_real_ones() -> None:
     once = method().estimate(*cells, KEY)
     assert np.array_equal(once.values, method().estimate(*cells, KEY).values)
     assert not np.array_equal(once.values, method().estimate(*cells, ReleaseKey.simulation("other")).values)
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         method().estimate(*cells, ReleaseKey.generate())
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError, ReleaseKeyError
 from discreet.methods.employer.mechanisms.laplace_pareto import LaplacePareto
 from discreet.noise.key import ReleaseKey
 from discreet_studies.sensitivity.comparators.moments import ALLOWED, UNIT, Moments, multiples
@@ -240,7 +240,7 @@ def test_it_repeats_under_a_key_stays_in_range_and_refuses_real_keys() -> None:
     assert np.array_equal(once.values, method.estimate(*cells, KEY).values)
     assert not np.array_equal(once.values, method.estimate(*cells, ReleaseKey.simulation("other")).values)
     assert ((once.values >= 0) & (once.values <= 1)).all()
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         method.estimate(*cells, ReleaseKey.generate())
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from discreet.errors import KeyRefused, ParameterError
+from discreet.errors import ParameterError, ReleaseKeyError
 from discreet.noise.key import ReleaseKey
 from discreet_studies.sensitivity.comparators.choice import LEAST, SLACK, TOP, IntegerChoice
 from discreet_studies.sensitivity.comparators.theil_sen import TheilSen, median_scores
@@ -160,7 +160,7 @@ def test_it_repeats_under_a_key_and_serves_cells_without_pairs() -> None:
 
 
 def test_a_real_key_is_refused() -> None:
-    with pytest.raises(KeyRefused):
+    with pytest.raises(ReleaseKeyError):
         TheilSen(X0, F(1)).estimate(*many_cells(1, 5), ReleaseKey.generate())
 
 

@@ -107,7 +107,7 @@ class Fill:
             kernel.exchange(*pairs, self.x, self.tolerance, TRIES, seed, self.out)
 
     def _shuffled(self, key: Numbers, purpose: int) -> Numbers:
-        """OutputLocations in the order of their keys, in an order of chance where these are equal."""
+        """Places in the order of their keys, in an order of chance where these are equal."""
         u = kernel.uniforms(np.arange(len(key)), kernel.seeded(purpose, self.seed))
         return np.lexsort((u, key))
 
