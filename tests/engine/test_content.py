@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from discreet.engine.duckdb import duckdb_engine
 from discreet.noise.key import Secret
-from discreet.noise.prf import contents, priorities, siphash_text
+from discreet.noise.prf import row_texts, priorities, siphash_text
 from support.engines import read
 
 KEY = bytes(range(16))
@@ -33,7 +33,7 @@ UNSIGNED = [pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 
 
 def text(*columns: pa.Array) -> list[str]:
-    found: list[str] = contents(columns).to_pylist()
+    found: list[str] = row_texts(columns).to_pylist()
     return found
 
 
@@ -44,7 +44,7 @@ def of(values: list[Any], kind: pa.DataType) -> list[str]:
 @given(tables)
 @example([(None, "-"), ("-", None), ("", "-"), (None, None), ("-", "-"), ("", ""), ("--", ""), (None, "")])
 @example([("1:-", ""), ("-", "0:"), ("1", "11"), ("11", "1"), ("1:1", "1"), ("1", "1:1"), ("11:1", "")])
-def test_different_rows_never_share_a_content(rows: list[tuple[str | None, ...]]) -> None:
+def test_different_rows_never_share_a_text(rows: list[tuple[str | None, ...]]) -> None:
     columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
     found = text(*columns)
     assert None not in found
@@ -91,7 +91,7 @@ def test_a_double_is_the_whole_number_it_holds(values: list[int]) -> None:
 
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False)), min_size=1, max_size=12))
 @example([2.0**53, 2.0**53 + 2, 1e300, -1e300, math.inf, -math.inf, 5e-324, 0.1, 0.1 + 2**-55])
-def test_different_doubles_have_different_contents(values: list[float | None]) -> None:
+def test_different_doubles_have_different_texts(values: list[float | None]) -> None:
     """Equal ones have equal ones: −0 is 0."""
     found = of(values, pa.float64())
     assert len(set(found)) == len(set(values))
@@ -118,12 +118,12 @@ def test_booleans_dates_and_columns_without_values() -> None:
 
 
 @given(tables, st.binary(min_size=16, max_size=16))
-def test_priorities_are_the_keyed_hash_of_contents(rows: list[tuple[str | None, ...]], key: bytes) -> None:
+def test_priorities_are_the_keyed_hash_of_row_texts(rows: list[tuple[str | None, ...]], key: bytes) -> None:
     columns = [pa.array(list(column), pa.string()) for column in zip(*rows, strict=True)]
     found = priorities(key, columns)
     assert found.type == pa.int64()
     assert found.null_count == 0
-    assert found.to_numpy().view(np.uint64).tolist() == siphash_text(key, contents(columns)).tolist()
+    assert found.to_numpy().view(np.uint64).tolist() == siphash_text(key, row_texts(columns)).tolist()
     assert len(set(found.to_pylist())) == len(set(rows))
 
 

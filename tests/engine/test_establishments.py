@@ -242,7 +242,7 @@ def test_ids_of_a_type_that_could_merge_two_are_refused_whatever_they_are(
     if pa.types.is_decimal(kind):
         values = [value for value in values if not math.isnan(value)]
     pq.write_table(pa.table({"id": pa.array(values, pa.float64()).cast(kind)}), tmp_path / "jobs.parquet")
-    with open_engine("duckdb") as engine, pytest.raises(SourceError, match="says whom a record is about") as refused:
+    with open_engine("duckdb") as engine, pytest.raises(SourceError, match="is used as an identifier") as refused:
         jobs_of(engine, NOWHERE, {"jobs": FileSource(path="jobs.parquet")}, base=tmp_path)
     assert refused.value.where == "source jobs.parquet"
     assert "as text or as whole numbers" in str(refused.value)

@@ -254,7 +254,7 @@ def test_a_unit_that_is_looked_up_is_refused(office: Office) -> None:
     found = office.run(dict.fromkeys(frames, ""), frame=frames, more={"join": {"spells": "spell"}})
     assert not found.cells
     assert found.spent == 0
-    assert "'person_id', which says whom a record is about, is in spells" in found.refused
+    assert "'person_id', which identifies the privacy unit, is in spells" in found.refused
 
 
 def test_a_text_of_a_megabyte_is_nobodys_id(office: Office) -> None:

@@ -220,7 +220,7 @@ def _looked_at(engine: AnyEngine, scan: Scan, looks: Sequence[str]) -> Reading:
         try:
             rows["id"] = _rows(engine, scan, [TAG], "x")
         except DiscreetError as error:
-            if "says whom" not in str(error) and "cannot be matched" not in str(error):
+            if "used as an identifier" not in str(error) and "cannot be matched" not in str(error):
                 raise
             refused.add(str(error))
     rows["unreadable"] = Counter({("lines",): sum(scan.unreadable.values())})

@@ -1,6 +1,6 @@
-"""Records as observations: the cell that each lies in and its bounded values, one row a record.
+"""Records as observations: the cell and the bounded values of each, one row per record.
 
-What a value becomes is decided by the record alone; a record without one of its values is dropped.
+How a value is derived depends on its record alone; a record with a missing value is dropped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from discreet.privacy.guarantee import Unit
 
 @dataclass(frozen=True)
 class Observations:
-    """The records that estimates are made of."""
+    """The records that estimates are computed from."""
 
     records: Records
     unit: Unit
@@ -33,24 +33,24 @@ class Observations:
     progress: Progress = no_progress
 
     def rows(self, engine: Engine, domain: Domain, observed: Sequence[ObservedValue]) -> ibis.Table:
-        """The columns of codes, then the raw value of each variable, `discreet_value_0` and so on: every record with
-        values; of each unit as many as count, of those whose values can be used."""
+        """The category columns, then the raw value of each variable, `discreet_value_0` and so on: of every record
+        without missing values; per unit at most `max_records` of those whose values are usable."""
         table = self.records.with_lookups(engine)
-        values = {f"discreet_value_{i}": made.raw(table) for i, made in enumerate(observed)}
+        values = {f"discreet_value_{i}": value.raw(table) for i, value in enumerate(observed)}
         codes = used_columns([domain])
         entity = [] if self.unit.entity is None else [identifier(self.unit.entity)]
         rows = table.select(**{c: table[c] for c in dict.fromkeys([*codes, *entity])}, **values)
         rows = rows.filter(reduce(operator.and_, (rows[name].notnull() for name in values)))
         if self.unit.entity is None:
             return rows
-        used = (made.usable(rows[name]) for made, name in zip(observed, values, strict=True))
+        used = (value.usable(rows[name]) for value, name in zip(observed, values, strict=True))
         rows = rows.filter(reduce(operator.and_, used))
         return limit_contributions(engine, rows, [*codes, *values], [domain], self.unit, self.secret).select(
             *codes, *values
         )
 
     def of(self, engine: Engine, domain: Domain, observed: Sequence[ObservedValue]) -> ibis.Table:
-        """Columns `cell`, then the raw value of each variable: every record with a cell and values."""
+        """Columns `cell`, then the raw value of each variable: of every record with a cell and all values."""
         rows = self.rows(engine, domain, observed)
         values = {f"discreet_value_{i}": rows[f"discreet_value_{i}"] for i in range(len(observed))}
         cells = rows.select(**{CELL: cell_number(rows, domain)}, **values)
@@ -58,5 +58,5 @@ class Observations:
 
 
 def observations(reading: RecordReading) -> Observations:
-    """Of what a release has read."""
+    """The observations of a release's reading."""
     return Observations(reading.records, reading.unit, reading.secret, reading.progress)

@@ -1,4 +1,4 @@
-"""Weights of records, as whole steps of a declared grid: what a record weighs is decided by the record alone."""
+"""Weighted totals: record weights as multiples of a declared grid step. A weight depends on its record alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from discreet.privacy.exact import format_exact
 
 @dataclass(frozen=True)
 class RecordWeight(ObservedValue):
-    """A weight above 0, rounded to multiples of `grid`; above `high` it counts as that, or the record is dropped."""
+    """A weight above 0, rounded to multiples of `grid`; above `high` it is clamped, or the record is dropped."""
 
     grid: Fraction = Fraction(1)
 
@@ -30,22 +30,22 @@ class RecordWeight(ObservedValue):
         return (values > 0).fill_null(False) & fits.fill_null(False)
 
     def outcomes(self, table: ibis.Table) -> dict[str, ibis.Value]:
-        value, none = self.raw(table), table[self.preflight_columns[0].name] == 1
+        value, missing = self.raw(table), table[self.preflight_columns[0].name] == 1
         positive = (value > 0).fill_null(False)
-        return {"missing": none, "unreadable": ~none & ~positive, "outside": positive & (value > self.high)}
+        return {"missing": missing, "unreadable": ~missing & ~positive, "outside": positive & (value > self.high)}
 
     def audit_line(self, missing: int, unreadable: int, outside: int) -> str:
-        fate = f"count as {self.high:g}" if self.outside == "clamp" else "are dropped"
+        rule = f"count as {self.high:g}" if self.outside == "clamp" else "are dropped"
         return (
-            f"{self.name}: {missing:,} records without a weight and {unreadable:,} whose weight is no positive number "
-            f"are dropped; {outside:,} above {self.high:g} {fate}"
+            f"{self.name}: {missing:,} records without a weight and {unreadable:,} whose weight is not positive "
+            f"are dropped; {outside:,} above {self.high:g} {rule}"
         )
 
     def description(self) -> str:
-        fate = f"counts as {self.high:g}" if self.outside == "clamp" else "means that the record is dropped"
+        rule = f"counts as {self.high:g}" if self.outside == "clamp" else "means that the record is dropped"
         return (
             f"{self.column}: a weight above 0, rounded to multiples of {format_exact(self.grid)}; above {self.high:g} "
-            f"it {fate}; records without one are dropped"
+            f"it {rule}; records without one are dropped"
         )
 
 
@@ -81,16 +81,16 @@ class ReplicateWeight(ObservedValue):
 
 @dataclass(frozen=True)
 class WeightGrid:
-    """Steps of weights: the size of one, the largest weight, and how far a replicate's may lie from it."""
+    """The grid of weights: step size, and in steps the largest weight and the bound on a replicate's deviation."""
 
     step: Fraction
     largest: int
     bound: int = 0
-    squared: bool = False  # also w²/largest, of which sampling variances are made
+    squared: bool = False  # also w²/largest, from which sampling variances are computed
 
     def units(self, values: ibis.Value) -> ibis.Value:
-        """floor(value/step + ½), a float64 that is whole: the same operations on every engine. What lies beyond any
-        weight is cut first: an engine takes the floor as an integer, and would stop at a record that does not fit."""
+        """floor(value/step + ½) as an integral float64, by the same operations on every engine. Values beyond any
+        weight are clamped first: an engine's floor is an integer, and would fail on a record that does not fit."""
         scaled = values * float(self.step.denominator) / float(self.step.numerator)
         return (_between(scaled, -WHOLE, WHOLE) + 0.5).floor().cast("float64")
 
@@ -104,14 +104,16 @@ def weigh_cells(
     table = table.filter(observed[0].usable(table[names[0]]))
     table = table.mutate(discreet_w=_between(grid.units(table[names[0]]), 0.0, float(grid.largest)))
     bound = float(grid.bound)
-    moved = {
+    deviations = {
         f"d{i}": _between(grid.units(table[name]) - table["discreet_w"], -bound, bound)
         for i, name in enumerate(names[1:])
     }
     if grid.squared:
-        moved["d0"] = (table["discreet_w"] * table["discreet_w"] / float(grid.largest) + 0.5).floor().cast("float64")
-    table = table.mutate(**{f"discreet_{name}": value for name, value in moved.items()})
-    sums = ("w", *moved)
+        deviations["d0"] = (
+            (table["discreet_w"] * table["discreet_w"] / float(grid.largest) + 0.5).floor().cast("float64")
+        )
+    table = table.mutate(**{f"discreet_{name}": value for name, value in deviations.items()})
+    sums = ("w", *deviations)
     cells = table.mutate(**{CELL: cell_number(table, domain)})
     cells = cells.filter(cells[CELL].notnull())
     return engine.store(

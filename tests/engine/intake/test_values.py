@@ -283,10 +283,10 @@ def columns_checked(made: BinnedValue, **columns: pa.Array) -> None:
 
 @pytest.mark.parametrize("kind", STRANGE)
 def test_a_value_must_be_a_number(kind: str) -> None:
-    with pytest.raises(SourceError, match=r"'v' is of type .*, which is no number") as caught:
+    with pytest.raises(SourceError, match=r"'v' is of type .*, which is not numeric") as caught:
         columns_checked(BinnedValue("b", "v", SMALL), v=STRANGE[kind])
     assert caught.value.where == "source frame"
-    assert caught.value.do == "provide it as whole or real numbers"
+    assert caught.value.do == "provide it as integers or floating-point numbers"
 
 
 def test_numbers_and_text_are_values() -> None:

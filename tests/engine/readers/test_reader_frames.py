@@ -265,14 +265,14 @@ def test_pandas_types_that_are_refused_where_they_are_used(column: Any) -> None:
 
 def test_whole_numbers_beside_a_missing_one_are_no_identifiers() -> None:
     for values in ([1, None], [1.0]):
-        with pytest.raises(SourceError, match="says whom a record is about"):
+        with pytest.raises(SourceError, match="is used as an identifier"):
             readings(pd.DataFrame({"s": values}), (Identifier("s", whole=False),))
 
 
 def test_names_of_columns() -> None:
-    with pytest.raises(SourceError, match="two columns of one name"):
+    with pytest.raises(SourceError, match="two columns with the same name"):
         readings(pd.DataFrame([["ok", "x"]], columns=["s", "s"]), uses("s"))
-    with pytest.raises(SourceError, match="two columns of one name"):
+    with pytest.raises(SourceError, match="two columns with the same name"):
         readings(pa.table([["ok"], ["x"]], names=["s", "s"]), uses("s"))
     assert readings(pd.DataFrame([["ok", "x"]], columns=["s", 1]), uses("s")) == [(0, "ok")]
     pairs = pd.MultiIndex.from_tuples([("s", "a"), ("s", "b")])

@@ -100,7 +100,7 @@ def test_a_type_that_is_only_noted_is_refused_as_noted(tmp_path: Path, name: str
     for column in (REFUSED[name], REFUSED[name].slice(0, 0)):
         pq.write_table(pa.table({"s": column}), tmp_path / "x.parquet")
         for made in (Identifier("s", whole=False), CodeText("s", None), Number("s")):
-            with pytest.raises(SourceError, match=f"column 's' is of type .*{name}|says whom.*{name}"):
+            with pytest.raises(SourceError, match=f"column 's' is of type .*{name}|is used as an identifier.*{name}"):
                 readings(str(tmp_path / "x.parquet"), (made,))
 
 

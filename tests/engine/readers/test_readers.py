@@ -181,7 +181,7 @@ def test_missing_file_column_and_wrong_type(tmp_path: Path) -> None:
         cells(TABLE.rename_columns(["stat", "sex"]))
     with pytest.raises(SourceError, match="cannot be matched with codes"):
         cells(TABLE.set_column(0, "state", pa.array([[s] for s in SEXES])))
-    with pytest.raises(SourceError, match="does not speak Arrow"):
+    with pytest.raises(SourceError, match="cannot be converted to Arrow"):
         cells(object())
 
 
@@ -285,7 +285,7 @@ def test_other_packed_files_are_refused_by_name(tmp_path: Path, ending: str, sou
     source = source.format(ending) if isinstance(source, str) else {**source, "path": source["path"].format(ending)}
     with pytest.raises(SourceError) as caught:
         cells(source, tmp_path)
-    assert f"x.csv{ending} is packed as {ending.lower()}. Unpack it" in str(caught.value)
+    assert f"x.csv{ending} is compressed as {ending.lower()}. Decompress it" in str(caught.value)
     assert ".csv.gz" in caught.value.do
 
 
@@ -306,7 +306,7 @@ def test_a_damaged_gzip_file_is_refused_in_our_words(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["x.parquet.gz", "x.sas7bdat.gz", "x.gz"])
 def test_only_csv_is_read_from_gzip(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(LINES.encode()))
-    with pytest.raises(SourceError, match=r"is packed as \.gz\. Unpack it"):
+    with pytest.raises(SourceError, match=r"is compressed as \.gz\. Decompress it"):
         cells(name, tmp_path)
 
 
@@ -316,7 +316,7 @@ def test_a_packed_file_that_calls_itself_csv_is_refused_by_its_packer(tmp_path: 
     (tmp_path / "x.csv").write_bytes(packed)
     (tmp_path / "y.csv.gz").write_bytes(gzip.compress(packed))
     for name in ("x.csv", "y.csv.gz"):
-        with pytest.raises(SourceError, match=f"{name} is not CSV, but packed by .*Unpack it"):
+        with pytest.raises(SourceError, match=f"{name} is not CSV, but compressed with .*Decompress it"):
             cells(name, tmp_path)
 
 
@@ -470,7 +470,7 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("state,sex,sex\n01,1,1\n")
     pq.write_table(twins, tmp_path / "x.parquet")
     for source in (twins, twins.to_pandas(), "x.parquet"):
-        with pytest.raises(SourceError, match="two columns of one name"):
+        with pytest.raises(SourceError, match="two columns with the same name"):
             cells(source, tmp_path)
     with pytest.raises(SourceError, match="one name for each column"):
         cells("x.csv", tmp_path)

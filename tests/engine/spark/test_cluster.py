@@ -526,7 +526,7 @@ def test_clusters_without_encryption_or_with_another_secret(tmp_path: Path, isol
                 running.append((office, office.start(settings=other)))
         for office, done in [(office, ended(process)) for office, process in running]:
             line = one_line(done)
-            assert f"master {office.cluster.master}: does not take this process" in line  # type: ignore[union-attr]
+            assert f"master {office.cluster.master}: does not accept this process" in line  # type: ignore[union-attr]
             assert "without encryption, with another secret" in line
             assert "Compare spark-defaults.conf on both sides" in line
             assert "XOTHERSECRETX" not in line
@@ -537,7 +537,7 @@ def test_a_cluster_without_workers_or_with_too_small_ones(tmp_path: Path, isolat
     with cluster(tmp_path / "spark", workers=0) as found:
         office = Office(tmp_path / "agency", isolated, found)
         line = one_line(office.drive(patience=3))
-        assert "the cluster runs nothing within 3 seconds" in line
+        assert "the cluster has run no task within 3 seconds" in line
         assert "workers that are free and large enough" in line
         office.untouched()
         add_worker(found, HOSTS[0])

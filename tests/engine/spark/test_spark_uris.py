@@ -95,10 +95,10 @@ def test_what_lies_in_a_hidden_folder_is_left_out(bureau: Bureau, spark: Spark, 
 def test_a_file_that_spark_passes_over_is_refused_by_its_name(bureau: Bureau, spark: Spark, name: str) -> None:
     """A release was published of no record, and paid for."""
     path = written(NINE, bureau.folder / "files" / name)
-    with pytest.raises(SourceError, match=f"Spark passes over a file of the name '{name}'"):
+    with pytest.raises(SourceError, match=f"Spark ignores files with names like '{name}'"):
         bureau.published(counted(as_uri(spark, path), ["a"]), spark.session)
     if name.endswith("_COPYING_"):
-        with pytest.raises(SourceError, match="Spark passes over"):
+        with pytest.raises(SourceError, match="Spark ignores"):
             bureau.published(counted(as_uri(spark, path.parent), ["a"]), spark.session)
 
 

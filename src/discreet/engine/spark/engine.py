@@ -1,4 +1,4 @@
-"""The cluster engine: Ibis expressions as Spark SQL, kernels in `mapInArrow`, nothing of table size on the driver."""
+"""The cluster engine: Ibis expressions as Spark SQL, kernels in `mapInArrow`, no full table on the driver."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from ibis.backends.pyspark.datatypes import PySparkType
 from ibis.expr.operations import DatabaseTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StructType
 from pyspark.storagelevel import StorageLevel
@@ -51,7 +51,7 @@ _SETTINGS = {
     "spark.sql.files.ignoreMissingFiles": "false",
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",  # small tables in few pieces
     "spark.sql.parquet.mergeSchema": "false",
-    "spark.sql.parquet.enableVectorizedReader": "false",  # Parquet's own knows every encoding that a writer may choose
+    "spark.sql.parquet.enableVectorizedReader": "false",  # the non-vectorised reader knows every encoding
     "spark.sql.parquet.binaryAsString": "false",  # types are what the files say
     "spark.sql.legacy.parquet.nanosAsLong": "false",
     "spark.sql.groupByOrdinal": "true",  # as Ibis writes SQL
@@ -62,7 +62,7 @@ _SETTINGS = {
 
 
 class SparkEngine:
-    """One session beside the user's, with settings and names of its own; what it kept is gone when it is closed."""
+    """A new session beside the user's, with its own settings and names; stored tables are dropped when it is closed."""
 
     unreadable = unclosed = 0  # Parquet has no such lines
 
@@ -74,19 +74,19 @@ class SparkEngine:
         self._backend: Any = ibis.pyspark.connect(self._session)
         self._jobs = Jobs(self._session)
         self._names = count()
-        self._kept: list[DataFrame] = []
+        self._persisted: list[DataFrame] = []
         self._snapshots: list[Any] = []
         self._sent: list[Any] = []
         self._uris: list[tuple[str, list[FileState]]] = []
         self._files: list[tuple[list[Path], list[FileState]]] = []
-        self._streams: dict[str, str] = {}  # views that sources are read through, and which source
+        self._streams: dict[str, str] = {}  # views that read a source, and the source
         self._read: dict[str, str] = {}
 
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def open(self, source: Any, base: Path, wanted: Collection[str] = ()) -> Scan:
         if isinstance(source, DataFrame):
-            # A frame may answer differently each time it is computed: one snapshot, and no way back to its source.
+            # A frame may give other results each time it is computed: take one snapshot, without lineage.
             used = select_exact(source, wanted, "source frame")
             with without_statistics(source):
                 snapshot = self._jobs.run(lambda: used.localCheckpoint(True, StorageLevel.MEMORY_AND_DISK))
@@ -94,7 +94,7 @@ class SparkEngine:
             return scan_of_frame(self._adopted(snapshot), "source frame")
         if not isinstance(source, FileSource):
             raise SourceError(
-                "is not read by Spark here",
+                "cannot be read by Spark",
                 where="source",
                 do="name a Parquet path, or pass a DataFrame of the session; other sources run on DuckDB",
             )
@@ -117,18 +117,18 @@ class SparkEngine:
         return self._view(taken, scan.where)
 
     def _scan(self, uri: str, files: Sequence[FileState]) -> DataFrame:
-        """A scan of these files and no others, without columns made from folder names."""
-        # All files' types are compared: one that has others is refused, not met in the middle.
+        """A scan of these files and no others; folder names do not become columns."""
+        # The types of all files are compared, so that a differing one is refused at the start.
         reader = self._session.read.option("recursiveFileLookup", "true").option("mergeSchema", "true")
         return redact_failures(
             lambda: reader.parquet(*(escape_pattern(path) for path, _, _ in files)),
             "is not readable as Parquet by Spark, or its files disagree about a column's type",
             f"source {uri}",
-            "check the path as Spark sees it, that every worker can read it, and that all files have one schema",
+            "check the path as Spark sees it, that every worker can read it, and that all files have the same schema",
         )
 
     def _adopted(self, frame: DataFrame) -> DataFrame:
-        """A frame of the user's session in ours, by way of the one place where both see names."""
+        """A frame of the user's session in ours, through the global temporary database that both can see."""
         name = f"discreet_{id(self)}_{next(self._names)}"
 
         def hand_over() -> DataFrame:
@@ -141,10 +141,12 @@ class SparkEngine:
         return redact_failures(hand_over)
 
     def check_unchanged(self) -> None:
-        """A lost worker's rows are computed again from the source: refuse if its files are not what they were."""
+        """A lost worker's rows are recomputed from the source: refuse if its files have changed."""
         same = all(file_states(paths) == before for paths, before in self._files)
         if not same or any(files_below(self._session, uri) != before for uri, before in self._uris):
-            raise SourceError("changed while it was read", where="source", do="let it rest and run again")
+            raise SourceError(
+                "changed while it was read", where="source", do="make sure that nothing writes to it, and run again"
+            )
 
     def load_public(self, table: pa.Table) -> ibis.Table:
         return self._view(self._session.createDataFrame(table).hint("broadcast"))
@@ -152,7 +154,7 @@ class SparkEngine:
     # --- computing --------------------------------------------------------------------------------------------------
 
     def store(self, table: ibis.Table) -> ibis.Table:
-        return self._keep(self._frame(table))
+        return self._persist(self._frame(table))
 
     def batches(self, table: ibis.Table) -> Iterator[pa.RecordBatch]:
         frame = self._frame(table)
@@ -160,7 +162,7 @@ class SparkEngine:
 
     def with_priorities(self, table: ibis.Table, columns: Sequence[str], name: str, secret: Secret) -> ibis.Table:
         frame = self._frame(table)
-        plain = frame.toDF(*_plain(frame.columns))  # mapInArrow would take a dot or a backtick in a name for syntax
+        plain = frame.toDF(*_plain(frame.columns))  # mapInArrow would parse a dot or a backtick in a name
         places = tuple(frame.columns.index(column) for column in columns)
         schema = StructType([*plain.schema.fields]).add(name, LongType())
         ranked = plain.mapInArrow(PriorityTask(places, name, self._send(secret), versions()), schema)
@@ -173,9 +175,9 @@ class SparkEngine:
         spans: Spans,
         kernel: Kernel,
         secret: Secret | None = None,
-        progress: Progress = no_progress,  # noqa: ARG002 - it is computed when it is first used
+        progress: Progress = no_progress,  # noqa: ARG002 - computed when first used
     ) -> ibis.Table:
-        return self._keep(self._spread(table, spans, kernel, secret))
+        return self._persist(self._spread(table, spans, kernel, secret))
 
     def gather(
         self,
@@ -187,7 +189,7 @@ class SparkEngine:
     ) -> Iterator[pa.RecordBatch]:
         frame, reached = self._spread(table, spans, kernel, secret), 0
 
-        def watch(share: float) -> None:  # Spark learns of further stages on the way
+        def watch(share: float) -> None:  # Spark adds stages while it runs
             nonlocal reached
             reached = max(reached, min(int(share * len(spans)), len(spans) - 1))
             progress(reached, len(spans))
@@ -196,14 +198,14 @@ class SparkEngine:
         progress(len(spans), len(spans))
 
     def _spread(self, table: ibis.Table, spans: Spans, kernel: Kernel, secret: Secret | None) -> DataFrame:
-        """Rows and one mark a span, to the tasks that run the kernel: whole spans, each in cell order."""
+        """Distribute rows, and one marker per span, to the kernel tasks: whole spans, each in cell order."""
         others = [column for column in table.columns if column != CELL]
         frame = self._frame(table).select(F.expr(f"{CELL} div {spans.size}").alias(SPAN), CELL, *map(quoted, others))
-        marks = self._session.range(len(spans)).withColumnRenamed("id", SPAN)
-        later = [F.col(quoted(column)).asc_nulls_last() for column in others]  # as DuckDB has it
+        markers = self._session.range(len(spans)).withColumnRenamed("id", SPAN)
+        later = [F.col(quoted(column)).asc_nulls_last() for column in others]  # as in DuckDB
         tasks = min(len(spans), max(3 * self._context.defaultParallelism, 1))
         spread = (
-            frame.unionByName(marks, allowMissingColumns=True)
+            frame.unionByName(markers, allowMissingColumns=True)
             .repartition(tasks, SPAN)
             .sortWithinPartitions(SPAN, F.col(CELL).asc_nulls_first(), *later)
         )
@@ -211,49 +213,49 @@ class SparkEngine:
         run = KernelTask(kernel, spans, (CELL, *others), sent, versions())
         return spread.toDF(*_plain(spread.columns)).mapInArrow(run, from_arrow_schema(kernel.schema))
 
-    # --- keeping ----------------------------------------------------------------------------------------------------
+    # --- storing ----------------------------------------------------------------------------------------------------
 
     def _frame(self, table: ibis.Table) -> DataFrame:
-        """An expression as a frame, its numbers as wide as Ibis says: Spark takes a small literal for 32 bits."""
+        """An expression as a frame, with numbers of the width declared by Ibis: Spark gives a small literal 32 bits."""
         for name in self._sources(table):
             if name in self._read:
                 raise second_read_error(self._read[name])
             self._read[name] = self._streams[name]
-        wide = {name: PySparkType.from_ibis(kind) for name, kind in table.schema().items() if kind.is_numeric()}
+        widths = {name: PySparkType.from_ibis(kind) for name, kind in table.schema().items() if kind.is_numeric()}
 
-        def made() -> DataFrame:
+        def compiled() -> DataFrame:
             frame = self._session.sql(self._backend.compile(table))
             return frame.select(
                 *(
-                    F.col(quoted(f.name)).cast(wide.get(f.name, f.dataType)).alias(f.name)
-                    if wide.get(f.name, f.dataType) != f.dataType
+                    F.col(quoted(f.name)).cast(widths.get(f.name, f.dataType)).alias(f.name)
+                    if widths.get(f.name, f.dataType) != f.dataType
                     else quoted(f.name)
                     for f in frame.schema.fields
                 )
             )
 
-        return redact_failures(made)
+        return redact_failures(compiled)
 
     def _sources(self, table: ibis.Table) -> list[str]:
-        """The views that a table would read sources through."""
+        """The views through which a table would read sources."""
         return sorted({view.name for view in table.op().find(DatabaseTable) if view.name in self._streams})
 
     def _view(self, frame: DataFrame, source: str = "") -> ibis.Table:
-        """A name for a frame; if it is a way to read a `source`, for one reading."""
+        """Register a frame under a new name; if it reads a `source`, it may be used once."""
         name = f"discreet_{next(self._names)}"
         redact_failures(lambda: frame.createTempView(name))
         if source:
             self._streams[name] = source
-        found: ibis.Table = self._backend.table(name)
-        return found
+        view: ibis.Table = self._backend.table(name)
+        return view
 
-    def _keep(self, frame: DataFrame) -> ibis.Table:
-        """Computed when it is first used, then kept in the executors' memory and encrypted on their disks."""
-        self._kept.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+    def _persist(self, frame: DataFrame) -> ibis.Table:
+        """Persist a frame: computed at first use, then kept in the executors' memory, and encrypted on their disks."""
+        self._persisted.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
         return self._view(frame)
 
     def _send(self, secret: Secret) -> Any:
-        """A secret for the workers: encrypted on the wire and on disk, and in no closure."""
+        """Broadcast a secret to the workers: encrypted on the network and on disk, and in no closure."""
         sent = redact_failures(lambda: self._context.broadcast(secret.expose()))
         self._sent.append(sent)
         return sent
@@ -264,7 +266,7 @@ class SparkEngine:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for frame in self._kept:
+        for frame in self._persisted:
             with contextlib.suppress(*JAVA_GONE):
                 frame.unpersist()
         for snapshot in self._snapshots:

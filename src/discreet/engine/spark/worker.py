@@ -1,7 +1,7 @@
-"""What runs on Spark's workers: kernels over the spans that a task was given. Nothing here knows a session.
+"""Tasks on Spark's workers: kernels over the spans that a task was given. Nothing here knows a session.
 
-A task gets its rows sorted by span and cell, with one mark a span, so that empty spans are visited too. The noise of
-a cell belongs to the cell, so a task may run twice, or beside itself, or elsewhere: it gives the same rows.
+A task gets its rows sorted by span and cell, with one marker per span, so that empty spans are visited, too. The noise
+of a cell depends on the cell only, so a task may run twice, concurrently or elsewhere: it gives the same rows.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from discreet.noise.stream import Stream
 from discreet.version import code_version
 
 SPAN = "discreet_span"
-SAFE = "discreet on a worker: "  # what follows in an error's message holds no confidential value
+SAFE = "discreet on a worker: "  # the rest of an error's message has no confidential value
 
 
 @dataclass(frozen=True)
 class KernelTask:
-    """A kernel over all spans of a task. The secret is a broadcast variable: its value is not in this closure."""
+    """Runs a kernel over all spans of a task. The secret is a broadcast variable: its value is not in this closure."""
 
     kernel: Kernel
     spans: Spans
@@ -51,7 +51,7 @@ class KernelTask:
 
 
 def _pieces(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches cut where the span changes, without marks and without the span's own column, which is the first."""
+    """Batches split where the span changes, without markers and without the span's column, which is the first."""
     for batch in batches:
         numbers = batch.column(0).to_numpy()
         rows = pa.RecordBatch.from_arrays(batch.columns[1:], names=list(columns))
@@ -64,7 +64,7 @@ def _pieces(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterat
 
 @dataclass(frozen=True)
 class PriorityTask:
-    """One more column: each row's place in a keyed order."""
+    """Adds a column with each row's keyed pseudo-random number."""
 
     columns: tuple[int, ...]
     name: str
@@ -82,7 +82,7 @@ class PriorityTask:
 
 @dataclass(frozen=True)
 class FrameIntakeTask:
-    """Raw values of a frame in, derived columns out."""
+    """Derives columns from raw values of a frame."""
 
     intake: Intake
     driver_versions: tuple[str, str]
@@ -93,7 +93,7 @@ class FrameIntakeTask:
 
 @dataclass(frozen=True)
 class PieceIntakeTask:
-    """Numbers of pieces in, derived columns of their rows out."""
+    """Reads the pieces with given numbers, and derives columns from their rows."""
 
     intake: Intake
     pieces: tuple[Piece, ...]
@@ -105,24 +105,24 @@ class PieceIntakeTask:
 
 
 def versions() -> tuple[str, str]:
-    """discreet and Arrow: the same everywhere, or bytes could differ."""
+    """The versions of discreet and Arrow, which must be the same everywhere: otherwise bytes could differ."""
     return code_version(), pa.__version__
 
 
 def guarded_results(results: Iterator[pa.RecordBatch], driver_versions: tuple[str, str]) -> Iterator[pa.RecordBatch]:
-    """The results, by the versions that sent the task; a failure is told without its message: Spark would log it, and
-    it may quote a record."""
+    """The results, if this worker has the driver's versions; error messages are redacted: Spark would log them, and
+    they may quote a record."""
     no_core_dumps()
     try:
-        if versions() != driver_versions:  # a worker that came later than those that were asked
-            raise EngineError("it has another discreet or Arrow than the driver")
+        if versions() != driver_versions:  # a worker that joined after the check
+            raise EngineError("it has a different version of discreet or Arrow than the driver")
         yield from results
     except DiscreetError as error:
         raise EngineError(SAFE + str(error)) from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else "no reason given"
         raise EngineError(f"{SAFE}{type(error).__name__}, {reason}") from None
-    except Exception as error:  # noqa: BLE001 - whatever it is: its message may quote a record
+    except Exception as error:  # noqa: BLE001 - any message may quote a record
         raise EngineError(f"{SAFE}{type(error).__name__} in {_place(error)}") from None
 
 
@@ -134,6 +134,6 @@ def _place(error: Exception) -> str:
 
 
 def worker_versions(_: Iterable[int]) -> Iterator[tuple[str, str, str]]:
-    """A worker's host and versions."""
+    """A worker's host name and versions."""
     no_core_dumps()
     yield os.uname().nodename, *versions()

@@ -26,6 +26,6 @@ class NormalQuantile:
 
 @dataclass(frozen=True)
 class Normal(GridNoise):
-    """scale·Z, Z standard normal, rounded to the grid. Much weaker than Laplace at the same ε (004)."""
+    """scale·Z, Z standard normal, rounded to the grid. For its privacy see normal.md."""
 
     distribution = NormalQuantile()
