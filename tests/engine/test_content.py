@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from discreet.engine.duckdb import duckdb_engine
 from discreet.noise.key import Secret
-from discreet.noise.prf import row_texts, priorities, siphash_text
+from discreet.noise.prf import priorities, row_texts, siphash_text
 from support.engines import read
 
 KEY = bytes(range(16))
