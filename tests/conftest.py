@@ -10,8 +10,8 @@ import pytest
 
 from support import hypothesis_profile  # noqa: F401 (for all tests)
 from support.agency import Agency
-from support.object_store import Store, admitted, served
-from support.postgres_server import Server
+from support.object_store import S3Server, s3_server, set_s3_credentials
+from support.postgres_server import PostgresServer
 from support.tidiness import pytest_sessionfinish, pytest_sessionstart, pytest_terminal_summary
 from support.tiers import pytest_collection_modifyitems, pytest_configure, pytest_xdist_make_scheduler
 
@@ -52,9 +52,9 @@ def agency(tmp_path: Path) -> Agency:
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+def server() -> Iterator[PostgresServer]:
     """One for all tests of this process; each takes a schema of its own."""
-    server = Server()
+    server = PostgresServer()
     try:
         server.begin()
         yield server
@@ -65,11 +65,11 @@ def server() -> Iterator[Server]:
 @pytest.fixture(scope="session")
 def object_server() -> Iterator[int]:
     """The port of an object store, one for all tests of this process; each takes a prefix of its own."""
-    with served() as port:
+    with s3_server() as port:
         yield port
 
 
 @pytest.fixture
-def store(object_server: int, monkeypatch: pytest.MonkeyPatch) -> Store:
-    admitted(monkeypatch)
-    return Store(object_server)
+def store(object_server: int, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    set_s3_credentials(monkeypatch)
+    return S3Server(object_server)

@@ -22,7 +22,7 @@ from discreet.serve.catalogue import TableCatalogue
 from discreet.spec import Release
 from discreet.spec.loader import build, parse
 from support.agency import Agency
-from support.forged_manifests import relist
+from support.forged_manifests import forge_file_digest
 from support.repository import ROOT
 
 SPEC = """\
@@ -80,12 +80,12 @@ def test_a_manifest_of_another_version(folder: Path, found: str) -> None:
 
 def test_a_codebook_of_another_version(folder: Path) -> None:
     edited(folder / "codebook.json", format="discreet-codebook/2")
-    relist(folder, folder / "codebook.json")
+    forge_file_digest(folder, folder / "codebook.json")
     with pytest.raises(PublishError, match=r"is in format 'discreet-codebook/2', .* 'discreet-codebook/1' alone"):
         TableCatalogue.of([folder])
     for content in (b"{}", b"[]", b"not json", b'{"format": 1}', b"[" * 100_000):
         (folder / "codebook.json").write_bytes(content)
-        relist(folder, folder / "codebook.json")
+        forge_file_digest(folder, folder / "codebook.json")
         with pytest.raises(PublishError, match="is no codebook"):
             TableCatalogue.of([folder])
 

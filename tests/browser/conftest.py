@@ -14,7 +14,7 @@ from discreet.serve.app import create_app
 from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, Served
 from support.chromium import Browser
-from support.served_cubes import both, serving
+from support.served_cubes import cubes_and_pay, serving
 
 MISSING = "no Chromium: run `make system` as root, or apt-get install chromium chromium-driver"
 FLAGS = [
@@ -30,7 +30,7 @@ FLAGS = [
 
 @pytest.fixture(scope="session")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> TableCatalogue:
-    return both(tmp_path_factory.mktemp("releases"))
+    return cubes_and_pay(tmp_path_factory.mktemp("releases"))
 
 
 @pytest.fixture(scope="session")
@@ -64,13 +64,13 @@ def chromium(catalogue: TableCatalogue, tmp_path_factory: pytest.TempPathFactory
 def browser(chromium: tuple[Browser, Browser]) -> Iterator[Browser]:
     """Whatever a test does: nothing may be asked of another host, and the console stays empty."""
     found = chromium[0]
-    found.desk()
-    found.requested(), found.complaints()
+    found.wide_viewport()
+    found.requested(), found.console_errors()
     yield found
     homes = tuple(f"{one.home}/" for one in chromium)
     strange = [url for url in found.requested() if not url.startswith((*homes, "data:", "about:", "blob:", "chrome:"))]
     assert strange == []
-    assert found.complaints() == []
+    assert found.console_errors() == []
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_nothing_serious_where_a_table_is_too_large(small: Browser, scheme: str)
 
 
 def test_nothing_serious_on_a_phone(browser: Browser) -> None:
-    browser.phone()
+    browser.narrow_viewport()
     browser.open(PAGES["marks"])
     assert findings(browser) == []
 

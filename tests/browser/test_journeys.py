@@ -149,13 +149,13 @@ def test_keys_alone_build_a_table(browser: Browser) -> None:
     tab_to("Show table")
     page = browser.one("html")
     press(Keys.ENTER)
-    browser.until(lambda: browser.gone(page))
+    browser.until(lambda: browser.is_gone(page))
     browser.until(lambda: [row[0] for row in browser.table()] == ["light", "medium", "heavy", "Total"])
     assert "rows=strength&only.outdoors=yes&totals=1" in browser.driver.current_url
     tab_to("Strength")
     page = browser.one("html")
     press(Keys.ENTER)
-    browser.until(lambda: browser.gone(page))
+    browser.until(lambda: browser.is_gone(page))
     browser.until(lambda: [row[0] for row in browser.table()] == ["heavy", "light", "medium", "Total"])
 
 
@@ -167,7 +167,7 @@ def test_everything_works_without_a_script(browser: Browser) -> None:
     browser.one("input[name=totals]").click()
     page = browser.one("html")
     browser.one("button.main").click()
-    browser.until(lambda: browser.gone(page))
+    browser.until(lambda: browser.is_gone(page))
     assert browser.one("caption").text == "Weighted total by strength"
     assert len(browser.all("tbody tr")) == 4
     assert browser.one("#link").get_attribute("value").endswith("/tables/cube?rows=strength&totals=1")  # type: ignore[union-attr]
@@ -202,7 +202,7 @@ PHONE = [
 
 @pytest.mark.parametrize("page", PHONE)
 def test_pages_fit_a_phone(browser: Browser, page: str) -> None:
-    browser.phone()
+    browser.narrow_viewport()
     browser.open(page)
     width, inner = browser.driver.execute_script("return [document.documentElement.scrollWidth, window.innerWidth]")
     assert width <= inner == 360

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.survey import Survey
+from support.survey import SurveyAgency
 
 COMMAND = "import runpy; runpy.run_module('discreet', run_name='__main__')"
 LIBRARY = "import sys; from discreet.publish.cubes import open_cube; open_cube(sys.argv[2])"
@@ -19,7 +19,7 @@ RUNS, AT_ONCE = 300, 6
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return Survey(tmp_path_factory.mktemp("ending") / "survey").run()
+    return SurveyAgency(tmp_path_factory.mktemp("ending") / "survey").run()
 
 
 def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:

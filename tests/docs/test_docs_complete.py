@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import pytest
 import typer.main
+import yaml
 from pydantic import BaseModel
 
 import discreet
@@ -166,6 +167,15 @@ def test_the_tester_finds_what_is_missing() -> None:
     assert undocumented(known, text) == []
     missing = ["eps", "round_to", "--fro", "make test", "records"]
     assert undocumented(missing, text) == missing
+
+
+def test_the_citation_names_this_version_and_the_papers() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "authors", "title", "license"} <= citation.keys()
+    assert citation["version"] == discreet.__version__
+    bibliography = (ROOT / "docs/bibliography.md").read_text(encoding="utf-8").replace("*", "")
+    assert len(citation["references"]) == 5
+    assert all(paper["title"] in bibliography for paper in citation["references"])
 
 
 def test_the_readme_is_short() -> None:

@@ -28,7 +28,7 @@ from discreet.noise.key import Secret
 from discreet.privacy.guarantee import Person, Record
 from discreet.spec import FileSource, ValuesDomain
 from support.arrow_arrays import loose
-from support.engines import Bureau, Spark, on_cluster, stream, taken
+from support.engines import Bureau, Spark, on_cluster, stream, take_records
 from support.method_cases import (
     ONE_OF_EACH,
     UNITS,
@@ -416,7 +416,7 @@ def test_refusals(bureau: Bureau, engine: Engine) -> None:
         (bureau.folder / f"{broken}.parquet").write_bytes(content)
     for path in [*REFUSED, "zero.parquet", "junk.parquet", "nowhere.parquet"]:
         with pytest.raises(DiscreetError) as refusal:
-            taken(engine, FileSource(path=path), bureau.folder, [declared_by("x")], Record())
+            take_records(engine, FileSource(path=path), bureau.folder, [declared_by("x")], Record())
         assert isinstance(refusal.value, SourceError), path
         assert "\n" not in str(refusal.value)
         assert "XSECRETX" not in str(refusal.value)
@@ -428,7 +428,7 @@ def test_ids_that_are_refused(bureau: Bureau, engine: Engine) -> None:
     for column in ("float64", "float32", "nanoseconds", "time"):
         unit = Person(column=column, max_records=1)
         with pytest.raises(SourceError, match=f"column {column!r} .*is of type"):
-            taken(engine, FileSource(path="hostile.parquet"), bureau.folder, [], unit)
+            take_records(engine, FileSource(path="hostile.parquet"), bureau.folder, [], unit)
 
 
 def test_what_was_refused_and_is_read(bureau: Bureau, engine: Engine) -> None:
@@ -437,7 +437,7 @@ def test_what_was_refused_and_is_read(bureau: Bureau, engine: Engine) -> None:
     in_folders(bureau.folder, {case: tables for case, (tables, _, _) in READ.items()})
     for case, (_, column, expected) in READ.items():
         domain = declared_by(column)
-        records = taken(engine, FileSource(path=case), bureau.folder, [domain], Record())
+        records = take_records(engine, FileSource(path=case), bureau.folder, [domain], Record())
         kept = bound_contributions(engine, records.table, [domain], Record(), Secret(bytes(16)))
         cells = dict(lines(engine, count_cells(engine, kept, domain)))
         assert [cells.get(i, 0) for i in range(2)] == expected, case

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from support.engines import Bureau, Spark
-from support.neighbouring_releases import Office, by_itself, moved
+from support.neighbouring_releases import ReleaseOffice, assert_own_cell_only, changed_cells
 
 SHOP = ("shop",)
 BOUNDS = {"low": "0", "high": "10", "outside": "drop"}
@@ -19,8 +19,8 @@ ESTIMATES = {"method": "sensitivity", "statistic": {"name": "mean", "of": "v"}, 
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Office:
-    return Office(tmp_path / "office")
+def office(tmp_path: Path) -> ReleaseOffice:
+    return ReleaseOffice(tmp_path / "office")
 
 
 def written(folder: Path, values: Any, last: Any, kind: pa.DataType, **options: Any) -> list[str]:
@@ -53,7 +53,7 @@ BORDERS: dict[str, tuple[list[Any], Any, pa.DataType, dict[str, Any]]] = {
 @pytest.mark.parametrize(
     "values", [pytest.param(name, marks=[] if name == "negative zeros" else pytest.mark.full) for name in BORDERS]
 )
-def test_one_value_decides_about_no_other(office: Office, spark: Spark, values: str) -> None:
+def test_one_value_decides_about_no_other(office: ReleaseOffice, spark: Spark, values: str) -> None:
     """Spark handed "v is at least 0" to the reader of Parquet, to which −0.0 is less than 0: a row group whose
     dictionary has nothing but −0.0 was left out, unless one other record in it had a larger value. All farmers hung on
     one shopkeeper."""
@@ -61,8 +61,8 @@ def test_one_value_decides_about_no_other(office: Office, spark: Spark, values: 
     paths = written(office.folder, farmers, last, kind, **options)
     for session in (None, spark.session):
         runs = [office.run(path, table=ESTIMATES, delta="0.01", session=session) for path in paths]
-        by_itself(*runs, SHOP)
-        assert moved(*runs) == {SHOP: 1}
+        assert_own_cell_only(*runs, SHOP)
+        assert changed_cells(*runs) == {SHOP: 1}
 
 
 @pytest.mark.parametrize("name", ["without", pytest.param("with", marks=pytest.mark.full)])
@@ -105,7 +105,7 @@ FOLDERS: dict[str, Callable[[], list[pa.Table]]] = {
 
 
 @pytest.mark.parametrize("kind", FOLDERS)
-def test_both_engines_read_or_refuse_alike(office: Office, spark: Spark, kind: str) -> None:
+def test_both_engines_read_or_refuse_alike(office: ReleaseOffice, spark: Spark, kind: str) -> None:
     """Persons that are inexact numbers are refused by type on both; other files are read alike on both, by the exact
     names of their columns, or refused on both, by their schema."""
     folder = office.folder / "files"
@@ -126,7 +126,7 @@ def test_both_engines_read_or_refuse_alike(office: Office, spark: Spark, kind: s
 
 
 def test_files_at_a_uri_that_disagree_about_a_type_are_refused_before_they_are_read(
-    office: Office, spark: Spark
+    office: ReleaseOffice, spark: Spark
 ) -> None:
     """A file whose only record has no id has another type: Spark met it in the middle, or not, by their order."""
     data = office.folder / "data"

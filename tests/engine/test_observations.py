@@ -17,7 +17,7 @@ from discreet.engine.observations import Observations
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.guarantee import Person, Record, Unit
 from discreet.spec import FileSource
-from support.engines import taken
+from support.engines import take_records
 
 TABLE = pa.table(
     {
@@ -36,7 +36,7 @@ def rows(
 ) -> list[tuple[float, ...]]:
     pq.write_table(TABLE, tmp_path / "t.parquet")
     unit, source = unit or Record(), FileSource(path=str(tmp_path / "t.parquet"))
-    records = taken(engine, source, tmp_path, [domain], unit, observed=observed)
+    records = take_records(engine, source, tmp_path, [domain], unit, observed=observed)
     secret = ReleaseKey.simulation("t").secret("records", "t", length=16)
     found = Observations(records, unit, secret).of(engine, domain, observed)
     raw = pa.Table.from_batches(list(engine.batches(found)))

@@ -22,7 +22,7 @@ from discreet.methods.histograms import histogram_domain
 from discreet.noise.key import Secret
 from discreet.privacy.guarantee import Person, Record, Unit
 from discreet.spec import GroupsDomain, HierarchyDomain, ValuesDomain
-from support.engines import taken
+from support.engines import take_records
 from support.hypothesis_profile import examples
 
 KEY = bytes(range(16))
@@ -37,7 +37,7 @@ def tabulate(
 ) -> dict[int, int]:
     table = pa.table({n: pa.array([r[i] for r in rows], pa.string()) for i, n in enumerate(("who", "a", "b"))})
     with duckdb_engine() as engine:
-        source = taken(engine, table, Path(), [domain], unit, counted=counted).table
+        source = take_records(engine, table, Path(), [domain], unit, counted=counted).table
         kept = bound_contributions(engine, source, [domain], unit, Secret(key))
         return {
             cell: n
@@ -118,7 +118,7 @@ def test_numbers_are_padded_to_codes() -> None:
     state = ValuesDomain(values=["01", "10", "123"], width=2).attributes("a", Path())[0]
     for values in ([1, 10, 123, 2], [1.0, 10.0, 123.0, 1.5], ["1", "10", "123", "0"]):
         with duckdb_engine() as engine:
-            table = taken(engine, pa.table({"a": values}), Path(), [Domain((state,))], Record()).table
+            table = take_records(engine, pa.table({"a": values}), Path(), [Domain((state,))], Record()).table
             rows = bound_contributions(engine, table, [Domain((state,))], Record(), Secret(KEY))
             (batch,) = engine.batches(count_cells(engine, rows, Domain((state,))))
             assert batch.column(1).to_pylist() == [1, 1, 1]
@@ -176,7 +176,7 @@ def test_doubles_as_codes_never_stop_a_release(value: Any, text: str | None) -> 
     assert texts(codes).to_pylist() == [text]
     declared = Domain(tuple(ValuesDomain(values=[text or "nan", "inf"], undeclared="drop").attributes("x", Path())))
     with duckdb_engine() as engine:
-        table = taken(engine, pa.table({"x": codes}), Path(), [declared], Record()).table
+        table = take_records(engine, pa.table({"x": codes}), Path(), [declared], Record()).table
         rows = bound_contributions(engine, table, [declared], Record(), Secret(KEY))
         found = [n for batch in engine.batches(count_cells(engine, rows, declared)) for n in batch["cell"].to_pylist()]
         assert found == ([] if text is None else [0])
@@ -194,7 +194,7 @@ def test_a_record_is_useful_if_any_bin_has_it() -> None:
     for order in ([0, 1], [1, 0]):
         with duckdb_engine() as engine:
             unit, chosen = Person(column="who", max_records=1), [domains[i] for i in order]
-            table = taken(engine, source, Path(), chosen, unit, made).table
+            table = take_records(engine, source, Path(), chosen, unit, made).table
             rows = bound_contributions(engine, table, chosen, unit, Secret(KEY), [made[i] for i in order])
             (batch,) = engine.batches(count_cells(engine, rows, domains[0]))
             assert batch.column("n").to_pylist() == [200]

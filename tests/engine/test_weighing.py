@@ -24,7 +24,7 @@ from discreet.methods.hypercube.spec import Weights
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.guarantee import Person, Record
 from discreet.spec import FileSource
-from support.engines import taken
+from support.engines import take_records
 from support.hypothesis_profile import examples
 
 DOMAIN = Domain((Attribute.flat("cell", ["a", "b", "c"], None, "cell", None, ""),))
@@ -46,7 +46,7 @@ def weighed(
     path = folder / f"{sum(1 for _ in folder.iterdir())}.parquet"  # Spark remembers what it has read
     pq.write_table(table, path)
     unit, made = unit or Record(), observed(above)
-    intake = taken(engine, FileSource(path=str(path)), folder, [DOMAIN], unit, observed=made)
+    intake = take_records(engine, FileSource(path=str(path)), folder, [DOMAIN], unit, observed=made)
     secret = ReleaseKey.simulation("t").secret("records", "t", length=16)
     cells = weigh_cells(engine, Observations(intake, unit, secret), DOMAIN, made, grid)
     assert cells.columns == ("cell", "n", "w", "d0", "d1")
@@ -153,7 +153,7 @@ def test_what_the_preflight_counts(engine: Engine, tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "t.parquet")
     own, replicate, _ = made = observed()
     source = FileSource(path="t.parquet")
-    read = taken(engine, source, tmp_path, [DOMAIN], Record(), observed=made, inspect=True).table
+    read = take_records(engine, source, tmp_path, [DOMAIN], Record(), observed=made, inspect=True).table
 
     def counted(outcomes: dict[str, Any]) -> dict[str, int]:
         flags = read.select(**{name: fate.ifelse(1, 0) for name, fate in outcomes.items()})

@@ -33,7 +33,7 @@ from support.method_cases import (
     with_zeros,
     write_records,
 )
-from support.recoding import Office, contents
+from support.recoding import RecodingOffice, contents
 
 DIGESTS = Path(__file__).parent / "releases.json"
 Digests = dict[str, str]
@@ -88,12 +88,12 @@ def earnings_in_a_layout(folder: Path) -> Digests:
 
 
 def flows_with_everything(folder: Path) -> Digests:
-    office = flows.Careers(folder / "office", flows.graduates(20))
+    office = flows.CareersAgency(folder / "office", flows.graduates(20))
     return digests(office.published(flows.spec()))
 
 
 def recode(folder: Path) -> Digests:
-    office = Office.founded(folder / "office")
+    office = RecodingOffice.founded(folder / "office")
     office.measure()
     office.recode()
     folders = ("out-old", "out-new", "kept/old", "kept/new")

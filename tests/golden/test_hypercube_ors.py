@@ -13,7 +13,7 @@ import pytest
 import discreet
 from discreet.errors import DomainError
 from support.repository import SHARED
-from support.survey import Survey
+from support.survey import SurveyAgency
 
 REAL = SHARED / "ors" / "ors_wave1_2018_imputeORS.csv"
 pytestmark = pytest.mark.skipif(not REAL.exists(), reason="the public ORS estimates are not beside this clone")
@@ -42,7 +42,7 @@ def written(folder: Path, name: str, column: str, table: Shares, *, whole: bool)
     (folder / name).write_text("\n".join(lines) + "\n")
 
 
-class Ors(Survey):
+class Ors(SurveyAgency):
     """Invented quotes of the occupations that two requirements are known of."""
 
     def __init__(self, folder: Path, elements: tuple[str, str], *, whole: bool) -> None:

@@ -18,7 +18,7 @@ from support.method_cases import (
     with_zeros,
     write_records,
 )
-from support.recoding import Crash, Office, Watch
+from support.recoding import RecodingOffice, RunCrash, Watch
 
 
 def main(folder: Path) -> None:
@@ -30,11 +30,11 @@ def main(folder: Path) -> None:
     register.published(jobs_by_unit(register, one_file=False)["strong"])
     registrar = earnings.Registrar(folder / "registrar", earnings.graduates(60))
     registrar.published(earnings.spec(earnings.table(layout="lehd")))
-    careers = flows.Careers(folder / "careers", flows.graduates(20))
+    careers = flows.CareersAgency(folder / "careers", flows.graduates(20))
     total = [{"name": "total", **flows.LEVELS["total"]}]
     careers.published(flows.spec(flows.table(layout="lehd", levels=total)))
     _interrupted(careers)
-    office = Office.founded(folder / "office")
+    office = RecodingOffice.founded(folder / "office")
     office.measure()
     office.recode()
     print(*sorted(name for name in sys.modules if name.split(".")[0] in ("discreet", "discreet_studies")))
@@ -44,7 +44,7 @@ def _interrupted(careers: Bureau) -> None:
     release = careers.open(flows.spec())
     try:
         release.run(careers.folder / "interrupted", simulation="cover", observe=Watch("reserve#1"))
-    except Crash:
+    except RunCrash:
         release.resume()
 
 

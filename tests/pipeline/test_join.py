@@ -15,7 +15,7 @@ import pytest
 
 from discreet.api import set_budget
 from discreet.errors import PublishError, SourceError
-from support.workplaces import STRONG, Register, jobs, joined, workers, workplaces
+from support.workplaces import STRONG, Register, jobs, jobs_with_workplaces, workers, workplaces
 
 LOUD = "1000"  # noise is then 0
 WHOLE_BUDGET = {"kind": "whole_establishment", "column": "workplace"}
@@ -44,7 +44,7 @@ def published(register: Register, spec: dict[str, Any], **more: Any) -> dict[tup
 
 def truth(by: list[str]) -> dict[tuple[str, ...], int]:
     known = {"place": ["10", "20", "30", "40"], "sector": ["A", "B"], "sex": ["1", "2"]}
-    rows = [tuple(row[name] for name in by) for row in joined().to_pylist()]
+    rows = [tuple(row[name] for name in by) for row in jobs_with_workplaces().to_pylist()]
     return dict(Counter(row for row in rows if all(v in known[n] for n, v in zip(by, row, strict=True))))
 
 
@@ -113,7 +113,7 @@ def test_a_worker_listed_twice_is_counted_once(register: Register, strict: bool)
     rows = pq.read_table(register.folder / "mixed" / "jobs.simulation.parquet").to_pylist()
     assert {(row["sex"], row["place"]): row["count"] for row in rows if row["count"]} == expected
     sectors = pq.read_table(register.folder / "mixed" / "small.simulation.parquet").to_pylist()
-    listed = Counter(row["sector"] for row in joined().to_pylist() if row["workplace"] is not None)
+    listed = Counter(row["sector"] for row in jobs_with_workplaces().to_pylist() if row["workplace"] is not None)
     assert {row["sector"]: row["count"] for row in sectors} == {"A": listed["A"], "B": listed["B"]}
 
 

@@ -18,8 +18,18 @@ from discreet.noise.keystore import FileKeyStore, default_keys
 from discreet.pipeline.abandon import abandon
 from discreet.publish.folder import FolderOutput
 from discreet.publish.storage import sha256
-from support.object_store import BUCKET, Store
-from support.recoding import CLOCK, EARNINGS, FLOWS, Crash, Office, Watch, contents, read_kept, without_head
+from support.object_store import BUCKET, S3Server
+from support.recoding import (
+    CLOCK,
+    EARNINGS,
+    FLOWS,
+    RecodingOffice,
+    RunCrash,
+    Watch,
+    contents,
+    read_measurements,
+    without_head,
+)
 
 SMALL = ({**EARNINGS, "levels": EARNINGS["levels"][:1]}, {**FLOWS, "levels": []})
 STEPS = (
@@ -29,13 +39,13 @@ STEPS = (
 BEFORE_RESERVATION = STEPS[:3]
 
 
-def fresh(place: Path) -> Office:
+def fresh(place: Path) -> RecodingOffice:
     """An office as new. Always in the same place: the ledger, and so its head, says where a release goes."""
     shutil.rmtree(place, ignore_errors=True)
-    return Office.founded(place)
+    return RecodingOffice.founded(place)
 
 
-def hidden(office: Office) -> list[str]:
+def hidden(office: RecodingOffice) -> list[str]:
     """What is staged, beside either place."""
     return sorted(p.name for folder in (office.folder, office.folder / "kept") for p in folder.glob(".*"))
 
@@ -62,19 +72,19 @@ def undisturbed(
 # --- what is where --------------------------------------------------------------------------------------------------
 
 
-def test_exactly_the_committed_files_are_kept(measured_office: Office) -> None:
+def test_exactly_the_committed_files_are_kept(measured_office: RecodingOffice) -> None:
     folder, chain = measured_office.folder / "kept/old", measured_office.ledger.chain()
     committed = chain.releases()["old"].commit
     assert committed is not None
     assert {name: sha256(folder / name) for name in contents(folder)} == committed.kept == chain.kept("old")
-    about = read_kept(folder).about
+    about = read_measurements(folder).about
     assert set(committed.kept) == {"measurements.json", *(name for table in about.tables for name in table.files)}
     assert [table.name for table in about.tables] == ["earnings", "families", "flows", "family_flows"]
     assert (about.release, about.asset, about.simulation) == ("old", "graduates", True)
     assert about.guarantee.epsilon == 3 + 3 / 2 + 3 / 2 + 3 / 2
 
 
-def test_measurements_are_of_every_cell_suppressed_or_not(measured_office: Office) -> None:
+def test_measurements_are_of_every_cell_suppressed_or_not(measured_office: RecodingOffice) -> None:
     kept = measured_office.kept("old")
     for table in kept.about.tables:
         assert kept.counts[table.name].shape == (table.groups, table.width)
@@ -82,7 +92,7 @@ def test_measurements_are_of_every_cell_suppressed_or_not(measured_office: Offic
     assert kept.table("flows").width == 3 * 3 + 1
 
 
-def test_nothing_kept_is_published_and_nothing_published_is_kept(measured_office: Office) -> None:
+def test_nothing_kept_is_published_and_nothing_published_is_kept(measured_office: RecodingOffice) -> None:
     published, kept = (contents(measured_office.folder / name) for name in ("out-old", "kept/old"))
     assert not published.keys() & kept.keys()
     assert not set(published.values()) & set(kept.values())
@@ -95,7 +105,7 @@ def test_nothing_kept_is_published_and_nothing_published_is_kept(measured_office
 def test_only_the_owner_enters_the_kept_folder(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
-        office = Office.founded(tmp_path / "office")
+        office = RecodingOffice.founded(tmp_path / "office")
         office.measure(*SMALL)
     finally:
         os.umask(before)
@@ -112,19 +122,19 @@ def test_published_bytes_are_the_same_with_and_without_keep(
         monkeypatch.setattr("discreet.methods.histograms.PART", 40)
     found = []
     for name, keep in (("with", "kept/old"), ("without", ...)):
-        office = Office.founded(tmp_path / name)
+        office = RecodingOffice.founded(tmp_path / name)
         found.append(without_head(office.measure(*SMALL, keep_measurements=keep)))
         assert (office.folder / "kept").exists() == (keep is not ...)
     assert found[0] == found[1]
     kept = contents(tmp_path / "with/kept/old")
     assert len(kept) > 3 if parts else len(kept) == 3
-    chain = Office(tmp_path / "without").ledger.chain()
+    chain = RecodingOffice(tmp_path / "without").ledger.chain()
     assert chain.kept("old") == {}
     assert chain.releases()["old"].reserve.keep == ""
 
 
 def test_a_release_of_counts_has_nothing_to_keep(tmp_path: Path) -> None:
-    office = Office.founded(tmp_path / "office")
+    office = RecodingOffice.founded(tmp_path / "office")
     with pytest.raises(SpecError, match="nothing is measured that could be kept"):
         office.measure({"name": "n", "method": "counts", "by": ["grad_cohort"], "epsilon": "1"})
     assert office.spent == 0
@@ -134,11 +144,11 @@ def test_a_release_of_counts_has_nothing_to_keep(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def founded(tmp_path_factory: pytest.TempPathFactory) -> Office:
-    return Office.founded(tmp_path_factory.mktemp("founded") / "office")
+def founded(tmp_path_factory: pytest.TempPathFactory) -> RecodingOffice:
+    return RecodingOffice.founded(tmp_path_factory.mktemp("founded") / "office")
 
 
-def refused(office: Office, out: str | Path, keep: str, match: str) -> None:
+def refused(office: RecodingOffice, out: str | Path, keep: str, match: str) -> None:
     before, head = set(office.folder.rglob("*")), office.ledger.chain().head
     release = office.open(office.measuring(*SMALL, keep_measurements=keep))
     with pytest.raises(DiscreetError, match=match):
@@ -160,26 +170,26 @@ def refused(office: Office, out: str | Path, keep: str, match: str) -> None:
         ("out", "./out"),
     ],
 )
-def test_places_inside_each_other_are_refused(founded: Office, out: str, keep: str) -> None:
+def test_places_inside_each_other_are_refused(founded: RecodingOffice, out: str, keep: str) -> None:
     refused(founded, founded.folder / out, keep, "is or contains the place of what is published, or lies in it")
 
 
 @pytest.mark.parametrize("keep", ["there/../out", "there/../out/kept", "link/out", "link/out/kept"])
 def test_places_inside_each_other_by_another_path_are_refused(tmp_path: Path, keep: str) -> None:
-    office = Office.founded(tmp_path / "office")
+    office = RecodingOffice.founded(tmp_path / "office")
     (office.folder / "there").mkdir()
     (office.folder / "link").symlink_to(office.folder)
     refused(office, office.folder / "out", keep, "is or contains the place of what is published, or lies in it")
 
 
 def test_names_that_only_begin_alike_are_not(tmp_path: Path) -> None:
-    office = Office.founded(tmp_path / "office")
+    office = RecodingOffice.founded(tmp_path / "office")
     office.open(office.measuring(*SMALL, keep_measurements="out-kept")).run(office.folder / "out", simulation="suite")
     assert (office.folder / "out-kept/measurements.json").is_file()
 
 
 def test_what_exists_is_refused(tmp_path: Path) -> None:
-    office = Office.founded(tmp_path / "office")
+    office = RecodingOffice.founded(tmp_path / "office")
     (office.folder / "there").mkdir()
     (office.folder / "file").write_text("mine")
     (office.folder / "loose").symlink_to(office.folder / "nowhere")
@@ -189,7 +199,7 @@ def test_what_exists_is_refused(tmp_path: Path) -> None:
     assert (office.folder / "file").read_text() == "mine"
 
 
-def test_a_place_inside_another_release_is_refused(office: Office) -> None:
+def test_a_place_inside_another_release_is_refused(office: RecodingOffice) -> None:
     release = office.open(office.measuring(*SMALL, release="r2", keep_measurements="out-old/kept"))
     with pytest.raises(PublishError, match="inside another release"):
         release.run(office.folder / "out2", simulation="suite")
@@ -198,14 +208,14 @@ def test_a_place_inside_another_release_is_refused(office: Office) -> None:
 
 @pytest.mark.skipif(os.name == "posix" and os.geteuid() == 0, reason="root may write anywhere")
 def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    office = Office.founded(tmp_path / "office")
+    office = RecodingOffice.founded(tmp_path / "office")
     (office.folder / "locked").mkdir(mode=0o500)
     refused(office, office.folder / "out", "locked/kept", "cannot be created")
 
 
 def test_a_place_that_appears_to_be_locked_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As the test before, also for root."""
-    office = Office.founded(tmp_path / "office")
+    office = RecodingOffice.founded(tmp_path / "office")
     (office.folder / "locked").mkdir()
     may = os.access
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked" and may(path, mode))
@@ -219,7 +229,7 @@ def test_the_steps_are_all_tried(undisturbed: tuple[dict[str, bytes], dict[str, 
     assert tuple(dict.fromkeys(undisturbed[2])) == STEPS
 
 
-def resumed(office: Office, undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]]) -> None:
+def resumed(office: RecodingOffice, undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]]) -> None:
     """What an operator would do, and what must come of it."""
     release = office.open(office.measuring(*SMALL))
     if "old" in office.ledger.chain().names():
@@ -242,7 +252,7 @@ def test_ended_at_any_step_then_resumed(
     place: Path, undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]], step: str
 ) -> None:
     office = fresh(place)
-    with pytest.raises(Crash):
+    with pytest.raises(RunCrash):
         office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite", observe=Watch(step))
     assert ("old" in office.ledger.chain().names()) == (step not in BEFORE_RESERVATION)
     assert (place / "out-old").exists() == (place / "kept/old").exists() == (step in STEPS[-2:])
@@ -263,7 +273,7 @@ def ended_in(patch: pytest.MonkeyPatch, name: str) -> None:
         if name == "publish" and given[1] is None:
             then(self, *given, **named)
         else:
-            raise Crash
+            raise RunCrash
 
     patch.setattr(FolderOutput, name, crash)
 
@@ -275,7 +285,7 @@ def test_ended_while_publishing_then_resumed(
     office = fresh(place)
     with pytest.MonkeyPatch.context() as patch:
         ended_in(patch, MOMENTS[moment])
-        with pytest.raises(Crash):
+        with pytest.raises(RunCrash):
             office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite")
     assert contents(place / "kept/old") == undisturbed[1]
     assert (place / "out-old").exists() == (moment == "before the manifest")
@@ -320,7 +330,7 @@ def test_committed_but_staging_lost_is_drawn_again(
     place: Path, undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]], lost: str
 ) -> None:
     office = fresh(place)
-    with pytest.raises(Crash):
+    with pytest.raises(RunCrash):
         office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite", observe=Watch("commit#1"))
     if lost != "kept":
         shutil.rmtree(office.staging("out-old", "old"))
@@ -335,7 +345,7 @@ def test_kept_in_place_but_what_was_to_be_published_lost_is_drawn_again(
     office = fresh(place)
     with pytest.MonkeyPatch.context() as patch:
         ended_in(patch, "publish")
-        with pytest.raises(Crash):
+        with pytest.raises(RunCrash):
             office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite")
     shutil.rmtree(office.staging("out-old", "old"))
     resumed(office, undisturbed)
@@ -344,7 +354,7 @@ def test_kept_in_place_but_what_was_to_be_published_lost_is_drawn_again(
 @pytest.mark.parametrize("step", ["reserve#1", "protect flows#1", "write#1"])
 def test_abandon_removes_staged_measurements(place: Path, step: str) -> None:
     office = fresh(place)
-    with pytest.raises(Crash):
+    with pytest.raises(RunCrash):
         office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite", observe=Watch(step))
     staged = hidden(office)
     assert bool(staged) == (step != "reserve#1")
@@ -362,7 +372,7 @@ def test_another_place_to_keep_is_not_taken_on_resume(
 ) -> None:
     """Where measurements go was reserved; what the file says later does not matter."""
     office = fresh(place)
-    with pytest.raises(Crash):
+    with pytest.raises(RunCrash):
         office.open(office.measuring(*SMALL)).run(place / "out-old", simulation="suite", observe=Watch("reserve#1"))
     office.open(office.measuring(*SMALL, keep_measurements="elsewhere")).resume()
     assert contents(place / "kept/old") == undisturbed[1]
@@ -378,12 +388,12 @@ def bare(files: dict[str, bytes]) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("both", [False, True])
 def test_measurements_are_kept_in_an_object_store(
-    store: Store,
+    store: S3Server,
     tmp_path: Path,
     undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]],
     both: bool,
 ) -> None:
-    office, prefix = Office.founded(tmp_path / "office"), f"keep{both}"
+    office, prefix = RecodingOffice.founded(tmp_path / "office"), f"keep{both}"
     out = store.uri(f"{prefix}/out") if both else str(office.folder / "out")
     office.open(office.measuring(*SMALL, keep_measurements=store.uri(f"{prefix}/kept"))).run(out, simulation="suite")
     assert store.files(f"{prefix}/kept") == undisturbed[1]
@@ -394,14 +404,14 @@ def test_measurements_are_kept_in_an_object_store(
 
 @pytest.mark.parametrize("step", ["reserve#1", "protect earnings#1", "write#1", "commit#1", "publish#1"])
 def test_a_run_into_an_object_store_ends_and_is_resumed(
-    store: Store,
+    store: S3Server,
     tmp_path: Path,
     undisturbed: tuple[dict[str, bytes], dict[str, bytes], list[str]],
     step: str,
 ) -> None:
-    office, prefix = Office.founded(tmp_path / "office"), f"crash-{step[:-2].replace(' ', '-')}"
+    office, prefix = RecodingOffice.founded(tmp_path / "office"), f"crash-{step[:-2].replace(' ', '-')}"
     release = office.open(office.measuring(*SMALL, keep_measurements=store.uri(f"{prefix}/kept")))
-    with pytest.raises(Crash):
+    with pytest.raises(RunCrash):
         release.run(store.uri(f"{prefix}/out"), simulation="suite", observe=Watch(step))
     release.resume()
     assert store.files(f"{prefix}/kept") == undisturbed[1]
@@ -410,10 +420,10 @@ def test_a_run_into_an_object_store_ends_and_is_resumed(
     assert office.spent == 9 / 2
 
 
-def test_abandon_removes_measurements_from_an_object_store(store: Store, tmp_path: Path) -> None:
-    office = Office.founded(tmp_path / "office")
+def test_abandon_removes_measurements_from_an_object_store(store: S3Server, tmp_path: Path) -> None:
+    office = RecodingOffice.founded(tmp_path / "office")
     release = office.open(office.measuring(*SMALL, keep_measurements=store.uri("abandoned/kept")))
-    with pytest.raises(Crash):
+    with pytest.raises(RunCrash):
         release.run(store.uri("abandoned/out"), simulation="suite", observe=Watch("write#1"))
     assert store.files("abandoned/kept")
     abandon(office.ledger, default_keys(), "old", "a test")
@@ -421,11 +431,11 @@ def test_abandon_removes_measurements_from_an_object_store(store: Store, tmp_pat
     assert not store.objects("abandoned/out")
 
 
-def test_abandon_touches_no_prefix_that_an_entry_only_names(store: Store, tmp_path: Path) -> None:
+def test_abandon_touches_no_prefix_that_an_entry_only_names(store: S3Server, tmp_path: Path) -> None:
     """An entry could name any prefix: only what lies beside the release's own mark is removed."""
-    office = Office.founded(tmp_path / "office")
+    office = RecodingOffice.founded(tmp_path / "office")
     release = office.open(office.measuring(*SMALL, keep_measurements=store.uri("others/kept")))
-    with pytest.raises(Crash):
+    with pytest.raises(RunCrash):
         release.run(office.folder / "out", simulation="suite", observe=Watch("reserve#1"))
     store.put("others/kept/measurements.json", b"somebody else's")
     with pytest.raises(PublishError, match=r"holds 'measurements\.json', which this release may have written"):
@@ -433,8 +443,8 @@ def test_abandon_touches_no_prefix_that_an_entry_only_names(store: Store, tmp_pa
     assert store.files("others/kept") == {"measurements.json": b"somebody else's"}
 
 
-def test_a_prefix_that_is_not_empty_is_refused(store: Store, tmp_path: Path) -> None:
-    office = Office.founded(tmp_path / "office")
+def test_a_prefix_that_is_not_empty_is_refused(store: S3Server, tmp_path: Path) -> None:
+    office = RecodingOffice.founded(tmp_path / "office")
     store.put("taken/kept/mine.txt", b"mine")
     refused(office, tmp_path / "out", store.uri("taken/kept"), "exists already")
     assert store.files("taken/kept") == {"mine.txt": b"mine"}
@@ -449,12 +459,12 @@ def test_a_prefix_that_is_not_empty_is_refused(store: Store, tmp_path: Path) -> 
         ("nested/c/out", "nested/c"),
     ],
 )
-def test_prefixes_inside_each_other_are_refused(store: Store, tmp_path: Path, out: str, keep: str) -> None:
-    office = Office.founded(tmp_path / "office")
+def test_prefixes_inside_each_other_are_refused(store: S3Server, tmp_path: Path, out: str, keep: str) -> None:
+    office = RecodingOffice.founded(tmp_path / "office")
     refused(office, store.uri(out), store.uri(keep), "is or contains the place of what is published, or lies in it")
 
 
-def test_where_measurements_stay_is_no_part_of_what_is_asked_for(founded: Office) -> None:
+def test_where_measurements_stay_is_no_part_of_what_is_asked_for(founded: RecodingOffice) -> None:
     digests = {
         founded.open(founded.measuring(*SMALL, keep_measurements=keep)).spec.digest() for keep in ("a", "b", ...)
     }

@@ -13,10 +13,10 @@ import pytest
 from discreet.errors import DiscreetError, LedgerError, ParameterError, PublishError
 from discreet.privacy.ledger.events import DerivedRelease
 from discreet.publish.folder import FolderOutput, Owner
-from support.recoding import CLOCK, EARNINGS, FLOWS, Office, contents, write_csv
+from support.recoding import CLOCK, EARNINGS, FLOWS, RecodingOffice, contents, write_csv
 
 
-def unspent(office: Office, spec: dict[str, Any], out: Path, error: type[DiscreetError], match: str) -> None:
+def unspent(office: RecodingOffice, spec: dict[str, Any], out: Path, error: type[DiscreetError], match: str) -> None:
     head, spent = office.ledger.chain().head, office.spent
     with pytest.raises(error, match=match):
         office.open(spec).run(out, simulation="suite")
@@ -26,7 +26,7 @@ def unspent(office: Office, spec: dict[str, Any], out: Path, error: type[Discree
 
 @pytest.mark.parametrize("value", ["1e-50", "1e-300"])
 def test_controls_that_no_correction_takes_are_refused_before_the_reservation(tmp_path: Path, value: str) -> None:
-    office = Office.founded(tmp_path / "office")
+    office = RecodingOffice.founded(tmp_path / "office")
     rows = [(s, k, value if (s, k) == ("44", "11") else 5) for s in ("44", "09", "06") for k in ("11", "52", "62")]
     write_csv(office.folder / "employment.csv", ("state", "industry", "employment"), rows)
     flows = {**FLOWS, "correction": {"employment": "employment.csv"}}
@@ -34,7 +34,7 @@ def test_controls_that_no_correction_takes_are_refused_before_the_reservation(tm
 
 
 def test_a_name_too_long_for_a_folder(tmp_path: Path) -> None:
-    office = Office.founded(tmp_path / "office")
+    office = RecodingOffice.founded(tmp_path / "office")
     long = office.measuring(EARNINGS, keep_measurements=f"kept/{'k' * 256}")
     unspent(office, long, office.folder / "out", PublishError, "too long a name")
     short, head = office.measuring(EARNINGS), office.ledger.chain().head
@@ -44,14 +44,14 @@ def test_a_name_too_long_for_a_folder(tmp_path: Path) -> None:
 
 
 def test_what_is_staged_has_a_short_name_however_long_the_others_are(tmp_path: Path) -> None:
-    office, name = Office.founded(tmp_path / "office"), "k" * 255
+    office, name = RecodingOffice.founded(tmp_path / "office"), "k" * 255
     long = office.measuring(EARNINGS, release="r" * 100, keep_measurements=f"kept/{name}")
     office.open(long).run(office.folder / name, simulation="suite")
     assert {path.name for path in (office.folder / "kept").iterdir()} == {name}
 
 
 def test_a_place_where_another_release_keeps_is_refused(tmp_path: Path) -> None:
-    office = Office.founded(tmp_path / "office")
+    office = RecodingOffice.founded(tmp_path / "office")
     office.measure(EARNINGS)
     shutil.rmtree(office.folder / "kept/old")  # gone for now, not given up
     again = office.measuring(EARNINGS, release="other")
@@ -61,14 +61,14 @@ def test_a_place_where_another_release_keeps_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("out", ["out", "kept/out"])
 @pytest.mark.parametrize("below", ["", "kept"])
 def test_a_staging_folder_is_no_place_to_keep(tmp_path: Path, out: str, below: str) -> None:
-    office = Office.founded(tmp_path / "office")
+    office = RecodingOffice.founded(tmp_path / "office")
     output = FolderOutput(office.folder / out, Owner("0" * 32, "old"))
     for _, place in output.occupied:
         spec = office.measuring(EARNINGS, keep_measurements=str(Path(place, below)))
         unspent(office, spec, output.folder, PublishError, "place of what is published")
 
 
-def test_numbers_made_by_hand_have_no_promise(measured_office: Office, tmp_path: Path) -> None:
+def test_numbers_made_by_hand_have_no_promise(measured_office: RecodingOffice, tmp_path: Path) -> None:
     """A ledger's writer enters a derivation whose measurements claim less than was paid: nobody publishes of it."""
     office = measured_office.copied(tmp_path / "office")
     fake = office.folder / "kept/fake"
@@ -86,7 +86,7 @@ def test_numbers_made_by_hand_have_no_promise(measured_office: Office, tmp_path:
     assert office.ledger.chain().head == head
 
 
-def test_what_is_derived_is_of_the_same_asset(measured_office: Office, tmp_path: Path) -> None:
+def test_what_is_derived_is_of_the_same_asset(measured_office: RecodingOffice, tmp_path: Path) -> None:
     office = measured_office.copied(tmp_path / "office")
     office.ledger.derive(derived("strange", "another", "old", {}), simulated=True)
     with pytest.raises(LedgerError, match="derives 'strange' from what was not kept"):

@@ -14,10 +14,10 @@ from discreet.noise.keystore import FileKeyStore
 from discreet.pipeline.abandon import abandon
 from discreet.pipeline.verify import verify_folder
 from support.agency import Agency
-from support.object_store import Store
-from support.recoding import EARNINGS, FLOWS, Office
-from support.sensitivity import Atlas
-from support.survey import CONTROLS, DEVIATIONS, WEIGHTS, Survey
+from support.object_store import S3Server
+from support.recoding import EARNINGS, FLOWS, RecodingOffice
+from support.sensitivity import AtlasAgency
+from support.survey import CONTROLS, DEVIATIONS, WEIGHTS, SurveyAgency
 from support.workplaces import Register
 
 
@@ -35,15 +35,15 @@ def jobs(folder: Path, _: Callable[[str], str]) -> OpenRelease:
 
 
 def cube(folder: Path, _: Callable[[str], str]) -> OpenRelease:
-    return Survey(folder).open(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
+    return SurveyAgency(folder).open(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
 
 
 def estimates(folder: Path, _: Callable[[str], str]) -> OpenRelease:
-    return Atlas(folder).open(formats=["parquet", "csv", "dta"])
+    return AtlasAgency(folder).open(formats=["parquet", "csv", "dta"])
 
 
 def measured(folder: Path, at: Callable[[str], str]) -> OpenRelease:
-    office = Office.founded(folder)
+    office = RecodingOffice.founded(folder)
     return office.open(office.measuring(EARNINGS, {**FLOWS, "levels": []}, keep_measurements=at("kept")))
 
 
@@ -73,7 +73,7 @@ def test_every_method_is_tried() -> None:
 @pytest.mark.parametrize("where", ["folder", "store"])
 @pytest.mark.parametrize("methods", RELEASES, ids=" and ".join)
 def test_crashed(
-    methods: tuple[str, ...], where: str, step: str, then: str, tmp_path: Path, isolated: Path, store: Store
+    methods: tuple[str, ...], where: str, step: str, then: str, tmp_path: Path, isolated: Path, store: S3Server
 ) -> None:
     def at(name: str) -> str:
         return str(tmp_path / "outside" / name) if where == "folder" else store.uri(f"{tmp_path.name}/{name}")

@@ -40,7 +40,7 @@ def _earnings(folder: Path) -> Base:
 
 
 def _flows(folder: Path) -> Base:
-    return flows.Careers(folder).folder, _plain(flows.spec())
+    return flows.CareersAgency(folder).folder, _plain(flows.spec())
 
 
 def _employer(folder: Path) -> Base:
@@ -49,12 +49,12 @@ def _employer(folder: Path) -> Base:
 
 
 def _estimates(folder: Path) -> Base:
-    made = sensitivity.Atlas(folder)
+    made = sensitivity.AtlasAgency(folder)
     return made.folder, _plain(made.spec(groups=["state"], minimum={"count": 5}, formats=["parquet", "csv", "dta"]))
 
 
 def _function(folder: Path) -> Base:
-    made = sensitivity.Atlas(folder)
+    made = sensitivity.AtlasAgency(folder)
     (folder / "mine.py").write_text("raise RuntimeError('a plan has run this')\n")
     statistic = {"name": "function", "file": "mine.py", "function": "f", "of": ["kid_rank"], "scale": "1", "empty": "0"}
     variables = {"kid_rank": {"low": "0", "high": "1"}}
@@ -63,7 +63,7 @@ def _function(folder: Path) -> Base:
 
 
 def _cube(folder: Path) -> Base:
-    made = survey.Survey(folder)
+    made = survey.SurveyAgency(folder)
     more = {"weights": survey.WEIGHTS, "controls": survey.CONTROLS, "replicates": survey.DEVIATIONS}
     return made.folder, _plain(made.spec(**more))
 

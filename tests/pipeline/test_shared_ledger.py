@@ -22,13 +22,13 @@ from discreet.privacy.ledger.postgres import PostgresStore
 from support import crash_driver, processes
 from support.agency import Agency
 from support.crash_driver import CLOCK
-from support.postgres_server import Server, as_user, execute
+from support.postgres_server import PostgresServer, as_user, execute
 
 UNIT = {"kind": "person", "column": "person_id"}
 
 
 @pytest.fixture
-def url(server: Server) -> str:
+def url(server: PostgresServer) -> str:
     """A ledger with a budget, opened to Ann and Bob."""
     url = server.schema()
     set_budget(discreet.ledger(url), "graduates", epsilon="10", unit=UNIT)
@@ -37,7 +37,7 @@ def url(server: Server) -> str:
 
 
 @pytest.fixture
-def restarted(server: Server) -> Iterator[Server]:
+def restarted(server: PostgresServer) -> Iterator[PostgresServer]:
     yield server
     server.kill()
     server.start()
@@ -71,7 +71,7 @@ def here(*arguments: object) -> str:
     return done.output
 
 
-def test_from_budget_to_verified_folder(agency: Agency, server: Server) -> None:
+def test_from_budget_to_verified_folder(agency: Agency, server: PostgresServer) -> None:
     url = server.schema()
     agency.ledger_path.unlink()
     here("ledger", "budget", "graduates", "--epsilon", "4", "--unit", "person:person_id", "--ledger", url)
@@ -90,7 +90,7 @@ def test_from_budget_to_verified_folder(agency: Agency, server: Server) -> None:
     assert not [path for path in agency.folder.iterdir() if path.name.startswith("postgres")]
 
 
-def test_killed_after_the_reservation_and_resumed(agency: Agency, server: Server, isolated: Path) -> None:
+def test_killed_after_the_reservation_and_resumed(agency: Agency, server: PostgresServer, isolated: Path) -> None:
     url = server.schema()
     set_budget(discreet.ledger(url, clock=lambda: CLOCK), "graduates", epsilon="4", unit=UNIT, kind="simulation")
 
@@ -107,7 +107,7 @@ def test_killed_after_the_reservation_and_resumed(agency: Agency, server: Server
 
 
 def test_a_server_killed_before_the_reservation_leaves_nothing(
-    agency: Agency, url: str, restarted: Server, isolated: Path
+    agency: Agency, url: str, restarted: PostgresServer, isolated: Path
 ) -> None:
     release = discreet.release(agency.spec(ledger=url))
 
@@ -126,7 +126,7 @@ def test_a_server_killed_before_the_reservation_leaves_nothing(
 
 @pytest.mark.parametrize("step", ["reserve", "protect states", "write"])
 def test_a_server_killed_after_the_reservation_leaves_a_release_that_resume_completes(
-    agency: Agency, url: str, restarted: Server, isolated: Path, step: str
+    agency: Agency, url: str, restarted: PostgresServer, isolated: Path, step: str
 ) -> None:
     release = discreet.release(agency.spec(ledger=url))
 
@@ -144,7 +144,7 @@ def test_a_server_killed_after_the_reservation_leaves_a_release_that_resume_comp
 
 
 def test_a_server_killed_after_the_commit_is_needed_no_more(
-    agency: Agency, url: str, restarted: Server, isolated: Path
+    agency: Agency, url: str, restarted: PostgresServer, isolated: Path
 ) -> None:
     release = discreet.release(agency.spec(ledger=url))
 
@@ -159,7 +159,7 @@ def test_a_server_killed_after_the_commit_is_needed_no_more(
 
 
 def test_a_reservation_that_was_not_confirmed_keeps_its_key(
-    agency: Agency, url: str, restarted: Server, isolated: Path
+    agency: Agency, url: str, restarted: PostgresServer, isolated: Path
 ) -> None:
     class Unconfirmed(PostgresStore):
         def _commit(self, session: object) -> None:

@@ -13,7 +13,7 @@ from discreet.api import OpenRelease
 from discreet.cli import app
 from discreet.errors import ParameterError
 from discreet.methods.sensitivity.utility.envelope import envelope
-from support.sensitivity import UNIT_INTERVAL, Atlas
+from support.sensitivity import UNIT_INTERVAL, AtlasAgency
 
 LEAVES_A_MARK = """
 from pathlib import Path
@@ -26,12 +26,12 @@ FUNCTION = {"name": "function", "file": "sent.py", "function": "middle", "of": [
 
 
 @pytest.fixture
-def atlas(tmp_path: Path) -> Atlas:
-    return Atlas(tmp_path / "atlas")
+def atlas(tmp_path: Path) -> AtlasAgency:
+    return AtlasAgency(tmp_path / "atlas")
 
 
 @pytest.fixture
-def mark(atlas: Atlas) -> Path:
+def mark(atlas: AtlasAgency) -> Path:
     """A file that is there once the code has run."""
     mark = atlas.folder / "mark"
     (atlas.folder / "sent.py").write_text(LEAVES_A_MARK.format(mark=str(mark)))
@@ -39,7 +39,7 @@ def mark(atlas: Atlas) -> Path:
 
 
 @pytest.fixture
-def sent(atlas: Atlas, mark: Path) -> OpenRelease:
+def sent(atlas: AtlasAgency, mark: Path) -> OpenRelease:
     table = {"statistic": FUNCTION, "variables": {"kid_rank": UNIT_INTERVAL}, "size": "true", "search": "corners"}
     return atlas.open(**table, delta=None, numbers=["estimate", "count"])
 
@@ -72,7 +72,7 @@ def test_who_asks_for_the_records_runs_the_file(sent: OpenRelease, mark: Path, t
 
 @pytest.mark.parametrize("command", ASKED)
 def test_what_fails_on_invented_numbers_fails_before_a_record_is_read(
-    sent: OpenRelease, atlas: Atlas, tmp_path: Path, command: str
+    sent: OpenRelease, atlas: AtlasAgency, tmp_path: Path, command: str
 ) -> None:
     (atlas.folder / "sent.py").write_text("def middle(columns):\n    raise ValueError('mine')\n")
     for source in atlas.folder.glob("*.parquet"):
@@ -81,7 +81,7 @@ def test_what_fails_on_invented_numbers_fails_before_a_record_is_read(
         ASKED[command](sent, tmp_path / "out")
 
 
-def test_plan_on_the_command_line_runs_it_only_with_trust(sent: OpenRelease, atlas: Atlas, mark: Path) -> None:
+def test_plan_on_the_command_line_runs_it_only_with_trust(sent: OpenRelease, atlas: AtlasAgency, mark: Path) -> None:
     (spec,) = atlas.folder.glob("*.yaml")
     place = ["--ledger", str(sent.ledger.store.place)]
     plain = CliRunner().invoke(app, ["plan", str(spec), *place])
@@ -90,5 +90,5 @@ def test_plan_on_the_command_line_runs_it_only_with_trust(sent: OpenRelease, atl
     assert (told.exit_code, "sent.py: not run" in told.output, mark.exists()) == (0, False, True)
 
 
-def test_other_statistics_say_nothing_of_it(atlas: Atlas) -> None:
+def test_other_statistics_say_nothing_of_it(atlas: AtlasAgency) -> None:
     assert "not run" not in str(atlas.open().plan())

@@ -17,7 +17,7 @@ from discreet.pipeline.verify import verify_folder
 from discreet.publish.manifest import read
 from discreet.serve.catalogue import TableCatalogue
 from support.agency import Agency
-from support.forged_manifests import restate
+from support.forged_manifests import forge_manifest
 
 Change = Callable[[dict[str, Any]], object]
 FORGERIES: dict[str, Change] = {
@@ -79,7 +79,7 @@ def test_what_was_published_is_accepted(published: Path, folder: Path) -> None:
 @pytest.mark.parametrize("what", [*FORGERIES, *ELSEWHERE])
 def test_the_ledger_finds_a_careful_forgery(published: Path, folder: Path, what: str) -> None:
     """Every digest in the folder fits: nothing but the ledger can tell."""
-    restate(folder, (FORGERIES | ELSEWHERE)[what])
+    forge_manifest(folder, (FORGERIES | ELSEWHERE)[what])
     assert read(folder)
     with pytest.raises(DiscreetError, match=r"manifest that is not the one that was committed|rolled back"):
         verify_folder(ledger_of(published), folder)
@@ -117,7 +117,7 @@ def test_a_release_that_was_only_reserved_has_no_manifest(published: Path, folde
     with pytest.raises(Crash):
         agency.release().run(agency.folder / "out", observe=stop)
     ledger = discreet.ledger(agency.ledger_path)
-    restate(folder, lambda m: m["ledger"].update(head=ledger.chain().head))
+    forge_manifest(folder, lambda m: m["ledger"].update(head=ledger.chain().head))
     with pytest.raises(LedgerError, match="is reserved, not committed"):
         verify_folder(ledger, folder)
 

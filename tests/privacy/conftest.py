@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from discreet.privacy.ledger.ledger import Ledger
-from support.ledger_fakes import Place, filled
-from support.postgres_server import Server
+from support.ledger_fakes import Place, ledger_with_all_events
+from support.postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Place]:
     """Makes places where no ledger is yet, all in the same kind of store."""
     if request.param == "postgres":
-        server: Server = request.getfixturevalue("server")
+        server: PostgresServer = request.getfixturevalue("server")
         return server.schema
     return lambda: tmp_path_factory.mktemp("place") / "ledger.sqlite"
 
@@ -28,7 +28,7 @@ def place(new_place: Callable[[], Place]) -> Place:
 
 @pytest.fixture
 def full(place: Place) -> Ledger:
-    return filled(place)
+    return ledger_with_all_events(place)
 
 
 @pytest.fixture

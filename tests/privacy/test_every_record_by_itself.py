@@ -24,16 +24,16 @@ import pyarrow.parquet as pq
 import pyreadstat
 import pytest
 
-from support.neighbouring_experiments import CASED, DROPPED, FARM, MARK, SHOP, cased, marked, text
-from support.neighbouring_releases import Office, by_itself
+from support.neighbouring_experiments import CASED, DROPPED, FARM, MARK, SHOP, bom_files, case_files, text
+from support.neighbouring_releases import ReleaseOffice, assert_own_cell_only
 
 GOOD = ["farm", "shop", "farm"]
 HEAD = b"sector,person_id\n"
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Office:
-    return Office(tmp_path / "office")
+def office(tmp_path: Path) -> ReleaseOffice:
+    return ReleaseOffice(tmp_path / "office")
 
 
 def people(sectors: Any, first: int = 0) -> dict[str, Any]:
@@ -43,15 +43,15 @@ def people(sectors: Any, first: int = 0) -> dict[str, Any]:
 # --- CSV ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_byte_order_mark_is_read_alike_whatever_precedes_it(office: Office) -> None:
+def test_a_byte_order_mark_is_read_alike_whatever_precedes_it(office: ReleaseOffice) -> None:
     """A record that begins with such a mark counted as a farm only if it was the first of its block: with one person
     more before it, it no longer did, and two cells moved for one person."""
-    files = marked(office.folder)
-    by_itself(office.run(str(files["without p1"])), office.run(str(files["with p1"])), SHOP)
+    files = bom_files(office.folder)
+    assert_own_cell_only(office.run(str(files["without p1"])), office.run(str(files["with p1"])), SHOP)
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
-def test_files_with_byte_order_marks_put_one_behind_the_other(office: Office, ending: str) -> None:
+def test_files_with_byte_order_marks_put_one_behind_the_other(office: ReleaseOffice, ending: str) -> None:
     """`cat a.csv b.csv` leaves the second file's mark in the middle: removing all other records must not change how
     the line behind it is read."""
     second = MARK + b"farm,p8\n" + MARK + b'"farm",p9\n'
@@ -61,10 +61,10 @@ def test_files_with_byte_order_marks_put_one_behind_the_other(office: Office, en
         whole = MARK + HEAD + lines
         path.write_bytes(gzip.compress(whole) if ending.endswith("gz") else whole)
         runs.append(office.run(str(path)))
-    by_itself(*runs, SHOP)
+    assert_own_cell_only(*runs, SHOP)
 
 
-def test_byte_order_marks_in_a_file_of_many_blocks(office: Office) -> None:
+def test_byte_order_marks_in_a_file_of_many_blocks(office: ReleaseOffice) -> None:
     """A reader that takes a file in blocks met a mark at the start of each: of 600,000 records that are all alike the
     first of every block counted, the others not, and one record more or less shifted which."""
     lines = b"".join(MARK + b"farm,a long name of the person %07d\n" % i for i in range(600_000))
@@ -75,15 +75,15 @@ def test_byte_order_marks_in_a_file_of_many_blocks(office: Office) -> None:
 
 
 @pytest.mark.parametrize("quote", [b"", b'"'])
-def test_one_long_line_is_one_record(office: Office, quote: bytes) -> None:
+def test_one_long_line_is_one_record(office: ReleaseOffice, quote: bytes) -> None:
     """A field of forty million characters, longer than any block: it may be left out; its neighbours may not."""
     for name, line in {"fine": b"", "long": quote + b"x" * 40_000_000 + quote + b",p2\n"}.items():
         (office.folder / f"{name}.csv").write_bytes(HEAD + b"farm,p1\n" + line + b"shop,p3\n")
-    by_itself(*(office.run(str(office.folder / f"{name}.csv")) for name in ("fine", "long")))
+    assert_own_cell_only(*(office.run(str(office.folder / f"{name}.csv")) for name in ("fine", "long")))
 
 
 @pytest.mark.full
-def test_a_line_beyond_all_limits_stops_nothing(office: Office) -> None:
+def test_a_line_beyond_all_limits_stops_nothing(office: ReleaseOffice) -> None:
     """A field of more than 2 GiB is more than Arrow's CSV reader takes at once: the release came to nothing, which
     tells that there is such a record. The process may use 8 GiB."""
     path = office.folder / "huge.csv.gz"
@@ -93,7 +93,7 @@ def test_a_line_beyond_all_limits_stops_nothing(office: Office) -> None:
             file.write(b"x" * (1 << 20))
         file.write(b",p2\nshop,p3\n")
     code = (
-        "import sys; from pathlib import Path; from support.neighbouring_releases import Office\n"
+        "import sys; from pathlib import Path; from support.neighbouring_releases import ReleaseOffice\n"
         "found = Office(Path(sys.argv[1]) / 'inner').run(sys.argv[2])\n"
         "print(found.occupied() or found.refused or found.stopped)"
     )
@@ -110,16 +110,16 @@ def test_a_line_beyond_all_limits_stops_nothing(office: Office) -> None:
 # --- several files --------------------------------------------------------------------------------------------------
 
 
-def test_columns_that_differ_only_in_case_in_parquet(office: Office) -> None:
+def test_columns_that_differ_only_in_case_in_parquet(office: ReleaseOffice) -> None:
     """In the second file h and H stand the other way round, and its records were read from the wrong one; a text in
     the first file that is no UTF-8 led to another reader, which read them right: 50 people moved by one record."""
-    fine = office.run(str(cased(office.folder / "fine", 50)), **CASED)
-    dirty = office.run(str(cased(office.folder / "dirty", 50, bad=True)), **CASED)
-    by_itself(fine, dirty)
+    fine = office.run(str(case_files(office.folder / "fine", 50)), **CASED)
+    dirty = office.run(str(case_files(office.folder / "dirty", 50, bad=True)), **CASED)
+    assert_own_cell_only(fine, dirty)
     assert fine.refused or fine.occupied() == {FARM: 100}  # h is farm everywhere, H is shop
 
 
-def test_columns_that_differ_only_in_case_in_csv(office: Office) -> None:
+def test_columns_that_differ_only_in_case_in_csv(office: ReleaseOffice) -> None:
     """The same in a folder of CSV files: all records of the second were read from the wrong column."""
     folder = office.folder / "files"
     folder.mkdir()
@@ -139,7 +139,7 @@ NOTHING: dict[str, tuple[Any, Any, list[str]]] = {
 
 
 @pytest.mark.parametrize("kind", NOTHING)
-def test_a_file_whose_only_value_is_missing(office: Office, kind: str) -> None:
+def test_a_file_whose_only_value_is_missing(office: ReleaseOffice, kind: str) -> None:
     """A column that has nothing but nulls is written without a type. Whether the one other record of that file has a
     value decided whether its files agree, and so whether there was a release at all."""
     first, second, codes = NOTHING[kind]
@@ -150,10 +150,10 @@ def test_a_file_whose_only_value_is_missing(office: Office, kind: str) -> None:
         pq.write_table(pa.table(people(first)), folder / "a.parquet")
         pq.write_table(pa.table(people(rows, 1)), folder / "b.parquet")
         runs.append(office.run(str(folder), codes={"sector": codes}))
-    by_itself(*runs, (codes[1],))
+    assert_own_cell_only(*runs, (codes[1],))
 
 
-def test_a_file_whose_persons_are_all_missing(office: Office) -> None:
+def test_a_file_whose_persons_are_all_missing(office: ReleaseOffice) -> None:
     """The same in the column of persons: those records are dropped, and nobody else's."""
     runs = []
     for name, persons in {"nothing": pa.nulls(1), "something": ["p2"]}.items():
@@ -162,7 +162,7 @@ def test_a_file_whose_persons_are_all_missing(office: Office) -> None:
         pq.write_table(pa.table(people(["farm"])), folder / "a.parquet")
         pq.write_table(pa.table({"person_id": persons, "sector": ["shop"]}), folder / "b.parquet")
         runs.append(office.run(str(folder)))
-    by_itself(*runs, SHOP)
+    assert_own_cell_only(*runs, SHOP)
 
 
 WRITTEN: dict[str, tuple[list[Any], Any, Callable[[list[Any]], Any]]] = {
@@ -173,7 +173,7 @@ WRITTEN: dict[str, tuple[list[Any], Any, Callable[[list[Any]], Any]]] = {
 
 
 @pytest.mark.parametrize("kind", WRITTEN)
-def test_one_record_that_makes_its_file_of_another_type(office: Office, kind: str) -> None:
+def test_one_record_that_makes_its_file_of_another_type(office: ReleaseOffice, kind: str) -> None:
     """pandas writes whole numbers with one missing as doubles, with one beyond 2^63 as unsigned ones, and more than 126
     categories with longer places. Then two files disagree, and that one record stopped the release."""
     values, last, column = WRITTEN[kind]
@@ -185,7 +185,7 @@ def test_one_record_that_makes_its_file_of_another_type(office: Office, kind: st
         second = [*values, *more]
         pd.DataFrame({**people(second, 1000), "sector": column(second)}).to_parquet(folder / "b.parquet")
         runs.append(office.run(str(folder), codes={"sector": ["1", "2"]}))
-    by_itself(*runs)
+    assert_own_cell_only(*runs)
     assert runs[0].occupied() == {("1",): 2, ("2",): 2}
 
 
@@ -196,7 +196,7 @@ VALUES: dict[str, tuple[list[Any], Any]] = {
 
 
 @pytest.mark.parametrize("kind", VALUES)
-def test_one_value_that_makes_its_file_of_another_type(office: Office, kind: str) -> None:
+def test_one_value_that_makes_its_file_of_another_type(office: ReleaseOffice, kind: str) -> None:
     """The same in a column of earnings or other values: how many digits a decimal has is inferred from the longest."""
     values, last = VALUES[kind]
     runs = []
@@ -207,7 +207,7 @@ def test_one_value_that_makes_its_file_of_another_type(office: Office, kind: str
             rows = {**people(["farm"] * len(some), 1000 * i), "v": some}
             pd.DataFrame(rows).to_parquet(folder / f"{i}.parquet")
         runs.append(office.run(str(folder), table=DROPPED, delta="0.01"))
-    by_itself(*runs)
+    assert_own_cell_only(*runs)
     assert runs[0].occupied() == {FARM: 4}
 
 
@@ -227,18 +227,18 @@ def sas(path: Path, sectors: list[str]) -> None:
 @pytest.mark.parametrize("dirt", [b"Q\xff\xfeQ", b"M\xfcll", b"\xed\xa0\x80Q"])
 @pytest.mark.parametrize("write", [stata, sas])
 def test_one_text_that_is_not_utf8_in_a_statistical_file(
-    office: Office, write: Callable[[Path, list[str]], None], dirt: bytes
+    office: ReleaseOffice, write: Callable[[Path, list[str]], None], dirt: bytes
 ) -> None:
     """A file of Stata or SAS was refused as a whole because of one record's text."""
     ending = ".dta" if write is stata else ".sas7bdat"
     fine, dirty = (office.folder / f"{name}{ending}" for name in ("fine", "dirty"))
     write(fine, [*GOOD, "QQQQ"])
     dirty.write_bytes(fine.read_bytes().replace(b"QQQQ", dirt))
-    by_itself(office.run(str(fine)), office.run(str(dirty)))
+    assert_own_cell_only(office.run(str(fine)), office.run(str(dirty)))
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "dta"])
-def test_a_file_without_records_is_a_release_as_well(office: Office, kind: str) -> None:
+def test_a_file_without_records_is_a_release_as_well(office: ReleaseOffice, kind: str) -> None:
     """The neighbour of one record is none: if that is no file to us, a release tells that there is somebody."""
     runs = []
     for rows in (["farm"], []):
@@ -250,7 +250,7 @@ def test_a_file_without_records_is_a_release_as_well(office: Office, kind: str) 
         else:
             pyreadstat.write_dta(pd.DataFrame(people(rows), dtype=str), str(path))
         runs.append(office.run(str(path)))
-    by_itself(runs[1], runs[0], FARM)
+    assert_own_cell_only(runs[1], runs[0], FARM)
 
 
 COLUMNS: dict[str, Callable[[list[str]], pa.Array]] = {
@@ -266,7 +266,7 @@ COLUMNS: dict[str, Callable[[list[str]], pa.Array]] = {
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
-def test_one_bad_byte_beside_any_kind_of_text(office: Office, kind: str) -> None:
+def test_one_bad_byte_beside_any_kind_of_text(office: ReleaseOffice, kind: str) -> None:
     """A bad byte in one column leads to a reader that is slower; all other columns must be the same to it."""
     runs = []
     for name, bad in {"fine": [], "dirty": [b"\xff"]}.items():
@@ -276,11 +276,11 @@ def test_one_bad_byte_beside_any_kind_of_text(office: Office, kind: str) -> None
         runs.append(
             office.run(str(office.folder / f"{name}.parquet"), codes={"sector": ["farm", "shop"], "other": "a"})
         )
-    by_itself(*runs)
+    assert_own_cell_only(*runs)
     assert runs[0].occupied() == {("farm", "a"): 2, ("shop", "a"): 1}
 
 
-def test_one_bad_byte_within_a_dictionary(office: Office) -> None:
+def test_one_bad_byte_within_a_dictionary(office: ReleaseOffice) -> None:
     """A dictionary is of all records together: one bad entry of it is one record's."""
     runs = []
     for name, bad in {"fine": [], "dirty": [b"\xff"]}.items():
@@ -289,7 +289,7 @@ def test_one_bad_byte_within_a_dictionary(office: Office) -> None:
         pq.write_table(table, office.folder / f"{name}.parquet")
         runs.append([office.run(str(office.folder / f"{name}.parquet")), office.run(frame=table)])
     for fine, dirty in zip(*runs, strict=True):
-        by_itself(fine, dirty)
+        assert_own_cell_only(fine, dirty)
         assert fine.occupied() == {FARM: 2, SHOP: 1}
 
 
@@ -307,7 +307,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_one_bad_byte_beside_any_type_of_duckdb(office: Office, kind: str) -> None:
+def test_one_bad_byte_beside_any_type_of_duckdb(office: ReleaseOffice, kind: str) -> None:
     """What DuckDB wrote as Parquet is the same to both readers, whatever its types are."""
     fine, dirty = (office.folder / f"{name}.parquet" for name in ("fine", "dirty"))
     with duckdb.connect() as connection:
@@ -317,4 +317,4 @@ def test_one_bad_byte_beside_any_type_of_duckdb(office: Office, kind: str) -> No
         connection.execute(f"COPY (SELECT {columns} FROM range(4) AS t(i)) TO '{fine}' (COMPRESSION uncompressed)")
     dirty.write_bytes(fine.read_bytes().replace(b"QQQQ", b"Q\xff\xfeQ"))
     codes = {"sector": ["farm", "shop", "1", "true", "2020-01-01"], "other": ["aaaa"]}
-    by_itself(office.run(str(fine), codes=codes), office.run(str(dirty), codes=codes))
+    assert_own_cell_only(office.run(str(fine), codes=codes), office.run(str(dirty), codes=codes))

@@ -16,14 +16,14 @@ import pyarrow as pa
 import pytest
 
 from support.neighbouring_experiments import FARM
-from support.neighbouring_releases import Office, by_itself
+from support.neighbouring_releases import ReleaseOffice, assert_own_cell_only
 
 GOOD = ["farm", "shop", "farm"]
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Office:
-    return Office(tmp_path / "office")
+def office(tmp_path: Path) -> ReleaseOffice:
+    return ReleaseOffice(tmp_path / "office")
 
 
 def people(sectors: Any) -> dict[str, Any]:
@@ -69,31 +69,31 @@ ODD: dict[str, Any] = {
 
 @pytest.mark.parametrize("odd", ODD)
 @pytest.mark.parametrize("column", ["sector", "person_id"])
-def test_one_odd_object_in_a_frame(office: Office, odd: str, column: str) -> None:
+def test_one_odd_object_in_a_frame(office: ReleaseOffice, odd: str, column: str) -> None:
     """An object column of pandas can hold anything. One cell of it was enough for the whole frame to be refused."""
     frame = pd.DataFrame(people([*GOOD, "farm"]), dtype=object)
     dirty = frame.copy()
     dirty.at[3, column] = ODD[odd]
-    by_itself(office.run(frame=frame.iloc[:3]), office.run(frame=dirty), FARM)
+    assert_own_cell_only(office.run(frame=frame.iloc[:3]), office.run(frame=dirty), FARM)
 
 
 MIXED = ["a number", "a whole number of 4,400 digits", "a long double", "a time", "bytes", "infinity"]
 
 
 @pytest.mark.parametrize("odd", MIXED)
-def test_one_odd_category_in_a_frame(office: Office, odd: str) -> None:
+def test_one_odd_category_in_a_frame(office: ReleaseOffice, odd: str) -> None:
     """The categories of pandas may be of several types: one record with another type stopped the release."""
     frames = [
         pd.DataFrame(people(pd.Categorical(v, categories=pd.Index(list(dict.fromkeys(v)), dtype=object))))
         for v in (GOOD, [*GOOD, ODD[odd]])
     ]
-    by_itself(*(office.run(frame=frame) for frame in frames))
+    assert_own_cell_only(*(office.run(frame=frame) for frame in frames))
 
 
-def test_half_a_surrogate_pair_in_a_column_of_text(office: Office) -> None:
+def test_half_a_surrogate_pair_in_a_column_of_text(office: ReleaseOffice) -> None:
     """pandas' own text can hold what UTF-8 cannot: such a value is missing."""
     frames = [pd.DataFrame(people(pd.array(v, dtype=pd.StringDtype("python")))) for v in (GOOD, [*GOOD, "\ud800"])]
-    by_itself(*(office.run(frame=frame) for frame in frames))
+    assert_own_cell_only(*(office.run(frame=frame) for frame in frames))
 
 
 # --- the private folder ---------------------------------------------------------------------------------------------
@@ -110,7 +110,7 @@ class Slow:
         return self.table.__arrow_c_stream__(requested_schema)
 
 
-def test_files_that_the_engine_spills_name_no_others(office: Office) -> None:
+def test_files_that_the_engine_spills_name_no_others(office: ReleaseOffice) -> None:
     """The engine's spills come and go in the folder that converted sources lie in. A source was named by the number of
     files there: one spill that went in between, and the third source was written over the second."""
     runs = []

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from support.neighbouring_experiments import FARM, SHOP
-from support.neighbouring_releases import Office, by_itself
-from support.postgres_server import Server, execute
+from support.neighbouring_releases import ReleaseOffice, assert_own_cell_only
+from support.postgres_server import PostgresServer, execute
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Office:
-    return Office(tmp_path / "office")
+def office(tmp_path: Path) -> ReleaseOffice:
+    return ReleaseOffice(tmp_path / "office")
 
 
 @pytest.fixture(scope="module", params=["UTF8", "LATIN1", "SQL_ASCII"])
-def database(request: pytest.FixtureRequest, server: Server) -> tuple[str, str]:
+def database(request: pytest.FixtureRequest, server: PostgresServer) -> tuple[str, str]:
     """An encoding, and the address of a database in it."""
     return request.param, server.database(request.param)
 
@@ -29,7 +29,7 @@ FOREIGN = {"UTF8": "chr(233)", "LATIN1": "chr(233)", "SQL_ASCII": r"E'M\xfcll\xf
 
 @pytest.mark.parametrize("column", ["sector", "person_id"])
 def test_a_text_in_the_encoding_of_its_database_stops_nothing(
-    office: Office, database: tuple[str, str], column: str
+    office: ReleaseOffice, database: tuple[str, str], column: str
 ) -> None:
     """One é in a LATIN1 database, or any byte in one without an encoding, came as it lay there; the engine took it for
     broken UTF-8, and the whole release ended: that it did not come out tells of that one record."""
@@ -44,11 +44,11 @@ def test_a_text_in_the_encoding_of_its_database_stops_nothing(
         f"INSERT INTO {dirty} VALUES ({values['person_id']}, {values['sector']})",
     )
     runs = [office.run({"postgres": url, "table": table}) for table in (fine, dirty)]
-    by_itself(*runs, FARM)
+    assert_own_cell_only(*runs, FARM)
     assert runs[0].occupied() == {FARM: 1, SHOP: 1}
 
 
-def test_a_letter_of_a_known_encoding_is_a_code(office: Office, database: tuple[str, str]) -> None:
+def test_a_letter_of_a_known_encoding_is_a_code(office: ReleaseOffice, database: tuple[str, str]) -> None:
     """Where the database knows its encoding, é is é: not missing, and the same person wherever it stands."""
     encoding, url = database
     execute(
@@ -61,7 +61,7 @@ def test_a_letter_of_a_known_encoding_is_a_code(office: Office, database: tuple[
     assert found.occupied() == ({} if encoding == "SQL_ASCII" else {("é",): 1})
 
 
-def test_a_single_byte_stops_nothing(office: Office, server: Server) -> None:
+def test_a_single_byte_stops_nothing(office: ReleaseOffice, server: PostgresServer) -> None:
     """PostgreSQL's type "char" is one byte of any value: one record beyond 127 is no UTF-8, and ended the release."""
     url = server.schema()
     execute(
@@ -72,11 +72,11 @@ def test_a_single_byte_stops_nothing(office: Office, server: Server) -> None:
         """INSERT INTO dirty VALUES ('p3', (-23)::int::"char")""",
     )
     runs = [office.run({"postgres": url, "table": table}, codes={"sector": ["a", "b"]}) for table in ("fine", "dirty")]
-    by_itself(*runs)
+    assert_own_cell_only(*runs)
 
 
 @pytest.mark.parametrize("kind", ["numeric", "numeric(10, 2)", "numeric(10, 0)", "double precision", "real"])
-def test_persons_are_no_inexact_numbers_of_a_database(office: Office, server: Server, kind: str) -> None:
+def test_persons_are_no_inexact_numbers_of_a_database(office: ReleaseOffice, server: PostgresServer, kind: str) -> None:
     """7, 7.0 and 7.00 are equal in SQL; as texts they were three persons, and one person's three records all counted
     where one may. Refused by type, with and without them; or one person, in whatever way it is written."""
     url = server.schema()
@@ -98,7 +98,7 @@ def test_persons_are_no_inexact_numbers_of_a_database(office: Office, server: Se
     assert one.refused == found.refused
 
 
-def test_numbers_as_values_of_a_database(office: Office, server: Server) -> None:
+def test_numbers_as_values_of_a_database(office: ReleaseOffice, server: PostgresServer) -> None:
     """Earnings may be `numeric` with any number of digits; one that is not a number, or infinite, is one record's."""
     url = server.schema()
     execute(
@@ -119,5 +119,5 @@ def test_numbers_as_values_of_a_database(office: Office, server: Server) -> None
         office.run({"postgres": url, "table": name}, table=table, delta="0.01") for name in ("fine", "dirty", "long")
     )
     assert fine.occupied() == {FARM: 2, SHOP: 1}
-    by_itself(fine, dirty)
-    by_itself(fine, long)
+    assert_own_cell_only(fine, dirty)
+    assert_own_cell_only(fine, long)

@@ -23,15 +23,15 @@ import pyreadstat
 import pytest
 
 from support.neighbouring_experiments import FARM, SHOP, huge, jobs
-from support.neighbouring_releases import Office, Outcome
+from support.neighbouring_releases import Outcome, ReleaseOffice
 
 SECTORS = ["farm", "shop", "farm"]
 MethodOutput = Callable[[Path, list[Any]], dict[str, Any]]  # a folder and persons → where the records are
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Office:
-    return Office(tmp_path / "office")
+def office(tmp_path: Path) -> ReleaseOffice:
+    return ReleaseOffice(tmp_path / "office")
 
 
 def refused(found: Outcome, column: str = "person_id") -> None:
@@ -139,7 +139,7 @@ INEXACT: dict[str, tuple[MethodOutput, list[Any]]] = {
 
 
 @pytest.mark.parametrize("kind", INEXACT)
-def test_persons_are_no_inexact_numbers(office: Office, kind: str) -> None:
+def test_persons_are_no_inexact_numbers(office: ReleaseOffice, kind: str) -> None:
     """Refused by type on every source, in the same words with and without any one record: if it were by value, one
     record would decide; if it were not at all, persons would be merged."""
     make, persons = INEXACT[kind]
@@ -164,7 +164,7 @@ EXACT: dict[str, tuple[MethodOutput, list[Any]]] = {
 
 
 @pytest.mark.parametrize("kind", EXACT)
-def test_persons_that_differ_in_the_last_digit_are_different(office: Office, kind: str) -> None:
+def test_persons_that_differ_in_the_last_digit_are_different(office: ReleaseOffice, kind: str) -> None:
     """What is exact stays allowed, and each person counts."""
     make, persons = EXACT[kind]
     found = office.run(**make(office.folder, persons))
@@ -172,7 +172,7 @@ def test_persons_that_differ_in_the_last_digit_are_different(office: Office, kin
 
 
 @pytest.mark.parametrize("kind", ["HUGEINT", "UHUGEINT"])
-def test_one_person_with_a_long_number_pushes_out_no_other(office: Office, kind: str) -> None:
+def test_one_person_with_a_long_number_pushes_out_no_other(office: ReleaseOffice, kind: str) -> None:
     """10^30, 10^30 + 1 and 10^30 + 2 were one person: with the first one's records the others' shop was gone."""
     database = str(huge(office.folder, kind))
     for table in ("whole", "less"):
@@ -180,12 +180,12 @@ def test_one_person_with_a_long_number_pushes_out_no_other(office: Office, kind:
 
 
 @pytest.mark.parametrize("unit", [{"job": "person_id"}, {"establishment": "person_id", "whole": True}])
-def test_jobs_and_establishments_are_no_inexact_numbers_either(office: Office, unit: dict[str, Any]) -> None:
+def test_jobs_and_establishments_are_no_inexact_numbers_either(office: ReleaseOffice, unit: dict[str, Any]) -> None:
     """Every unit that is named by a column is merged in the same way."""
     refused(office.run(frame=arrow(REAL, pa.float64()), unit={**unit, "max_records": 1}))
 
 
-def looked_up(office: Office, one: pa.Array, other: pa.Array) -> Outcome:
+def looked_up(office: ReleaseOffice, one: pa.Array, other: pa.Array) -> Outcome:
     """Jobs whose workers are in another table."""
     frames = {
         "jobs": pa.table({"person_id": [f"p{i}" for i in range(len(one))], "worker": one}),
@@ -205,19 +205,19 @@ KEYS: dict[str, tuple[pa.Array, pa.Array]] = {
 
 
 @pytest.mark.parametrize("keys", KEYS)
-def test_keys_of_a_join_are_no_inexact_numbers(office: Office, keys: str) -> None:
+def test_keys_of_a_join_are_no_inexact_numbers(office: ReleaseOffice, keys: str) -> None:
     """Where two workers' numbers become one, a record gets the columns of somebody else: the least of both."""
     refused(looked_up(office, *KEYS[keys]), "worker")
 
 
-def test_keys_of_a_join_may_be_whole_numbers_and_text(office: Office) -> None:
+def test_keys_of_a_join_may_be_whole_numbers_and_text(office: ReleaseOffice) -> None:
     """What is exact stays allowed, also across types."""
     long = [2**53, 2**53 + 1]
     assert looked_up(office, pa.array(long), pa.array(long)).occupied() == {FARM: 2}
     assert looked_up(office, pa.array(long), pa.array([str(i) for i in long])).occupied() == {FARM: 2}
 
 
-def test_a_key_of_128_bits_is_refused(office: Office) -> None:
+def test_a_key_of_128_bits_is_refused(office: ReleaseOffice) -> None:
     """The same in a DuckDB database, whose long whole numbers became doubles on their way."""
     path = office.folder / "x.duckdb"
     with duckdb.connect(str(path)) as connection:
@@ -227,7 +227,7 @@ def test_a_key_of_128_bits_is_refused(office: Office) -> None:
     refused(office.run(sources, more={"join": {"workers": "worker"}}), "worker")
 
 
-def test_an_ibis_table_that_comes_through_pandas_is_refused(office: Office) -> None:
+def test_an_ibis_table_that_comes_through_pandas_is_refused(office: ReleaseOffice) -> None:
     """Ten persons with ids beyond 2^53 became one by a single record without an id: pandas makes doubles of all."""
     import sqlite3
 
@@ -245,7 +245,7 @@ def test_an_ibis_table_that_comes_through_pandas_is_refused(office: Office) -> N
     assert "an Ibis table of sqlite does not come as Arrow" in found.refused
 
 
-def test_a_unit_that_is_looked_up_is_refused(office: Office) -> None:
+def test_a_unit_that_is_looked_up_is_refused(office: ReleaseOffice) -> None:
     """A key that two persons are listed for belonged to the lesser: removing her moved all his records."""
     frames = {
         "jobs": pa.table({"spell": ["k1", "k2"], "sector": ["farm", "shop"]}),
@@ -257,7 +257,7 @@ def test_a_unit_that_is_looked_up_is_refused(office: Office) -> None:
     assert "'person_id', which identifies the privacy unit, is in spells" in found.refused
 
 
-def test_a_text_of_a_megabyte_is_nobodys_id(office: Office) -> None:
+def test_a_text_of_a_megabyte_is_nobodys_id(office: ReleaseOffice) -> None:
     """It would exhaust an engine's memory; the record is dropped as others without an id are, by itself."""
     longest = "x" * 65_536
     persons = [longest, longest + "y", "x" * 1_000_000]
@@ -265,7 +265,7 @@ def test_a_text_of_a_megabyte_is_nobodys_id(office: Office) -> None:
     assert found.occupied() == {FARM: 1}
 
 
-def test_tables_that_are_looked_up_count_as_given_and_the_guarantee_says_so(office: Office) -> None:
+def test_tables_that_are_looked_up_count_as_given_and_the_guarantee_says_so(office: ReleaseOffice) -> None:
     """One row of a lookup table says something about many records: not protected, and not kept silent."""
     import discreet
 
@@ -283,7 +283,7 @@ def test_tables_that_are_looked_up_count_as_given_and_the_guarantee_says_so(offi
 
 
 @pytest.mark.parametrize("column", ["person_id", "worker"])
-def test_labels_are_no_ids(office: Office, column: str) -> None:
+def test_labels_are_no_ids(office: ReleaseOffice, column: str) -> None:
     """Two codes with one label were one person, or one key: a label says what a code means, not whom."""
     path = office.folder / "x.dta"
     frame = pd.DataFrame({"person_id": [1, 2, 3], "worker": [1, 2, 2], "place": [7, 8, 8]}, dtype="int32")

@@ -15,18 +15,18 @@ import discreet
 from discreet.api import set_budget
 from discreet.errors import DiscreetError, ParameterError, PublishError
 from discreet.publish.cubes import open_cube
-from support.forged_manifests import relist
-from support.survey import CONTROLS, DEVIATIONS, WEIGHTS, Survey, exact, quotes
+from support.forged_manifests import forge_file_digest
+from support.survey import CONTROLS, DEVIATIONS, WEIGHTS, SurveyAgency, exact, quotes
 
 PAIRS = "occupation,outdoors\n11-1011,yes\n11-1021,no\n13-1011,yes\n13-1011,no\n"
 
 
 @pytest.fixture
-def survey(tmp_path: Path) -> Survey:
-    return Survey(tmp_path / "survey")
+def survey(tmp_path: Path) -> SurveyAgency:
+    return SurveyAgency(tmp_path / "survey")
 
 
-def test_the_published_numbers_and_no_others(survey: Survey) -> None:
+def test_the_published_numbers_and_no_others(survey: SurveyAgency) -> None:
     found = survey.simulate(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
     cube = found.cube
     assert (cube.model.cube, cube.model.estimate, cube.model.measure) == ("cube", "calibrated", "total")
@@ -38,7 +38,7 @@ def test_the_published_numbers_and_no_others(survey: Survey) -> None:
     assert np.array_equal(open_cube(str(found.folder), "cube").values, cube.values)
 
 
-def test_a_real_release_is_no_simulation(survey: Survey) -> None:
+def test_a_real_release_is_no_simulation(survey: SurveyAgency) -> None:
     ledger = discreet.ledger(survey.folder / "real.sqlite")
     set_budget(ledger, "survey", epsilon="10", unit="record")
     survey.more["ledger"] = "real.sqlite"
@@ -46,21 +46,21 @@ def test_a_real_release_is_no_simulation(survey: Survey) -> None:
     assert not open_cube(survey.folder / "real").model.simulation
 
 
-def test_rows_in_any_order_are_the_same_cube(survey: Survey) -> None:
+def test_rows_in_any_order_are_the_same_cube(survey: SurveyAgency) -> None:
     """Whoever copies a release may sort it, and list it so."""
     found = survey.simulate()
     expected = found.cube.values
     path = found.folder / "cube.simulation.parquet"
     rows = found.rows()
     pq.write_table(rows.take(np.random.default_rng(1).permutation(rows.num_rows)), path)
-    relist(found.folder, path)
+    forge_file_digest(found.folder, path)
     assert np.array_equal(open_cube(found.folder).values, expected)
 
 
 @pytest.mark.parametrize(
     "name", ["cube.simulation.parquet", "cube.simulation.model.json", "cube_replicates.simulation.parquet"]
 )
-def test_a_changed_file_is_refused(survey: Survey, name: str) -> None:
+def test_a_changed_file_is_refused(survey: SurveyAgency, name: str) -> None:
     folder = survey.run(weights=WEIGHTS, replicates=DEVIATIONS)
     path = folder / name
     path.write_bytes(path.read_bytes() + b" ")
@@ -73,7 +73,7 @@ def test_a_changed_file_is_refused(survey: Survey, name: str) -> None:
     assert name in str(error.value)
 
 
-def test_rows_that_do_not_list_every_cell_once_are_refused(survey: Survey) -> None:
+def test_rows_that_do_not_list_every_cell_once_are_refused(survey: SurveyAgency) -> None:
     found = survey.simulate()
     path, rows = found.folder / "cube.simulation.parquet", found.rows()
     strange = rows.set_column(1, "strength", pa.array(["mild"] * rows.num_rows))
@@ -83,21 +83,21 @@ def test_rows_that_do_not_list_every_cell_once_are_refused(survey: Survey) -> No
         (strange, "has a code that its model lacks"),
     ):
         pq.write_table(wrong, path)
-        relist(found.folder, path)
+        forge_file_digest(found.folder, path)
         with pytest.raises(PublishError, match=said):
             open_cube(found.folder)
 
 
-def test_a_model_of_another_version_is_refused(survey: Survey) -> None:
+def test_a_model_of_another_version_is_refused(survey: SurveyAgency) -> None:
     folder = survey.run()
     path = folder / "cube.simulation.model.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": "discreet-cube/2"}))
-    relist(folder, path)
+    forge_file_digest(folder, path)
     with pytest.raises(PublishError, match="is in format 'discreet-cube/2'"):
         open_cube(folder)
 
 
-def test_a_folder_without_a_manifest_is_no_release(survey: Survey) -> None:
+def test_a_folder_without_a_manifest_is_no_release(survey: SurveyAgency) -> None:
     folder = survey.run()
     (folder / "manifest.json").unlink()
     with pytest.raises(DiscreetError, match="manifest"):
@@ -106,7 +106,7 @@ def test_a_folder_without_a_manifest_is_no_release(survey: Survey) -> None:
         open_cube(survey.folder / "nowhere")
 
 
-def test_several_cubes_need_a_name(survey: Survey) -> None:
+def test_several_cubes_need_a_name(survey: SurveyAgency) -> None:
     table: dict[str, Any] = {"method": "hypercube", "by": ["strength"], "epsilon": "1"}
     counts = {"name": "counts", "method": "counts", "by": ["strength"], "epsilon": "1"}
     survey.more["tables"] = [{"name": "one", **table}, {"name": "two", **table, "by": ["major"]}, counts]
@@ -124,14 +124,14 @@ def test_several_cubes_need_a_name(survey: Survey) -> None:
 
 def test_a_sparse_cube_without_rows(tmp_path: Path) -> None:
     """At a large epsilon nothing is noise, and without records there is nothing else."""
-    survey = Survey(tmp_path / "empty", quotes().slice(0, 0))
+    survey = SurveyAgency(tmp_path / "empty", quotes().slice(0, 0))
     cube = survey.simulate(form="sparse", epsilon="100").cube
     assert cube.cells is not None
     assert len(cube.cells) == 0
     assert cube.table(["strength"]).estimate.tolist() == [0, 0, 0]
 
 
-def test_coarser_levels(survey: Survey) -> None:
+def test_coarser_levels(survey: SurveyAgency) -> None:
     cube = survey.simulate(epsilon="100").cube
     true = exact(quotes()).n.reshape(5, 6).sum(axis=1)
     assert cube.table(["major"]).estimate.tolist() == [true[:2].sum(), true[2:].sum()]
@@ -140,7 +140,7 @@ def test_coarser_levels(survey: Survey) -> None:
         cube.table(["soc"])
 
 
-def test_variables_of_several_columns(survey: Survey) -> None:
+def test_variables_of_several_columns(survey: SurveyAgency) -> None:
     """A `groups` domain: its codes are tuples, in two columns."""
     (survey.folder / "pairs.csv").write_text(PAIRS)
     pairs = {"groups": "pairs.csv", "columns": ["occupation", "outdoors"], "provenance": "made up"}

@@ -27,7 +27,7 @@ from discreet.publish.manifest import FILE, read
 from discreet.publish.storage import ObjectStore
 from support import crash_driver, processes
 from support.agency import Agency, graduates
-from support.object_store import BUCKET, Store
+from support.object_store import BUCKET, S3Server
 
 CLOCK = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
 SEED = "crash test"  # the driver's
@@ -41,7 +41,7 @@ class Crash(BaseException):
 
 
 @pytest.fixture
-def office(store: Store, tmp_path: Path, isolated: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+def office(store: S3Server, tmp_path: Path, isolated: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
     monkeypatch.setattr(counts, "PART", PART)
     return Office(store, tmp_path / "agency", isolated, f"releases/{tmp_path.name}")
 
@@ -50,7 +50,13 @@ class Office:
     """An agency with a simulation ledger that publishes in an object store."""
 
     def __init__(
-        self, store: Store, folder: Path, isolated: Path, prefix: str, keys: Path | None = None, nonce: str = "0" * 32
+        self,
+        store: S3Server,
+        folder: Path,
+        isolated: Path,
+        prefix: str,
+        keys: Path | None = None,
+        nonce: str = "0" * 32,
     ) -> None:
         self.store, self.folder, self.isolated, self.prefix = store, folder, isolated, prefix
         self.uri = store.uri(prefix)

@@ -17,7 +17,7 @@ from discreet.publish.cubes import open_cube
 from discreet.serve.config import Config
 from support.expected_answers import with_stored
 from support.survey import OCCUPATIONS, OUTDOORS, STRENGTH
-from support.web_client import Client, is_problem, opened, released
+from support.web_client import WebClient, is_problem, open_app, released
 
 TABLES = "/api/v2/tables"
 DATA = f"{TABLES}/cube/data"
@@ -34,8 +34,8 @@ def app(folder: Path) -> FastAPI:
 
 
 @pytest.fixture(scope="module")
-def web(app: FastAPI) -> Iterator[Client]:
-    client = Client(app)
+def web(app: FastAPI) -> Iterator[WebClient]:
+    client = WebClient(app)
     yield client
     client.close()
 
@@ -43,7 +43,7 @@ def web(app: FastAPI) -> Iterator[Client]:
 # --- what is there ------------------------------------------------------------------------------------------------
 
 
-def test_the_catalogue_has_pages_and_links_to_walk_them(web: Client) -> None:
+def test_the_catalogue_has_pages_and_links_to_walk_them(web: WebClient) -> None:
     first = web.get(f"{TABLES}?pageSize=2").json()
     assert first["page"] == {"pageNumber": 1, "pageSize": 2, "totalElements": 4, "totalPages": 2}
     seen, found = [], first
@@ -78,13 +78,13 @@ def test_the_catalogue_has_pages_and_links_to_walk_them(web: Client) -> None:
         ("wages cube", []),
     ],
 )
-def test_the_catalogue_is_searched(web: Client, words: str, found: list[str]) -> None:
+def test_the_catalogue_is_searched(web: WebClient, words: str, found: list[str]) -> None:
     response = web.get(TABLES, params={"query": words})
     assert [table["id"] for table in response.json()["tables"]] == found
     assert response.status_code == 200
 
 
-def test_a_table_says_its_guarantee_and_where_its_data_are(web: Client) -> None:
+def test_a_table_says_its_guarantee_and_where_its_data_are(web: WebClient) -> None:
     found = web.get(f"{TABLES}/cube").json()
     assert "factor of at most" in found["extension"]["guarantee"]
     assert "factor of at most" not in found["description"]
@@ -100,7 +100,7 @@ def test_a_table_says_its_guarantee_and_where_its_data_are(web: Client) -> None:
         assert web.get(one["href"]).status_code == 200
 
 
-def test_metadata_has_all_codes_and_says_what_may_be_left_out(web: Client) -> None:
+def test_metadata_has_all_codes_and_says_what_may_be_left_out(web: WebClient) -> None:
     cube = web.get(f"{TABLES}/cube/metadata").json()
     assert cube["id"] == ["occupation", "strength", "outdoors", "ContentsCode"]
     assert cube["size"] == [5, 3, 2, 4]
@@ -115,7 +115,7 @@ def test_metadata_has_all_codes_and_says_what_may_be_left_out(web: Client) -> No
     assert stored["dimension"]["county"]["extension"]["elimination"] is False
 
 
-def test_a_code_list_groups_finer_codes_and_can_be_asked_for(web: Client) -> None:
+def test_a_code_list_groups_finer_codes_and_can_be_asked_for(web: WebClient) -> None:
     found = web.get("/api/v2/codelists/cube_major").json()
     groups = {value["code"]: value["valueMap"] for value in found["values"]}
     assert groups == {m: [o for o, of in OCCUPATIONS.items() if of == m] for m in ("11", "13")}
@@ -124,7 +124,7 @@ def test_a_code_list_groups_finer_codes_and_can_be_asked_for(web: Client) -> Non
     assert is_problem(web.get("/api/v2/codelists/cube_strength"))
 
 
-def test_the_configuration_says_what_is_allowed(web: Client) -> None:
+def test_the_configuration_says_what_is_allowed(web: WebClient) -> None:
     found = web.get("/api/v2/config").json()
     assert found["maxDataCells"] == 100_000
     assert found["maxCallsPerTimeWindow"] == 1_000_000
@@ -140,7 +140,7 @@ def test_the_configuration_says_what_is_allowed(web: Client) -> None:
 # --- numbers ------------------------------------------------------------------------------------------------------
 
 
-def test_numbers_are_those_of_the_cube(web: Client, folder: Path) -> None:
+def test_numbers_are_those_of_the_cube(web: WebClient, folder: Path) -> None:
     found = web.get(f"{DATA}?valueCodes[strength]=*&valueCodes[outdoors]=no&where[major]=11").json()
     table = open_cube(folder, "cube").table(["strength", "outdoors"], {"major": ["11"], "outdoors": ["no"]})
     assert found["size"] == [3, 1, 4]
@@ -149,7 +149,7 @@ def test_numbers_are_those_of_the_cube(web: Client, folder: Path) -> None:
     assert np.allclose(values[:, 1], table.se, atol=0.051)
 
 
-def test_codes_come_in_the_order_asked_for_and_only_these_measures(web: Client) -> None:
+def test_codes_come_in_the_order_asked_for_and_only_these_measures(web: WebClient) -> None:
     path = f"{DATA}?valueCodes[strength]=heavy,light&valueCodes[ContentsCode]=se&outputFormat=csv"
     rows = list(csv.DictReader(io.StringIO(web.get(path).text.lstrip("\ufeff"))))
     assert [row["strength"] for row in rows] == ["heavy", "light"]
@@ -158,7 +158,7 @@ def test_codes_come_in_the_order_asked_for_and_only_these_measures(web: Client) 
     assert {row["strength"]: row["se"] for row in rows}["heavy"] == every[2]["se"]
 
 
-def test_a_post_asks_the_same(web: Client) -> None:
+def test_a_post_asks_the_same(web: WebClient) -> None:
     body = {
         "selection": [
             {"variableCode": "occupation", "valueCodes": ["*"], "codelist": "cube_major"},
@@ -176,7 +176,7 @@ def test_a_post_asks_the_same(web: Client) -> None:
     assert csv_too.headers["content-type"].startswith("text/csv")
 
 
-def test_a_posted_question_is_always_answered(web: Client) -> None:
+def test_a_posted_question_is_always_answered(web: WebClient) -> None:
     posted = web.post(DATA, json={"selection": []}, headers={"If-None-Match": "*"})
     assert posted.status_code == 200
     assert posted.headers["cache-control"] == "no-store"
@@ -199,13 +199,13 @@ def test_a_posted_question_is_always_answered(web: Client) -> None:
         b"\xff\xfe",
     ],
 )
-def test_a_body_that_is_no_question_is_refused(web: Client, body: bytes) -> None:
+def test_a_body_that_is_no_question_is_refused(web: WebClient, body: bytes) -> None:
     response = web.post(DATA, content=body)
     assert response.status_code == 400
     assert is_problem(response)
 
 
-def test_a_question_is_in_the_link_or_in_the_body(web: Client) -> None:
+def test_a_question_is_in_the_link_or_in_the_body(web: WebClient) -> None:
     assert web.post(f"{DATA}?valueCodes[strength]=*", json={"selection": []}).status_code == 400
 
 
@@ -229,7 +229,7 @@ def test_a_question_is_in_the_link_or_in_the_body(web: Client) -> None:
         ("cube/data?LANG=sv", 400, "lang"),
     ],
 )
-def test_what_cannot_be_answered_is_told_with_what_to_do(web: Client, path: str, status: int, said: str) -> None:
+def test_what_cannot_be_answered_is_told_with_what_to_do(web: WebClient, path: str, status: int, said: str) -> None:
     response = web.get(f"{TABLES}/{path}")
     assert response.status_code == status
     assert is_problem(response)
@@ -237,7 +237,7 @@ def test_what_cannot_be_answered_is_told_with_what_to_do(web: Client, path: str,
 
 
 def test_who_asks_for_too_much_is_offered_less(folder: Path) -> None:
-    web = Client(opened(folder, Config(max_cells=40, prefix="/here")))
+    web = WebClient(open_app(folder, Config(max_cells=40, prefix="/here")))
     path = f"/here{DATA}?valueCodes[occupation]=*&valueCodes[strength]=*&valueCodes[outdoors]=no&outputFormat=csv"
     refused = web.get(path)
     assert refused.status_code == 403
@@ -252,13 +252,13 @@ def test_who_asks_for_too_much_is_offered_less(folder: Path) -> None:
     web.close()
 
 
-def test_all_that_a_question_lacks_is_named_at_once_with_a_link_that_has_it(web: Client, folder: Path) -> None:
+def test_all_that_a_question_lacks_is_named_at_once_with_a_link_that_has_it(web: WebClient, folder: Path) -> None:
     refused = web.get(f"{TABLES}/firms/data?outputFormat=csv").json()
     assert "valueCodes[county]=*" in refused["detail"]
     answered = web.get(refused["instead"])
     assert answered.status_code == 200
     assert answered.headers["content-type"].startswith("text/csv")
-    small = Client(with_stored(folder, Config(max_cells=4)))
+    small = WebClient(with_stored(folder, Config(max_cells=4)))
     example = small.get(f"{TABLES}/firms/data").json()["instead"]
     assert small.get(example).json()["size"] == [2, 2]
     wide = small.get(f"{TABLES}/firms/data?valueCodes[county]=*&valueCodes[strength]=*").json()
@@ -267,7 +267,7 @@ def test_all_that_a_question_lacks_is_named_at_once_with_a_link_that_has_it(web:
     small.close()
 
 
-def test_expressions_choose_codes_in_links_and_bodies(web: Client) -> None:
+def test_expressions_choose_codes_in_links_and_bodies(web: WebClient) -> None:
     first, last = min(OCCUPATIONS), max(OCCUPATIONS)
     plain = web.get(f"{DATA}?valueCodes[occupation]={','.join(OCCUPATIONS)}&valueCodes[strength]={STRENGTH[0]}").content
     for written in (f"range({first},{last})", f"from({first})", f"to({last})", "top(5)", "bottom(5)", "1*", "11*,13*"):
@@ -284,7 +284,7 @@ def test_expressions_choose_codes_in_links_and_bodies(web: Client) -> None:
         assert web.post(DATA, json=body).content == plain
 
 
-def test_a_body_names_code_lists_either_way(web: Client) -> None:
+def test_a_body_names_code_lists_either_way(web: WebClient) -> None:
     def posted(**more: str) -> bytes:
         return web.post(
             DATA, json={"selection": [{"variableCode": "occupation", "valueCodes": ["11"], **more}]}
@@ -301,7 +301,7 @@ def test_a_body_names_code_lists_either_way(web: Client) -> None:
     assert b"no such code list" in posted(codeList="cube_major", codelist="other")
 
 
-def test_recent_tables_are_those_of_the_last_days(web: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recent_tables_are_those_of_the_last_days(web: WebClient, monkeypatch: pytest.MonkeyPatch) -> None:
     day = date.fromisoformat(web.get(f"{TABLES}/cube").json()["updated"][:10])
 
     class Later(datetime):
@@ -324,7 +324,7 @@ def test_recent_tables_are_those_of_the_last_days(web: Client, monkeypatch: pyte
     "path",
     [TABLES, f"{TABLES}/cube", f"{TABLES}/cube/metadata", DATA, "/api/v2/config", "/api/v2/codelists/cube_major"],
 )
-def test_what_a_client_has_is_not_sent_again(web: Client, path: str) -> None:
+def test_what_a_client_has_is_not_sent_again(web: WebClient, path: str) -> None:
     first = web.get(path)
     tag = first.headers["etag"]
     assert first.headers["cache-control"].startswith("public, max-age=")
@@ -334,11 +334,11 @@ def test_what_a_client_has_is_not_sent_again(web: Client, path: str) -> None:
     assert web.get(path, headers={"If-None-Match": '"other"'}).content == first.content
 
 
-def test_a_tag_is_of_the_question_the_format_and_the_release(web: Client, folder: Path) -> None:
-    def tag(path: str, client: Client = web) -> str:
+def test_a_tag_is_of_the_question_the_format_and_the_release(web: WebClient, folder: Path) -> None:
+    def tag(path: str, client: WebClient = web) -> str:
         return client.get(path).headers["etag"]
 
-    other = Client(opened(folder, Config(max_cells=99)))
+    other = WebClient(open_app(folder, Config(max_cells=99)))
     different = [DATA, f"{DATA}?outputFormat=csv", f"{DATA}?where[major]=11", f"{TABLES}/counts/data", TABLES]
     assert len({tag(path) for path in different}) == len(different)
     assert tag(f"{DATA}?where[major]=11&where[strength]=light") == tag(f"{DATA}?where[strength]=light&where[major]=11")
@@ -348,7 +348,7 @@ def test_a_tag_is_of_the_question_the_format_and_the_release(web: Client, folder
     other.close()
 
 
-def test_head_says_what_get_would(web: Client) -> None:
+def test_head_says_what_get_would(web: WebClient) -> None:
     for path in (DATA, TABLES, "/health", f"{TABLES}/nothing"):
         head, get = web("HEAD", path), web.get(path)
         assert head.content == b""
@@ -358,7 +358,7 @@ def test_head_says_what_get_would(web: Client) -> None:
 
 
 def test_links_hold_under_a_prefix_which_the_proxy_removes_or_not(folder: Path) -> None:
-    web = Client(opened(folder, Config(prefix="/statistics")))
+    web = WebClient(open_app(folder, Config(prefix="/statistics")))
     for path in (f"/statistics{TABLES}", TABLES):
         found = web.get(path).json()
         hrefs = [one["href"] for one in (*found["links"], *found["tables"][0]["links"])]
@@ -369,16 +369,16 @@ def test_links_hold_under_a_prefix_which_the_proxy_removes_or_not(folder: Path) 
     web.close()
 
 
-def test_a_hostile_host_is_in_no_link(web: Client) -> None:
+def test_a_hostile_host_is_in_no_link(web: WebClient) -> None:
     assert "evil" not in web.get(TABLES, headers={"Host": "evil.example"}).text
 
 
-def test_table_names_are_quoted_in_links(web: Client) -> None:
+def test_table_names_are_quoted_in_links(web: WebClient) -> None:
     assert is_problem(web.get(f"{TABLES}/{quote('../../manifest.json', safe='')}"))
     assert is_problem(web.get(f"{TABLES}/%00"))
 
 
-def test_a_slash_at_the_end_is_no_redirect(web: Client) -> None:
+def test_a_slash_at_the_end_is_no_redirect(web: WebClient) -> None:
     assert web.get(f"{TABLES}/").content == web.get(TABLES).content
     for path in (f"{TABLES}/cube/", f"{DATA}//", "/health/", "//evil.example/", "/api/v2/"):
         response = web.get(path, headers={"Host": "evil.example"})

@@ -17,7 +17,7 @@ from schemathesis.specs.openapi import checks
 
 from support.hypothesis_profile import examples
 from support.survey import OCCUPATIONS, OUTDOORS, STRENGTH
-from support.web_client import Client, opened, released
+from support.web_client import WebClient, open_app, released
 
 DOCUMENT = "/api/v2/openapi.json"
 CHECKED = [
@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def api(folder: Path) -> Any:
-    return schemathesis.openapi.from_asgi(DOCUMENT, opened(folder))
+    return schemathesis.openapi.from_asgi(DOCUMENT, open_app(folder))
 
 
 OPERATIONS = [(path, method) for path, methods in PATHS.items() for method in methods]
@@ -107,7 +107,7 @@ def _listed(picked: Picked) -> list[dict[str, object]]:
 
 
 def test_the_document_is_whole(folder: Path) -> None:
-    web = Client(opened(folder))
+    web = WebClient(open_app(folder))
     document = web.get(DOCUMENT).json()
     assert {path: list(methods) for path, methods in document["paths"].items()} == PATHS
     data = document["paths"]["/api/v2/tables/{id}/data"]["get"]
@@ -137,8 +137,8 @@ def test_the_document_is_whole(folder: Path) -> None:
 
 def test_a_document_that_lies_is_caught(folder: Path) -> None:
     """The checks above can fail."""
-    app = opened(folder)
-    web = Client(app)
+    app = open_app(folder)
+    web = WebClient(app)
     document = web.get(DOCUMENT).json()
     web.close()
     document["components"]["schemas"]["ConfigResponse"]["properties"]["apiVersion"] = {"type": "integer"}

@@ -22,8 +22,8 @@ from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.cube_table import AdditiveTable
 from discreet.serve.query_model import Measure, Status, TableQuery, TableVariable
 from discreet.serve.stored_table import StoredTable
-from support.forged_manifests import relist, restate
-from support.survey import CONTROLS, OCCUPATIONS, STRENGTH, WEIGHTS, Survey
+from support.forged_manifests import forge_file_digest, forge_manifest
+from support.survey import CONTROLS, OCCUPATIONS, STRENGTH, WEIGHTS, SurveyAgency
 
 MOST = 10_000
 COUNTS: dict[str, Any] = {"name": "counts", "method": "counts", "by": ["strength", "outdoors"], "epsilon": "1"}
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISCREET_KEYS", str(home / "keys"))
         patch.setenv("DISCREET_TMP", str(home / "tmp"))
-        survey = Survey(home / "survey")
+        survey = SurveyAgency(home / "survey")
         cube = survey.spec(weights=WEIGHTS, controls=CONTROLS)["tables"][0]
         survey.more["tables"] = [cube, COUNTS, SPARSE]
         return survey.run()
@@ -227,7 +227,7 @@ def test_a_manifest_that_names_files_elsewhere(folder: Path, tmp_path: Path) -> 
     copy = copied(folder, tmp_path)
     elsewhere = tmp_path / "elsewhere.parquet"
     shutil.copy(folder / "counts.simulation.parquet", elsewhere)
-    restate(copy, lambda said: [table.update(files=[str(elsewhere)]) for table in said["tables"]])
+    forge_manifest(copy, lambda said: [table.update(files=[str(elsewhere)]) for table in said["tables"]])
     with pytest.raises(PublishError, match="is not what the manifest lists"):
         TableCatalogue.of([copy])
 
@@ -271,7 +271,7 @@ def test_a_codebook_that_says_too_little_is_refused_in_one_line(folder: Path, tm
     book = json.loads((copy / "codebook.json").read_text())
     change(book)
     (copy / "codebook.json").write_text(json.dumps(book))
-    relist(copy, copy / "codebook.json")
+    forge_file_digest(copy, copy / "codebook.json")
     with pytest.raises(PublishError, match=said) as caught:
         TableCatalogue.of([copy])
     assert "\n" not in str(caught.value)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support.expected_answers import with_stored
 from support.hypothesis_profile import examples
 from support.survey import OCCUPATIONS, OUTDOORS, STRENGTH
-from support.web_client import Client, is_problem, released
+from support.web_client import WebClient, is_problem, released
 
 DATA = "/api/v2/tables/cube/data"
 STORED = "/api/v2/tables/firms/data"
@@ -80,8 +80,8 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> FastAPI:
 
 
 @pytest.fixture(scope="module")
-def web(app: FastAPI) -> Iterator[Client]:
-    client = Client(app)
+def web(app: FastAPI) -> Iterator[WebClient]:
+    client = WebClient(app)
     before = [client.get(path).content for path in PROBES]
     yield client
     assert [client.get(path).content for path in PROBES] == before  # whatever was tried in this module
@@ -286,14 +286,14 @@ def _asked(shown: dict[str, tuple[str, ...]], limits: dict[str, tuple[str, ...]]
     return f"{DATA}?valueCodes[ContentsCode]=estimate" + "".join(f"&{n}={quote(','.join(c))}" for n, c in named)
 
 
-def _numbers(web: Client, path: str) -> np.ndarray:
+def _numbers(web: WebClient, path: str) -> np.ndarray:
     found = web.get(path)
     assert found.status_code == 200
     document = found.json()
     return np.array(document["value"], float).reshape(document["size"][:-1])
 
 
-def test_a_thousand_pairs_of_questions_add_up_and_repeat_to_the_byte(web: Client) -> None:
+def test_a_thousand_pairs_of_questions_add_up_and_repeat_to_the_byte(web: WebClient) -> None:
     rng = np.random.default_rng(9)
 
     def some(codes: tuple[str, ...]) -> tuple[str, ...]:
@@ -333,14 +333,14 @@ def test_a_thousand_pairs_of_questions_add_up_and_repeat_to_the_byte(web: Client
             assert web.get(path).content == web.get(path).content
 
 
-def test_every_cell_of_the_cube_is_the_same_whoever_asks(web: Client) -> None:
+def test_every_cell_of_the_cube_is_the_same_whoever_asks(web: WebClient) -> None:
     whole = _numbers(web, _asked(CODES, {}))
     for place in product(*(range(len(codes)) for codes in CODES.values())):
         alone = {name: (codes[i],) for (name, codes), i in zip(CODES.items(), place, strict=True)}
         assert _numbers(web, _asked({}, alone)) == whole[place]
 
 
-def test_all_formats_of_an_answer_repeat_to_the_byte(web: Client, tmp_path: Path) -> None:
+def test_all_formats_of_an_answer_repeat_to_the_byte(web: WebClient, tmp_path: Path) -> None:
     for name in ("json-stat2", "csv", "xlsx", "parquet", "sdmx-csv"):
         path = f"{DATA}?valueCodes[strength]=*&outputFormat={name}"
         assert web.get(path).content == web.get(path).content

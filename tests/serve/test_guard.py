@@ -19,7 +19,7 @@ from fastapi import FastAPI, Response
 from discreet.serve.config import Config
 from discreet.serve.http.middleware import POLICY, Guard, route_path
 from discreet.serve.http.rate import MOST_CLIENTS, Rate, Turns, client_of
-from support.web_client import Client, is_problem, opened, released
+from support.web_client import WebClient, is_problem, open_app, released
 
 SECRET = "what-people-ask"
 
@@ -63,15 +63,15 @@ def guarded(config: Config = Config(), **more: Any) -> FastAPI:  # noqa: B008 - 
 
 
 @pytest.fixture
-def web() -> Iterator[Client]:
-    client = Client(guarded())
+def web() -> Iterator[WebClient]:
+    client = WebClient(guarded())
     yield client
     client.close()
 
 
 @pytest.fixture(scope="module")
-def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    client = Client(opened(released(tmp_path_factory.mktemp("served"))))
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebClient]:
+    client = WebClient(open_app(released(tmp_path_factory.mktemp("served"))))
     yield client
     client.close()
 
@@ -80,7 +80,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("path", ["/", "/health", "/api/v2/config", "/nowhere", "/api/v2/tables/none"])
-def test_every_answer_has_the_headers(real: Client, path: str) -> None:
+def test_every_answer_has_the_headers(real: WebClient, path: str) -> None:
     for response in (real.get(path), real("HEAD", path), real("DELETE", path)):
         headers = response.headers
         assert headers["content-security-policy"] == POLICY
@@ -104,14 +104,14 @@ def test_the_policy_is_the_strict_one() -> None:
     )
 
 
-def test_no_route_can_set_a_cookie_name_the_server_or_loosen_the_policy(web: Client) -> None:
+def test_no_route_can_set_a_cookie_name_the_server_or_loosen_the_policy(web: WebClient) -> None:
     headers = web.get("/tells").headers
     assert "server" not in headers
     assert "set-cookie" not in headers
     assert headers.get_list("content-security-policy") == [POLICY]
 
 
-def test_no_pages_of_the_framework_with_scripts_from_elsewhere(real: Client) -> None:
+def test_no_pages_of_the_framework_with_scripts_from_elsewhere(real: WebClient) -> None:
     for path in ("/docs", "/redoc", "/openapi.json"):
         assert real.get(path).status_code == 404
     assert real.get("/api/v2/openapi.json").status_code == 200
@@ -121,14 +121,14 @@ def test_no_pages_of_the_framework_with_scripts_from_elsewhere(real: Client) -> 
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "TRACE", "PROPFIND", "POST", "QUERY"])
-def test_other_methods_are_refused(real: Client, method: str) -> None:
+def test_other_methods_are_refused(real: WebClient, method: str) -> None:
     response = real(method, "/api/v2/tables")
     assert response.status_code == 405
     assert response.headers["allow"] == "GET, HEAD, OPTIONS"
     assert is_problem(response)
 
 
-def test_a_post_is_for_data_alone_and_options_says_so(real: Client) -> None:
+def test_a_post_is_for_data_alone_and_options_says_so(real: WebClient) -> None:
     assert real("OPTIONS", "/api/v2/tables/cube/data").headers["allow"] == "GET, HEAD, OPTIONS, POST"
     preflight = real("OPTIONS", "/api/v2/tables/cube/data")
     assert preflight.status_code == 204
@@ -138,7 +138,7 @@ def test_a_post_is_for_data_alone_and_options_says_so(real: Client) -> None:
     assert real.post("/data").status_code == 405
 
 
-def test_a_body_or_a_link_that_is_too_long_is_refused(web: Client) -> None:
+def test_a_body_or_a_link_that_is_too_long_is_refused(web: WebClient) -> None:
     async def drip() -> AsyncIterator[bytes]:  # without a length
         for _ in range(70):
             yield b"x" * 1_000
@@ -215,7 +215,7 @@ def test_websockets_are_closed() -> None:
 
 def test_an_answer_that_takes_too_long_is_given_up_and_keeps_its_place() -> None:
     app = guarded(Config(timeout=0.3, concurrency=1))
-    web = Client(app)
+    web = WebClient(app)
     response = web.get("/slow")
     assert response.status_code == 503
     assert int(response.headers["retry-after"]) >= 1
@@ -250,7 +250,7 @@ def test_what_comes_too_late_is_not_sent_after_the_refusal() -> None:
 
 def test_more_than_may_be_answered_wait_and_more_than_may_wait_are_refused() -> None:
     app = guarded(Config(timeout=4, concurrency=2))
-    web = Client(app)
+    web = WebClient(app)
     timer = threading.Timer(0.4, app.state.gate.set)
     timer.start()
     found = sorted(response.status_code for response in web.together(["/slow"] * 9))
@@ -290,7 +290,7 @@ def test_clients_are_forgotten_in_time() -> None:
 
 def test_too_many_calls_are_told_when_to_come_back() -> None:
     app = guarded(Config(max_calls=3, window=60))
-    web, other = Client(app), Client(app, "192.0.2.9")
+    web, other = WebClient(app), WebClient(app, "192.0.2.9")
     assert [web.get("/fast").status_code for _ in range(4)] == [200, 200, 200, 429]
     refused = web.get("/fast")
     assert is_problem(refused)
@@ -322,7 +322,7 @@ def test_who_asks(peer: str, forwarded: str | None, trusting: bool, client: str)
 
 def test_a_forwarded_address_counts_only_if_the_proxy_is_trusted() -> None:
     for trusting, last in ((False, 429), (True, 200)):
-        web = Client(guarded(Config(max_calls=1, window=60), trust_proxy=trusting))
+        web = WebClient(guarded(Config(max_calls=1, window=60), trust_proxy=trusting))
         assert web.get("/fast", headers={"X-Forwarded-For": "192.0.2.1"}).status_code == 200
         assert web.get("/fast", headers={"X-Forwarded-For": "192.0.2.2"}).status_code == last
         web.close()
@@ -332,7 +332,7 @@ def test_a_forwarded_address_counts_only_if_the_proxy_is_trusted() -> None:
 
 
 def test_an_error_says_nothing_and_its_record_only_where(caplog: pytest.LogCaptureFixture) -> None:
-    web = Client(guarded())
+    web = WebClient(guarded())
     with caplog.at_level(logging.DEBUG):
         response = web.get(f"/fails?q={SECRET}")
     assert response.status_code == 500
@@ -346,14 +346,14 @@ def test_an_error_says_nothing_and_its_record_only_where(caplog: pytest.LogCaptu
 
 def test_only_counts_are_kept(tmp_path: Path) -> None:
     app = guarded()
-    web = Client(app)
+    web = WebClient(app)
     for path in ("/fast", f"/fast?{SECRET}", "/nowhere", "/fails"):
         web.get(path)
     assert app.state.counts == {"2xx": 2, "4xx": 1, "5xx": 1}
     web.close()
 
 
-def test_health_counts_by_class(tmp_path: Path, real: Client) -> None:
+def test_health_counts_by_class(tmp_path: Path, real: WebClient) -> None:
     before = real.get("/health").json()["requests"]
     real.get(f"/api/v2/tables/{SECRET}")
     real.get("/api/v2/tables")
@@ -366,7 +366,7 @@ def test_health_counts_by_class(tmp_path: Path, real: Client) -> None:
 
 
 def test_nothing_is_written_about_what_is_asked(
-    real: Client, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    real: WebClient, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with caplog.at_level(logging.DEBUG):
         real.get(f"/api/v2/tables/cube/data?valueCodes[{SECRET}]=*")
@@ -375,7 +375,7 @@ def test_nothing_is_written_about_what_is_asked(
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_framework_tells_nobody(real: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_framework_tells_nobody(real: WebClient, monkeypatch: pytest.MonkeyPatch) -> None:
     app = real._client._transport.app  # type: ignore[attr-defined]
     assert not any(app._telemetry[name] for name in ("tracing", "metrics", "logs", "auto_configure"))
 
@@ -395,7 +395,7 @@ def test_the_client_of_these_tests_raises_what_the_guard_lets_through() -> None:
     def fails() -> None:
         raise RuntimeError
 
-    web = Client(app)
+    web = WebClient(app)
     with pytest.raises(RuntimeError):
         web.get("/fails")
     web.close()
@@ -440,7 +440,7 @@ def test_a_turn_that_is_given_up_is_not_kept() -> None:
 
 def test_clients_are_forgotten_once_they_are_answered() -> None:
     app = guarded(Config())
-    web = Client(app)
+    web = WebClient(app)
     assert web.get("/fast").status_code == 200
     [guard] = (one for one in gc.get_objects() if type(one) is Guard and one._counts is app.state.counts)
     gc.collect()

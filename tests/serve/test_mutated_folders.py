@@ -29,15 +29,15 @@ from discreet.serve.formats import FORMATS
 from discreet.serve.query_model import QueryableTable, TableQuery
 from support import earnings
 from support.mutations import Mutation, survived
-from support.sensitivity import Atlas
-from support.survey import DEVIATIONS, WEIGHTS, Survey
+from support.sensitivity import AtlasAgency
+from support.survey import DEVIATIONS, WEIGHTS, SurveyAgency
 from support.web_client import released
 
 CHUNK = 50
 
 
 def _survey(home: Path) -> Path:
-    return Survey(home / "survey").run(weights=WEIGHTS, replicates=DEVIATIONS)
+    return SurveyAgency(home / "survey").run(weights=WEIGHTS, replicates=DEVIATIONS)
 
 
 def _earnings(home: Path) -> Path:
@@ -47,7 +47,7 @@ def _earnings(home: Path) -> Path:
 
 
 def _estimates(home: Path) -> Path:
-    atlas = Atlas(home / "atlas")
+    atlas = AtlasAgency(home / "atlas")
     atlas.run()
     return atlas.folder / "out"
 

@@ -19,7 +19,7 @@ from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, Served
 from discreet.serve.pages import router
 from discreet.serve.query_model import TableQuery
-from support.served_cubes import HIGH, Seen, both, pay
+from support.served_cubes import HIGH, PageTable, cubes_and_pay, pay
 
 Get = Callable[..., httpx.Response]
 
@@ -38,7 +38,7 @@ def site(catalogue: TableCatalogue, config: Config | None = None, root: str = ""
 
 @pytest.fixture(scope="module")
 def catalogue(tmp_path_factory: pytest.TempPathFactory) -> TableCatalogue:
-    return both(tmp_path_factory.mktemp("pages"))
+    return cubes_and_pay(tmp_path_factory.mktemp("pages"))
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_every_page_is_whole_and_has_nothing_inline(get: Get, page: str) -> None
     assert not re.search(r"\sstyle=|<style|\son[a-z]+=|javascript:", text)
     assert re.findall(r"<script[^>]*>(.*?)</script>", text, re.S) == [""]
     assert "http://" not in text.replace("http://www.w3.org/", "")
-    seen = Seen(text)
+    seen = PageTable(text)
     assert len(set(seen.ids)) == len(seen.ids)
     assert {urlsplit(link).netloc for link in seen.links} == {""}
     assert "set-cookie" not in answer.headers
@@ -92,20 +92,20 @@ def test_catalogue_groups_by_release_and_is_searched(get: Get) -> None:
 
 
 def test_first_look_shows_groups_and_links_to_their_codes(get: Get, catalogue: TableCatalogue) -> None:
-    seen = Seen(get("/tables/cube").text)
+    seen = PageTable(get("/tables/cube").text)
     assert [row[0] for row in seen.rows] == ["Major", "11", "13"]
     down = next(link for link in seen.links if "only.major=13" in link)
-    below = Seen(get(down).text)
+    below = PageTable(get(down).text)
     assert [row[0] for row in below.rows] == ["Occupation", "13-1011", "13-2011", "13-2021"]
     answer = catalogue.table("cube").answer(TableQuery((("occupation", ("13-1011",)),)), 100)
     assert below.rows[1][1].split()[0].replace("−", "-").replace(",", "") == f"{answer.numbers['estimate'][0]:.1f}"
     assert "by occupation; major: 13" in get(down).text
     up = next(link for link in below.links if "rows=major" in link)
-    assert [row[0] for row in Seen(get(up).text).rows] == ["Major", "11", "13"]
+    assert [row[0] for row in PageTable(get(up).text).rows] == ["Major", "11", "13"]
 
 
 def test_totals_are_asked_for_and_not_added_up(get: Get, catalogue: TableCatalogue) -> None:
-    seen = Seen(
+    seen = PageTable(
         get("/tables/cube?rows=strength&columns=outdoors&totals=1&only.strength=light&only.strength=heavy").text
     )
     assert [row[0] for row in seen.rows] == ["Strength", "yes", "light", "heavy", "Total"]
@@ -115,13 +115,13 @@ def test_totals_are_asked_for_and_not_added_up(get: Get, catalogue: TableCatalog
     every = table.answer(TableQuery((), limit), 100).numbers["estimate"][0]
     wanted = [f"{value:,.1f}".replace("-", "−") for value in (*across, every)]
     assert [cell.split()[0] for cell in seen.rows[-1][1:]] == wanted
-    assert Seen(get("/tables/pay?rows=school&totals=1").text).rows[-1][0] != "Total"
+    assert PageTable(get("/tables/pay?rows=school&totals=1").text).rows[-1][0] != "Total"
 
 
 @pytest.mark.parametrize(("share", "place"), [("rows", (0, -1)), ("columns", (-1, 0)), ("all", (-1, -1))])
 def test_percentages_divide_by_the_margin_asked_for(get: Get, share: str, place: tuple[int, int]) -> None:
     address = "/tables/counts?rows=strength&columns=outdoors&totals=1&error=none"
-    numbers, shares = (Seen(get(f"{address}{more}").text).rows[2:] for more in ("", f"&share={share}"))
+    numbers, shares = (PageTable(get(f"{address}{more}").text).rows[2:] for more in ("", f"&share={share}"))
     values = np.array([[_number(cell) for cell in row[1:]] for row in numbers])
     base = {"rows": values[:, -1:], "columns": values[-1:, :], "all": values[-1:, -1:]}[share]
     shown = np.array([[_number(cell.replace("%", "")) for cell in row[1:]] for row in shares])
@@ -139,21 +139,21 @@ def test_percentages_say_whether_they_have_an_error(get: Get) -> None:
 
 
 def test_rows_are_sorted_and_ranked(get: Get) -> None:
-    seen = Seen(get("/tables/pay?rows=school&at.degree=1&at.year=2020&measure=count&sort=-value").text)
+    seen = PageTable(get("/tables/pay?rows=school&at.degree=1&at.year=2020&measure=count&sort=-value").text)
     assert [row[:2] for row in seen.rows] == [["Rank", "School"], ["1", "High & dry"], ["2", "Middle"], ["3", HIGH]]
     upward = next(link for link in seen.links if "sort=value" in link)
-    assert [row[1] for row in Seen(get(upward).text).rows[1:]] == [HIGH, "Middle", "High & dry"]
-    assert [row[1] for row in Seen(get(f"{upward.partition('#')[0]}&top=1").text).rows[1:]] == [HIGH]
-    by_label = Seen(get("/tables/pay?rows=school&sort=-label").text)
+    assert [row[1] for row in PageTable(get(upward).text).rows[1:]] == [HIGH, "Middle", "High & dry"]
+    assert [row[1] for row in PageTable(get(f"{upward.partition('#')[0]}&top=1").text).rows[1:]] == [HIGH]
+    by_label = PageTable(get("/tables/pay?rows=school&sort=-label").text)
     assert [row[0] for row in by_label.rows[1:]] == ["Middle", "High & dry", HIGH]
-    by_column = Seen(get("/tables/pay?rows=school&columns=year&at.degree=2&sort=-value&key=2021&what=p50").text)
+    by_column = PageTable(get("/tables/pay?rows=school&columns=year&at.degree=2&sort=-value&key=2021&what=p50").text)
     assert [row[1] for row in by_column.rows[3:]] == [HIGH, "Middle", "High & dry"]
     assert by_column.rows[-1][0] == ""  # no number, no rank
 
 
 def test_withheld_and_missing_cells_are_shown_and_explained(get: Get) -> None:
     text = get("/tables/pay?rows=school&rows=degree&columns=year").text
-    rows = {tuple(row[:2]): row[2:] for row in Seen(text).rows[3:]}
+    rows = {tuple(row[:2]): row[2:] for row in PageTable(text).rows[3:]}
     assert rows[HIGH, "1"] == ["100 ± 10", "30,000 29,500 to 32,500", "110 u ± 30", "withheld s"]
     assert rows["High & dry", "2"][2:] == [":", ":"]
     assert "withheld by a rule of the release" in text
@@ -172,7 +172,7 @@ def test_headings_have_scopes_and_tables_captions(get: Get) -> None:
     text = get("/tables/pay?rows=school&columns=year&at.degree=2").text
     assert "<caption" in text
     assert "Count and median by school and year; degree: 2" in text
-    scopes = Seen(text).scopes
+    scopes = PageTable(text).scopes
     assert scopes == ["col", "colgroup", "colgroup", "colgroup", *["col"] * 4, *["row"] * 3]
 
 
@@ -213,7 +213,7 @@ def test_too_large_a_table_is_offered_with_less_detail(catalogue: TableCatalogue
         catalogue.table("cube").answer(TableQuery((("occupation", ()), ("strength", ()))), config.max_cells)
     answer = get(asked)
     assert answer.status_code == 200
-    offers = Seen(answer.text.partition('class="offers"')[2].partition("</ul>")[0]).links
+    offers = PageTable(answer.text.partition('class="offers"')[2].partition("</ul>")[0]).links
     assert len(offers) >= 3
     assert any("rows=major" in link for link in offers)
     for link in offers:
@@ -228,18 +228,18 @@ def test_long_tables_come_in_pages(get: Get, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("discreet.serve.pages.view.PAGE_ROWS", 10)
     address = "/tables/cube?rows=occupation&rows=strength&totals=1"
     first = get(address)
-    seen = Seen(first.text)
+    seen = PageTable(first.text)
     assert len(seen.rows) == 12  # headings, ten rows, total
     assert "Rows 1 to 10 of 15" in " ".join(first.text.split())
-    rest = Seen(get(next(link for link in seen.links if "page=2" in link)).text)
+    rest = PageTable(get(next(link for link in seen.links if "page=2" in link)).text)
     assert len(rest.rows) == 7
-    assert Seen(get(f"{address}&page=99").text).rows == rest.rows
+    assert PageTable(get(f"{address}&page=99").text).rows == rest.rows
 
 
 def test_files_of_the_same_answer_are_linked(get: Get) -> None:
     text = get("/tables/cube?rows=strength&only.strength=light&only.major=11").text
     links = {
-        dict(parse_qsl(urlsplit(link).query))["outputFormat"]: link for link in Seen(text).links if "/api/" in link
+        dict(parse_qsl(urlsplit(link).query))["outputFormat"]: link for link in PageTable(text).links if "/api/" in link
     }
     assert list(links) == ["csv", "xlsx", "parquet", "json-stat2", "sdmx-csv"]
     assert dict(parse_qsl(urlsplit(links["csv"]).query)) == {
@@ -257,7 +257,7 @@ def test_link_and_citation_lead_back_to_the_same_table(get: Get) -> None:
     address = unescape(re.search(r'id="link"[^>]*value="([^"]+)"', text)[1])  # type: ignore[index]
     assert address == "https://numbers.example/tables/cube?rows=strength&totals=1&sort=-value"
     again = get(address.removeprefix("https://numbers.example"))
-    assert Seen(again.text).rows == Seen(text).rows
+    assert PageTable(again.text).rows == PageTable(text).rows
     citation = unescape(re.search(r'id="cite"[^>]*>([^<]+)<', text)[1])  # type: ignore[index]
     assert address in citation
     assert "a simulation" in citation
@@ -301,7 +301,7 @@ def test_links_have_the_prefix(catalogue: TableCatalogue) -> None:
     get = site(catalogue, root="/statistics")
     for page in ["/", "/about", "/tables/cube", "/tables/pay?rows=school&sort=-value"]:
         text = get(page).text
-        links = [*Seen(text).links, *re.findall(r'(?:src|action|href)="([^"]+)"', text)]
+        links = [*PageTable(text).links, *re.findall(r'(?:src|action|href)="([^"]+)"', text)]
         assert {link.split("/", 2)[1] for link in links if not link.startswith("#")} == {"statistics"}
     assert "https://numbers.example/statistics/tables/cube?" in get("/tables/cube").text
 
@@ -309,7 +309,7 @@ def test_links_have_the_prefix(catalogue: TableCatalogue) -> None:
 def test_charts_are_drawn_and_can_be_taken(get: Get) -> None:
     text = get("/tables/cube?rows=strength").text
     assert "<svg" in text
-    svg = next(link for link in Seen(text).links if "chart.svg" in link)
+    svg = next(link for link in PageTable(text).links if "chart.svg" in link)
     answer = get(svg)
     assert answer.headers["content-type"] == "image/svg+xml"
     assert answer.headers["content-disposition"] == 'attachment; filename="cube.simulation.svg"'
@@ -331,7 +331,7 @@ def _number(text: str) -> float:
 
 def test_some_of_all_rows_are_said_to_be_some(get: Get) -> None:
     text = unescape(get("/tables/cube?rows=occupation&totals=1&share=columns&sort=-value&top=2").text)
-    seen = Seen(text)
+    seen = PageTable(text)
     assert [row[1] for row in seen.rows][-1:] != ["Total"]
     assert seen.rows[-1][1] == "Total of all 5 rows"
     caption = re.search(r"<caption[^>]*><span>(.*?)</span>", text)[1]  # type: ignore[index]
@@ -342,7 +342,7 @@ def test_some_of_all_rows_are_said_to_be_some(get: Get) -> None:
     for sort, kind in {"value": "smallest", "label": "first", "": "first"}.items():
         assert f"2 {kind} of 5" in get(f"/tables/cube?rows=occupation&sort={sort}&top=2").text
     whole = get("/tables/cube?rows=occupation&totals=1&top=5").text
-    assert " of 5" not in Seen(whole).rows[-1][0]
+    assert " of 5" not in PageTable(whole).rows[-1][0]
     assert "largest of" not in whole.partition("</table>")[0].partition("<caption")[2]
 
 
@@ -350,7 +350,7 @@ def test_some_of_all_rows_are_said_to_be_some(get: Get) -> None:
 def test_captions_say_of_what_percentages_are(get: Get, share: str, said: str) -> None:
     text = get(f"/tables/counts?rows=strength&columns=outdoors&share={share}").text
     assert f"by strength and outdoors, percent {said}</span>" in text
-    dashes = any("–" in cell for row in Seen(text).rows for cell in row)
+    dashes = any("–" in cell for row in PageTable(text).rows for cell in row)
     assert ("stands where the whole is not reliable" in text) == dashes
 
 

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from discreet.serve.config import Config, Served
 from discreet.serve.pages import router
 from discreet.serve.query_model import QueryableTable
-from support.served_cubes import both
+from support.served_cubes import cubes_and_pay
 
 HOSTILE = [
     "",
@@ -55,7 +55,7 @@ def asked(table: QueryableTable, rng: random.Random) -> list[tuple[str, str]]:
 
 
 def test_every_question_has_a_page(tmp_path: Path) -> None:
-    catalogue, rng = both(tmp_path), random.Random(7)
+    catalogue, rng = cubes_and_pay(tmp_path), random.Random(7)
     app = FastAPI()
     app.include_router(router(Served(catalogue, Config(max_cells=80))))
     codes: dict[int, int] = {}

@@ -19,7 +19,7 @@ from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config
 from discreet.serve.server import ServerPlan, worker
 from support import processes
-from support.forged_manifests import restate
+from support.forged_manifests import forge_manifest
 from support.web_client import released
 
 
@@ -49,7 +49,7 @@ def pinned(folder: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def forged(folder: Path, tmp_path: Path) -> Path:
     copy = Path(shutil.copytree(folder, tmp_path / "forged"))
-    restate(copy, lambda said: said["tables"][0]["guarantee"].update(epsilon="0.01"))
+    forge_manifest(copy, lambda said: said["tables"][0]["guarantee"].update(epsilon="0.01"))
     return copy
 
 

@@ -24,7 +24,7 @@ from discreet.errors import ParameterError
 from discreet.methods import METHODS
 from discreet.serve.config import Config
 from discreet.serve.server import ServerPlan, bind, prefix_of, worker
-from support.web_client import Client, released
+from support.web_client import WebClient, released
 
 FORBIDDEN = (
     "discreet.engine",
@@ -257,7 +257,7 @@ def test_workers_that_find_another_release_stop_instead_of_trying_for_ever(folde
 def test_a_worker_serves_what_it_is_told_after_a_journey_to_its_process(folder: Path) -> None:
     config = Config(prefix=prefix_of("x"), max_cells=7)
     plan = ServerPlan((str(folder),), config, workers=2, trust_proxy=True)
-    web = Client(worker(pickle.loads(pickle.dumps(plan))))
+    web = WebClient(worker(pickle.loads(pickle.dumps(plan))))
     assert web.get("/x/api/v2/config").json()["maxDataCells"] == 7
     web.close()
 

@@ -74,7 +74,7 @@ def jobs() -> Answer:
 
 
 @dataclass(frozen=True)
-class Names:
+class TrickyNames:
     """Where a name may stand that means something to a format."""
 
     variables = ("sex", "age group", "ContentsCode", "status", "estimate", "2020", "größe", "AGE_GROUP", "OBS_VALUE")
@@ -85,7 +85,7 @@ class Names:
 def answers(draw: Any) -> Answer:
     """Up to three variables, any texts, any numbers that a table has, and gaps."""
     texts = st.sampled_from(NASTY) | st.text(max_size=6)
-    ids = draw(st.lists(st.sampled_from(Names.variables), max_size=3, unique=True))
+    ids = draw(st.lists(st.sampled_from(TrickyNames.variables), max_size=3, unique=True))
     variables = []
     for name in ids:
         codes = draw(st.lists(texts, min_size=1, max_size=4, unique=True))
@@ -93,7 +93,7 @@ def answers(draw: Any) -> Answer:
         variables.append(TableVariable(name, draw(texts), tuple(codes), tuple(labels)))
     measures = tuple(
         Measure(name, draw(texts), draw(st.integers(0, 3)))
-        for name in draw(st.lists(st.sampled_from(Names.measures), min_size=1, max_size=3, unique=True))
+        for name in draw(st.lists(st.sampled_from(TrickyNames.measures), min_size=1, max_size=3, unique=True))
     )
     size = prod(len(v) for v in variables)
     number = st.floats(-1e11, 1e11) | st.integers(-50, 50).map(float) | st.just(NAN) | st.just(-0.0)

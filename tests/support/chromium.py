@@ -47,10 +47,10 @@ class Browser:
         """Click, and wait until the next page has come."""
         page = self.one("html")
         element.click()
-        self.until(lambda: self.gone(page))
+        self.until(lambda: self.is_gone(page))
         self.until(lambda: self.driver.execute_script("return document.readyState") == "complete")
 
-    def gone(self, element: WebElement) -> bool:
+    def is_gone(self, element: WebElement) -> bool:
         try:
             element.is_enabled()
         except WebDriverException:  # stale, or asked for while the page changed
@@ -74,7 +74,7 @@ class Browser:
         events = (json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance"))
         return [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
 
-    def complaints(self) -> list[str]:
+    def console_errors(self) -> list[str]:
         """What the console has, but for the status of a page itself."""
         messages = [entry["message"] for entry in self.driver.get_log("browser")]
         return [message for message in messages if OWN_STATUS not in message]
@@ -83,12 +83,12 @@ class Browser:
         media = {"features": [{"name": "prefers-color-scheme", "value": name}]}
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
 
-    def phone(self, width: int = 360) -> None:
+    def narrow_viewport(self, width: int = 360) -> None:
         size = {"width": width, "height": 740, "deviceScaleFactor": 2, "mobile": True}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         self.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
 
-    def desk(self) -> None:
+    def wide_viewport(self) -> None:
         """As it was at first."""
         self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         self.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})

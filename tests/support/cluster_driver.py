@@ -87,7 +87,7 @@ def parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-class Doer:
+class StepActions:
     """What is done at a step of the run."""
 
     def __init__(self, options: dict[str, Any], source: Path) -> None:
@@ -145,7 +145,7 @@ def main(verb: str, spec: str, ledger: str, out: str, given: str) -> None:
             return write(engine, bound, Faulty(kernel, fault, options["marks"]), *more, **named)
 
         counts.write_parts = faulty  # type: ignore[assignment]
-    doer, seen = Doer(options, Path(spec).with_name("graduates.parquet")), set[str]()
+    doer, seen = StepActions(options, Path(spec).with_name("graduates.parquet")), set[str]()
 
     def observe(step: str, done: int, total: int) -> None:
         if done and step not in seen:

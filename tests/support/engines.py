@@ -148,7 +148,7 @@ def engine(session: Any) -> Iterator[Engine]:
 # --- records --------------------------------------------------------------------------------------------------------
 
 
-def taken(
+def take_records(
     engine: Engine,
     source: Any,
     base: Path,
@@ -169,7 +169,7 @@ def taken(
 
 
 @dataclass(frozen=True)
-class Raw(DerivedColumn):
+class RawColumn(DerivedColumn):
     """A column as it is, under its own name: for tests of what an engine does with any table."""
 
     column: str
@@ -206,7 +206,7 @@ def stream(engine: Engine, source: Any, base: Path, columns: Sequence[str]) -> i
 
         cloudpickle.register_pickle_by_value(sys.modules[__name__])
     scan = engine.open(source, base)
-    return engine.ingest(scan, Intake(tuple(Raw(c, plain_type(*scan.kinds[c])) for c in columns)))
+    return engine.ingest(scan, Intake(tuple(RawColumn(c, plain_type(*scan.kinds[c])) for c in columns)))
 
 
 # --- whole releases -------------------------------------------------------------------------------------------------

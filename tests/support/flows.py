@@ -162,7 +162,7 @@ def graduates(a_group: int = 40, seed: int = 11) -> list[Record]:
     return found
 
 
-class Careers(Bureau):
+class CareersAgency(Bureau):
     """A bureau with the public files, and graduates to publish about."""
 
     def __init__(self, folder: Path, records: Sequence[Record] | pa.Table = ()) -> None:
@@ -190,7 +190,7 @@ def published(folder: Path, records: Sequence[Record], declared: Mapping[str, An
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISCREET_KEYS", str(folder / "keys"))
         patch.setenv("DISCREET_TMP", str(folder / "tmp"))
-        yield Careers(folder / "office", records).published(declared)
+        yield CareersAgency(folder / "office", records).published(declared)
 
 
 # --- what was published ---------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 
-def restated(text: str | bytes, change: Callable[[dict[str, Any]], object]) -> str:
+def forged_text(text: str | bytes, change: Callable[[dict[str, Any]], object]) -> str:
     """The text of a manifest that says something else, with a digest that fits: in plain Python, as in the docs."""
     said = json.loads(text)
     change(said)
@@ -19,11 +19,11 @@ def restated(text: str | bytes, change: Callable[[dict[str, Any]], object]) -> s
     return json.dumps(said, indent=2, ensure_ascii=False) + "\n"
 
 
-def restate(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+def forge_manifest(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
     path = folder / "manifest.json"
-    path.write_text(restated(path.read_text(encoding="utf-8"), change), encoding="utf-8")
+    path.write_text(forged_text(path.read_text(encoding="utf-8"), change), encoding="utf-8")
 
 
-def relist(folder: Path, path: Path) -> None:
+def forge_file_digest(folder: Path, path: Path) -> None:
     """A manifest that lists a file as it is now."""
-    restate(folder, lambda said: said["files"].update({path.name: sha256(path.read_bytes()).hexdigest()}))
+    forge_manifest(folder, lambda said: said["files"].update({path.name: sha256(path.read_bytes()).hexdigest()}))

@@ -38,12 +38,12 @@ def reserve(release: str = "r", epsilon: Any = 1, **more: Any) -> Reserve:
     return Reserve(**{"release": release, **fields, "output": "out", "names": (), "who": "me", "time": TIME, **more})
 
 
-def recorded(release: str = "old", epsilon: Any = 1, **more: Any) -> ExternalRelease:
+def record_event(release: str = "old", epsilon: Any = 1, **more: Any) -> ExternalRelease:
     fields = {"asset": "a", "guarantee": cost(epsilon), "note": "2019", "who": "me", "time": TIME}
     return ExternalRelease(**{"release": release, **fields, **more})
 
 
-def started(place: Place, epsilon: Any = 10, kind: Any = "real", wait: float = 10.0, **more: Any) -> Ledger:
+def funded_ledger(place: Place, epsilon: Any = 10, kind: Any = "real", wait: float = 10.0, **more: Any) -> Ledger:
     """A ledger with one budget, for asset `a`."""
     ledger = open_ledger(place, wait)
     ledger.create(kind)
@@ -51,14 +51,14 @@ def started(place: Place, epsilon: Any = 10, kind: Any = "real", wait: float = 1
     return ledger
 
 
-def filled(place: Place) -> Ledger:
+def ledger_with_all_events(place: Place) -> Ledger:
     """Every kind of entry: genesis, budget, reserve, commit, reserve, abandon, record."""
-    ledger = started(place)
+    ledger = funded_ledger(place)
     ledger.reserve(reserve("one"), simulated=False)
     ledger.commit("one", {"t.csv": "aa"}, "ab")
     ledger.reserve(reserve("two"), simulated=False)
     ledger.abandon("two", "disk full")
-    ledger.record(recorded("old"))
+    ledger.record(record_event("old"))
     return ledger
 
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy.stats import beta
 
-from support.neighbouring_releases import Office, Outcome, moved
+from support.neighbouring_releases import Outcome, ReleaseOffice, changed_cells
 
 EPSILON = 1
 RUNS = 400
@@ -55,7 +55,7 @@ def least_loss(more: int, less: int, runs: int) -> float:
 
 
 @dataclass(frozen=True)
-class Side:
+class Neighbour:
     """A set of records, and a release of them."""
 
     name: str
@@ -67,7 +67,7 @@ def farms_alone(found: Outcome) -> bool:
     return found.cells[FARM] >= 1 and found.cells[SHOP] <= 0
 
 
-def measured(more: Side, less: Side, runs: int, real: bool) -> dict[str, Any]:
+def measure_loss(more: Neighbour, less: Neighbour, runs: int, real: bool) -> dict[str, Any]:
     """How often the event comes in releases of both sides, and what that says about the loss."""
     started, hits = time.monotonic(), {more.name: 0, less.name: 0}
     for side in (more, less):
@@ -96,7 +96,7 @@ def measured(more: Side, less: Side, runs: int, real: bool) -> dict[str, Any]:
 # --- a byte-order mark within a CSV ---------------------------------------------------------------------------------
 
 
-def marked(folder: Path) -> dict[str, Path]:
+def bom_files(folder: Path) -> dict[str, Path]:
     """Two files, one person apart. The record of p9 begins with a byte-order mark, as after `cat a.csv b.csv`."""
     head, one, other = b"sector,person_id\n", b"shop,p1\n", MARK + b"farm,p9\n"
     found = {"without p1": folder / "without.csv", "with p1": folder / "with.csv"}
@@ -107,14 +107,14 @@ def marked(folder: Path) -> dict[str, Path]:
 
 def bom(folder: Path, runs: int = RUNS, real: bool = True) -> dict[str, Any]:
     """Whether p9's record counts is decided by whether p1 has one: two cells move, in opposite directions."""
-    office = Office(folder)
-    files = marked(folder)
+    office = ReleaseOffice(folder)
+    files = bom_files(folder)
 
-    def side(name: str) -> Side:
-        return Side(name, lambda key: office.run(str(files[name]), epsilon=str(EPSILON), key=key))
+    def side(name: str) -> Neighbour:
+        return Neighbour(name, lambda key: office.run(str(files[name]), epsilon=str(EPSILON), key=key))
 
     exact = {name: shown(office.run(str(path))) for name, path in files.items()}
-    return {"exact": exact, **measured(side("without p1"), side("with p1"), runs, real)}
+    return {"exact": exact, **measure_loss(side("without p1"), side("with p1"), runs, real)}
 
 
 # --- whole numbers of 128 bits that name persons --------------------------------------------------------------------
@@ -143,7 +143,7 @@ def jobs(folder: Path) -> dict[str, Any]:
 
 def hugeint(folder: Path, runs: int = RUNS, real: bool = True) -> dict[str, Any]:
     """Read as floating-point numbers the three are one person, and the first one's records push out the others'."""
-    office = Office(folder)
+    office = ReleaseOffice(folder)
     database, domain = str(huge(folder)), jobs(folder)
 
     def at(table: str, epsilon: str, key: str | None) -> Outcome:
@@ -151,8 +151,8 @@ def hugeint(folder: Path, runs: int = RUNS, real: bool = True) -> dict[str, Any]
 
     sides = {"with 10^30": "whole", "without 10^30": "less"}
     exact = {name: shown(at(table, "1000", "suite")) for name, table in sides.items()}
-    more, less = (Side(name, partial(at, table, str(EPSILON))) for name, table in sides.items())
-    return {"exact": exact, **measured(more, less, runs, real)}
+    more, less = (Neighbour(name, partial(at, table, str(EPSILON))) for name, table in sides.items())
+    return {"exact": exact, **measure_loss(more, less, runs, real)}
 
 
 # --- negative zeros, in a file whose statistics sort them below zero ------------------------------------------------
@@ -183,7 +183,7 @@ def zeros(folder: Path, people: int = MANY) -> dict[str, Path]:
 
 def negative_zero(folder: Path, session: Any = None, people: int = MANY, epsilon: str = "1") -> dict[str, Any]:
     """Estimates on either engine, under one test key: by how much the one shopkeeper moves the farmers."""
-    office, found = Office(folder), {}
+    office, found = ReleaseOffice(folder), {}
     files = zeros(folder, people)
     for engine, where in {"duckdb": None, **({"spark": session} if session is not None else {})}.items():
         without, within = (
@@ -192,7 +192,7 @@ def negative_zero(folder: Path, session: Any = None, people: int = MANY, epsilon
         )
         found[engine] = {
             **dict(zip(files, map(shown, (without, within)), strict=True)),
-            "moved": {" ".join(cell): n for cell, n in moved(without, within).items()},
+            "moved": {" ".join(cell): n for cell, n in changed_cells(without, within).items()},
         }
     return found
 
@@ -200,7 +200,7 @@ def negative_zero(folder: Path, session: Any = None, people: int = MANY, epsilon
 # --- columns that differ only in case -------------------------------------------------------------------------------
 
 
-def cased(folder: Path, people: int = FILES, bad: bool = False) -> Path:
+def case_files(folder: Path, people: int = FILES, bad: bool = False) -> Path:
     """Two files with the columns h and H in another order; in the first perhaps one more record, no UTF-8."""
     folder.mkdir()
     for file, names in {"a": ("pid", "g", "H", "h"), "b": ("pid", "g", "h", "H")}.items():
@@ -229,13 +229,13 @@ CASED: dict[str, Any] = {
 
 def case(folder: Path, people: int = FILES) -> dict[str, Any]:
     """One record that is not UTF-8 decides from which column all records of the other file are read."""
-    office = Office(folder)
-    fine = office.run(str(cased(folder / "fine", people)), **CASED)
-    dirty = office.run(str(cased(folder / "dirty", people, bad=True)), **CASED)
+    office = ReleaseOffice(folder)
+    fine = office.run(str(case_files(folder / "fine", people)), **CASED)
+    dirty = office.run(str(case_files(folder / "dirty", people, bad=True)), **CASED)
     return {
         "without the dirty text": shown(fine),
         "with it": shown(dirty),
-        "moved": {" ".join(cell): n for cell, n in moved(fine, dirty).items()},
+        "moved": {" ".join(cell): n for cell, n in changed_cells(fine, dirty).items()},
     }
 
 

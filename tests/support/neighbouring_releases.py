@@ -42,7 +42,7 @@ class Outcome:
         return {codes: n for codes, n in self.cells.items() if n}
 
 
-class Office:
+class ReleaseOffice:
     """A folder with sources. Every release has a ledger of its own."""
 
     def __init__(self, folder: Path) -> None:
@@ -111,14 +111,14 @@ def _nameless(refusal: str, source: Any) -> str:
     return refusal
 
 
-def moved(before: Outcome, after: Outcome) -> Cells:
+def changed_cells(before: Outcome, after: Outcome) -> Cells:
     """By how much each cell is another one."""
     cells = {*before.cells, *after.cells}
     both = {cell: after.cells.get(cell, 0) - before.cells.get(cell, 0) for cell in cells}
     return {cell: n for cell, n in both.items() if n}
 
 
-def by_itself(without: Outcome, within: Outcome, *own: tuple[str, ...]) -> None:
+def assert_own_cell_only(without: Outcome, within: Outcome, *own: tuple[str, ...]) -> None:
     """What one more record may do: nothing, or one more in a cell of its own. A schema that is refused is refused
     without that record just so; nothing else stops a release."""
     assert not without.stopped, without.stopped
@@ -127,4 +127,4 @@ def by_itself(without: Outcome, within: Outcome, *own: tuple[str, ...]) -> None:
     if without.refused:
         assert within.spent == without.spent == 0
         return
-    assert moved(without, within) in [{}, *({cell: 1} for cell in own)]
+    assert changed_cells(without, within) in [{}, *({cell: 1} for cell in own)]

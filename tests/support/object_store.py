@@ -12,7 +12,7 @@ from pyarrow.fs import FileSelector, FileSystem, FileType
 BUCKET = "protected"
 
 
-class Store:
+class S3Server:
     """A server that speaks S3, with one bucket."""
 
     def __init__(self, port: int) -> None:
@@ -42,7 +42,7 @@ class Store:
 
 
 @contextmanager
-def served() -> Iterator[int]:
+def s3_server() -> Iterator[int]:
     """A running server's port."""
     from moto.server import ThreadedMotoServer
 
@@ -53,7 +53,7 @@ def served() -> Iterator[int]:
     found.stop()
 
 
-def admitted(patch: pytest.MonkeyPatch) -> None:
+def set_s3_credentials(patch: pytest.MonkeyPatch) -> None:
     """Credentials that the server takes."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         patch.setenv(name, "test")

@@ -14,7 +14,7 @@ from discreet.synth.occupational.requirements import ORS, Requirement
 
 
 @dataclass(frozen=True)
-class Survey:
+class SurveySample:
     """A sample, quote by quote. `codes` has the position of the occupation, then of each requirement's category."""
 
     design: SurveyDesign
@@ -50,11 +50,11 @@ def occupations(
     requirements: tuple[Requirement, ...] = ORS,
     replicates: int = 20,
     occupations: int = 600,
-) -> Survey:
+) -> SurveySample:
     """Invent a survey of exactly so many quotes: the same for the same numbers; each draw is another sample."""
     design = SurveyDesign(rows, seed, requirements, replicates, occupations)
     blocks = list(sample(design, draw))
-    return Survey(
+    return SurveySample(
         design,
         np.concatenate([block.establishment for block in blocks]),
         np.concatenate([block.codes for block in blocks], axis=1),

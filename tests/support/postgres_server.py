@@ -18,7 +18,7 @@ import pytest
 ADMIN, OWNER, MEMBERS = "tester", "me", ("ann", "bob")
 
 
-class Server:
+class PostgresServer:
     """Trusts everybody on this machine. It can be killed and started again."""
 
     def __init__(self) -> None:

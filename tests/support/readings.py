@@ -54,7 +54,7 @@ def each_alone(records: Sequence[Any], read: Callable[[Sequence[Any]], list[Row]
     return every
 
 
-def released(folder: Path, source: Any = None, frame: Any = None) -> bytes:
+def released_csv(folder: Path, source: Any = None, frame: Any = None) -> bytes:
     """A simulated release of a source with a column `s`, run to its end: what it published."""
     spec = {
         "source": {"records": source} if frame is None else {"frame": ""},

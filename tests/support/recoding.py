@@ -175,7 +175,7 @@ def write_csv(path: Path, header: Sequence[str], rows: Sequence[Sequence[Any]]) 
 
 
 @dataclass(frozen=True)
-class Kept:
+class MeasurementFolder:
     """The measurements in a folder."""
 
     about: Measurements
@@ -203,13 +203,13 @@ class Kept:
         return dict(zip(self.groups(name), draws, strict=True))
 
 
-def read_kept(folder: Path) -> Kept:
+def read_measurements(folder: Path) -> MeasurementFolder:
     about = Measurements.model_validate_json((folder / "measurements.json").read_bytes())
     counts = {}
     for table in about.tables:
         pieces = [pq.read_table(folder / name)["count"].to_numpy() for name in sorted(table.files)]
         counts[table.name] = np.concatenate(pieces).reshape(-1, table.width)
-    return Kept(about, counts)
+    return MeasurementFolder(about, counts)
 
 
 def read_rows(out: Path, name: str) -> list[dict[str, Any]]:
@@ -232,7 +232,7 @@ def without_head(folder: Path) -> dict[str, bytes]:
     return {**files, "manifest.json": json.dumps(manifest).encode()}
 
 
-class Crash(BaseException):
+class RunCrash(BaseException):
     """Not an error: the end of the process."""
 
 
@@ -247,7 +247,7 @@ class Watch:
             return
         self.seen.append(f"{step}#{1 + sum(before.startswith(f'{step}#') for before in self.seen)}")
         if self.seen[-1] == self.last:
-            raise Crash
+            raise RunCrash
 
 
 def forget_ledger(nonce: str) -> None:
@@ -255,14 +255,14 @@ def forget_ledger(nonce: str) -> None:
     default_keys().remember(nonce, b"")
 
 
-class Office:
+class RecodingOffice:
     """A folder with graduates, public files and a simulation ledger that all its releases share."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @classmethod
-    def founded(cls, folder: Path) -> Office:
+    def founded(cls, folder: Path) -> RecodingOffice:
         """With everything but a release."""
         folder.mkdir(parents=True)
         office = cls(folder)
@@ -281,11 +281,11 @@ class Office:
         set_budget(ledger, "graduates", epsilon="100", unit=unit, kind="simulation")
         return office
 
-    def copied(self, folder: Path) -> Office:
+    def copied(self, folder: Path) -> RecodingOffice:
         """As if there had never been another."""
         shutil.copytree(self.folder, folder)
         forget_ledger(NONCE)
-        return Office(folder)
+        return RecodingOffice(folder)
 
     @property
     def ledger(self) -> Ledger:
@@ -348,8 +348,8 @@ class Office:
         self.open(spec).run(out)
         return out
 
-    def kept(self, release: str) -> Kept:
-        return read_kept(self.folder / "kept" / release)
+    def kept(self, release: str) -> MeasurementFolder:
+        return read_measurements(self.folder / "kept" / release)
 
 
 def _declared(spec: dict[str, Any]) -> dict[str, Any]:
@@ -365,17 +365,17 @@ def _own_home(folder: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def measured_office(tmp_path_factory: pytest.TempPathFactory) -> Office:
+def measured_office(tmp_path_factory: pytest.TempPathFactory) -> RecodingOffice:
     """One whose old release is out. To look at, not to touch."""
     folder = tmp_path_factory.mktemp("recoders")
     with _own_home(folder):
-        office = Office.founded(folder / "office")
+        office = RecodingOffice.founded(folder / "office")
         office.measure()
     return office
 
 
 @pytest.fixture(scope="session")
-def recoded_office(tmp_path_factory: pytest.TempPathFactory, measured_office: Office) -> Office:
+def recoded_office(tmp_path_factory: pytest.TempPathFactory, measured_office: RecodingOffice) -> RecodingOffice:
     """One whose new release is out, too. To look at, not to touch."""
     folder = tmp_path_factory.mktemp("recoded")
     with _own_home(folder):
@@ -385,6 +385,6 @@ def recoded_office(tmp_path_factory: pytest.TempPathFactory, measured_office: Of
 
 
 @pytest.fixture
-def office(measured_office: Office, tmp_path: Path) -> Office:
+def office(measured_office: RecodingOffice, tmp_path: Path) -> RecodingOffice:
     """One whose old release is out, to work with."""
     return measured_office.copied(tmp_path / "office")

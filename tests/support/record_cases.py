@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from support import record_writers as writers
 from support.hostile_values import BYTES, FLOATS, KINDS, TEXT_KINDS, TEXTS, WHOLE, family, values_of
-from support.record_independence import Bare, Case, Raw, Record, every_record, records, split
+from support.record_independence import HostileRecord, IntakeOnly, RawScan, RecordCase, every_record, records, split
 
 CSV = "discreet.engine.readers.csvfile."
 SMALL = {
@@ -45,7 +45,7 @@ LINES = (b"", b"  ", b",", b",,", b",,,", b'"', b'""', b'"""', b"\xef\xbb\xbf", 
          b"x,y,tag", b"a" * 100, b'"' * 50)  # fmt: skip
 CSV_RECORDS = (
     *records(FIELDS),
-    *(Record(f"t{len(FIELDS) + i:03}", line, None) for i, line in enumerate(LINES)),
+    *(HostileRecord(f"t{len(FIELDS) + i:03}", line, None) for i, line in enumerate(LINES)),
 )
 CSV_WAYS: dict[str, dict[str, Any]] = {
     "plain": {}, "rn": {"ends": "rn"}, "r": {"ends": "r"}, "mixed": {"ends": "mixed"}, "bom": {"bom": True,
@@ -62,9 +62,9 @@ BLOCKS: dict[str, dict[str, Any]] = {
 }
 
 
-def csv_cases() -> list[Case]:
+def csv_cases() -> list[RecordCase]:
     return [
-        Case("csv", f"{way}-{block}", CSV_RECORDS, partial(writers.csv, **options), settings, traits=(way, block))
+        RecordCase("csv", f"{way}-{block}", CSV_RECORDS, partial(writers.csv, **options), settings, traits=(way, block))
         for way, options in CSV_WAYS.items()
         for block, settings in BLOCKS.items()
     ]
@@ -93,16 +93,16 @@ def _in_parquet(kind: pa.DataType) -> bool:
     )  # fmt: skip
 
 
-def _case(reader: str, way: str, kind: pa.DataType, sink: writers.Sink, clean: bool = False, **more: Any) -> Case:
+def _case(reader: str, way: str, kind: pa.DataType, sink: writers.Sink, clean: bool = False, **more: Any) -> RecordCase:
     values = values_of(kind, few=way not in ("whole", "groups3"))
     if clean:  # whoever checks texts does so before us
         values = [v for v in values if not isinstance(v, bytes)]
     distinct = not pa.types.is_date64(kind)  # milliseconds of a day
     made, traits = writers.through(sink, kind), (family(kind), way)
-    return Case(reader, f"{way}-{kind}", records(values), made, distinct=distinct, traits=traits, **more)
+    return RecordCase(reader, f"{way}-{kind}", records(values), made, distinct=distinct, traits=traits, **more)
 
 
-def arrow_cases() -> list[Case]:
+def arrow_cases() -> list[RecordCase]:
     out = []
     for kind in KINDS:
         out += [_case("arrow", "whole", kind, writers.whole), _case("arrow", "sliced", kind, writers.sliced)]
@@ -111,7 +111,7 @@ def arrow_cases() -> list[Case]:
     many = records([f"w{i}" for i in range(126)])
     return [
         *out,
-        Case(
+        RecordCase(
             "arrow",
             "full-dictionary",
             many,
@@ -121,7 +121,7 @@ def arrow_cases() -> list[Case]:
     ]
 
 
-def capacity_cases() -> list[Case]:
+def capacity_cases() -> list[RecordCase]:
     """As much as an index, an offset or a limit can hold, and more, in pieces that each hold less."""
     out = []
     for index, words in ((pa.int8(), 140), (pa.uint8(), 270)):
@@ -129,11 +129,11 @@ def capacity_cases() -> list[Case]:
         for way, sink in (("arrow", writers.whole), ("pandas", writers.pandas_arrow)):
             write = writers.full_dictionaries(index, sink)
             name, looks = f"full-dictionaries-{index}", ("repeated", "id")
-            out.append(Case(way, name, held, write, looks=looks, distinct=True, traits=("full",)))
+            out.append(RecordCase(way, name, held, write, looks=looks, distinct=True, traits=("full",)))
     long = records([*("ab"[i % 2] * (10 * i) for i in range(12)), None, "7", "a"])
     for way, sink in (("groups3", writers.PARQUET["groups3"]), ("v2", writers.PARQUET["v2"])):
         out.append(
-            Case(
+            RecordCase(
                 "parquet",
                 f"long-{way}",
                 long,
@@ -146,14 +146,14 @@ def capacity_cases() -> list[Case]:
     return out
 
 
-def parquet_cases() -> list[Case]:
+def parquet_cases() -> list[RecordCase]:
     out = []
     texts = [value for value in TEXTS if value != "9" * 400]
     for encoding in ("DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"):
         write = writers.through(partial(writers.parquet_noted, encoding=encoding), pa.string())
         traits = (f"noted {encoding}",)
         out.append(
-            Case(
+            RecordCase(
                 "parquet",
                 f"noted-{encoding}",
                 records(texts),
@@ -173,7 +173,7 @@ def parquet_cases() -> list[Case]:
     return out
 
 
-def other_frames() -> list[Case]:
+def other_frames() -> list[RecordCase]:
     out = []
     for kind in filter(_in_polars, KINDS):
         out.append(_case("polars", "frame", kind, writers.polars, True))
@@ -245,9 +245,9 @@ def _plain(name: str) -> str:
     return {"str": "string"}.get(plain := name.split("-", maxsplit=1)[0].rstrip("0123456789"), plain)
 
 
-def pandas_cases() -> list[Case]:
+def pandas_cases() -> list[RecordCase]:
     out = [
-        Case("pandas", name, records(values), writers.pandas_of(dtype), SMALL["frames"], traits=(_plain(name),))
+        RecordCase("pandas", name, records(values), writers.pandas_of(dtype), SMALL["frames"], traits=(_plain(name),))
         for name, (dtype, values) in DTYPES.items()
     ]
     for name, values in CHOSEN.items():
@@ -255,7 +255,7 @@ def pandas_cases() -> list[Case]:
             # False and 0 are one category to pandas, which of the two says the first record: so it has one of them
             apart = [v for i, v in enumerate(values) if not any(v == w and type(v) is not type(w) for w in values[:i])]
             held, write = records(apart if way == "categories" else values), writers.pandas_of(dtype)
-            out.append(Case("pandas", f"{way}-{name}", held, write, SMALL["frames"], False, traits=(way,)))
+            out.append(RecordCase("pandas", f"{way}-{name}", held, write, SMALL["frames"], False, traits=(way,)))
     dictionaries = [k for k in KINDS if pa.types.is_dictionary(k) and k.value_type in TEXT_KINDS[:2]]
     for kind in (*TEXT_KINDS[:2], pa.int64(), pa.float64(), *dictionaries):
         out.append(_case("pandas", "pieces", kind, writers.pandas_chunked, settings=SMALL["frames"]))
@@ -271,10 +271,10 @@ _SAS_FLOATS = (
 _LATER = tuple(v for v in TEXTS if v is None or (v and v.strip() and "\x00" not in v and len(v) < 200))
 
 
-def statistical_cases() -> list[Case]:
+def statistical_cases() -> list[RecordCase]:
     out = [
-        Case("sas", "numbers", records(_SAS_FLOATS), writers.sas, SMALL["statistical"], traits=("real",)),
-        Case(
+        RecordCase("sas", "numbers", records(_SAS_FLOATS), writers.sas, SMALL["statistical"], traits=("real",)),
+        RecordCase(
             "sas", "texts", records(["a" * 70, *_LATER[1:]]), writers.sas, SMALL["statistical"], False, traits=("text",)
         ),
     ]
@@ -284,22 +284,26 @@ def statistical_cases() -> list[Case]:
             fits = [v for v in values if version >= 14 or not isinstance(v, str) or v.isascii()]
             write = partial(writers.stata, dtype=dtype, version=version)
             traits = (_plain(dtype), "since 14" if version >= 14 else "before 14")
-            out.append(Case("stata", f"{version}-{dtype}", records(fits), write, SMALL["statistical"], traits=traits))
+            out.append(
+                RecordCase("stata", f"{version}-{dtype}", records(fits), write, SMALL["statistical"], traits=traits)
+            )
     labels = {"variable_value_labels": {"x": {7: "a", 8: "7"}}}
     for dtype, values in (("Int32", whole), ("float64", [None, 7.0, 8.0, 9.0, 9.5])):
         write = partial(writers.stata, dtype=dtype, **labels)
         held, traits = records([*values, 8, 9]), (f"labels of {dtype}",)
-        out.append(Case("stata", f"labels-{dtype}", held, write, SMALL["statistical"], traits=traits))
+        out.append(RecordCase("stata", f"labels-{dtype}", held, write, SMALL["statistical"], traits=traits))
     shared = {"variable_value_labels": {"x": {7: "a", 8: "a", 9: "7"}}}  # several codes, one label
     write = partial(writers.stata, dtype="Int32", **shared)
     held = records([7, 8, 9, None])
-    out.append(Case("stata", "shared-labels", held, write, SMALL["statistical"], distinct=True, traits=("shared",)))
+    out.append(
+        RecordCase("stata", "shared-labels", held, write, SMALL["statistical"], distinct=True, traits=("shared",))
+    )
     for version in (114, 117, 118, 119):
         for dtype, values in (("float64", floats), ("int32", (0, 7, -1, 2**31 - 101))):
             write = partial(writers.stata_by_pandas, dtype=dtype, version=version)
             held, traits = records(values), (f"{_plain(dtype)} by pandas", "xml" if version >= 117 else "old")
             name = f"pandas-{version}-{dtype}"
-            out.append(Case("stata", name, held, write, SMALL["statistical"], traits=traits))
+            out.append(RecordCase("stata", name, held, write, SMALL["statistical"], traits=traits))
     return out
 
 
@@ -318,7 +322,7 @@ def main(wanted: list[str], full: bool) -> None:
         start = time.time()
         for case in made():
             try:
-                report = (every_record if full else split)(case, Raw() if name == "csv" else Bare())
+                report = (every_record if full else split)(case, RawScan() if name == "csv" else IntakeOnly())
             except Exception as error:
                 print("CANNOT WRITE", case, type(error).__name__, str(error)[:100])
                 continue

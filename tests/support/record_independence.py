@@ -52,7 +52,7 @@ CRASH = "could not be computed"  # as an engine says it
 
 
 @dataclass(frozen=True)
-class Record:
+class HostileRecord:
     """A clean tag, what is under test, and a further value."""
 
     tag: str
@@ -60,21 +60,21 @@ class Record:
     y: Any = "a"
 
 
-def records(values: Sequence[Any]) -> tuple[Record, ...]:
+def records(values: Sequence[Any]) -> tuple[HostileRecord, ...]:
     """One record for each value; every other one has another y."""
-    return tuple(Record(f"t{i:03}", value, "ab"[i % 2]) for i, value in enumerate(values))
+    return tuple(HostileRecord(f"t{i:03}", value, "ab"[i % 2]) for i, value in enumerate(values))
 
 
 @dataclass(frozen=True)
-class Case:
+class RecordCase:
     """Records, how they are written as a source in an empty folder, and under which settings that is read. `alone`: a
     record by itself must read as it does among others; else its own entry there stands for it (a writer may choose
     the type of a column by what is in it)."""
 
     reader: str
     name: str
-    records: tuple[Record, ...]
-    write: Callable[[Sequence[Record], Path], Any] = field(repr=False)
+    records: tuple[HostileRecord, ...]
+    write: Callable[[Sequence[HostileRecord], Path], Any] = field(repr=False)
     settings: Mapping[str, Any] = field(default_factory=dict)
     alone: bool = True
     looks: tuple[str, ...] = ("repeated", "plain", "id", "counted")
@@ -132,28 +132,28 @@ VALUES: tuple[DerivedColumn, ...] = (
 
 
 @dataclass(frozen=True)
-class Reading:
+class RecordReading:
     """Rows by look, and why the whole source, or a look at it, was refused."""
 
     rows: Mapping[str, Counter[Row]]
     refused: frozenset[str] = frozenset()
 
-    def among(self, other: Reading) -> Reading:
+    def among(self, other: RecordReading) -> RecordReading:
         """Without what the other could not be asked, and without ids: a writer chose other types for it."""
         lost = {i: {j for row in other.rows.get(i, ()) for j, v in enumerate(row) if v == REFUSED} for i in self.rows}
         kept = {look: Counter[Row]() for look in self.rows if look not in ("id", "counted")}
         for look, rows in kept.items():
             for row, n in self.rows[look].items():
                 rows[tuple(REFUSED if j in lost[look] else v for j, v in enumerate(row))] += n
-        return Reading(kept)
+        return RecordReading(kept)
 
-    def without(self, tag: str) -> Reading:
+    def without(self, tag: str) -> RecordReading:
         """All but a record's own entries."""
-        return Reading(
+        return RecordReading(
             {k: Counter({row: n for row, n in v.items() if row[:1] != (tag,)}) for k, v in self.rows.items()}
         )
 
-    def differences(self, other: Reading) -> list[str]:
+    def differences(self, other: RecordReading) -> list[str]:
         """What one has and the other has not."""
         out = [f"refused: {text}" for text in sorted(self.refused ^ other.refused)]
         none: Counter[Row] = Counter()
@@ -164,7 +164,7 @@ class Reading:
         return out
 
 
-class Bare:
+class IntakeOnly:
     """No engine: the intake alone, which is what every engine runs. It is fast."""
 
     def open(self, source: Any, base: Path, wanted: Collection[str] = ()) -> Scan:
@@ -177,35 +177,35 @@ class Bare:
         return iter(table)
 
 
-class Raw(Bare):
+class RawScan(IntakeOnly):
     """Not even the intake: columns of a source as they come, for readers whose borders are many and small."""
 
 
-AnyEngine = Engine | Bare
+AnyEngine = Engine | IntakeOnly
 
 
-def read(engine: AnyEngine, source: Any, base: Path, looks: Sequence[str]) -> Reading:
+def read(engine: AnyEngine, source: Any, base: Path, looks: Sequence[str]) -> RecordReading:
     """Everything that can be derived of a source, in some looks at it."""
     if isinstance(source, str | dict):
         source = TypeAdapter(Source).validate_python(source)
     try:
         return _looked_at(engine, engine.open(source, base, ("tag", "x", "y")), looks)
     except DiscreetError as error:
-        return Reading({}, frozenset([str(error)]))
+        return RecordReading({}, frozenset([str(error)]))
     except Exception as error:  # nothing else should come; a message may quote a record, and differ
-        return Reading({}, frozenset([f"{CRASH} ({type(error).__name__})"]))
+        return RecordReading({}, frozenset([f"{CRASH} ({type(error).__name__})"]))
 
 
-def _raw(scan: Scan) -> Reading:
+def _raw(scan: Scan) -> RecordReading:
     rows: Counter[Row] = Counter()
     for piece in scan.pieces:
         for batch in piece.read(("tag", "x", "y")):
             rows.update(zip(*(column.cast(pa.large_binary()).to_pylist() for column in batch.columns), strict=True))
-    return Reading({"raw": rows, "unreadable": Counter({("lines",): sum(scan.unreadable.values())})})
+    return RecordReading({"raw": rows, "unreadable": Counter({("lines",): sum(scan.unreadable.values())})})
 
 
-def _looked_at(engine: AnyEngine, scan: Scan, looks: Sequence[str]) -> Reading:
-    if isinstance(engine, Raw):
+def _looked_at(engine: AnyEngine, scan: Scan, looks: Sequence[str]) -> RecordReading:
+    if isinstance(engine, RawScan):
         return _raw(scan)
     refused: set[str] = set()
     refused.update(filter(None, (_refusal(scan, made) for made in (*CODES, *BINS, *VALUES))))
@@ -224,7 +224,7 @@ def _looked_at(engine: AnyEngine, scan: Scan, looks: Sequence[str]) -> Reading:
                 raise
             refused.add(str(error))
     rows["unreadable"] = Counter({("lines",): sum(scan.unreadable.values())})
-    return Reading(rows, frozenset(refused))
+    return RecordReading(rows, frozenset(refused))
 
 
 def _refusal(scan: Scan, made: DerivedColumn) -> str | None:
@@ -242,7 +242,7 @@ def _rows(
 ) -> Counter[Row]:
     made = [column for column in asked if not _refusal(scan, column)]
     table = ingest_tables(engine, {"t": scan}, {}, made, entity, counted).table  # type: ignore[arg-type]
-    if entity and not isinstance(engine, Bare):
+    if entity and not isinstance(engine, IntakeOnly):
         table = engine.store(table)  # it is looked at twice
     names = [column.name if column in made else None for column in asked] + ([identifier(entity)] if entity else [])
     rows: Counter[Row] = Counter()
@@ -256,7 +256,7 @@ def _rows(
         ]
         for row, n in zip(zip(*columns, strict=True), number, strict=True):
             rows[row] += n
-    if entity and not isinstance(engine, Bare):
+    if entity and not isinstance(engine, IntakeOnly):
         _check_groups(engine, table, identifier(entity), rows)
     return rows
 
@@ -286,23 +286,23 @@ def _shown(value: Any, as_id: bool) -> Any:
 
 
 @dataclass
-class Report:
+class ComparisonReport:
     """How many readings were compared, and what was found."""
 
     pairs: int = 0
     found: list[str] = field(default_factory=list)
 
-    def add(self, other: Report) -> None:
+    def add(self, other: ComparisonReport) -> None:
         self.pairs += other.pairs
         self.found += other.found
 
-    def compare(self, what: str, together: Reading, apart: Reading) -> None:
+    def compare(self, what: str, together: RecordReading, apart: RecordReading) -> None:
         self.pairs += 1
         self.found += [f"{what}: {text}" for text in together.differences(apart)]
         self.found += [f"{what}: {text}" for text in together.refused if CRASH in text]
 
 
-def _identity(case: Case, whole: Reading, report: Report) -> None:
+def _identity(case: RecordCase, whole: RecordReading, report: ComparisonReport) -> None:
     """No two ids are merged."""
     known = {record.tag: record.x for record in case.records}
     seen: dict[str, Any] = {}
@@ -311,13 +311,13 @@ def _identity(case: Case, whole: Reading, report: Report) -> None:
             report.found.append(f"{case}: {tag} {_brief(known[tag])} has the id of {_brief(seen[shown])}")
 
 
-class Reader:
+class CaseReader:
     """Writes and reads sources of a case, each in a folder of its own."""
 
-    def __init__(self, case: Case, engine: AnyEngine) -> None:
+    def __init__(self, case: RecordCase, engine: AnyEngine) -> None:
         self.case, self.engine = case, engine
 
-    def __call__(self, kept: Sequence[Record]) -> Reading:
+    def __call__(self, kept: Sequence[HostileRecord]) -> RecordReading:
         with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
             source = self.case.write(kept, Path(folder))
             for name, value in self.case.settings.items():
@@ -325,9 +325,9 @@ class Reader:
             return read(self.engine, source, Path(folder), self.case.looks)
 
 
-def every_record(case: Case, engine: AnyEngine | None = None) -> Report:
+def every_record(case: RecordCase, engine: AnyEngine | None = None) -> ComparisonReport:
     """The property, for every record in turn."""
-    reader, report = Reader(case, engine or Bare()), Report()
+    reader, report = CaseReader(case, engine or IntakeOnly()), ComparisonReport()
     whole = reader(case.records)
     _identity(case, whole, report)
     for i, record in enumerate(case.records):
@@ -340,13 +340,13 @@ def every_record(case: Case, engine: AnyEngine | None = None) -> Report:
     return report
 
 
-def split(case: Case, engine: AnyEngine, alone: Case | None = None, most: int = 2) -> Report:
+def split(case: RecordCase, engine: AnyEngine, alone: RecordCase | None = None, most: int = 2) -> ComparisonReport:
     """The property for all records, and for halves by the first bits of a record's place and by the last. Single
     records are read without an engine, perhaps from another source."""
-    reader, report = Reader(case, engine), Report()
+    reader, report = CaseReader(case, engine), ComparisonReport()
     whole = reader(case.records)
     _identity(case, whole, report)
-    single = Reader(alone or case, engine if isinstance(engine, Bare) else Bare())
+    single = CaseReader(alone or case, engine if isinstance(engine, IntakeOnly) else IntakeOnly())
     alones = {record.tag: single([record]) for record in case.records} if case.alone else {}
     bits = max(len(case.records) - 1, 1).bit_length()
     halves = [
@@ -368,18 +368,18 @@ def split(case: Case, engine: AnyEngine, alone: Case | None = None, most: int = 
     return report
 
 
-def _sum(readings: Sequence[Reading]) -> Reading:
+def _sum(readings: Sequence[RecordReading]) -> RecordReading:
     rows: dict[str, Counter[Row]] = {}
     for reading in readings:
         for look, found in reading.rows.items():
             rows.setdefault(look, Counter()).update(found)
-    return Reading(rows, frozenset(text for reading in readings for text in reading.refused))
+    return RecordReading(rows, frozenset(text for reading in readings for text in reading.refused))
 
 
-def agree(case: Case, one: AnyEngine, other: AnyEngine) -> Report:
+def agree(case: RecordCase, one: AnyEngine, other: AnyEngine) -> ComparisonReport:
     """Two engines read the same."""
-    report = Report()
-    report.compare(f"{case} on two engines", Reader(case, one)(case.records), Reader(case, other)(case.records))
+    report = ComparisonReport()
+    report.compare(f"{case} on two engines", CaseReader(case, one)(case.records), CaseReader(case, other)(case.records))
     return report
 
 

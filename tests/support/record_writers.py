@@ -18,13 +18,13 @@ import pyarrow.parquet as pq
 import pyreadstat
 
 from support.hostile_values import column
-from support.record_independence import Record
+from support.record_independence import HostileRecord
 
-Write = Callable[[Sequence[Record], Path], Any]
+Write = Callable[[Sequence[HostileRecord], Path], Any]
 Sink = Callable[[pa.Table, Path], Any]
 
 
-def as_table(kind: pa.DataType, kept: Sequence[Record]) -> pa.Table:
+def as_table(kind: pa.DataType, kept: Sequence[HostileRecord]) -> pa.Table:
     made = column(kind, [r.x for r in kept])
     return pa.table({"tag": pa.array([r.tag for r in kept], pa.string()), "x": made, "y": [r.y for r in kept]})
 
@@ -54,7 +54,7 @@ def full_dictionaries(index: pa.DataType, sink: Sink) -> Write:
     nobody uses. Put together they would need a longer index."""
     most = 1 << (index.bit_width - pa.types.is_signed_integer(index))
 
-    def write(kept: Sequence[Record], folder: Path) -> Any:
+    def write(kept: Sequence[HostileRecord], folder: Path) -> Any:
         pieces = []
         for i in range(0, max(len(kept), 1), most - 1):
             piece = kept[i : i + most - 1]
@@ -125,7 +125,7 @@ def relation(table: pa.Table, _: Path) -> Any:
 def pandas_of(dtype: Any) -> Write:
     """A frame whose x has this dtype; None: pandas chooses it, by what is there."""
 
-    def write(kept: Sequence[Record], _: Path) -> pd.DataFrame:
+    def write(kept: Sequence[HostileRecord], _: Path) -> pd.DataFrame:
         x = pd.Series([r.x for r in kept]) if dtype is None else pd.Series([r.x for r in kept], dtype=dtype)
         return pd.DataFrame({"tag": [r.tag for r in kept], "x": x, "y": [r.y for r in kept]})
 
@@ -221,7 +221,7 @@ def parquet_by_polars(table: pa.Table, folder: Path, **options: Any) -> str:
 def parquet_by_pandas(write: Write) -> Write:
     """What pandas makes of its own frame; the type may depend on what is there."""
 
-    def written(kept: Sequence[Record], folder: Path) -> str:
+    def written(kept: Sequence[HostileRecord], folder: Path) -> str:
         write(kept, folder).to_parquet(folder / "t.parquet")
         return "t.parquet"
 
@@ -265,7 +265,7 @@ class Postgres:
     def __init__(self, url: str, kind: str) -> None:
         self.url, self.kind = url, kind
 
-    def __call__(self, kept: Sequence[Record], _: Path) -> dict[str, str]:
+    def __call__(self, kept: Sequence[HostileRecord], _: Path) -> dict[str, str]:
         from support.postgres_server import execute
 
         rows = ", ".join(f"('{r.tag}', {r.x}, '{r.y}')" for r in kept)
@@ -278,7 +278,7 @@ class Postgres:
 # --- SAS and Stata --------------------------------------------------------------------------------------------------
 
 
-def sas(kept: Sequence[Record], folder: Path) -> str:
+def sas(kept: Sequence[HostileRecord], folder: Path) -> str:
     from support.sas_writer import write_sas7bdat
 
     columns = {"tag": [r.tag for r in kept], "x": [r.x for r in kept], "y": [r.y for r in kept]}
@@ -286,7 +286,7 @@ def sas(kept: Sequence[Record], folder: Path) -> str:
     return "t.sas7bdat"
 
 
-def stata(kept: Sequence[Record], folder: Path, dtype: str, version: int = 15, **options: Any) -> Any:
+def stata(kept: Sequence[HostileRecord], folder: Path, dtype: str, version: int = 15, **options: Any) -> Any:
     frame = pandas_of(dtype)(kept, folder)
     if dtype == "object":
         frame["x"] = frame["x"].fillna("")
@@ -294,7 +294,7 @@ def stata(kept: Sequence[Record], folder: Path, dtype: str, version: int = 15, *
     return {"path": "t.dta", "labels": "text" if options else "codes"}
 
 
-def stata_by_pandas(kept: Sequence[Record], folder: Path, dtype: str, version: int = 118) -> str:
+def stata_by_pandas(kept: Sequence[HostileRecord], folder: Path, dtype: str, version: int = 118) -> str:
     pandas_of(dtype)(kept, folder).to_stata(folder / "t.dta", write_index=False, version=version)
     return "t.dta"
 
@@ -305,7 +305,7 @@ ENDS = {"n": [b"\n"], "rn": [b"\r\n"], "r": [b"\r"], "mixed": [b"\n", b"\r", b"\
 
 
 def csv(
-    kept: Sequence[Record],
+    kept: Sequence[HostileRecord],
     folder: Path,
     ends: str = "n",
     delimiter: str = ",",
@@ -321,7 +321,7 @@ def csv(
     mark = delimiter.encode()
     names = ["x", "y", "tag"] if first == "x" else ["tag", "x", "y"]
 
-    def line(record: Record) -> bytes:
+    def line(record: HostileRecord) -> bytes:
         values = {"x": record.x, "y": str(record.y).encode(), "tag": record.tag.encode()}
         made = record.x if record.y is None else mark.join(values[name] for name in names)
         return bytes(made) + ENDS[ends][int(record.tag[1:]) % len(ENDS[ends])]

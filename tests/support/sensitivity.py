@@ -41,7 +41,7 @@ def tracts() -> list[str]:
     return sorted({f"{i % 3}{i:02d}" for i in range(len(SIZES))} | {"299"})  # one without children
 
 
-class Atlas:
+class AtlasAgency:
     """A folder with records, a public list of tracts, and a ledger."""
 
     def __init__(self, folder: Path, table: pa.Table | None = None, unit: Any = "record") -> None:

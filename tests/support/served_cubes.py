@@ -20,7 +20,7 @@ from fastapi import FastAPI
 from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.query_model import About, Measure, QueryableTable, TableVariable
 from discreet.serve.stored_table import StoredTable
-from support.survey import CONTROLS, WEIGHTS, Survey
+from support.survey import CONTROLS, WEIGHTS, SurveyAgency
 
 COUNTS: dict[str, Any] = {"name": "counts", "method": "counts", "by": ["strength", "outdoors"], "epsilon": "1"}
 MIDDLE, HIGH = ("Middle", "High & dry"), "<b>North</b>"  # labels that would show if they were not escaped
@@ -31,7 +31,7 @@ def cubes(home: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISCREET_KEYS", str(home / "keys"))
         patch.setenv("DISCREET_TMP", str(home / "tmp"))
-        survey = Survey(home / "survey")
+        survey = SurveyAgency(home / "survey")
         survey.more["tables"] = [survey.spec(weights=WEIGHTS, controls=CONTROLS)["tables"][0], COUNTS]
         return survey.run()
 
@@ -88,14 +88,14 @@ def pay(home: Path, *, simulation: bool = False) -> StoredTable:
     return StoredTable(about, pq.read_table(path), variables, measures)
 
 
-def both(home: Path) -> TableCatalogue:
+def cubes_and_pay(home: Path) -> TableCatalogue:
     """All of them in one catalogue."""
     found = TableCatalogue.of([cubes(home)])
     tables: dict[str, QueryableTable] = {**found.tables, "pay": pay(home)}
     return replace(found, tables=tables)
 
 
-class Seen(HTMLParser):
+class PageTable(HTMLParser):
     """The first table of a page, as rows of texts; all ids, links and headings."""
 
     def __init__(self, text: str) -> None:

@@ -45,7 +45,7 @@ def quotes(rows: int = 400, seed: int = 5) -> pa.Table:
 
 
 @dataclass(frozen=True)
-class Exact:
+class ExactCube:
     """What noise is added to: numbers of all cells, weights in steps of the grid."""
 
     n: np.ndarray
@@ -53,7 +53,7 @@ class Exact:
     d: np.ndarray  # (cells, R)
 
 
-def exact(table: pa.Table, grid: int = 10, largest: int = 2000, bound: int = 800) -> Exact:
+def exact(table: pa.Table, grid: int = 10, largest: int = 2000, bound: int = 800) -> ExactCube:
     """Brute force, record by record, as 002 and the declaration say; `grid` is how many steps there are in 1."""
     n, w, d = np.zeros(CELLS, int), np.zeros(CELLS, int), np.zeros((CELLS, REPLICATES), int)
     for row in table.to_pylist():
@@ -72,7 +72,7 @@ def exact(table: pa.Table, grid: int = 10, largest: int = 2000, bound: int = 800
             found = row[f"rep_{r + 1}"]
             found = row["weight"] if found is None or not np.isfinite(found) else found
             d[cell, r] += min(max(_steps(found, grid) - own, -bound), bound)
-    return Exact(n, w, d)
+    return ExactCube(n, w, d)
 
 
 def _steps(value: float, grid: int) -> int:
@@ -80,7 +80,7 @@ def _steps(value: float, grid: int) -> int:
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulatedCubes:
     """A published simulation, and what its key draws."""
 
     folder: Path
@@ -113,7 +113,7 @@ def every_occupation(table: pa.Table) -> pa.Table:
     return table.set_column(place, "occupation", pa.array(codes, table.schema.field(place).type))
 
 
-class Survey:
+class SurveyAgency:
     """A folder with quotes, public lists, and a ledger."""
 
     def __init__(self, folder: Path, table: pa.Table | None = None, unit: Any = "record", **more: Any) -> None:
@@ -165,12 +165,12 @@ class Survey:
         """The published folder of a simulation."""
         return self.simulate(seed, **changes).folder
 
-    def simulate(self, seed: str = "survey", **changes: Any) -> Simulated:
+    def simulate(self, seed: str = "survey", **changes: Any) -> SimulatedCubes:
         """A simulation, run."""
         release = self.open(**changes)
         out = self.folder / f"out{self.runs}"
         release.run(out, simulation=seed)
-        return Simulated(out, release.spec.release, release.spec.digest(), seed)
+        return SimulatedCubes(out, release.spec.release, release.spec.digest(), seed)
 
 
 class _Plain(yaml.SafeDumper):

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from discreet.serve.app import create_app
 from discreet.serve.catalogue import TableCatalogue
 from discreet.serve.config import Config, Served
-from support.survey import CONTROLS, WEIGHTS, Survey
+from support.survey import CONTROLS, WEIGHTS, SurveyAgency
 
 COUNTS: dict[str, Any] = {"name": "counts", "method": "counts", "by": ["strength", "outdoors"], "epsilon": "1"}
 SPARSE: dict[str, Any] = {**COUNTS, "name": "few", "form": "sparse", "by": ["occupation", "strength"]}
@@ -25,17 +25,17 @@ def released(home: Path) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISCREET_KEYS", str(home / "keys"))
         patch.setenv("DISCREET_TMP", str(home / "tmp"))
-        survey = Survey(home / "survey")
+        survey = SurveyAgency(home / "survey")
         cube = survey.spec(weights=WEIGHTS, controls=CONTROLS)["tables"][0]
         survey.more["tables"] = [cube, COUNTS, SPARSE]
         return survey.run()
 
 
-def opened(folder: Path, config: Config = ROOMY, **more: Any) -> FastAPI:
+def open_app(folder: Path, config: Config = ROOMY, **more: Any) -> FastAPI:
     return create_app(Served(TableCatalogue.of([folder]), config), **more)
 
 
-class Client:
+class WebClient:
     """Requests without a network, one after another."""
 
     def __init__(self, app: FastAPI, address: str = "127.0.0.1") -> None:

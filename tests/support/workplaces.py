@@ -46,7 +46,7 @@ def workers(everybody: int) -> pa.Table:
     return pa.table({"worker": list(range(everybody)), "sex": sexes, "education": educations})
 
 
-def joined() -> pa.Table:
+def jobs_with_workplaces() -> pa.Table:
     """The three tables as one file."""
     listed = jobs()
     found = listed.join(workplaces(), "workplace").join(workers(listed.num_rows), "worker")
@@ -59,7 +59,7 @@ class Register(Bureau):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         listed = jobs()
-        self.write(jobs=listed, workers=workers(listed.num_rows), workplaces=workplaces(), full=joined())
+        self.write(jobs=listed, workers=workers(listed.num_rows), workplaces=workplaces(), full=jobs_with_workplaces())
 
     def write(self, **tables: pa.Table) -> None:
         for name, table in tables.items():

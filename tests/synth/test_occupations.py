@@ -31,7 +31,7 @@ from discreet.synth.occupational.requirements import (
     plain_requirements,
     uniform,
 )
-from support.occupation_samples import Survey, occupations
+from support.occupation_samples import SurveySample, occupations
 from support.occupations import population
 
 ROWS, DRAWS = 6_000, 100
@@ -40,7 +40,7 @@ Floats = NDArray[np.float64]
 
 
 @pytest.fixture(scope="module")
-def survey() -> Survey:
+def survey() -> SurveySample:
     return occupations(ROWS, 3)
 
 
@@ -96,7 +96,7 @@ def test_a_sample_misses_the_population_by_a_sampling_error(draws: dict[str, Dra
     assert all((of.estimates.std(axis=0) > 0.005 * of.truth).all() for of in draws.values())
 
 
-def test_population_tables_add_up_and_need_no_sample(survey: Survey) -> None:
+def test_population_tables_add_up_and_need_no_sample(survey: SurveySample) -> None:
     design = survey.design
     both = population(design, ["major_group", "strength"])
     assert np.allclose(both.sum(axis=1), population(design, ["major_group"]), rtol=1e-12)
@@ -120,7 +120,7 @@ def test_every_stratum_is_in_the_frame_and_in_the_sample() -> None:
 # --- weights
 
 
-def test_weights_are_positive_skewed_hundredths(survey: Survey) -> None:
+def test_weights_are_positive_skewed_hundredths(survey: SurveySample) -> None:
     assert (survey.weight > 0).all()
     assert (survey.replicates > 0).all()
     for weights in (survey.weight, survey.replicates):
@@ -129,7 +129,7 @@ def test_weights_are_positive_skewed_hundredths(survey: Survey) -> None:
     assert (survey.weight != np.rint(survey.weight)).mean() > 0.9
 
 
-def test_replicates_shake_whole_establishments_by_three_factors(survey: Survey) -> None:
+def test_replicates_shake_whole_establishments_by_three_factors(survey: SurveySample) -> None:
     factor = survey.replicates / survey.weight
     known = np.array([1 - 2**-0.5, 1.0, 1 + 2**-0.5])
     nearest = np.abs(factor[..., None] - known).min(axis=-1)
@@ -151,7 +151,7 @@ def test_each_stratum_is_compared_within_itself(rows: int) -> None:
         assert np.abs(stratum[after] - stratum).max() <= 2
 
 
-def test_an_unknown_variable_is_named(survey: Survey) -> None:
+def test_an_unknown_variable_is_named(survey: SurveySample) -> None:
     with pytest.raises(ParameterError, match="no 'colour'"):
         survey.table(["strength", "colour"])
 
@@ -192,7 +192,7 @@ def test_more_replicates_shake_the_same_sample() -> None:
 # --- what is asked
 
 
-def test_requirements_have_their_levels_and_go_together(survey: Survey) -> None:
+def test_requirements_have_their_levels_and_go_together(survey: SurveySample) -> None:
     assert survey.codes.shape == (1 + len(ORS), ROWS)
     assert [one.levels for one in ORS] == [9, 5, 4, 5, 4, 3, 2, 2, 2]
     for codes, one in zip(survey.codes[1:], ORS, strict=True):
@@ -205,7 +205,7 @@ def test_requirements_have_their_levels_and_go_together(survey: Survey) -> None:
     assert correlation[place["education"], place["strength"]] < -0.4
 
 
-def test_some_occupations_are_common_and_some_are_missed(survey: Survey) -> None:
+def test_some_occupations_are_common_and_some_are_missed(survey: SurveySample) -> None:
     counts = survey.table(["occupation"], np.ones(ROWS))
     assert counts.sum() == ROWS
     assert counts.max() > 10 * np.median(counts)
@@ -272,7 +272,7 @@ def test_hashes_spread_evenly_and_normals_are_nearly_normal() -> None:
     assert not np.array_equal(words, hashed(8, np.arange(100_000), np.int64(-1)))
 
 
-def test_the_same_survey_every_time(survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_survey_every_time(survey: SurveySample, monkeypatch: pytest.MonkeyPatch) -> None:
     other, again = occupations(ROWS, 4), occupations(ROWS, 3, draw=1)
     monkeypatch.setattr(module, "BLOCK", 2_000)  # smaller blocks, same numbers
     same = occupations(ROWS, 3)
@@ -291,7 +291,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_files_hold_the_survey_and_complete_lists(survey: Survey, tmp_path: Path) -> None:
+def test_files_hold_the_survey_and_complete_lists(survey: SurveySample, tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     files = write_occupations(tmp_path, ROWS, 3, lambda done, of: seen.append((done, of)))
     assert seen[-1] == (ROWS, ROWS)

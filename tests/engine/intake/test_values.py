@@ -34,7 +34,7 @@ from discreet.pipeline.check import lines
 from discreet.privacy.guarantee import Person, Record
 from discreet.spec import FileSource, ValuesDomain
 from support.earnings import Registrar, arrow, graduates, spec, table
-from support.engines import taken
+from support.engines import take_records
 from support.hypothesis_profile import examples
 
 SMALL = Bins((-5, 0, 10, 1000))
@@ -50,7 +50,7 @@ def found(
     made = BinnedValue("b", "v", bins, rules)
     source = pa.table({"id": range(len(values)), "v": pa.array(values, kind, from_pandas=False), **more})
     with duckdb_engine() as engine:
-        read = taken(engine, source, Path(), [], Person(column="id", max_records=1), [made]).table
+        read = take_records(engine, source, Path(), [], Person(column="id", max_records=1), [made]).table
         batches = engine.batches(read.order_by(identifier("id")).select("b"))
         return [value for batch in batches for value in batch.column(0).to_pylist()]
 
@@ -172,7 +172,7 @@ def test_what_is_infinite_or_no_number() -> None:
 def test_one_bin_and_no_bins() -> None:
     assert found([-7, 7, None], INT, Bins((0, 1))) == [0, 0, None]
     with duckdb_engine() as engine:
-        read = taken(engine, pa.table({"v": [1]}), Path(), [], Record()).table
+        read = take_records(engine, pa.table({"v": [1]}), Path(), [], Record()).table
         assert with_bins(read, []) is read
 
 
@@ -256,7 +256,7 @@ def test_records_without_a_bin_are_in_no_cell() -> None:
     made = BinnedValue("b", "v", SMALL, (rule(at_most=500),))
     source = pa.table({"g": ["x", "x", "z", None, "x", "x"], "v": [-9.0, 5.0, 5.0, 11.0, None, 501.0]})
     with duckdb_engine() as engine:
-        read = taken(engine, source, Path(), [domain], Record(), [made]).table
+        read = take_records(engine, source, Path(), [domain], Record(), [made]).table
         rows = bound_contributions(engine, read, [domain], Record(), Secret(bytes(16)))
         counted = count_cells(engine, rows, domain)
         cells = {
@@ -278,7 +278,7 @@ STRANGE = {
 
 def columns_checked(made: BinnedValue, **columns: pa.Array) -> None:
     with duckdb_engine() as engine:
-        taken(engine, pa.table(columns), Path(), [], Record(), [made])
+        take_records(engine, pa.table(columns), Path(), [], Record(), [made])
 
 
 @pytest.mark.parametrize("kind", STRANGE)
@@ -344,7 +344,7 @@ def looked(values: list[float | None], *rules: SampleCondition) -> Audit:
     domain = histogram_domain(Domain(()), "b", SMALL.count)
     with duckdb_engine() as engine:
         source = pa.table({"v": pa.array(values, FLOAT, from_pandas=False)})
-        read = taken(engine, source, Path(), [domain], Record(), [made], inspect=True)
+        read = take_records(engine, source, Path(), [domain], Record(), [made], inspect=True)
         return audit(engine, read, [domain], Record(), [made])
 
 
@@ -375,7 +375,7 @@ def test_no_number_is_missing_whatever_else_is_in_the_file(
     made = BinnedValue("bin", "pay", SMALL, (SampleRule(column="pay", at_least=1).holds,))
     with duckdb_engine() as engine:
         source = FileSource(path=str(tmp_path / "pay.parquet"))
-        read = taken(engine, source, tmp_path, [], Record(), [made], inspect=True).table
+        read = take_records(engine, source, tmp_path, [], Record(), [made], inspect=True).table
         kept = read.filter(in_sample(read, made)).aggregate(n=ibis._.count())
         assert [row["n"] for batch in engine.batches(kept) for row in batch.to_pylist()] == [2]
         for fate, number in (("missing", 1000 + others.count(None)), ("unreadable", others.count(math.inf))):

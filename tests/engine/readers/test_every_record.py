@@ -29,7 +29,7 @@ from support import record_writers as writers
 from support.engines import Spark, as_uri
 from support.hostile_values import TEXTS, values_of
 from support.hypothesis_profile import examples
-from support.postgres_server import Server
+from support.postgres_server import PostgresServer
 from support.record_cases import (
     CSV,
     SMALL,
@@ -44,11 +44,11 @@ from support.record_cases import (
 from support.record_independence import (
     CRASH,
     AnyEngine,
-    Bare,
-    Case,
-    Raw,
-    Record,
-    Report,
+    ComparisonReport,
+    HostileRecord,
+    IntakeOnly,
+    RawScan,
+    RecordCase,
     agree,
     every_record,
     records,
@@ -65,18 +65,18 @@ ARROW, PARQUET, FRAMES, STATISTICAL, PANDAS = (
 CSVS = csv_cases()
 
 
-def holds(report: Report) -> None:
+def holds(report: ComparisonReport) -> None:
     assert report.pairs
     assert not report.found, "\n".join(report.found[:6])
 
 
-def named(cases: Sequence[Case], every: bool = True) -> list[Any]:
+def named(cases: Sequence[RecordCase], every: bool = True) -> list[Any]:
     """Cases as parameters; unless every one is for every commit, some that have all traits of each reader are."""
     chosen = set(map(str, cases)) if every else some(cases)
     return [pytest.param(case, id=str(case), marks=[pytest.mark.full] * (str(case) not in chosen)) for case in cases]
 
 
-def some(cases: Sequence[Case]) -> set[str]:
+def some(cases: Sequence[RecordCase]) -> set[str]:
     """A few cases, among which every family of types and every way of writing is, for each reader."""
     seen: set[tuple[str, str]] = set()
     out = set()
@@ -92,24 +92,24 @@ def some(cases: Sequence[Case]) -> set[str]:
 
 
 @pytest.mark.parametrize("case", named(CSVS, False))
-def test_csv_in_halves(case: Case) -> None:
-    holds(split(case, Raw()))
+def test_csv_in_halves(case: RecordCase) -> None:
+    holds(split(case, RawScan()))
 
 
 @pytest.mark.parametrize("case", named([c for c in CSVS if c.name in ("mixed-block13-short", "bom-block7")]))
-def test_csv_without_every_record(case: Case) -> None:
-    holds(every_record(case, Raw()))
+def test_csv_without_every_record(case: RecordCase) -> None:
+    holds(every_record(case, RawScan()))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("case", named(CSVS))
-def test_all_csv_without_every_record(case: Case) -> None:
-    holds(every_record(case, Raw()))
+def test_all_csv_without_every_record(case: RecordCase) -> None:
+    holds(every_record(case, RawScan()))
 
 
 @pytest.mark.parametrize("case", named([c for c in CSVS if c.name.endswith("whole")][:2]))
-def test_csv_derived(case: Case) -> None:
-    holds(split(case, Bare()))
+def test_csv_derived(case: RecordCase) -> None:
+    holds(split(case, IntakeOnly()))
 
 
 FIELD = st.lists(
@@ -117,12 +117,12 @@ FIELD = st.lists(
 )
 
 
-def made_up_lines(fields: list[list[bytes]], ends: str, block: int, longest: int, final: bool) -> Case:
-    def write(kept: Sequence[Record], folder: Path) -> Any:
+def made_up_lines(fields: list[list[bytes]], ends: str, block: int, longest: int, final: bool) -> RecordCase:
+    def write(kept: Sequence[HostileRecord], folder: Path) -> Any:
         return writers.csv(kept, folder, ends=ends, final=final)
 
     limits = {CSV + "BLOCK": block, CSV + "LONGEST": longest, CSV + "HEADER": block}
-    return Case("csv", "made-up", records([b"".join(field) for field in fields]), write, limits)
+    return RecordCase("csv", "made-up", records([b"".join(field) for field in fields]), write, limits)
 
 
 LINES = given(
@@ -134,32 +134,32 @@ LINES = given(
 @LINES
 @examples(60)
 def test_made_up_csv(fields: list[list[bytes]], ends: str, block: int, longest: int, final: bool) -> None:
-    holds(every_record(made_up_lines(fields, ends, block, longest, final), Raw()))
+    holds(every_record(made_up_lines(fields, ends, block, longest, final), RawScan()))
 
 
 @pytest.mark.full
 @LINES
 @examples(3000)
 def test_much_made_up_csv(fields: list[list[bytes]], ends: str, block: int, longest: int, final: bool) -> None:
-    holds(every_record(made_up_lines(fields, ends, block, longest, final), Raw()))
+    holds(every_record(made_up_lines(fields, ends, block, longest, final), RawScan()))
 
 
 # --- Arrow, Parquet, frames, statistical files ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", named([c for c in ARROW if not c.name.startswith("whole")], False))
-def test_arrow_in_halves(case: Case) -> None:
-    holds(split(case, Bare()))
+def test_arrow_in_halves(case: RecordCase) -> None:
+    holds(split(case, IntakeOnly()))
 
 
 @pytest.mark.parametrize("case", named([c for c in ARROW if c.name.startswith("whole") and len(c.records) < 20], False))
-def test_arrow_without_every_record(case: Case) -> None:
+def test_arrow_without_every_record(case: RecordCase) -> None:
     holds(every_record(case))
 
 
 @pytest.mark.parametrize("case", named(PARQUET, False))
-def test_parquet_in_halves(case: Case) -> None:
-    holds(split(case, Bare()))
+def test_parquet_in_halves(case: RecordCase) -> None:
+    holds(split(case, IntakeOnly()))
 
 
 NARROW = (pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16(), pa.uint32(), pa.date32(), pa.decimal128(5, 2))
@@ -182,14 +182,14 @@ def test_32_bits_in_duckdbs_second_parquet_are_refused_by_type(kind: pa.DataType
 
 @pytest.mark.full
 @pytest.mark.parametrize("case", named([*ARROW, *PARQUET]))
-def test_arrow_and_parquet_without_every_record(case: Case) -> None:
+def test_arrow_and_parquet_without_every_record(case: RecordCase) -> None:
     holds(every_record(case))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", named([c for c in FRAMES if c.reader != "duckdb"], False))
-def test_frames_in_halves(case: Case) -> None:
-    holds(split(case, Bare()))
+def test_frames_in_halves(case: RecordCase) -> None:
+    holds(split(case, IntakeOnly()))
 
 
 TABLES = [case for case in FRAMES if case.reader == "duckdb"]
@@ -197,38 +197,40 @@ TABLES = [case for case in FRAMES if case.reader == "duckdb"]
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", [case for case in TABLES if str(case) in some(TABLES)], ids=str)
-def test_duckdb_tables(case: Case) -> None:
+def test_duckdb_tables(case: RecordCase) -> None:
     """Each look takes a connection of its own, which is slow."""
-    holds(split(replace(case, looks=("plain", "id")), Bare(), most=0))
+    holds(split(replace(case, looks=("plain", "id")), IntakeOnly(), most=0))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("case", TABLES, ids=str)
-def test_all_duckdb_tables_in_halves(case: Case) -> None:
-    holds(split(case, Bare()))
+def test_all_duckdb_tables_in_halves(case: RecordCase) -> None:
+    holds(split(case, IntakeOnly()))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", named(PANDAS, False))
-def test_pandas_in_halves(case: Case) -> None:
-    holds(split(case, Bare()))
+def test_pandas_in_halves(case: RecordCase) -> None:
+    holds(split(case, IntakeOnly()))
 
 
 @pytest.mark.parametrize("case", named(capacity_cases(), False))
-def test_capacity_in_halves(case: Case) -> None:
-    holds(split(case, Bare()))
+def test_capacity_in_halves(case: RecordCase) -> None:
+    holds(split(case, IntakeOnly()))
 
 
 @pytest.mark.parametrize("case", named(STATISTICAL, False))
-def test_sas_and_stata_in_halves(case: Case) -> None:
-    holds(split(case, Bare()))
+def test_sas_and_stata_in_halves(case: RecordCase) -> None:
+    holds(split(case, IntakeOnly()))
 
 
 @given(st.lists(st.one_of(st.text(max_size=4), st.binary(max_size=4), st.sampled_from(TEXTS)), min_size=2, max_size=8))
 @examples(4)
 def test_made_up_texts(values: list[Any]) -> None:
     for kind in (pa.string(), pa.dictionary(pa.int8(), pa.large_string())):
-        holds(split(Case("arrow", "made-up", records(values), writers.through(writers.chunked, kind)), Bare()))
+        holds(
+            split(RecordCase("arrow", "made-up", records(values), writers.through(writers.chunked, kind)), IntakeOnly())
+        )
 
 
 NUMBERS = st.from_regex(r"\A *[+-]?[0-9.]{0,9}([eE][+-]?[0-9]{0,3})? *\Z")
@@ -237,7 +239,11 @@ NUMBERS = st.from_regex(r"\A *[+-]?[0-9.]{0,9}([eE][+-]?[0-9]{0,3})? *\Z")
 @given(st.lists(NUMBERS, min_size=2, max_size=32))
 @examples(8)
 def test_made_up_numbers_in_text(values: list[str]) -> None:
-    holds(split(Case("arrow", "numbers", records(values), writers.through(writers.whole, pa.string())), Bare()))
+    holds(
+        split(
+            RecordCase("arrow", "numbers", records(values), writers.through(writers.whole, pa.string())), IntakeOnly()
+        )
+    )
 
 
 # --- PostgreSQL -----------------------------------------------------------------------------------------------------
@@ -258,26 +264,26 @@ POSTGRES = {
 }  # fmt: skip
 
 
-def postgres(server: Server, kind: str) -> Case:
-    return Case("postgres", kind, records(POSTGRES[kind]), writers.Postgres(server.schema(), kind))
+def postgres(server: PostgresServer, kind: str) -> RecordCase:
+    return RecordCase("postgres", kind, records(POSTGRES[kind]), writers.Postgres(server.schema(), kind))
 
 
 @pytest.mark.parametrize("kind", POSTGRES)
-def test_postgres(server: Server, kind: str) -> None:
-    holds(split(replace(postgres(server, kind), looks=("plain", "id")), Bare(), most=0))
+def test_postgres(server: PostgresServer, kind: str) -> None:
+    holds(split(replace(postgres(server, kind), looks=("plain", "id")), IntakeOnly(), most=0))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", POSTGRES)
-def test_postgres_in_halves(server: Server, kind: str) -> None:
-    holds(split(postgres(server, kind), Bare()))
+def test_postgres_in_halves(server: PostgresServer, kind: str) -> None:
+    holds(split(postgres(server, kind), IntakeOnly()))
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "SQL_ASCII"])
-def test_postgres_of_other_encodings(server: Server, encoding: str) -> None:
+def test_postgres_of_other_encodings(server: PostgresServer, encoding: str) -> None:
     values = ["'7'", "NULL", "'a'", "E'\\xe9'", "E'a\\xff'", "E'\\xc3\\xa9'", "'007'"]
     written = writers.Postgres(server.database(encoding), "text")
-    holds(split(Case("postgres", encoding, records(values), written), Bare(), most=0))
+    holds(split(RecordCase("postgres", encoding, records(values), written), IntakeOnly(), most=0))
 
 
 # --- engines --------------------------------------------------------------------------------------------------------
@@ -287,7 +293,7 @@ TYPES = ("whole-string", "whole-int64", "whole-uint64", "whole-double", "whole-d
          "chunked-dictionary<values=string, indices=int32, ordered=0>")  # fmt: skip
 
 
-def chosen(cases: Sequence[Case], *names: str) -> list[Case]:
+def chosen(cases: Sequence[RecordCase], *names: str) -> list[RecordCase]:
     return [case for case in cases if case.name in names]
 
 
@@ -298,14 +304,14 @@ def duckdb() -> Iterator[AnyEngine]:
 
 
 def test_duckdb_reads_what_the_intake_reads(duckdb: AnyEngine) -> None:
-    report = Report()
+    report = ComparisonReport()
     for case in [*chosen(ARROW, *TYPES), *PARQUET[::180], *CSVS[::20], *PANDAS[::15], *STATISTICAL[::15]]:
-        report.add(agree(case, Bare(), duckdb))
+        report.add(agree(case, IntakeOnly(), duckdb))
     holds(report)
 
 
 @pytest.mark.parametrize("case", named(chosen(ARROW, "chunked-string", "whole-int64")))
-def test_duckdb_in_halves(case: Case, duckdb: AnyEngine) -> None:
+def test_duckdb_in_halves(case: RecordCase, duckdb: AnyEngine) -> None:
     holds(split(case, duckdb))
 
 
@@ -318,18 +324,18 @@ NOT_BY_URI = (pa.date32(), pa.uint64(), pa.decimal128(5, 2), pa.decimal128(18, 0
               pa.decimal128(38, 10))  # fmt: skip
 
 
-def uri_case(way: str, kind: pa.DataType, spark: Spark) -> Case:
-    def write(kept: Sequence[Record], folder: Path) -> Any:
+def uri_case(way: str, kind: pa.DataType, spark: Spark) -> RecordCase:
+    def write(kept: Sequence[HostileRecord], folder: Path) -> Any:
         return {"path": as_uri(spark, folder / writers.PARQUET[way](writers.as_table(kind, kept), folder))}
 
     values = [
         value for value in values_of(kind, few=True) if way not in writers.FOREIGN or not isinstance(value, bytes)
     ]
-    return Case("spark", f"{way}-{kind}", records(values), write, looks=("plain", "id"))
+    return RecordCase("spark", f"{way}-{kind}", records(values), write, looks=("plain", "id"))
 
 
-def spark_case(way: str, kind: pa.DataType, spark: Spark) -> Case:
-    def write(kept: Sequence[Record], folder: Path) -> Any:
+def spark_case(way: str, kind: pa.DataType, spark: Spark) -> RecordCase:
+    def write(kept: Sequence[HostileRecord], folder: Path) -> Any:
         path = writers.parquet_files(writers.as_table(kind, kept), folder)
         for twin in (folder / path / "year=1").glob("*"):  # Spark has one schema for all files
             pq.write_table(pq.read_table(twin, partitioning=None).select(["tag", "x", "y"]), twin)
@@ -338,16 +344,18 @@ def spark_case(way: str, kind: pa.DataType, spark: Spark) -> Case:
         return spark.session.read.option("recursiveFileLookup", "true").parquet(str(folder / path)).repartition(3)
 
     looks = ("repeated", "id") if way == "path" else ("plain", "id")
-    return Case("spark", f"{way}-{kind}", records(values_of(kind, few=True)), write, looks=looks)
+    return RecordCase("spark", f"{way}-{kind}", records(values_of(kind, few=True)), write, looks=looks)
 
 
-def as_files(case: Case) -> Case:
+def as_files(case: RecordCase) -> RecordCase:
     """The same records for an engine that has no frames of Spark."""
     kind = next(kind for kind in (*SPARK_KINDS, *URI_KINDS) if case.name.endswith(f"-{kind}"))
-    return Case("parquet", case.name, case.records, writers.through(writers.PARQUET["groups3"], kind), looks=case.looks)
+    return RecordCase(
+        "parquet", case.name, case.records, writers.through(writers.PARQUET["groups3"], kind), looks=case.looks
+    )
 
 
-def spark_report(case: Case, engine: AnyEngine, most: int) -> Report:
+def spark_report(case: RecordCase, engine: AnyEngine, most: int) -> ComparisonReport:
     """Everything on Spark is the sum of records that were read alone, here; a refusal may be in other words."""
     report = split(case, engine, as_files(case), most)
     report.found = [text for text in report.found if ": refused: " not in text or CRASH in text]
@@ -425,13 +433,17 @@ def test_what_spark_may_stop_at_is_refused_by_type_below_a_uri(
 
 @pytest.mark.parametrize("kind", [pa.string(), pytest.param(pa.float64(), marks=pytest.mark.full)], ids=str)
 def test_files_by_spark(kind: pa.DataType, spark: Spark) -> None:
-    def write(kept: Sequence[Record], folder: Path) -> str:
+    def write(kept: Sequence[HostileRecord], folder: Path) -> str:
         frame = spark.session.createDataFrame(writers.as_table(kind, kept))
         frame.repartition(2).write.parquet(str(folder / "parts"))
         return "parts"
 
     values = [v for v in values_of(kind) if not isinstance(v, bytes)]
-    holds(split(Case("parquet", f"spark-{kind}", records(values[:32]), write, SMALL["parquet"], False), Bare()))
+    holds(
+        split(
+            RecordCase("parquet", f"spark-{kind}", records(values[:32]), write, SMALL["parquet"], False), IntakeOnly()
+        )
+    )
 
 
 # --- the defects that there have been: each is put back, and must be found ------------------------------------------
@@ -528,27 +540,32 @@ def header_to_line_feed(file: Any, size: int) -> Iterator[tuple[bytes, int]]:
 
 BLOCKS = csvfile._blocks
 READERS = "discreet.engine.readers."
-DEFECTS: list[tuple[str, Callable[..., Any], Case, Any]] = [
-    (READERS + "csvfile.pcsv.read_csv", no_blank_line, chosen(CSVS, "plain-whole")[0], Raw()),
-    (READERS + "csvfile._split", no_lines_left_out, chosen(CSVS, "plain-whole")[0], Raw()),
-    (READERS + "csvfile._blocks", header_to_line_feed, chosen(CSVS, "r-whole")[0], Raw()),
-    (READERS + "parquet.RowGroup.batches", any_case, chosen(PARQUET, "files-string")[0], Bare()),
-    (READERS + "parquet.RowGroup.batches", by_statistics, chosen(PARQUET, "groups3-double")[0], Bare()),
-    (READERS + "parquet.RowGroup.batches", pushed_down, chosen(PARQUET, "groups3-double")[0], Bare()),
+DEFECTS: list[tuple[str, Callable[..., Any], RecordCase, Any]] = [
+    (READERS + "csvfile.pcsv.read_csv", no_blank_line, chosen(CSVS, "plain-whole")[0], RawScan()),
+    (READERS + "csvfile._split", no_lines_left_out, chosen(CSVS, "plain-whole")[0], RawScan()),
+    (READERS + "csvfile._blocks", header_to_line_feed, chosen(CSVS, "r-whole")[0], RawScan()),
+    (READERS + "parquet.RowGroup.batches", any_case, chosen(PARQUET, "files-string")[0], IntakeOnly()),
+    (READERS + "parquet.RowGroup.batches", by_statistics, chosen(PARQUET, "groups3-double")[0], IntakeOnly()),
+    (READERS + "parquet.RowGroup.batches", pushed_down, chosen(PARQUET, "groups3-double")[0], IntakeOnly()),
     (
         "discreet.engine.intake.derived.DerivedColumn.through",
         whole_dictionary,
         chosen(PARQUET, "groups3-string")[0],
-        Bare(),
+        IntakeOnly(),
     ),
-    ("discreet.engine.intake.derived.DerivedColumn.through", narrow_index, chosen(ARROW, "full-dictionary")[0], Bare()),
-    ("discreet.engine.intake.normalise._utf8", whole_batch, chosen(ARROW, "whole-large_string")[0], Bare()),
-    ("discreet.engine.intake.derived.Identifier.of", lossy_id, chosen(ARROW, "whole-int64")[0], Bare()),
+    (
+        "discreet.engine.intake.derived.DerivedColumn.through",
+        narrow_index,
+        chosen(ARROW, "full-dictionary")[0],
+        IntakeOnly(),
+    ),
+    ("discreet.engine.intake.normalise._utf8", whole_batch, chosen(ARROW, "whole-large_string")[0], IntakeOnly()),
+    ("discreet.engine.intake.derived.Identifier.of", lossy_id, chosen(ARROW, "whole-int64")[0], IntakeOnly()),
     (
         "discreet.engine.intake.derived.columns.compared",
         rounded_first,
         chosen(ARROW, "whole-decimal256(76, 2)")[0],
-        Bare(),
+        IntakeOnly(),
     ),
 ]
 
@@ -556,7 +573,7 @@ DEFECTS: list[tuple[str, Callable[..., Any], Case, Any]] = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("target", "defect", "case", "engine"), DEFECTS, ids=[d[1].__name__ for d in DEFECTS])
 def test_defects_are_found(
-    target: str, defect: Callable[..., Any], case: Case, engine: Bare, monkeypatch: pytest.MonkeyPatch
+    target: str, defect: Callable[..., Any], case: RecordCase, engine: IntakeOnly, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(target, defect)  # without it the distribution holds, as is tested above
     assert split(case, engine).found, defect.__doc__

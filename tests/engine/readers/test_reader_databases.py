@@ -13,14 +13,14 @@ import pytest
 from discreet.engine.intake.derived import CodeText, DerivedColumn, Identifier, Number
 from discreet.engine.readers.postgres import _CODECS, _decoded
 from discreet.errors import SourceError
-from support.postgres_server import Server
-from support.readings import Row, category, each_alone, readings, released, uses
+from support.postgres_server import PostgresServer
+from support.readings import Row, category, each_alone, readings, released_csv, uses
 
 
 class Tables:
     """A database of some encoding, and tables in it, made of SQL."""
 
-    def __init__(self, server: Server, encoding: str) -> None:
+    def __init__(self, server: PostgresServer, encoding: str) -> None:
         from adbc_driver_postgresql import dbapi
 
         self.connect, self.url = dbapi.connect, server.database(encoding)
@@ -39,18 +39,18 @@ class Tables:
 
 
 @cache
-def tables_in(server: Server, encoding: str) -> Tables:
+def tables_in(server: PostgresServer, encoding: str) -> Tables:
     """One database of an encoding for each process: tests of a module may be run in several turns."""
     return Tables(server, encoding)
 
 
 @pytest.fixture(scope="module")
-def utf8(server: Server) -> Tables:
+def utf8(server: PostgresServer) -> Tables:
     return tables_in(server, "UTF8")
 
 
 @pytest.fixture(scope="module")
-def others(server: Server) -> dict[str, Tables]:
+def others(server: PostgresServer) -> dict[str, Tables]:
     return {encoding: tables_in(server, encoding) for encoding in ("SQL_ASCII", "LATIN1", "EUC_JP")}
 
 
@@ -78,7 +78,7 @@ def test_texts_that_the_client_cannot_hold(others: dict[str, Tables], encoding: 
 
 
 @pytest.mark.parametrize("encoding", TWICE)
-def test_two_texts_of_a_database_are_never_one_person(server: Server, encoding: str) -> None:
+def test_two_texts_of_a_database_are_never_one_person(server: PostgresServer, encoding: str) -> None:
     """They are two keys to PostgreSQL, and were one person here, whose records pushed out each other."""
     tables = tables_in(server, encoding)
     made = (Identifier("s", whole=False),)
@@ -212,9 +212,9 @@ def test_a_release_of_a_table_with_a_broken_text(others: dict[str, Tables], tmp_
     for encoding, tables in others.items():
         source = {"postgres": tables.url, "table": "t"}
         tables.rows("text", ["'ok'", ODD[encoding][0], "'7'"], uses("s"))
-        with_it = released(tmp_path / f"{encoding}1", source)
+        with_it = released_csv(tmp_path / f"{encoding}1", source)
         tables.rows("text", ["'ok'", "'7'"], uses("s"))
-        assert released(tmp_path / f"{encoding}2", source) == with_it
+        assert released_csv(tmp_path / f"{encoding}2", source) == with_it
 
 
 # --- DuckDB ---------------------------------------------------------------------------------------------------------

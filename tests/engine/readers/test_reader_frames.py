@@ -20,7 +20,7 @@ from discreet.domain.bins import Bins
 from discreet.engine.intake.derived import Bin, CodeText, Identifier, Number
 from discreet.engine.readers import open_source
 from discreet.errors import SourceError
-from support.readings import Row, category, each_alone, readings, released, uses
+from support.readings import Row, category, each_alone, readings, released_csv, uses
 
 
 class Text(str):
@@ -184,7 +184,7 @@ def test_128_words_of_an_index_of_8_bits_stop_nothing(tmp_path: Path) -> None:
         held = pa.chunked_array([pa.array(w).dictionary_encode().cast(kind) for w in pieces])
         return pd.DataFrame({"s": pd.Series(held, dtype=pd.ArrowDtype(kind))})
 
-    assert released(tmp_path / "127", frame=frame(127)) == released(tmp_path / "128", frame=frame(128))
+    assert released_csv(tmp_path / "127", frame=frame(127)) == released_csv(tmp_path / "128", frame=frame(128))
 
 
 @pytest.mark.full
@@ -338,5 +338,5 @@ def test_ibis_tables() -> None:
 
 def test_a_release_of_odd_objects_is_that_of_their_texts(tmp_path: Path) -> None:
     """They lack a category, as what is missing does: the same counts, and the same noise of a simulation."""
-    odd = released(tmp_path / "odd", frame=objects(["ok", "7", *(value for value, _ in ODD)]))
-    assert odd == released(tmp_path / "plain", frame=objects(["ok", "7", *(text for _, text in ODD)]))
+    odd = released_csv(tmp_path / "odd", frame=objects(["ok", "7", *(value for value, _ in ODD)]))
+    assert odd == released_csv(tmp_path / "plain", frame=objects(["ok", "7", *(text for _, text in ODD)]))

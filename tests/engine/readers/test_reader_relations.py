@@ -16,7 +16,7 @@ import pytest
 from discreet.engine.intake.derived import CodeText, Identifier, Number
 from discreet.engine.readers import frames, open_source
 from discreet.errors import SourceError
-from support.neighbouring_releases import Office
+from support.neighbouring_releases import ReleaseOffice
 from support.readings import readings, uses
 
 LARGE = "SELECT current_setting('arrow_large_buffer_size')"
@@ -79,7 +79,7 @@ def test_two_tables_of_one_connection_in_one_release(tmp_path: Path, kind: str) 
         connection.execute("CREATE TABLE workers AS SELECT i AS worker, 'farm' AS sector FROM range(2) t(i)")
         backend = ibis.duckdb.from_connection(connection) if kind == "ibis" else connection
         held = {name: backend.table(name) for name in ("jobs", "workers")}
-        found = Office(tmp_path / "office").run(
+        found = ReleaseOffice(tmp_path / "office").run(
             dict.fromkeys(held, ""), frame=held, more={"join": {"workers": "worker"}}
         )
     assert found.complete, (found.refused, found.stopped)

@@ -12,7 +12,7 @@ import pytest
 
 from discreet.engine.readers import statistical
 from discreet.errors import SourceError
-from support.readings import Row, each_alone, readings, released, uses
+from support.readings import Row, each_alone, readings, released_csv, uses
 from support.sas_writer import write_sas7bdat
 
 BAD = {"utf-8": b"\xff\xfe\xfd", "windows-1252": b"a\x81b"}  # what no text in it is
@@ -141,4 +141,6 @@ def test_real_numbers_are_no_identifiers(tmp_path: Path) -> None:
 def test_a_release_of_a_file_with_a_broken_text(tmp_path: Path) -> None:
     stata(tmp_path / "x.dta", RECORDS, 118, BAD["utf-8"])
     stata(tmp_path / "y.dta", [record for record in RECORDS if record[0] != MARK], 118, b"")
-    assert released(tmp_path / "1", str(tmp_path / "x.dta")) == released(tmp_path / "2", str(tmp_path / "y.dta"))
+    assert released_csv(tmp_path / "1", str(tmp_path / "x.dta")) == released_csv(
+        tmp_path / "2", str(tmp_path / "y.dta")
+    )

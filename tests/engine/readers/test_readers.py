@@ -34,9 +34,9 @@ from discreet.errors import SourceError
 from discreet.pipeline.check import lines as lines_of
 from discreet.privacy.guarantee import Record
 from discreet.spec import Source, ValuesDomain
-from support.engines import read, taken
+from support.engines import read, take_records
 from support.hypothesis_profile import examples
-from support.postgres_server import Server
+from support.postgres_server import PostgresServer
 from support.sas_writer import write_sas7bdat
 
 STATES = ["01", "02", "02", "10", None, "zz"]
@@ -55,7 +55,7 @@ def cells(source: Any, base: Path = Path(), domain: Domain = DOMAIN) -> dict[int
     if isinstance(source, str | dict):
         source = TypeAdapter(Source).validate_python(source)
     with duckdb_engine() as engine:
-        table = taken(engine, source, base, [domain], Record()).table
+        table = take_records(engine, source, base, [domain], Record()).table
         rows = bound_contributions(engine, table, [domain], Record(), bytes(16))
         out: dict[int, int] = {}
         for batch in engine.batches(count_cells(engine, rows, domain)):
@@ -189,7 +189,7 @@ def test_missing_file_column_and_wrong_type(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def postgres(server: Server) -> str:
+def postgres(server: PostgresServer) -> str:
     values = ", ".join(f"({'NULL' if s is None else repr(s)}, {x})" for s, x in zip(STATES, SEXES, strict=True))
     server.admin("CREATE TABLE people (state text, sex int)", f"INSERT INTO people VALUES {values}")
     return server.url()
@@ -247,7 +247,7 @@ def test_csv_columns_go_by_their_names(tmp_path: Path) -> None:
 def test_check_tells_how_many_lines_were_left_out(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text('state,sex\n01,1\n02\n02,"2\n10,2,2\n')
     with duckdb_engine() as engine:
-        table = taken(engine, TypeAdapter(Source).validate_python("x.csv"), tmp_path, [DOMAIN], Record()).table
+        table = take_records(engine, TypeAdapter(Source).validate_python("x.csv"), tmp_path, [DOMAIN], Record()).table
         for _ in range(2):
             assert engine.unreadable == 3  # however often it is looked at
             assert sum(batch.num_rows for batch in engine.batches(table)) == 1

@@ -15,7 +15,7 @@ import pytest
 
 from discreet.errors import PublishError
 from support.earnings import BORDERS, Registrar, graduates, spec, table
-from support.object_store import Store
+from support.object_store import S3Server
 
 LEVELS = [{"name": "families", "by": ["family", "grad_cohort", "years_after"]}]
 DECLARED = spec(table(levels=LEVELS, layout="lehd"))
@@ -29,7 +29,7 @@ class Crash(BaseException):
 class Shelf:
     """A prefix of the store."""
 
-    store: Store
+    store: S3Server
     prefix: str
 
     @property
@@ -44,7 +44,7 @@ class Shelf:
 
 
 @pytest.fixture
-def shelf(store: Store, tmp_path: Path) -> Shelf:
+def shelf(store: S3Server, tmp_path: Path) -> Shelf:
     return Shelf(store, f"releases/{tmp_path.name}")
 
 

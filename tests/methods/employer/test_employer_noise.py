@@ -22,7 +22,7 @@ from discreet.methods.employer.mechanisms.smooth_laplace import SmoothLaplace
 from discreet.methods.employer.method import EmployerMethod
 from discreet.methods.registry import methods
 from discreet.noise.key import ReleaseKey
-from support.workplaces import STRONG, WEAK, WHOLE, Register, joined
+from support.workplaces import STRONG, WEAK, WHOLE, Register, jobs_with_workplaces
 
 F = Fraction
 ALPHA = F(1, 10)
@@ -92,7 +92,7 @@ def drawn(register: Register, unit: Any, **table: Any) -> tuple[pa.Table, Employ
 def test_bounds_have_noise_that_no_count_has(register: Register, unit: Any, shared: int) -> None:
     """After the noise of all cells, one for each bound: noise that two numbers share would give both away."""
     table, method, stream = drawn(register, unit, epsilon="16", largest={"epsilon": "8"}, **BOTH)
-    rows = [row for row in joined().to_pylist() if row["workplace"] is not None]
+    rows = [row for row in jobs_with_workplaces().to_pylist() if row["workplace"] is not None]
     cells = method.domain.cells
     largest = np.zeros(cells // shared, np.int64)
     for place in range(cells // shared):

@@ -20,7 +20,7 @@ from discreet.methods.employer.mechanisms.log_laplace import LogLaplace
 from discreet.methods.employer.method import EmployerMethod
 from discreet.methods.registry import methods
 from discreet.noise.key import ReleaseKey
-from support.workplaces import DOMAINS, STRONG, WEAK, WHOLE, Register, jobs, joined, workers, workplaces
+from support.workplaces import DOMAINS, STRONG, WEAK, WHOLE, Register, jobs, jobs_with_workplaces, workers, workplaces
 
 PLACES, SECTORS = DOMAINS["place"]["values"], DOMAINS["sector"]["values"]
 BOTH = {"workers": ["sex", "education"]}
@@ -34,7 +34,9 @@ def register(tmp_path: Path) -> Register:
 
 def truth(attributes: list[str], only: dict[str, str] | None = None, most: int = 10**9) -> dict[tuple[str, ...], Any]:
     """By hand: of every cell its jobs, the most in one establishment, and the largest establishment's total."""
-    rows = [row for row in joined().to_pylist() if row["workplace"] is not None and row["place"] in PLACES]
+    rows = [
+        row for row in jobs_with_workplaces().to_pylist() if row["workplace"] is not None and row["place"] in PLACES
+    ]
     total = Counter(row["workplace"] for row in rows)
     rows = [row for row in rows if total[row["workplace"]] <= most]
     counts: dict[tuple[str, ...], Counter[int]] = defaultdict(Counter)

@@ -30,7 +30,7 @@ from support.flows import (
     SUPPRESS,
     YEARS,
     ZZ,
-    Careers,
+    CareersAgency,
     arrow,
     filled,
     graduates,
@@ -156,7 +156,7 @@ def test_the_order_of_to_is_the_order_of_columns_alone(shown: Files) -> None:
 
 def test_levels_without_a_home_say_nothing_about_one(tmp_path: Path) -> None:
     correction = {"employment": {"file": "employment.csv"}}
-    files = Careers(tmp_path / "office", RECORDS).published(
+    files = CareersAgency(tmp_path / "office", RECORDS).published(
         spec(table(home_state=..., suppress=..., correction=correction))
     )
     assert list(level(files, "total").columns) == [
@@ -168,7 +168,7 @@ def test_levels_without_a_home_say_nothing_about_one(tmp_path: Path) -> None:
 def test_a_level_of_the_states_themselves(tmp_path: Path) -> None:
     """The finest destinations: every cell of the table but the marginal one, 0 or not."""
     finest = {"name": "finest", "by": BY, "to": ["state", "industry"]}
-    files = Careers(tmp_path / "office", RECORDS).published(spec(table(levels=[finest])))
+    files = CareersAgency(tmp_path / "office", RECORDS).published(spec(table(levels=[finest])))
     cells, found = flows(files), read(files, "finest")
     merged = cells[cells["industry"] != ZZ].merge(found, on=[*GROUP, "industry", "state"], validate="one_to_one")
     assert len(merged) == len(found) == 16 * len(SECTORS) * len(STATES)
@@ -239,7 +239,7 @@ def test_shares_are_those_of_complete_periods(files: Files) -> None:
 
 def test_what_does_not_exceed_its_margin_is_not_known(tmp_path: Path) -> None:
     """Of nobody: most shares are unknown, and then a missing state suppresses, and a present one does not."""
-    silent = Careers(tmp_path / "office").published(spec())
+    silent = CareersAgency(tmp_path / "office").published(spec())
     expected, found = shares(silent), read(silent, "flows_unobserved")
     unknown = [not share.known for share in expected.values()]
     assert sum(unknown) > len(unknown) / 2
@@ -265,7 +265,7 @@ def test_a_sum_is_suppressed_if_any_part_of_it_is(files: Files, name: str) -> No
 
 
 def test_a_level_coarser_than_divisions_is_suppressed_with_any_of_them(tmp_path: Path) -> None:
-    office = Careers(tmp_path / "office", graduates())
+    office = CareersAgency(tmp_path / "office", graduates())
     regions = {"1": "E", "2": "E", "9": "W"}
     lines = [f"{state},{division},{regions[division]}" for state, division in STATES.items()]
     (office.folder / "states.csv").write_text("\n".join(["state,division,region", *lines]) + "\n")
@@ -303,7 +303,7 @@ def test_a_suppressed_number_stands_in_no_file_of_a_level_by_division(tmp_path: 
     records = [(f"P{i}", "00100100", "05", "01.0101", "2013", "5", "11", "34") for i in range(7654)]
     levels = [{"name": name, **LEVELS[name]} for name in LEVELS if name not in ("places", "everybody")]
     declared = spec(table(epsilon="900", layout="lehd", levels=levels))
-    files = Careers(tmp_path / "office", records).published(declared)
+    files = CareersAgency(tmp_path / "office", records).published(declared)
     assert b"7654" in files["flows.simulation.csv"]
     for name in HIDING:
         assert b"7654" not in files[f"{name}.simulation.csv"]
@@ -316,7 +316,7 @@ def test_a_suppressed_number_stands_in_no_file_of_a_level_by_division(tmp_path: 
 @pytest.mark.parametrize("threshold", ["0.25", "1/4", "10/41", "1"])
 def test_a_share_that_meets_the_threshold_is_published(tmp_path: Path, threshold: str) -> None:
     """40 graduates of a complete period, 10 of them into a state that is missing later, and hardly any noise."""
-    office = Careers(tmp_path / "office", quarter())
+    office = CareersAgency(tmp_path / "office", quarter())
     (office.folder / "missing.csv").write_text("grad_cohort,years_after,state\n2013,1,34\n2013,1,44\n")
     found = read(office.published(spec(certain(threshold))), "flows_unobserved")
     first = found[found["years_after"] == "1"].to_dict("records")
@@ -346,7 +346,7 @@ def certain(threshold: str) -> dict[str, Any]:
 
 
 def test_two_institutions_have_shares_of_their_own_unless_nobody_is_told_apart(tmp_path: Path) -> None:
-    office = Careers(tmp_path / "office", quarter())
+    office = CareersAgency(tmp_path / "office", quarter())
     (office.folder / "missing.csv").write_text("grad_cohort,years_after,state\n2013,1,34\n")
     for by, count in ((["college"], 3), ([], 1), (["home"], 3)):
         declared = table(epsilon="900", suppress={**SUPPRESS, "by": by, "periods": ["grad_cohort", "years_after"]})
@@ -357,7 +357,7 @@ def test_two_institutions_have_shares_of_their_own_unless_nobody_is_told_apart(t
 
 
 def test_periods_of_one_attribute(tmp_path: Path) -> None:
-    office = Careers(tmp_path / "office", quarter())
+    office = CareersAgency(tmp_path / "office", quarter())
     (office.folder / "missing.csv").write_text("years_after,state,why\n5,34,late\n5,36,late\n")
     found = read(
         office.published(spec(table(epsilon="900", suppress={**SUPPRESS, "periods": ["years_after"]}))), "turned"
@@ -408,7 +408,7 @@ def test_flows_and_earnings_together_follow_the_layout(tmp_path: Path) -> None:
     """One release, two tables of LEHD's, one version file with a line for each, labels for both."""
     paid = arrow(RECORDS)
     paid = paid.append_column("pay", pa.array(range(20_000, 20_000 + 7 * paid.num_rows, 7)))
-    office = Careers(tmp_path / "office", paid)
+    office = CareersAgency(tmp_path / "office", paid)
     earnings = {
         "name": "earnings",
         "method": "earnings",

@@ -25,7 +25,7 @@ from support.flows import (
     PERSON,
     SUPPRESS,
     ZZ,
-    Careers,
+    CareersAgency,
     Record,
     Z,
     arrow,
@@ -45,14 +45,14 @@ LAID_OUT = [{"name": name, **LEVELS[name]} for name in LEVELS if name not in ("p
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Careers:
-    return Careers(tmp_path / "office", RECORDS)
+def office(tmp_path: Path) -> CareersAgency:
+    return CareersAgency(tmp_path / "office", RECORDS)
 
 
 # --- what a release says about itself -------------------------------------------------------------------------------
 
 
-def test_the_plan_says_what_it_costs_and_what_is_weighed(office: Careers) -> None:
+def test_the_plan_says_what_it_costs_and_what_is_weighed(office: CareersAgency) -> None:
     text = str(office.open(spec()).plan())
     assert "cells are disjoint, 3 records a unit: 3 × 1 = 3" in text
     assert (
@@ -69,7 +69,7 @@ def test_the_plan_says_what_it_costs_and_what_is_weighed(office: Careers) -> Non
     assert "Would be refused" not in text
 
 
-def test_the_plan_of_one_record_a_unit(office: Careers) -> None:
+def test_the_plan_of_one_record_a_unit(office: CareersAgency) -> None:
     text = str(office.open(spec(plain(), unit="record")).plan())
     assert "cells are disjoint: parallel, ε = 3 for the whole table" in text
     assert "P(k) ∝ exp(−3·|k|)" in text
@@ -77,7 +77,7 @@ def test_the_plan_of_one_record_a_unit(office: Careers) -> None:
 
 
 @pytest.mark.parametrize(("records", "rate"), [(1, "3"), (2, "1.5"), (12, "0.25")])
-def test_epsilon_is_divided_by_the_records_of_a_person(office: Careers, records: int, rate: str) -> None:
+def test_epsilon_is_divided_by_the_records_of_a_person(office: CareersAgency, records: int, rate: str) -> None:
     opened = office.open(spec(plain(), unit={**PERSON, "max_records": records}))
     plan = opened.plan()
     assert f"exp(−{rate}·|k|)" in plan.tables[0].noise
@@ -87,7 +87,7 @@ def test_epsilon_is_divided_by_the_records_of_a_person(office: Careers, records:
     assert made.guarantee.unit.records == records
 
 
-def test_the_manifest_and_the_ledger_are_about_one_measurement(office: Careers) -> None:
+def test_the_manifest_and_the_ledger_are_about_one_measurement(office: CareersAgency) -> None:
     opened, out = office.open(spec()), office.folder / "out"
     made = opened.run(out, simulation="manifest")
     assert made.guarantee.epsilon == 3
@@ -96,7 +96,7 @@ def test_the_manifest_and_the_ledger_are_about_one_measurement(office: Careers) 
     assert [t.sum_of for t in made.tables] == ["", *["flows"] * (len(TABLES) - 1)]
     assert {t.method for t in made.tables} == {"flows"}
     assert {t.guarantee.epsilon for t in made.tables} == {3}
-    files = Careers.files(out)
+    files = CareersAgency.files(out)
     assert set(files) == {*made.files, "manifest.json"}
     assert {name for t in made.tables for name in t.files} | {"codebook.json", "codebook.md"} == set(made.files)
     assert not [name for name in files if "~" in name]
@@ -105,14 +105,14 @@ def test_the_manifest_and_the_ledger_are_about_one_measurement(office: Careers) 
 
 def test_flows_and_earnings_add_their_costs(tmp_path: Path) -> None:
     paid = arrow(RECORDS)
-    office = Careers(tmp_path / "office", paid.append_column("pay", pa.array([30_000] * paid.num_rows)))
+    office = CareersAgency(tmp_path / "office", paid.append_column("pay", pa.array([30_000] * paid.num_rows)))
     pay = {"name": "pay", "method": "earnings", "by": ["school"], "value": "pay", "epsilon": "1/2"}
     opened = office.open(spec(plain(), pay))
     assert opened.plan().total.epsilon == Fraction(7, 2)
     assert opened.run(tmp_path / "out", simulation="both").guarantee.epsilon == Fraction(7, 2)
 
 
-def test_the_codebook_names_every_column_of_each_file(office: Careers) -> None:
+def test_the_codebook_names_every_column_of_each_file(office: CareersAgency) -> None:
     files = office.published(spec())
     book = json.loads(files["codebook.json"])["tables"]
     assert list(book) == list(TABLES)
@@ -122,7 +122,7 @@ def test_the_codebook_names_every_column_of_each_file(office: Careers) -> None:
         assert set(about["files"]) <= set(files)
 
 
-def test_csv_alone_and_no_measurements(office: Careers) -> None:
+def test_csv_alone_and_no_measurements(office: CareersAgency) -> None:
     files = office.published(spec(table(formats=["csv"], measurements=False, levels=...)))
     assert "flows.simulation.parquet" not in files
     assert not [name for name in files if "measured" in name]
@@ -145,8 +145,11 @@ SOURCES: dict[str, list[Record]] = {
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_release_comes_out_whatever_the_records_are(tmp_path: Path, source: str) -> None:
-    office = Careers(tmp_path / "office", SOURCES[source])
-    files, usual = office.published(spec(table(layout="lehd", levels=LAID_OUT))), Careers(tmp_path / "usual", RECORDS)
+    office = CareersAgency(tmp_path / "office", SOURCES[source])
+    files, usual = (
+        office.published(spec(table(layout="lehd", levels=LAID_OUT))),
+        CareersAgency(tmp_path / "usual", RECORDS),
+    )
     assert files.keys() == usual.published(spec(table(layout="lehd", levels=LAID_OUT))).keys()
     noisy, flow = matrix(filled(files, "flows_measured"), "measured"), matrix(filled(files), "flow")
     assert flow.sum(axis=1).tolist() == np.maximum(noisy.sum(axis=1), 0).tolist()
@@ -160,7 +163,9 @@ def test_a_release_comes_out_whatever_the_records_are(tmp_path: Path, source: st
 
 def test_which_records_occur_shows_in_no_word(tmp_path: Path) -> None:
     """Two sources that have nothing in common: the same files, labels, columns and words."""
-    found = [Careers(tmp_path / f"o{i}", records).published(spec()) for i, records in enumerate((RECORDS, STRANGE))]
+    found = [
+        CareersAgency(tmp_path / f"o{i}", records).published(spec()) for i, records in enumerate((RECORDS, STRANGE))
+    ]
     assert found[0].keys() == found[1].keys()
     for name in found[0]:
         if name.startswith("codebook"):
@@ -175,7 +180,7 @@ def test_which_records_occur_shows_in_no_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("by", [[], ["years_after"]])
-def test_one_group_or_few(office: Careers, by: list[str]) -> None:
+def test_one_group_or_few(office: CareersAgency, by: list[str]) -> None:
     level = {"name": "all", "by": [], "to": ["division"]}
     files = office.published(spec(plain(by=by, levels=[level])))
     total = int(read(files, "flows_measured")["measured"].sum())
@@ -187,7 +192,7 @@ def test_one_group_or_few(office: Careers, by: list[str]) -> None:
 
 def test_one_industry_in_one_state(tmp_path: Path) -> None:
     """The smallest table: a job, or none."""
-    office = Careers(tmp_path / "office", [(f"P{i}", *r[1:6], "11", "06") for i, r in enumerate(RECORDS)])
+    office = CareersAgency(tmp_path / "office", [(f"P{i}", *r[1:6], "11", "06") for i, r in enumerate(RECORDS)])
     one = {"industry": {"values": ["11"]}, "state": {"values": ["06"]}}
     domains = {**{n: d for n, d in DOMAINS.items() if n not in ("geography", "industry")}, **one}
     level = {"name": "there", "by": [], "to": ["state", "industry"]}
@@ -228,7 +233,7 @@ PIECES: dict[str, list[tuple[Any, str, int]]] = {
 
 @pytest.mark.parametrize("cut", PIECES)
 def test_the_numbers_are_the_same_however_the_work_is_cut(
-    office: Careers, monkeypatch: pytest.MonkeyPatch, cut: str
+    office: CareersAgency, monkeypatch: pytest.MonkeyPatch, cut: str
 ) -> None:
     declared = spec(table(layout="lehd", levels=LAID_OUT))
     whole = office.published(declared)
@@ -264,7 +269,7 @@ def crash_after(step: int) -> Callable[[str, int, int], None]:
 
 @pytest.mark.parametrize("step", [1, 5, 9, 12])
 def test_crashed_between_parts_then_resumed(
-    office: Careers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+    office: CareersAgency, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
     """Of four parts: measured, looked at for weights, corrected."""
     monkeypatch.setattr(histograms, "PART", 4 * 16)
@@ -273,12 +278,12 @@ def test_crashed_between_parts_then_resumed(
         opened.run(out, simulation="suite", observe=crash_after(step))
     assert not out.exists()
     opened.resume()
-    assert Careers.files(out) == expected
+    assert CareersAgency.files(out) == expected
     assert {path.name for path in tmp_path.iterdir()} == {"office", "out"}
     assert opened.ledger.verify().balance("records", opened.ledger.clock().date()).epsilon == 3
 
 
-def test_measurements_that_were_changed_meanwhile_are_refused(office: Careers, tmp_path: Path) -> None:
+def test_measurements_that_were_changed_meanwhile_are_refused(office: CareersAgency, tmp_path: Path) -> None:
     expected, opened, out = office.published(spec()), office.open(spec()), tmp_path / "out"
     touched = []
 
@@ -293,9 +298,9 @@ def test_measurements_that_were_changed_meanwhile_are_refused(office: Careers, t
         opened.run(out, simulation="suite", observe=tamper)
     assert len(touched) == 1
     opened.resume()
-    assert Careers.files(out) == expected
+    assert CareersAgency.files(out) == expected
 
 
-def test_suppression_is_of_the_declaration_and_costs_nothing(office: Careers) -> None:
+def test_suppression_is_of_the_declaration_and_costs_nothing(office: CareersAgency) -> None:
     for changes in ({}, {"suppress": ...}, {"suppress": {**SUPPRESS, "threshold": "1"}}):
         assert office.open(spec(table(**changes))).plan().total.epsilon == 3

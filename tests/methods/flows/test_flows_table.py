@@ -30,7 +30,7 @@ from support.flows import (
     TO,
     YEARS,
     ZZ,
-    Careers,
+    CareersAgency,
     Record,
     Z,
     cells,
@@ -128,7 +128,7 @@ def test_csv_and_parquet_say_the_same(files: Files) -> None:
 # --- counting -------------------------------------------------------------------------------------------------------
 
 
-def noise_of(office: Careers, declared: dict[str, Any], rate: Fraction, n: int, seed: str = "suite") -> Counts:
+def noise_of(office: CareersAgency, declared: dict[str, Any], rate: Fraction, n: int, seed: str = "suite") -> Counts:
     """What the key of a simulation adds to the cells, drawn by hand."""
     digest = bytes.fromhex(office.open(declared).spec.digest())
     stream = ReleaseKey.simulation(seed).stream("r", "flows~measured", digest, "flows/cells")
@@ -140,7 +140,7 @@ def noise_of(office: Careers, declared: dict[str, Any], rate: Fraction, n: int, 
 def test_measurements_are_true_counts_and_the_noise_of_the_key(
     tmp_path: Path, unit: Any, records: int, marginal: dict[str, bool]
 ) -> None:
-    office = Careers(tmp_path / "office", RECORDS)
+    office = CareersAgency(tmp_path / "office", RECORDS)
     declared = spec(plain(marginal=marginal), unit=unit)
     truth = true_counts(RECORDS, **marginal)
     drawn = noise_of(office, declared, Fraction(3, records), truth.size).reshape(truth.shape)
@@ -181,7 +181,7 @@ def rounded(files: Files) -> dict[tuple[str, str], int]:
 def test_codes_of_the_marginal_cell_are_those_that_are_declared(tmp_path: Path) -> None:
     """Half of the pair is no destination, unless undeclared ones count."""
     pairs = [("11", "06"), ("no", "none"), (ZZ, Z), ("no", "06"), ("11", "none"), (None, None), ("11", None)]
-    office = Careers(tmp_path / "office", pure(pairs))
+    office = CareersAgency(tmp_path / "office", pure(pairs))
     for undeclared, count in ((False, 2), (True, sum(range(2, 8)))):
         marginal = {"industry": "no", "state": "none", "undeclared": undeclared}
         found = read(office.published(spec(plain(marginal=marginal))), "flows_measured")
@@ -194,7 +194,7 @@ def test_codes_of_the_marginal_cell_are_those_that_are_declared(tmp_path: Path) 
 def test_codes_that_lost_their_zeros_are_padded_and_the_marginal_ones_too(tmp_path: Path, undeclared: bool) -> None:
     """Data with states 6 and Z: were Z looked up as 0Z, everybody without a job would be dropped."""
     pairs = [("11", "6"), ("52", "06"), (ZZ, Z), ("31-33", "41")]
-    office = Careers(tmp_path / "office", pure(pairs))
+    office = CareersAgency(tmp_path / "office", pure(pairs))
     geography = {**DOMAINS["geography"], "width": 2}
     industry = {**DOMAINS["industry"], "width": 2}
     declared = spec(
@@ -214,7 +214,7 @@ def test_at_most_so_many_records_of_a_person(tmp_path: Path) -> None:
     hers = [("target", *r[1:6], "11", "06") for r in RECORDS[:200:20]]
     found = []
     for i, records in enumerate((RECORDS, [*RECORDS, *useless, *hers])):
-        found.append(measured(Careers(tmp_path / f"office{i}", records).published(spec(plain()))))
+        found.append(measured(CareersAgency(tmp_path / f"office{i}", records).published(spec(plain()))))
     moved = found[1] - found[0]
     assert moved.sum() == np.abs(moved).sum() == 3
     assert set(np.flatnonzero(moved.any(axis=0))) == {0}
@@ -225,7 +225,7 @@ def test_the_noise_has_the_stated_distribution(tmp_path: Path) -> None:
     groups = {"group": {"values": [str(i) for i in range(2500)]}, "industry": {"values": list(SECTORS)}}
     domains = {**groups, "geography": DOMAINS["geography"]}
     none = pa.table({n: pa.array([], pa.string()) for n in ("person_id", "group", "industry", "state")})
-    office = Careers(tmp_path / "office", none)
+    office = CareersAgency(tmp_path / "office", none)
     files = office.published(spec(plain(by=["group"], epsilon="3/2"), domains=domains))
     found = read(files, "flows_measured")["measured"].to_numpy(np.int64)
     noise = np.concatenate([found, np.zeros(2500 * 16 - found.size, np.int64)])  # cells without a row measured 0
@@ -290,7 +290,7 @@ def by_hand(noisy: Counts, rule: str, weights: tuple[Controls, Counts, Counts]) 
 @pytest.mark.parametrize("rule", sorted(RULES))
 def test_anyone_can_make_the_corrected_flows_of_the_measurements(tmp_path: Path, rule: str) -> None:
     """Without the key, without a record: which is what makes it post-processing."""
-    office = Careers(tmp_path / "office", RECORDS)
+    office = CareersAgency(tmp_path / "office", RECORDS)
     correction = {**table()["correction"], "rule": rule}
     files = office.published(spec(table(correction=correction), keep_measurements=str(tmp_path / "kept")))
     noisy = measured(files)
@@ -301,7 +301,7 @@ def test_anyone_can_make_the_corrected_flows_of_the_measurements(tmp_path: Path,
 
 def test_weights_decide_what_is_lowered(tmp_path: Path) -> None:
     """The marginal cell, with a weight like no other's, gives all that it has before any other gives."""
-    office = Careers(tmp_path / "office", RECORDS)
+    office = CareersAgency(tmp_path / "office", RECORDS)
     for weight, gives in (("1e9", True), ("1e-9", False)):
         files = office.published(spec(table(correction={**table()["correction"], "marginal_weight": weight})))
         flows, noisy = corrected(files), measured(files)
@@ -331,20 +331,20 @@ def test_the_report_counts_what_was_done(files: Files, silent: Files) -> None:
 
 def test_a_group_that_measures_nothing_counts_among_the_zeroed(tmp_path: Path) -> None:
     """With an ε that leaves counts as they are: one group has records, the totals of all others are 0."""
-    office = Careers(tmp_path / "office", pure([("11", "06")]))
+    office = CareersAgency(tmp_path / "office", pure([("11", "06")]))
     report = read(office.published(spec(plain(epsilon="900"))), "flows_correction")
     assert report["count"].tolist()[-2:] == [len(cells().drop_duplicates(GROUP)) - 1, 0]
 
 
 def test_the_report_leaves_out_what_was_not_used(tmp_path: Path) -> None:
-    report = read(Careers(tmp_path / "office", RECORDS).published(spec(plain())), "flows_correction")
+    report = read(CareersAgency(tmp_path / "office", RECORDS).published(spec(plain())), "flows_correction")
     assert report["count"].isna().tolist() == [True, True, True, False, False]
     assert report["of"].isna().tolist() == [True, True, True, False, True]
 
 
 def test_without_anything_public_all_cells_weigh_the_same(tmp_path: Path) -> None:
     """Nothing but the measurements decides: the controls are all 1."""
-    noisy = measured(files := Careers(tmp_path / "office", RECORDS).published(spec(plain())))
+    noisy = measured(files := CareersAgency(tmp_path / "office", RECORDS).published(spec(plain())))
     ones = np.ones((1, len(SECTORS)))
     equal = Controls.of(np.ones((1, len(STATES))), np.ones((len(SECTORS), len(STATES))), ones, Fraction(1))
     alone = np.zeros(len(noisy), np.int64)

@@ -25,7 +25,7 @@ from support.flows import (
     LEVELS,
     SECTORS,
     SUPPRESS,
-    Careers,
+    CareersAgency,
     employment,
     graduates,
     job_flows,
@@ -38,11 +38,11 @@ RECORDS = graduates(2)
 
 
 @pytest.fixture
-def office(tmp_path: Path) -> Careers:
-    return Careers(tmp_path / "office", RECORDS)
+def office(tmp_path: Path) -> CareersAgency:
+    return CareersAgency(tmp_path / "office", RECORDS)
 
 
-def declared(office: Careers, *tables: dict[str, Any], **changes: Any) -> FlowsMethod:
+def declared(office: CareersAgency, *tables: dict[str, Any], **changes: Any) -> FlowsMethod:
     """The method that a release with these tables is run by."""
     found = methods(office.open(spec(*tables, **changes)).spec)[0]
     assert isinstance(found, FlowsMethod)
@@ -52,7 +52,7 @@ def declared(office: Careers, *tables: dict[str, Any], **changes: Any) -> FlowsM
 # --- accepted -------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_table_is_without_further_words(office: Careers) -> None:
+def test_what_a_table_is_without_further_words(office: CareersAgency) -> None:
     found = declared(office, plain()).spec
     assert (found.marginal.industry, found.marginal.state, found.marginal.undeclared) == ("ZZ", "Z", False)
     assert found.correction.rule == "published"
@@ -77,7 +77,7 @@ def test_a_declaration_survives_being_written_down() -> None:
     assert Flows.model_validate(found.model_dump(mode="json")) == found
 
 
-def test_the_content_of_control_files_is_part_of_the_digest(office: Careers) -> None:
+def test_the_content_of_control_files_is_part_of_the_digest(office: CareersAgency) -> None:
     digests = [office.open(spec()).spec.digest()]
     for name, line in {"job_flows": "44,06,1", "employment": "06,11,1", "missing": "2013,5,06"}.items():
         path = office.folder / f"{name}.csv"
@@ -86,7 +86,7 @@ def test_the_content_of_control_files_is_part_of_the_digest(office: Careers) -> 
     assert len(set(digests)) == 4
 
 
-def test_names_of_levels_with_a_dot_mean_nothing_else(office: Careers) -> None:
+def test_names_of_levels_with_a_dot_mean_nothing_else(office: CareersAgency) -> None:
     """What a table of flows names beside its levels is kept apart from them."""
     names = ("flows.home", "flows.to", "flows.periods", "total.to")
     levels = [{"name": "total", "by": BY, "to": ["division"]}, *({"name": n, "by": BY} for n in names)]
@@ -97,7 +97,7 @@ def test_names_of_levels_with_a_dot_mean_nothing_else(office: Careers) -> None:
     }
 
 
-def test_files_that_are_written(office: Careers) -> None:
+def test_files_that_are_written(office: CareersAgency) -> None:
     def files(**changes: Any) -> set[str]:
         return {f"{t.name}.{kind}" for t in declared(office, plain(**changes)).published() for kind in t.kinds}
 
@@ -296,7 +296,7 @@ def domains() -> dict[str, Any]:
     return {**DOMAINS, "programme": {**DOMAINS["programme"], "coarser": coarser}, "geography": geography, **MORE}
 
 
-def refused(office: Careers, said: Mapping[str, Any]) -> DiscreetError:
+def refused(office: CareersAgency, said: Mapping[str, Any]) -> DiscreetError:
     """What a run is refused with: one line with a place, before anything is written, spent or kept."""
     parent, before = office.folder.parent, {path.name for path in office.folder.iterdir()}
     with pytest.raises(DiscreetError) as caught:
@@ -313,7 +313,7 @@ def refused(office: Careers, said: Mapping[str, Any]) -> DiscreetError:
     return caught.value
 
 
-def wide(office: Careers) -> None:
+def wide(office: CareersAgency) -> None:
     """The further public files that the unsound name."""
     states = (office.folder / "states.csv").read_text().splitlines()
     (office.folder / "wide.csv").write_text("\n".join([f"{states[0]},wide", *(f"{s},all" for s in states[1:])]) + "\n")
@@ -321,7 +321,7 @@ def wide(office: Careers) -> None:
 
 
 @pytest.mark.parametrize("case", NOT_READ)
-def test_refused_while_the_file_is_read(office: Careers, case: str) -> None:
+def test_refused_while_the_file_is_read(office: CareersAgency, case: str) -> None:
     changes, where, says = NOT_READ[case]
     found = refused(office, spec(table(**changes)))
     assert isinstance(found, SpecError)
@@ -330,7 +330,7 @@ def test_refused_while_the_file_is_read(office: Careers, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", UNSOUND)
-def test_refused_with_the_domains_at_hand(office: Careers, case: str) -> None:
+def test_refused_with_the_domains_at_hand(office: CareersAgency, case: str) -> None:
     wide(office)
     changes, where, says = UNSOUND[case]
     found = refused(office, spec(table(**changes), domains=domains()))
@@ -340,7 +340,7 @@ def test_refused_with_the_domains_at_hand(office: Careers, case: str) -> None:
     assert found.do
 
 
-def test_the_table_that_the_unsound_are_made_of_is_accepted(office: Careers) -> None:
+def test_the_table_that_the_unsound_are_made_of_is_accepted(office: CareersAgency) -> None:
     """Or they would be refused for something else."""
     wide(office)
     assert declared(office, table(), domains=domains()).pseof is None
@@ -348,7 +348,7 @@ def test_the_table_that_the_unsound_are_made_of_is_accepted(office: Careers) -> 
     assert declared(office, table(layout="lehd", levels=levels), domains=domains()).pseof is not None
 
 
-def test_geometric_noise_does_not_hide_the_size_of_an_establishment(office: Careers) -> None:
+def test_geometric_noise_does_not_hide_the_size_of_an_establishment(office: CareersAgency) -> None:
     unit = {"establishment": "person_id", "alpha": "0.1", "adversary": "weak"}
     with pytest.raises(GuaranteeError) as caught:
         methods(opened(office, spec(unit=unit)))
@@ -361,14 +361,14 @@ def test_geometric_noise_does_not_hide_the_size_of_an_establishment(office: Care
     assert found.distribution.rate == Fraction(3, 50)
 
 
-def opened(office: Careers, said: Mapping[str, Any]) -> Any:
+def opened(office: CareersAgency, said: Mapping[str, Any]) -> Any:
     from discreet.spec.loader import build
 
     return build({"release": "r", "asset": "a", **json.loads(json.dumps(said))}, office.folder)
 
 
 @pytest.mark.parametrize("epsilon", ["1e-20", "1e20"])
-def test_an_epsilon_that_no_noise_has_is_refused(office: Careers, epsilon: str) -> None:
+def test_an_epsilon_that_no_noise_has_is_refused(office: CareersAgency, epsilon: str) -> None:
     found = refused(office, spec(table(epsilon=epsilon)))
     assert isinstance(found, ParameterError)
     assert "epsilon / max_records" in found.what
@@ -376,7 +376,7 @@ def test_an_epsilon_that_no_noise_has_is_refused(office: Careers, epsilon: str) 
     assert found.do
 
 
-def test_more_noise_than_the_correction_can_move_is_refused(office: Careers) -> None:
+def test_more_noise_than_the_correction_can_move_is_refused(office: CareersAgency) -> None:
     found = refused(office, spec(table(epsilon="1e-5")))
     assert isinstance(found, ParameterError)
     assert "units in each group to correct" in found.what
@@ -384,13 +384,13 @@ def test_more_noise_than_the_correction_can_move_is_refused(office: Careers) -> 
     assert found.do
 
 
-def test_a_level_can_be_kept_out_of_the_layout(office: Careers) -> None:
+def test_a_level_can_be_kept_out_of_the_layout(office: CareersAgency) -> None:
     levels = [{"name": "total", **LEVELS["total"]}, {"name": "everybody", **LEVELS["everybody"], "layout": False}]
     found = declared(office, table(layout="lehd", levels=levels))
     assert found.pseof is not None
     assert [level.name for level in found.pseof.levels] == ["total"]
     assert [shape.name for shape in found.sums] == ["total", "everybody"]
-    said = refused(Careers(office.folder / "other" / "office"), spec(table(layout="lehd", levels=levels[1:])))
+    said = refused(CareersAgency(office.folder / "other" / "office"), spec(table(layout="lehd", levels=levels[1:])))
     assert "lists no level" in said.what
     assert said.do
 
@@ -488,7 +488,7 @@ FILES: dict[str, tuple[str, str | None, str, str]] = {
 
 
 @pytest.mark.parametrize("case", FILES)
-def test_control_files_that_are_refused(office: Careers, case: str) -> None:
+def test_control_files_that_are_refused(office: CareersAgency, case: str) -> None:
     name, text, where, says = FILES[case]
     (office.folder / name).unlink() if text is None else (office.folder / name).write_text(text)
     found = refused(office, spec())
@@ -498,17 +498,17 @@ def test_control_files_that_are_refused(office: Careers, case: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["06,11,-1", "06,11,many"])
-def test_the_line_of_a_control_file_is_named(office: Careers, line: str) -> None:
+def test_the_line_of_a_control_file_is_named(office: CareersAgency, line: str) -> None:
     (office.folder / "employment.csv").write_text(f"{WORK}{line}\n")
     assert refused(office, spec()).where == f"{WORK_AT}, line {len(WORK.splitlines()) + 1}"
 
 
-def test_a_control_file_can_be_named_alone(office: Careers) -> None:
+def test_a_control_file_can_be_named_alone(office: CareersAgency) -> None:
     found = declared(office, table(**correct(job_flows="job_flows.csv", employment="employment.csv")))
     assert found.spec == declared(office, table()).spec
 
 
-def test_columns_of_control_files_can_be_called_otherwise(office: Careers) -> None:
+def test_columns_of_control_files_can_be_called_otherwise(office: CareersAgency) -> None:
     before = declared(office).weights
     (office.folder / "job_flows.csv").write_text(JOBS.replace("from_state,to_state,hires", "h,s,n"))
     (office.folder / "employment.csv").write_text(WORK.replace("state,industry,employment", "s,k,n"))

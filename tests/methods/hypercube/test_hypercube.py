@@ -25,7 +25,7 @@ from support.survey import (
     SHAPE,
     TABLES,
     WEIGHTS,
-    Survey,
+    SurveyAgency,
     every_occupation,
     exact,
     quotes,
@@ -38,22 +38,22 @@ TOTAL = DiscreteLaplace(Fraction(4, 2000))
 
 
 @pytest.fixture
-def survey(tmp_path: Path) -> Survey:
-    return Survey(tmp_path / "survey")
+def survey(tmp_path: Path) -> SurveyAgency:
+    return SurveyAgency(tmp_path / "survey")
 
 
 # --- what the key draws -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cap", [None, 3])
-def test_counts_are_true_counts_and_the_noise_of_the_key(survey: Survey, cap: int | None) -> None:
+def test_counts_are_true_counts_and_the_noise_of_the_key(survey: SurveyAgency, cap: int | None) -> None:
     found = survey.simulate(cap=cap)
     noise = DiscreteLaplace(Fraction(2), cap).draw(found.stream("cube", "hypercube/dense"), 0, CELLS)
     assert np.array_equal(found.column("count"), TRUE.n + noise)
     assert noise.any()
 
 
-def test_rows_are_numbered_with_the_first_variable_most_significant(survey: Survey) -> None:
+def test_rows_are_numbered_with_the_first_variable_most_significant(survey: SurveyAgency) -> None:
     rows = survey.simulate().rows()
     codes = [rows[name].cast(pa.string()).to_pylist() for name in ("occupation", "strength", "outdoors")]
     assert codes[0][::6] == ["11-1011", "11-1021", "13-1011", "13-2011", "13-2021"]
@@ -61,7 +61,7 @@ def test_rows_are_numbered_with_the_first_variable_most_significant(survey: Surv
     assert codes[2] == OUTDOORS * 15
 
 
-def test_totals_have_noise_of_their_own_beyond_that_of_counts(survey: Survey) -> None:
+def test_totals_have_noise_of_their_own_beyond_that_of_counts(survey: SurveyAgency) -> None:
     """Cell i's total has the noise of cell D + i of the same stream: no number is used twice."""
     found = survey.simulate(weights=WEIGHTS)
     stream = found.stream("cube", "hypercube/dense")
@@ -69,7 +69,7 @@ def test_totals_have_noise_of_their_own_beyond_that_of_counts(survey: Survey) ->
     assert np.array_equal(found.steps(), TRUE.w + TOTAL.draw(stream, CELLS, CELLS))
 
 
-def test_totals_without_counts(survey: Survey) -> None:
+def test_totals_without_counts(survey: SurveyAgency) -> None:
     found = survey.simulate(weights={**WEIGHTS, "cap": "3000"}, epsilon=None)
     noise = DiscreteLaplace(Fraction(4, 2000), 30000).draw(found.stream("cube", "hypercube/dense"), CELLS, CELLS)
     assert found.rows().column_names == ["occupation", "strength", "outdoors", "total"]
@@ -77,7 +77,7 @@ def test_totals_without_counts(survey: Survey) -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_controls_have_noise_of_their_own(survey: Survey, weighted: bool) -> None:
+def test_controls_have_noise_of_their_own(survey: SurveyAgency, weighted: bool) -> None:
     more: dict[str, Any] = {"weights": WEIGHTS} if weighted else {}
     found = survey.simulate(controls=CONTROLS, **more)
     distribution, numbers, grid = (
@@ -95,7 +95,7 @@ def test_controls_have_noise_of_their_own(survey: Survey, weighted: bool) -> Non
         assert np.array_equal(found.steps(), TRUE.w + TOTAL.draw(cube, CELLS, CELLS))
 
 
-def test_deviations_of_the_cube_have_noise_each(survey: Survey) -> None:
+def test_deviations_of_the_cube_have_noise_each(survey: SurveyAgency) -> None:
     """One record moves R deviations by at most `bound`."""
     found = survey.simulate(weights=WEIGHTS, replicates=DEVIATIONS)
     distribution = DiscreteLaplace(Fraction(20, REPLICATES * 800))
@@ -109,7 +109,7 @@ def test_deviations_of_the_cube_have_noise_each(survey: Survey) -> None:
 
 
 def test_deviations_of_small_tables_are_drawn_apart_and_only_fitted(
-    survey: Survey, monkeypatch: pytest.MonkeyPatch
+    survey: SurveyAgency, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A curve is published, and nothing else of them: the one through what the key draws."""
     seen: list[Any] = []
@@ -139,7 +139,7 @@ def test_deviations_of_small_tables_are_drawn_apart_and_only_fitted(
 
 
 def test_squares_of_weights_are_measured_where_there_are_no_replicates(
-    survey: Survey, monkeypatch: pytest.MonkeyPatch
+    survey: SurveyAgency, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Σ w²/max, rounded for each record, which one record moves by at most max; times max and the design effect."""
     seen: list[Any] = []
@@ -177,7 +177,7 @@ def sparse_numbers(found: Any, column: str) -> np.ndarray:
 def test_the_sparse_form_is_the_noise_of_the_same_distribution(tmp_path: Path) -> None:
     table = quotes().slice(0, 25)
     true = exact(table)
-    found = Survey(tmp_path / "few", table).simulate(form="sparse", epsilon="1/2")
+    found = SurveyAgency(tmp_path / "few", table).simulate(form="sparse", epsilon="1/2")
     moved, drawn = DiscreteLaplace(Fraction(1, 2)).sparse(found.stream("cube", "hypercube/sparse"), 0, CELLS)
     expected = true.n.copy()
     expected[moved] += drawn
@@ -195,7 +195,7 @@ def average(w: np.ndarray, n: np.ndarray) -> int:
 
 
 @pytest.mark.parametrize("given", [None, "12.34"])
-def test_totals_take_the_noise_of_counts_times_one_average(survey: Survey, given: str | None) -> None:
+def test_totals_take_the_noise_of_counts_times_one_average(survey: SurveyAgency, given: str | None) -> None:
     weights = {**AVERAGE, "noise": {"average": {} if given is None else {"weight": given}}}
     found = survey.simulate(weights=weights, cap=4)
     noise = DiscreteLaplace(Fraction(2), 4).draw(found.stream("cube", "hypercube/dense"), 0, CELLS)
@@ -206,7 +206,7 @@ def test_totals_take_the_noise_of_counts_times_one_average(survey: Survey, given
     assert found.cube.model.variance == pytest.approx(variance)
 
 
-def test_or_by_stratum_and_an_empty_one_takes_that_of_all(survey: Survey) -> None:
+def test_or_by_stratum_and_an_empty_one_takes_that_of_all(survey: SurveyAgency) -> None:
     """Occupation 13-2021 has no records."""
     weights = {**AVERAGE, "noise": {"average": {"strata": ["occupation"]}}}
     found = survey.simulate(weights=weights, cap=4)
@@ -217,7 +217,7 @@ def test_or_by_stratum_and_an_empty_one_takes_that_of_all(survey: Survey) -> Non
     assert np.array_equal(found.steps(), TRUE.w + noise * np.repeat(means, 6))
 
 
-def test_controls_take_the_noise_times_the_average_of_all(survey: Survey) -> None:
+def test_controls_take_the_noise_times_the_average_of_all(survey: SurveyAgency) -> None:
     weights = {**AVERAGE, "noise": {"average": {"strata": ["occupation"]}}}
     controls = [{"name": "strength", "by": ["strength"], "epsilon": "1", "cap": 9}]
     found = survey.simulate(weights=weights, cap=4, controls=controls)
@@ -227,13 +227,13 @@ def test_controls_take_the_noise_times_the_average_of_all(survey: Survey) -> Non
 
 
 def test_without_records_the_average_is_the_largest_weight(tmp_path: Path) -> None:
-    empty = Survey(tmp_path / "empty", quotes().slice(0, 0))
+    empty = SurveyAgency(tmp_path / "empty", quotes().slice(0, 0))
     found = empty.simulate(weights=AVERAGE, cap=4)
     noise = DiscreteLaplace(Fraction(2), 4).draw(found.stream("cube", "hypercube/dense"), 0, CELLS)
     assert np.array_equal(found.steps(), noise * 2000)
 
 
-def test_sparse_totals_take_the_noise_of_their_counts(survey: Survey) -> None:
+def test_sparse_totals_take_the_noise_of_their_counts(survey: SurveyAgency) -> None:
     found = survey.simulate(weights=AVERAGE, cap=4, form="sparse", epsilon="1")
     moved, drawn = DiscreteLaplace(Fraction(1), 4).sparse(found.stream("cube", "hypercube/sparse"), 0, CELLS)
     counts, totals = TRUE.n.copy(), TRUE.w.copy()
@@ -248,7 +248,7 @@ def test_sparse_totals_take_the_noise_of_their_counts(survey: Survey) -> None:
 
 def test_an_establishment_counts_with_some_of_its_records_and_noise_grows_with_them(tmp_path: Path) -> None:
     table = quotes()
-    survey = Survey(tmp_path / "places", table, ESTABLISHMENT)
+    survey = SurveyAgency(tmp_path / "places", table, ESTABLISHMENT)
     found = survey.simulate(weights=WEIGHTS, controls=CONTROLS[1:], replicates=TABLES)
     stream = found.stream("cube~measured", "hypercube/dense")
     counts = found.column("count") - DiscreteLaplace(Fraction(2, 2)).draw(stream, 0, CELLS)
@@ -272,7 +272,7 @@ STRENGTHS = {"name": "strength", "by": ["strength"]}
 @pytest.mark.parametrize("calibration", ["rake", "regression"])
 def test_exact_and_public_controls_are_met_and_measured_ones_reconciled(tmp_path: Path, calibration: str) -> None:
     """Three controls that know the total: they cannot all be met, so the sure one is."""
-    survey, true = Survey(tmp_path / "survey", FULL), exact(FULL)
+    survey, true = SurveyAgency(tmp_path / "survey", FULL), exact(FULL)
     (survey.folder / "public.csv").write_text("strength,total\nlight,250\nmedium,100.5\nheavy,49.5\n")
     public = {**STRENGTHS, "file": "public.csv", "provenance": "a census"}
     exactly = {"name": "outdoors", "by": ["outdoors"], "exact": True}
@@ -291,7 +291,7 @@ def test_exact_and_public_controls_are_met_and_measured_ones_reconciled(tmp_path
     assert np.abs(noisy - true.n.reshape(5, 6).sum(axis=1)).max() < 12
 
 
-def test_least_squares_weigh_a_control_by_its_noise(survey: Survey) -> None:
+def test_least_squares_weigh_a_control_by_its_noise(survey: SurveyAgency) -> None:
     """A total seen twice, in the cube with variance D·s² and by itself with v: their mean by precision."""
     found = survey.simulate(controls=[CONTROLS[1]])
     cube, own = CELLS * DiscreteLaplace(Fraction(2)).variance(), DiscreteLaplace(Fraction(1)).variance()
@@ -303,7 +303,7 @@ def test_least_squares_weigh_a_control_by_its_noise(survey: Survey) -> None:
 
 def test_raking_that_does_not_converge_gives_way_to_least_squares_and_says_so(tmp_path: Path) -> None:
     """Without records every margin is noise, half of them negative."""
-    survey = Survey(tmp_path / "empty", quotes().slice(0, 0))
+    survey = SurveyAgency(tmp_path / "empty", quotes().slice(0, 0))
     controls = [{"name": "pairs", "by": ["occupation", "strength"], "epsilon": "1"}, CONTROLS[1]]
     raked = survey.simulate(controls=controls, calibration="rake")
     model = raked.cube.model.calibration
@@ -317,7 +317,7 @@ def test_raking_that_does_not_converge_gives_way_to_least_squares_and_says_so(tm
 
 
 @pytest.mark.parametrize("calibration", ["rake", "regression"])
-def test_whole_numbers_keep_the_margins(survey: Survey, calibration: str) -> None:
+def test_whole_numbers_keep_the_margins(survey: SurveyAgency, calibration: str) -> None:
     controls = [CONTROLS[0], {**STRENGTHS, "epsilon": "1"}]
     found = survey.simulate(controls=controls, calibration=calibration, whole=True)
     cells, real = found.column("whole"), found.column("calibrated")
@@ -337,7 +337,7 @@ def test_whole_numbers_keep_the_margins(survey: Survey, calibration: str) -> Non
 def test_stated_variances_are_those_of_many_releases(tmp_path: Path, calibration: Any) -> None:
     """Squared errors over what each release states of them, on average over seeds: 1, were it not for chance. Without
     regard to calibration it would be 0.77, 0.83 and 0.39."""
-    survey, true = Survey(tmp_path / "survey", FULL), exact(FULL)
+    survey, true = SurveyAgency(tmp_path / "survey", FULL), exact(FULL)
     controls = [{"name": "pairs", "by": ["strength", "outdoors"]}, {"name": "occupations", "by": ["occupation"]}]
     controls = [{**control, "epsilon": "1/2"} for control in controls]
     names = ("occupation", "strength", "outdoors")
@@ -360,7 +360,7 @@ def test_stated_variances_are_those_of_many_releases(tmp_path: Path, calibration
 # --- how it is written -----------------------------------------------------------------------------------------
 
 
-def test_csv_says_the_same(survey: Survey) -> None:
+def test_csv_says_the_same(survey: SurveyAgency) -> None:
     found = survey.simulate(formats=["csv", "parquet"], weights=WEIGHTS)
     lines = (found.folder / "cube.simulation.csv").read_text().splitlines()
     assert lines[0].replace('"', "") == "occupation,strength,outdoors,count,total"
@@ -376,7 +376,7 @@ def test_many_parts_hold_the_same_cube(tmp_path: Path, monkeypatch: pytest.Monke
         {"form": "sparse"},
         {"weights": WEIGHTS, "replicates": DEVIATIONS},
     ]
-    one, two = Survey(tmp_path / "one"), Survey(tmp_path / "two")
+    one, two = SurveyAgency(tmp_path / "one"), SurveyAgency(tmp_path / "two")
     whole = [one.simulate(**change) for change in changes]
     monkeypatch.setattr("discreet.methods.hypercube.method.PART", 7)
     monkeypatch.setattr("discreet.methods.hypercube.tables.ROWS", 3)
@@ -398,8 +398,8 @@ def test_resumed_after_a_crash_it_has_the_same_bytes(tmp_path: Path) -> None:
     def contents(folder: Path) -> dict[str, bytes]:
         return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "manifest.json"}
 
-    expected = contents(Survey(tmp_path / "one").run(**changes))
-    broken = Survey(tmp_path / "two")
+    expected = contents(SurveyAgency(tmp_path / "one").run(**changes))
+    broken = SurveyAgency(tmp_path / "two")
     opened, out = broken.open(**changes), broken.folder / "out"
     steps = []
 

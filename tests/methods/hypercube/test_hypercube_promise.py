@@ -31,7 +31,7 @@ from support.survey import (
     REPLICATES,
     TABLES,
     WEIGHTS,
-    Survey,
+    SurveyAgency,
     every_occupation,
     exact,
     quotes,
@@ -42,11 +42,11 @@ UNLESS = "were it not for what the caveats name"
 
 
 @pytest.fixture
-def survey(tmp_path: Path) -> Survey:
-    return Survey(tmp_path / "survey")
+def survey(tmp_path: Path) -> SurveyAgency:
+    return SurveyAgency(tmp_path / "survey")
 
 
-def method_of(survey: Survey, **changes: Any) -> HypercubeMethod:
+def method_of(survey: SurveyAgency, **changes: Any) -> HypercubeMethod:
     (found,) = methods(survey.open(**changes).spec)
     assert isinstance(found, HypercubeMethod)
     return found
@@ -57,7 +57,7 @@ def method_of(survey: Survey, **changes: Any) -> HypercubeMethod:
 
 @pytest.mark.parametrize(("unit", "k"), [("record", 1), (ESTABLISHMENT, 2)])
 def test_every_number_has_the_rate_that_its_influence_asks_for(tmp_path: Path, unit: Any, k: int) -> None:
-    survey = Survey(tmp_path / "survey", unit=unit)
+    survey = SurveyAgency(tmp_path / "survey", unit=unit)
     design = method_of(survey, weights=WEIGHTS, controls=CONTROLS, replicates=TABLES).design
     assert design.count_distribution == DiscreteLaplace(Fraction(2, k))
     assert design.total_distribution == DiscreteLaplace(Fraction(4, 2000 * k))
@@ -71,7 +71,7 @@ def test_every_number_has_the_rate_that_its_influence_asks_for(tmp_path: Path, u
     assert design.deviation_distribution == DiscreteLaplace(Fraction(3, 2000 * k))  # a squared weight over the largest
 
 
-def test_costs_add_up(survey: Survey) -> None:
+def test_costs_add_up(survey: SurveyAgency) -> None:
     plan = survey.open(weights=WEIGHTS, controls=CONTROLS, replicates=TABLES).plan()
     assert (plan.total.epsilon, plan.total.delta) == (Fraction(2 + 4 + 1 + 1 + 20), Fraction(0))
     (caveat,) = plan.total.caveats  # of weights, which promises what it says, but is no lack of a promise
@@ -102,7 +102,7 @@ def brute_delta(rate: Fraction, cap: int, shift: int) -> Decimal:
 def test_delta_is_the_mass_that_the_cap_leaves_bare_rounded_up(
     tmp_path: Path, unit: Any, k: int, epsilon: str, cap: int
 ) -> None:
-    plan = Survey(tmp_path / "survey", unit=unit).open(epsilon=epsilon, cap=cap).plan()
+    plan = SurveyAgency(tmp_path / "survey", unit=unit).open(epsilon=epsilon, cap=cap).plan()
     found = brute_delta(Fraction(epsilon) / k, cap, k)
     delta = Decimal(plan.total.delta.numerator) / Decimal(plan.total.delta.denominator)
     assert found <= delta <= found * Decimal("1.02")
@@ -110,7 +110,7 @@ def test_delta_is_the_mass_that_the_cap_leaves_bare_rounded_up(
         assert 6.32e-7 < plan.total.delta < 6.34e-7  # 002, §3.2
 
 
-def test_delta_of_capped_totals_is_that_of_the_largest_weight(survey: Survey) -> None:
+def test_delta_of_capped_totals_is_that_of_the_largest_weight(survey: SurveyAgency) -> None:
     weights = {"column": "weight", "max": "20", "grid": "0.5", "epsilon": "2", "cap": "50"}
     total = survey.open(weights=weights, epsilon=None).plan().total
     found = brute_delta(Fraction(2, 40), 100, 40)
@@ -119,7 +119,7 @@ def test_delta_of_capped_totals_is_that_of_the_largest_weight(survey: Survey) ->
     assert found > 10 * brute_delta(Fraction(2, 40), 100, 1)  # the mass of one value would not do
 
 
-def test_deltas_of_cube_and_controls_add_up(survey: Survey) -> None:
+def test_deltas_of_cube_and_controls_add_up(survey: SurveyAgency) -> None:
     controls = [{"name": "c", "by": ["strength"], "epsilon": "1", "cap": 5}]
     alone = survey.open(cap=4).plan().total.delta
     both = survey.open(cap=4, controls=controls).plan().total.delta
@@ -129,7 +129,7 @@ def test_deltas_of_cube_and_controls_add_up(survey: Survey) -> None:
 def test_a_cap_that_cannot_hide_a_unit_is_refused(tmp_path: Path) -> None:
     unit = {**ESTABLISHMENT, "max_records": 9}
     with pytest.raises(GuaranteeError, match="one unit, which moves cells by 9, always shows"):
-        Survey(tmp_path / "survey", unit=unit).open(cap=4).plan()
+        SurveyAgency(tmp_path / "survey", unit=unit).open(cap=4).plan()
 
 
 # --- what is not promised -----------------------------------------------------------------------------------------
@@ -145,7 +145,7 @@ def test_a_cap_that_cannot_hide_a_unit_is_refused(tmp_path: Path) -> None:
         ({"controls": [{"name": "c", "by": ["strength"], "exact": True}]}, "control totals by strength are those of"),
     ],
 )
-def test_forms_that_are_not_private_say_so_everywhere(survey: Survey, changes: dict[str, Any], said: str) -> None:
+def test_forms_that_are_not_private_say_so_everywhere(survey: SurveyAgency, changes: dict[str, Any], said: str) -> None:
     plain, weaker = survey.open().plan().total, survey.open(**changes).plan().total
     assert plain.caveats == ()
     assert any(caveat.startswith(NOT) and said in caveat for caveat in weaker.caveats)
@@ -161,7 +161,7 @@ def test_forms_that_are_not_private_say_so_everywhere(survey: Survey, changes: d
         assert UNLESS in table["guarantee_in_words"]
 
 
-def test_public_totals_cost_nothing_and_need_no_caveat(survey: Survey) -> None:
+def test_public_totals_cost_nothing_and_need_no_caveat(survey: SurveyAgency) -> None:
     (survey.folder / "public.csv").write_text("strength,total\nlight,200\nmedium,120\nheavy,80\n")
     total = (
         survey.open(controls=[{"name": "c", "by": ["strength"], "file": "public.csv", "provenance": "a census"}])
@@ -176,7 +176,7 @@ def test_the_average_form_shows_the_weight_of_a_record_and_the_formal_form_does_
     """The attack: total − w̄·count has no noise, so one record of an empty occupation shows its weight to the digit."""
     table = quotes()
     one = table.slice(0, 1).to_pylist()[0] | {"occupation": "13-2021", "weight": 137.3}
-    survey = Survey(tmp_path / "survey", pa.concat_tables([table, pa.Table.from_pylist([one], table.schema)]))
+    survey = SurveyAgency(tmp_path / "survey", pa.concat_tables([table, pa.Table.from_pylist([one], table.schema)]))
     weights = {**AVERAGE, "noise": {"average": {"weight": "40"}}}
     true = exact(pa.concat_tables([table, pa.Table.from_pylist([one], table.schema)]))
     found = survey.simulate(weights=weights, cap=7)
@@ -209,7 +209,7 @@ def odd() -> pa.Table:
 
 def test_no_record_stops_a_release_and_each_counts_as_is_stated(tmp_path: Path) -> None:
     table = odd()
-    found = Survey(tmp_path / "survey", table).simulate(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
+    found = SurveyAgency(tmp_path / "survey", table).simulate(weights=WEIGHTS, controls=CONTROLS, replicates=DEVIATIONS)
     stream = found.stream("cube~measured", "hypercube/dense")
     true = exact(table)
     assert true.n.sum() == 4 * len(ODD) - 7  # zero, negative, missing, not a number, infinite
@@ -227,7 +227,7 @@ def test_nor_does_text_that_is_no_number(tmp_path: Path) -> None:
     texts = ["x", "", " 12.5 ", "1e99", "1e400", "nan", "inf", "1_0", "0x1", None] + ["20"] * 30
     table = with_column(table, "weight", texts, pa.string())
     table = with_column(table, "rep_2", texts[::-1], pa.string())
-    found = Survey(tmp_path / "survey", table).simulate(weights=WEIGHTS, replicates=TABLES, epsilon="100")
+    found = SurveyAgency(tmp_path / "survey", table).simulate(weights=WEIGHTS, replicates=TABLES, epsilon="100")
     assert found.column("count").sum() == 32
 
 
@@ -236,7 +236,7 @@ def test_one_record_more_moves_the_published_numbers_of_one_cell_by_what_is_stat
     table = quotes()
     sizes = [table.num_rows, table.num_rows - 1]
     one, two = (
-        Survey(tmp_path / str(i), table.slice(0, n)).simulate(weights=WEIGHTS, replicates=DEVIATIONS)
+        SurveyAgency(tmp_path / str(i), table.slice(0, n)).simulate(weights=WEIGHTS, replicates=DEVIATIONS)
         for i, n in enumerate(sizes)
     )
     moved = one.column("count") - two.column("count")
@@ -257,7 +257,7 @@ def test_one_establishment_moves_them_by_as_many_records_as_count(tmp_path: Path
     many = with_column(many, "establishment", ["target"] * 12, pa.string())
     many = with_column(many, "weight", [1000.0] * 12, pa.float64())
     one, two = (
-        Survey(tmp_path / str(i), records, ESTABLISHMENT).simulate(weights=WEIGHTS)
+        SurveyAgency(tmp_path / str(i), records, ESTABLISHMENT).simulate(weights=WEIGHTS)
         for i, records in enumerate((pa.concat_tables([table, many]), table))
     )
     assert (one.column("count") - two.column("count")).sum() == 2
@@ -267,7 +267,7 @@ def test_one_establishment_moves_them_by_as_many_records_as_count(tmp_path: Path
 
 def test_check_tells_of_weights_and_strict_mode_refuses(tmp_path: Path) -> None:
     changes: dict[str, Any] = {"weights": WEIGHTS, "replicates": TABLES}
-    survey = Survey(tmp_path / "odd", odd(), strict=True)
+    survey = SurveyAgency(tmp_path / "odd", odd(), strict=True)
     opened = survey.open(**changes)
     text = "\n".join(lines(opened.check(), opened.spec))
     assert "weight: 2 records without a weight and 5 whose weight is not positive are dropped" in text
@@ -278,7 +278,7 @@ def test_check_tells_of_weights_and_strict_mode_refuses(tmp_path: Path) -> None:
         opened.run(survey.folder / "out", simulation="survey")
     assert not (survey.folder / "out").exists()
     assert not opened.ledger.chain().releases()
-    clean = Survey(tmp_path / "clean", quotes(), strict=True)
+    clean = SurveyAgency(tmp_path / "clean", quotes(), strict=True)
     assert clean.simulate(**changes).column("count").size == CELLS
 
 
@@ -298,7 +298,7 @@ def test_files_rows_and_columns_do_not_depend_on_the_records(tmp_path: Path, cha
     seen = []
     for i, rows in enumerate((0, 1, 400)):
         table = quotes().slice(0, rows)
-        found = Survey(tmp_path / str(i), table).simulate(**changes)
+        found = SurveyAgency(tmp_path / str(i), table).simulate(**changes)
         files = sorted(str(path.relative_to(found.folder)) for path in found.folder.rglob("*"))
         assert not [name for name in files if "measured" in name]
         dense = "form" not in changes
@@ -317,7 +317,7 @@ def test_files_rows_and_columns_do_not_depend_on_the_records(tmp_path: Path, cha
 
 
 def test_a_capped_control_of_establishments_has_their_rate_and_delta(tmp_path: Path) -> None:
-    survey = Survey(tmp_path / "survey", unit=ESTABLISHMENT)
+    survey = SurveyAgency(tmp_path / "survey", unit=ESTABLISHMENT)
     controls = [{"name": "c", "by": ["strength"], "epsilon": "1", "cap": 5}]
     alone, both = (survey.open(cap=4, **more).plan().total.delta for more in ({}, {"controls": controls}))
     assert float(both - alone) == pytest.approx(float(brute_delta(Fraction(1, 2), 5, 2)), rel=0.02)
@@ -325,7 +325,7 @@ def test_a_capped_control_of_establishments_has_their_rate_and_delta(tmp_path: P
     assert control.distribution == DiscreteLaplace(Fraction(1, 2), 5)
 
 
-def test_an_observed_average_is_named_with_every_table_and_a_public_one_nowhere(survey: Survey) -> None:
+def test_an_observed_average_is_named_with_every_table_and_a_public_one_nowhere(survey: SurveyAgency) -> None:
     controls = [{"name": "c", "by": ["strength"], "epsilon": "1", "cap": 5}]
     for weight, told in ((None, True), ("40", False)):
         noise = {"average": {} if weight is None else {"weight": weight}}
@@ -337,7 +337,7 @@ def test_an_observed_average_is_named_with_every_table_and_a_public_one_nowhere(
 
 def test_records_above_the_largest_weight_are_dropped_if_so_declared(tmp_path: Path) -> None:
     table = odd()
-    found = Survey(tmp_path / "survey", table).simulate(weights={**WEIGHTS, "above": "drop"})
+    found = SurveyAgency(tmp_path / "survey", table).simulate(weights={**WEIGHTS, "above": "drop"})
     keep = [row["weight"] is not None and row["weight"] <= 200 for row in table.to_pylist()]
     true = exact(table.filter(pa.array(keep)))
     stream = found.stream("cube", "hypercube/dense")
@@ -345,7 +345,7 @@ def test_records_above_the_largest_weight_are_dropped_if_so_declared(tmp_path: P
     assert np.array_equal(found.steps() - DiscreteLaplace(Fraction(4, 2000)).draw(stream, CELLS, CELLS), true.w)
 
 
-def test_errors_by_strata_are_those_of_the_largest_average(survey: Survey) -> None:
+def test_errors_by_strata_are_those_of_the_largest_average(survey: SurveyAgency) -> None:
     weights = {**AVERAGE, "noise": {"average": {"strata": ["occupation"]}}}
     model = survey.simulate(weights=weights, cap=4).cube.model
     true = exact(quotes())
@@ -356,7 +356,7 @@ def test_errors_by_strata_are_those_of_the_largest_average(survey: Survey) -> No
     assert model.unit == pytest.approx(max(means) / 10)
 
 
-def test_the_noise_of_squares_is_known_in_their_own_unit(survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_noise_of_squares_is_known_in_their_own_unit(survey: SurveyAgency, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
 
     def fit(x: Any, v: Any, **more: Any) -> Any:
@@ -369,7 +369,9 @@ def test_the_noise_of_squares_is_known_in_their_own_unit(survey: Survey, monkeyp
     assert seen[0] == pytest.approx([(2 * 200) ** 2 * variance] * 2)
 
 
-def test_controls_by_coarser_levels_lower_no_stated_noise(survey: Survey, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_controls_by_coarser_levels_lower_no_stated_noise(
+    survey: SurveyAgency, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[Any] = []
 
     def fit(x: Any, v: Any, **more: Any) -> Any:
@@ -390,7 +392,7 @@ def test_simulated_controls_have_the_noise_of_weights(tmp_path: Path, monkeypatc
         return raked_variances(cube, controls, variance, raking, draws, runs)
 
     monkeypatch.setattr("discreet.methods.hypercube.tables.raked_variances", simulated)
-    survey = Survey(tmp_path / "survey", every_occupation(quotes()))
+    survey = SurveyAgency(tmp_path / "survey", every_occupation(quotes()))
     weights = {**WEIGHTS, "epsilon": "400"}
     controls = [{"name": "c", "by": ["occupation"], "epsilon": "200"}]
     model = survey.simulate(weights=weights, controls=controls, calibration={"by": "rake", "runs": 4}).cube.model
@@ -401,7 +403,7 @@ def test_simulated_controls_have_the_noise_of_weights(tmp_path: Path, monkeypatc
 
 
 def test_a_kernel_that_cannot_run_stops_before_anything_is_spent(
-    survey: Survey, monkeypatch: pytest.MonkeyPatch
+    survey: SurveyAgency, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: Any) -> Any:
         raise GuaranteeError("no", where="kernel")
@@ -413,12 +415,12 @@ def test_a_kernel_that_cannot_run_stops_before_anything_is_spent(
     assert not opened.ledger.chain().releases()
 
 
-def test_a_bound_is_cut_to_whole_steps(survey: Survey) -> None:
+def test_a_bound_is_cut_to_whole_steps(survey: SurveyAgency) -> None:
     weights = {**WEIGHTS, "grid": "2.5"}
     assert method_of(survey, weights=weights, replicates={**DEVIATIONS, "bound": "81"}).design.bound == 32
 
 
-def test_a_control_may_be_called_like_what_is_measured_aside(survey: Survey) -> None:
+def test_a_control_may_be_called_like_what_is_measured_aside(survey: SurveyAgency) -> None:
     controls = [{"name": "replicates0", "by": ["strength"], "epsilon": "1"}]
     squares = {"epsilon": "3", "tables": [["major"]], "effect": "1"}
     found = survey.simulate(weights=WEIGHTS, controls=controls, squares=squares)
@@ -426,7 +428,7 @@ def test_a_control_may_be_called_like_what_is_measured_aside(survey: Survey) -> 
 
 
 def test_totals_too_large_for_whole_numbers_do_not_stop_a_release(
-    survey: Survey, monkeypatch: pytest.MonkeyPatch
+    survey: SurveyAgency, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("discreet.methods.hypercube.tables.LARGEST_TOTAL", 10.0)
     found = survey.simulate(controls=CONTROLS, whole=True)
@@ -435,7 +437,7 @@ def test_totals_too_large_for_whole_numbers_do_not_stop_a_release(
     assert "rounded cell by cell" in found.cube.model.whole.problems[0]
 
 
-def test_counts_beside_totals_can_be_asked_for(survey: Survey) -> None:
+def test_counts_beside_totals_can_be_asked_for(survey: SurveyAgency) -> None:
     folder = survey.run(weights=WEIGHTS, controls=CONTROLS)
     cube = open_cube(folder, counts=True)
     deviation = (10 * DiscreteLaplace(Fraction(2)).variance()) ** 0.5

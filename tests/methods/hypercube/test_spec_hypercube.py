@@ -11,18 +11,18 @@ import pytest
 import discreet
 from discreet.errors import DiscreetError, DomainError, GuaranteeError, ParameterError, SourceError, SpecError
 from discreet.methods.hypercube.spec import Average, Hypercube, Rake, RegressionCalibration, Weights
-from support.survey import AVERAGE, CONTROLS, DEVIATIONS, TABLES, WEIGHTS, Survey
+from support.survey import AVERAGE, CONTROLS, DEVIATIONS, TABLES, WEIGHTS, SurveyAgency
 
 SQUARES = {"epsilon": "1", "tables": [["major"]], "effect": "1.5"}
 STRATA = {**AVERAGE, "noise": {"average": {"strata": ["occupation"], "weight": "3"}}}
 
 
 @pytest.fixture
-def survey(tmp_path: Path) -> Survey:
-    return Survey(tmp_path / "survey")
+def survey(tmp_path: Path) -> SurveyAgency:
+    return SurveyAgency(tmp_path / "survey")
 
 
-def refused(survey: Survey, changes: dict[str, Any], kind: type[DiscreetError], said: str) -> DiscreetError:
+def refused(survey: SurveyAgency, changes: dict[str, Any], kind: type[DiscreetError], said: str) -> DiscreetError:
     """By `run`, with one line that names the place; nothing is spent, nothing is written."""
     with pytest.raises(kind, match=said) as error:
         survey.open(**changes).run(survey.folder / "out", simulation="survey")
@@ -33,7 +33,7 @@ def refused(survey: Survey, changes: dict[str, Any], kind: type[DiscreetError], 
     return error.value
 
 
-def survey_ledger(survey: Survey) -> dict[str, Any]:
+def survey_ledger(survey: SurveyAgency) -> dict[str, Any]:
     return dict(discreet.ledger(survey.folder / "ledger.sqlite").chain().releases())
 
 
@@ -119,7 +119,7 @@ DECLARED: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("changes", "said"), DECLARED)
-def test_declarations_that_do_not_hold_together(survey: Survey, changes: dict[str, Any], said: str) -> None:
+def test_declarations_that_do_not_hold_together(survey: SurveyAgency, changes: dict[str, Any], said: str) -> None:
     error = refused(survey, changes, SpecError, said)
     assert "tables" in str(error)
 
@@ -179,7 +179,7 @@ def test_short_forms_and_defaults() -> None:
     ],
 )
 def test_names_that_are_not_there(
-    survey: Survey, changes: dict[str, Any], kind: type[DiscreetError], said: str
+    survey: SurveyAgency, changes: dict[str, Any], kind: type[DiscreetError], said: str
 ) -> None:
     refused(survey, changes, kind, said)
 
@@ -209,17 +209,17 @@ def listed(**changes: str) -> str:
         ("strength,people\nlight,1\n", "no column 'total'|total"),
     ],
 )
-def test_public_totals_that_are_not_one_a_cell(survey: Survey, text: str, said: str) -> None:
+def test_public_totals_that_are_not_one_a_cell(survey: SurveyAgency, text: str, said: str) -> None:
     (survey.folder / "public.csv").write_text(text)
     error = refused(survey, {"controls": control(**PUBLIC)}, DomainError, said)
     assert "control c" in str(error.where)
 
 
-def test_a_public_file_that_is_not_there(survey: Survey) -> None:
+def test_a_public_file_that_is_not_there(survey: SurveyAgency) -> None:
     refused(survey, {"controls": control(file="nowhere.csv", provenance="nobody")}, DiscreetError, "nowhere.csv")
 
 
-def test_public_totals_that_contradict_each_other(survey: Survey) -> None:
+def test_public_totals_that_contradict_each_other(survey: SurveyAgency) -> None:
     (survey.folder / "public.csv").write_text(listed())
     (survey.folder / "all.csv").write_text("total\n401\n")
     both = [*control(**PUBLIC), {"name": "all", "by": [], "file": "all.csv", "provenance": "census"}]
@@ -236,14 +236,14 @@ def test_public_totals_that_contradict_each_other(survey: Survey) -> None:
     assert survey.run(controls=both).exists()
 
 
-def test_public_totals_that_are_all_zero(survey: Survey) -> None:
+def test_public_totals_that_are_all_zero(survey: SurveyAgency) -> None:
     (survey.folder / "public.csv").write_text(listed(light="0", medium="0", heavy="0"))
     error = refused(survey, {"controls": control(**PUBLIC)}, DomainError, "every total is 0")
     assert error.where == "control c, file public.csv"
     assert "`value`" in str(error.do)
 
 
-def test_whole_numbers_cannot_keep_controls_in_a_circle(survey: Survey) -> None:
+def test_whole_numbers_cannot_keep_controls_in_a_circle(survey: SurveyAgency) -> None:
     pairs = [["occupation", "strength"], ["strength", "outdoors"], ["occupation", "outdoors"]]
     controls = [{"name": f"c{i}", "by": by, "epsilon": "1"} for i, by in enumerate(pairs)]
     error = refused(survey, {"controls": controls, "whole": True}, SpecError, "whole numbers cannot keep these")
@@ -261,19 +261,19 @@ def test_whole_numbers_cannot_keep_controls_in_a_circle(survey: Survey) -> None:
     ],
 )
 def test_published_columns_are_not_called_as_a_variable_is(
-    survey: Survey, column: str, changes: dict[str, Any]
+    survey: SurveyAgency, column: str, changes: dict[str, Any]
 ) -> None:
     survey.more["domains"] = {**survey.spec()["domains"], column: {"values": ["yes", "no"], "column": "outdoors"}}
     error = refused(survey, {"by": ["occupation", column], **changes}, DomainError, f"called '{column}' already")
     assert "`column:`" in str(error.do)
 
 
-def test_tables_of_one_name(survey: Survey) -> None:
+def test_tables_of_one_name(survey: SurveyAgency) -> None:
     changes = {"weights": WEIGHTS, "replicates": DEVIATIONS}
     refused(survey, {**changes, "controls": control(epsilon="1", name="replicates")}, SpecError, "cube_replicates")
 
 
-def test_cubes_that_are_too_large(survey: Survey) -> None:
+def test_cubes_that_are_too_large(survey: SurveyAgency) -> None:
     survey.more["domains"] = {
         f"x{i}": {"values": [str(j) for j in range(3000)], "column": "strength"} for i in range(4)
     }
@@ -298,7 +298,7 @@ def test_cubes_that_are_too_large(survey: Survey) -> None:
         ({"controls": control(epsilon="800")}, "control c"),
     ],
 )
-def test_noise_so_small_that_it_has_no_variance(survey: Survey, changes: dict[str, Any], what: str) -> None:
+def test_noise_so_small_that_it_has_no_variance(survey: SurveyAgency, changes: dict[str, Any], what: str) -> None:
     refused(survey, changes, GuaranteeError, f"epsilon of {what} leaves no noise at all")
     assert survey.run(epsilon="600", controls=control(epsilon="1")).exists()
 
@@ -310,12 +310,12 @@ def test_noise_so_small_that_it_has_no_variance(survey: Survey, changes: dict[st
         {"cap": 2**29, "epsilon": "0.00001", "weights": {**AVERAGE, "max": "1e6", "grid": "1"}},
     ],
 )
-def test_whole_numbers_of_too_much_noise(survey: Survey, changes: dict[str, Any]) -> None:
+def test_whole_numbers_of_too_much_noise(survey: SurveyAgency, changes: dict[str, Any]) -> None:
     error = refused(survey, {**changes, "whole": True}, SpecError, "the noise of all cells may add up to")
     assert "tables.cube.whole" in str(error.where)
 
 
-def test_controls_of_too_many_variables(survey: Survey) -> None:
+def test_controls_of_too_many_variables(survey: SurveyAgency) -> None:
     names = [f"x{i}" for i in range(17)]
     survey.more["domains"] = {name: {"values": ["yes", "no"], "column": "outdoors"} for name in names}
     error = refused(survey, {"by": names, "controls": control(epsilon="1", by=names)}, SpecError, "too many variables")
@@ -323,7 +323,7 @@ def test_controls_of_too_many_variables(survey: Survey) -> None:
     assert survey.open(by=names, controls=control(epsilon="1", by=names[:16])).spec
 
 
-def test_advice_fits_the_name(survey: Survey) -> None:
+def test_advice_fits_the_name(survey: SurveyAgency) -> None:
     error = refused(survey, {"by": ["occupation", "strenght"]}, SpecError, "did you mean 'strength'")
     assert error.do == "write it as it is declared under `domains`, or declare it there"
     for changes in (

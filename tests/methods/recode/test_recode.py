@@ -31,8 +31,8 @@ from support.recoding import (
     OFFERED,
     RECODE,
     YEARS,
-    Kept,
-    Office,
+    MeasurementFolder,
+    RecodingOffice,
     contents,
     domains,
     new_programmes,
@@ -49,16 +49,18 @@ SCHOOLS = {(institution, degree) for institution, degree, *_ in OFFERED}
 
 
 @pytest.fixture(scope="module")
-def old(recoded_office: Office) -> Kept:
+def old(recoded_office: RecodingOffice) -> MeasurementFolder:
     return recoded_office.kept("old")
 
 
 @pytest.fixture(scope="module")
-def new(recoded_office: Office) -> Kept:
+def new(recoded_office: RecodingOffice) -> MeasurementFolder:
     return recoded_office.kept("new")
 
 
-def cells(kept: Kept, table: str, institution: str, degree: str, code: str) -> np.ndarray[Any, np.dtype[np.int64]]:
+def cells(
+    kept: MeasurementFolder, table: str, institution: str, degree: str, code: str
+) -> np.ndarray[Any, np.dtype[np.int64]]:
     """The numbers of a code at a school: (cohort and year, width)."""
     groups = kept.groups(table)
     return np.stack([groups[institution, degree, code, *when] for when in WHEN])
@@ -72,7 +74,7 @@ def margin(rate: str, draws: int) -> int:
 
 
 @pytest.mark.parametrize("table", MEASURED)
-def test_totals_stay_to_the_unit(old: Kept, new: Kept, table: str) -> None:
+def test_totals_stay_to_the_unit(old: MeasurementFolder, new: MeasurementFolder, table: str) -> None:
     """Institution × degree × cohort × year, for every bin and every destination, suppressed or not."""
     before, after = old.sums(table), new.sums(table)
     assert before.keys() == after.keys() == {(*school, *when) for school in SCHOOLS for when in WHEN}
@@ -81,7 +83,9 @@ def test_totals_stay_to_the_unit(old: Kept, new: Kept, table: str) -> None:
 
 
 @pytest.mark.parametrize("table", MEASURED)
-def test_there_are_negative_numbers_and_they_stay_negative(old: Kept, new: Kept, table: str) -> None:
+def test_there_are_negative_numbers_and_they_stay_negative(
+    old: MeasurementFolder, new: MeasurementFolder, table: str
+) -> None:
     assert (old.counts[table] < 0).any()
     assert (new.counts[table] < 0).any()
 
@@ -103,7 +107,13 @@ SPLIT = [
 
 @pytest.mark.parametrize(("table", "institution", "degree", "code", "pieces"), SPLIT)
 def test_pieces_add_up_and_have_the_sign_of_the_count(
-    old: Kept, new: Kept, table: str, institution: str, degree: str, code: str, pieces: tuple[str, str]
+    old: MeasurementFolder,
+    new: MeasurementFolder,
+    table: str,
+    institution: str,
+    degree: str,
+    code: str,
+    pieces: tuple[str, str],
 ) -> None:
     whole = cells(old, table, institution, degree, code)
     parts = [cells(new, table, institution, degree, piece) for piece in pieces]
@@ -111,14 +121,14 @@ def test_pieces_add_up_and_have_the_sign_of_the_count(
     assert all((part * np.sign(whole) >= 0).all() for part in parts)
 
 
-def test_a_family_splits_and_adds_up(old: Kept, new: Kept) -> None:
+def test_a_family_splits_and_adds_up(old: MeasurementFolder, new: MeasurementFolder) -> None:
     for institution, degree in ((ASTER, "05"), (BIRCH, "05"), (BIRCH, "18")):
         whole = cells(old, "families", institution, degree, "01")
         parts = [cells(new, "families", institution, degree, piece) for piece in ("01", "02")]
         assert (parts[0] + parts[1] == whole).all()
 
 
-def test_shares_are_those_of_the_finest_level_with_completions(new: Kept) -> None:
+def test_shares_are_those_of_the_finest_level_with_completions(new: MeasurementFolder) -> None:
     """Aster's completions of 2010 say 30 : 10; those of 2013 say 20 : 0, which leaves a thousandth of one."""
     groups = new.groups("earnings")
     stayed, moved = (
@@ -131,7 +141,9 @@ def test_shares_are_those_of_the_finest_level_with_completions(new: Kept) -> Non
     assert moved["2010"] > 0
 
 
-def test_direct_groups_do_not_change(recoded_office: Office, old: Kept, new: Kept) -> None:
+def test_direct_groups_do_not_change(
+    recoded_office: RecodingOffice, old: MeasurementFolder, new: MeasurementFolder
+) -> None:
     for table in FOUR:
         for institution, degree in ((ASTER, "05"), (BIRCH, "18")):
             before, after = (cells(kept, table, institution, degree, "01.01") for kept in (old, new))
@@ -144,14 +156,14 @@ def test_direct_groups_do_not_change(recoded_office: Office, old: Kept, new: Kep
     assert len(before_) == 8
 
 
-def test_merged_groups_are_sums(old: Kept, new: Kept) -> None:
+def test_merged_groups_are_sums(old: MeasurementFolder, new: MeasurementFolder) -> None:
     for table in FOUR:
         merged = cells(new, table, ASTER, "05", "03.02")
         assert (merged == cells(old, table, ASTER, "05", "03.01") + cells(old, table, ASTER, "05", "03.02")).all()
         assert (cells(new, table, BIRCH, "05", "03.02") == cells(old, table, BIRCH, "05", "03.02")).all()
 
 
-def test_what_nothing_becomes_is_zero(new: Kept) -> None:
+def test_what_nothing_becomes_is_zero(new: MeasurementFolder) -> None:
     """Families need Birch's 02 at degree 18; no four-digit code becomes 02.01 there."""
     assert not cells(new, "earnings", BIRCH, "18", "02.01").any()
     assert not cells(new, "flows", BIRCH, "18", "02.01").any()
@@ -160,7 +172,9 @@ def test_what_nothing_becomes_is_zero(new: Kept) -> None:
 # --- margins --------------------------------------------------------------------------------------------------------
 
 
-def published(office: Office, name: str, release: str = "new") -> dict[tuple[str, str, str], list[dict[str, Any]]]:
+def published(
+    office: RecodingOffice, name: str, release: str = "new"
+) -> dict[tuple[str, str, str], list[dict[str, Any]]]:
     """The rows of a table by institution, degree and code."""
     found: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for row in read_rows(office.folder / f"out-{release}", name):
@@ -169,7 +183,7 @@ def published(office: Office, name: str, release: str = "new") -> dict[tuple[str
     return found
 
 
-def test_draws_are_counted(new: Kept) -> None:
+def test_draws_are_counted(new: MeasurementFolder) -> None:
     draws = {key[:3]: number for key, number in new.draws("earnings").items()}
     assert draws[ASTER, "05", "01.01"] == draws[BIRCH, "05", "03.02"] == 1
     assert draws[ASTER, "05", "03.02"] == 2
@@ -177,7 +191,7 @@ def test_draws_are_counted(new: Kept) -> None:
     assert new.draws("flows") == new.draws("earnings")
 
 
-def test_margins_of_measured_earnings(recoded_office: Office) -> None:
+def test_margins_of_measured_earnings(recoded_office: RecodingOffice) -> None:
     rows = published(recoded_office, "earnings")
     bins = 4
 
@@ -198,7 +212,7 @@ def test_margins_of_measured_earnings(recoded_office: Office) -> None:
     assert all(row["p50_low90"] <= row["p50"] <= row["p50_high90"] for row in whole)
 
 
-def test_a_sum_in_which_the_pieces_come_together_has_a_margin(recoded_office: Office) -> None:
+def test_a_sum_in_which_the_pieces_come_together_has_a_margin(recoded_office: RecodingOffice) -> None:
     rows, bins = published(recoded_office, "earnings_family"), 4
 
     def seen(*key: str) -> set[Any]:
@@ -210,7 +224,7 @@ def test_a_sum_in_which_the_pieces_come_together_has_a_margin(recoded_office: Of
     assert published(recoded_office, "earnings_school") == published(recoded_office, "earnings_school", "old")
 
 
-def test_margins_of_flows(recoded_office: Office) -> None:
+def test_margins_of_flows(recoded_office: RecodingOffice) -> None:
     for name in ("flows", "flows_measured"):
         rows = published(recoded_office, name)
 
@@ -223,7 +237,7 @@ def test_margins_of_flows(recoded_office: Office) -> None:
     assert margin("1/2", 2) > margin("1/2", 1)
 
 
-def test_margins_of_sums_of_flows(recoded_office: Office) -> None:
+def test_margins_of_sums_of_flows(recoded_office: RecodingOffice) -> None:
     families = published(recoded_office, "flows_family")
     columns = [c for c in next(iter(families.values()))[0] if c.endswith("moe90")]
     assert columns
@@ -242,7 +256,7 @@ def test_margins_of_sums_of_flows(recoded_office: Office) -> None:
 
 
 @pytest.mark.parametrize("table", ["flows", "family_flows"])
-def test_flows_are_corrected_after_recoding(recoded_office: Office, new: Kept, table: str) -> None:
+def test_flows_are_corrected_after_recoding(recoded_office: RecodingOffice, new: MeasurementFolder, table: str) -> None:
     code, out = "cip4" if table == "flows" else "cip2", recoded_office.folder / "out-new"
     totals = dict.fromkeys(new.groups(table), 0)
     for row in read_rows(out, table):
@@ -253,7 +267,7 @@ def test_flows_are_corrected_after_recoding(recoded_office: Office, new: Kept, t
     assert totals == {key: max(int(row.sum()), 0) for key, row in new.groups(table).items()}
 
 
-def test_published_measurements_are_the_recoded_ones(recoded_office: Office, new: Kept) -> None:
+def test_published_measurements_are_the_recoded_ones(recoded_office: RecodingOffice, new: MeasurementFolder) -> None:
     found = dict.fromkeys(new.groups("flows"), 0)
     count = 0
     for row in read_rows(recoded_office.folder / "out-new", "flows_measured"):
@@ -265,7 +279,7 @@ def test_published_measurements_are_the_recoded_ones(recoded_office: Office, new
     assert count == np.count_nonzero(new.counts["flows"])
 
 
-def test_published_bins_are_the_recoded_ones(recoded_office: Office, new: Kept) -> None:
+def test_published_bins_are_the_recoded_ones(recoded_office: RecodingOffice, new: MeasurementFolder) -> None:
     groups = new.groups("earnings")
     rows = [row for row in read_rows(recoded_office.folder / "out-new", "earnings") if row["status"] == 1]
     assert len(rows) > 20
@@ -292,7 +306,7 @@ class NoKeys(FileKeyStore):
 
 
 def test_no_record_and_no_key_is_needed(
-    office: Office, recoded_office: Office, monkeypatch: pytest.MonkeyPatch
+    office: RecodingOffice, recoded_office: RecodingOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (office.folder / "graduates.parquet").unlink()
     shutil.rmtree(office.folder / "out-old")
@@ -310,7 +324,7 @@ def test_no_record_and_no_key_is_needed(
 
 
 def test_how_many_words_are_fetched_at_a_time_changes_nothing(
-    measured_office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    measured_office: RecodingOffice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
     for words in (1 << 21, 7):
@@ -322,7 +336,7 @@ def test_how_many_words_are_fetched_at_a_time_changes_nothing(
 
 
 def test_the_same_bytes_from_measurements_that_lie_elsewhere(
-    office: Office, recoded_office: Office, tmp_path: Path
+    office: RecodingOffice, recoded_office: RecodingOffice, tmp_path: Path
 ) -> None:
     shutil.move(office.folder / "kept/old", tmp_path / "archive")
     out = office.recode(recode={"measurements": str(tmp_path / "archive")}, keep_measurements=...)
@@ -334,7 +348,7 @@ def test_the_same_bytes_from_measurements_that_lie_elsewhere(
 
 
 def test_many_files_give_the_same_numbers(
-    office: Office, recoded_office: Office, monkeypatch: pytest.MonkeyPatch
+    office: RecodingOffice, recoded_office: RecodingOffice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("discreet.methods.histograms.PART", 40)
     office.recode()
@@ -348,7 +362,7 @@ def test_many_files_give_the_same_numbers(
         assert (office.kept("same").counts[table] == expected.counts[table]).all()
 
 
-def test_some_tables_of_a_release_can_be_recoded_alone(office: Office, recoded_office: Office) -> None:
+def test_some_tables_of_a_release_can_be_recoded_alone(office: RecodingOffice, recoded_office: RecodingOffice) -> None:
     office.recode({**FLOWS, "levels": []}, {**FAMILIES, "percentiles": ["50"]})
     found, expected = office.kept("new"), recoded_office.kept("new")
     assert [table.name for table in found.about.tables] == ["flows", "families"]
@@ -356,14 +370,14 @@ def test_some_tables_of_a_release_can_be_recoded_alone(office: Office, recoded_o
         assert (found.counts[table] == expected.counts[table]).all()
 
 
-def test_another_release_draws_otherwise(office: Office, recoded_office: Office) -> None:
+def test_another_release_draws_otherwise(office: RecodingOffice, recoded_office: RecodingOffice) -> None:
     office.recode(EARNINGS, release="other", keep_measurements="kept/other")
     found, expected = office.kept("other"), recoded_office.kept("new")
     assert (found.counts["earnings"] != expected.counts["earnings"]).any()
     assert (cells(found, "earnings", ASTER, "05", "01.01") == cells(expected, "earnings", ASTER, "05", "01.01")).all()
 
 
-def test_what_a_recoding_says_about_itself(recoded_office: Office) -> None:
+def test_what_a_recoding_says_about_itself(recoded_office: RecodingOffice) -> None:
     made = read(recoded_office.folder / "out-new")
     assert made.derived_from == "old"
     assert made.simulation
@@ -381,7 +395,7 @@ def test_what_a_recoding_says_about_itself(recoded_office: Office) -> None:
 SAME = {"file": "programmes_new.csv", "old": "cipcode", "new": "cipcode"}
 
 
-def backwards(office: Office) -> dict[str, Any]:
+def backwards(office: RecodingOffice) -> dict[str, Any]:
     """The crosswalk the other way round, and the list of all that the new groups can become."""
     pairs = [(new, old) for old, new, _ in CROSSWALK if old and new]
     pairs += [("22.0001", "22.0301"), ("22.0101", "22.0301")]
@@ -400,7 +414,7 @@ def backwards(office: Office) -> dict[str, Any]:
     }
 
 
-def test_there_and_back(recoded_office: Office, old: Kept, tmp_path: Path) -> None:
+def test_there_and_back(recoded_office: RecodingOffice, old: MeasurementFolder, tmp_path: Path) -> None:
     office = recoded_office.copied(tmp_path / "office")
     asked = backwards(office)
     spec = office.recoding(
@@ -423,7 +437,7 @@ def test_there_and_back(recoded_office: Office, old: Kept, tmp_path: Path) -> No
     assert office.spent == Fraction(15, 2)
 
 
-def test_draws_are_known_through_a_chain(recoded_office: Office, tmp_path: Path) -> None:
+def test_draws_are_known_through_a_chain(recoded_office: RecodingOffice, tmp_path: Path) -> None:
     """Of 03.01 and 03.02, merged and divided again, only the family's margin is known: two draws."""
     office = recoded_office.copied(tmp_path / "office")
     asked = backwards(office)
@@ -442,7 +456,7 @@ def test_draws_are_known_through_a_chain(recoded_office: Office, tmp_path: Path)
 # --- rules ----------------------------------------------------------------------------------------------------------
 
 
-def test_balanced_pieces_are_within_one_of_their_share(office: Office) -> None:
+def test_balanced_pieces_are_within_one_of_their_share(office: RecodingOffice) -> None:
     office.recode(EARNINGS, recode={"rule": "balanced"}, release="even", keep_measurements="kept/even")
     office.recode(EARNINGS)
     deviations = {}
@@ -456,7 +470,7 @@ def test_balanced_pieces_are_within_one_of_their_share(office: Office) -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_overrides_with_and_without_shares(office: Office, shared: bool) -> None:
+def test_overrides_with_and_without_shares(office: RecodingOffice, shared: bool) -> None:
     """Without a column of shares they are equal, to the unit if balanced."""
     rows = [("22.03", "22.00", "1/2"), ("22.03", "22.01", "1/2"), ("22", "22", "1")]
     header = ("from", "to", "share") if shared else ("from", "to")
@@ -467,7 +481,7 @@ def test_overrides_with_and_without_shares(office: Office, shared: bool) -> None
     assert one.sum() > 0
 
 
-def test_an_override_to_one_code_is_no_blur(office: Office) -> None:
+def test_an_override_to_one_code_is_no_blur(office: RecodingOffice) -> None:
     write_csv(office.folder / "overrides.csv", ("from", "to"), [("22.03", "22.00"), ("22", "22")])
     office.recode(EARNINGS)
     old, new = office.kept("old"), office.kept("new")
@@ -475,7 +489,7 @@ def test_an_override_to_one_code_is_no_blur(office: Office) -> None:
     assert {new.draws("earnings")[ASTER, "05", "22.00", *when] for when in WHEN} == {1}
 
 
-def test_two_columns_of_the_classification_in_one_table(office: Office, recoded_office: Office) -> None:
+def test_two_columns_of_the_classification_in_one_table(office: RecodingOffice, recoded_office: RecodingOffice) -> None:
     """The two-digit code follows the four-digit one, in overrides as well."""
     both = copy.deepcopy(domains("programmes.csv"))
     both["programme"]["coarser"]["programme4"] = ["institution", "degree_level", "cip4", "cip2"]
@@ -494,7 +508,7 @@ def test_two_columns_of_the_classification_in_one_table(office: Office, recoded_
         assert (after[ASTER, "05", "01.09", "01", *when] + after[ASTER, "05", "02.01", "02", *when] == whole).all()
 
 
-def test_a_table_without_the_columns_stays_as_it_is(office: Office) -> None:
+def test_a_table_without_the_columns_stays_as_it_is(office: RecodingOffice) -> None:
     office.measure(FAMILIES, SCHOOLS_ALONE, release="more", keep_measurements="kept/more")
     out = office.recode(FAMILIES, SCHOOLS_ALONE, recode={"measurements": "kept/more"})
     assert (office.kept("new").counts["schools"] == office.kept("more").counts["schools"]).all()
@@ -504,7 +518,7 @@ def test_a_table_without_the_columns_stays_as_it_is(office: Office) -> None:
 # --- plan -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_plan_counts_the_rules_and_costs_nothing(office: Office) -> None:
+def test_a_plan_counts_the_rules_and_costs_nothing(office: RecodingOffice) -> None:
     before, head = contents(office.folder), office.ledger.chain().head
     plan = office.open(office.recoding()).plan()
     after = contents(office.folder)
@@ -532,7 +546,7 @@ def test_a_plan_counts_the_rules_and_costs_nothing(office: Office) -> None:
     assert "Budget" not in text
 
 
-def test_a_plan_names_idle_overrides(office: Office) -> None:
+def test_a_plan_names_idle_overrides(office: RecodingOffice) -> None:
     with (office.folder / "overrides.csv").open("a") as file:
         file.write("03.01,03.02,1\n")
     notes = {table.name: table.notes for table in office.open(office.recoding()).plan().tables}
@@ -542,20 +556,20 @@ def test_a_plan_names_idle_overrides(office: Office) -> None:
     assert unused_overrides not in notes["families"]
 
 
-def test_a_plan_says_if_the_name_is_used(recoded_office: Office) -> None:
+def test_a_plan_says_if_the_name_is_used(recoded_office: RecodingOffice) -> None:
     path = recoded_office.folder / "new.yaml"
     plan = discreet.release(path, ledger=recoded_office.ledger).plan()
     assert "release 'new' is in the ledger already (derived)" in plan.problem
     assert "Would be refused" in str(plan)
 
 
-def test_a_plan_of_a_table_without_the_columns_says_so(office: Office) -> None:
+def test_a_plan_of_a_table_without_the_columns_says_so(office: RecodingOffice) -> None:
     office.measure(FAMILIES, SCHOOLS_ALONE, release="more", keep_measurements="kept/more")
     plan = office.open(office.recoding(FAMILIES, SCHOOLS_ALONE, recode={"measurements": "kept/more"})).plan()
     assert plan.tables[1].notes == ("has none of the recoded columns: its measurements stay as they are",)
 
 
-def test_columns_that_no_table_has_are_refused(office: Office) -> None:
+def test_columns_that_no_table_has_are_refused(office: RecodingOffice) -> None:
     office.measure(SCHOOLS_ALONE, release="more", keep_measurements="kept/more")
     with pytest.raises(SpecError, match="unknown column 'cip4'"):
         office.recode(SCHOOLS_ALONE, recode={"measurements": "kept/more", "columns": {"cip4": 5}})

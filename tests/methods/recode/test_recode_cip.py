@@ -17,7 +17,7 @@ from discreet.api import OpenRelease, set_budget
 from discreet.errors import DomainError
 from discreet.methods.recode.crosswalk import Crosswalk, read_crosswalk
 from discreet.methods.recode.rollup import Prefix, PublishedCrosswalk
-from support.recoding import BORDERS, CLOCK, read_kept, write_csv
+from support.recoding import BORDERS, CLOCK, read_measurements, write_csv
 from support.repository import SHARED
 
 REAL = SHARED / "cip" / "Crosswalk2010to2020.csv"
@@ -106,7 +106,7 @@ def test_all_old_codes_are_recoded(place: Path, series: list[str], crosswalk: Cr
         "1 code of a group: override",
     }
     release.run(place / "out-new")
-    old, new = read_kept(place / "kept"), read_kept(place / "kept-new")
+    old, new = read_measurements(place / "kept"), read_measurements(place / "kept-new")
     before, after = old.groups("pay"), new.groups("pay")
     assert (old.counts["pay"].sum(axis=0) == new.counts["pay"].sum(axis=0)).all()
     assert (after[TARGET,] == before["60.06",]).all()

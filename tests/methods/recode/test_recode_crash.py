@@ -14,7 +14,7 @@ import pytest
 from discreet.errors import LedgerError, PublishError
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.folder import FolderOutput
-from support.recoding import CLOCK, EARNINGS, FLOWS, Crash, Office, Watch, contents
+from support.recoding import CLOCK, EARNINGS, FLOWS, RecodingOffice, RunCrash, Watch, contents
 
 SMALL = ({**EARNINGS, "levels": EARNINGS["levels"][:1]}, {**FLOWS, "levels": []})
 STEPS = (
@@ -24,11 +24,11 @@ RECORDED = ("commit#1", "publish#1")
 Both = tuple[dict[str, bytes], dict[str, bytes]]
 
 
-def places(office: Office) -> Both:
+def places(office: RecodingOffice) -> Both:
     return contents(office.folder / "out-new"), contents(office.folder / "kept/new")
 
 
-def hidden(office: Office) -> list[str]:
+def hidden(office: RecodingOffice) -> list[str]:
     return sorted(p.name for folder in (office.folder, office.folder / "kept") for p in folder.glob(".*"))
 
 
@@ -39,13 +39,13 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def again(measured_office: Office, place: Path) -> Office:
+def again(measured_office: RecodingOffice, place: Path) -> RecodingOffice:
     shutil.rmtree(place, ignore_errors=True)
     return measured_office.copied(place)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(measured_office: Office, place: Path) -> Both:
+def undisturbed(measured_office: RecodingOffice, place: Path) -> Both:
     shutil.rmtree(place, ignore_errors=True)
     office, watch = measured_office.copied(place), Watch()
     office.open(office.recoding(*SMALL)).run(place / "out-new", observe=watch)
@@ -53,7 +53,7 @@ def undisturbed(measured_office: Office, place: Path) -> Both:
     return places(office)
 
 
-def completed(office: Office, expected: Both) -> None:
+def completed(office: RecodingOffice, expected: Both) -> None:
     """What an operator would do, and what must come of it."""
     release = office.open(office.recoding(*SMALL))
     if "new" in office.ledger.chain().derived():
@@ -75,8 +75,8 @@ def completed(office: Office, expected: Both) -> None:
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_ended_at_any_step(again: Office, undisturbed: Both, step: str) -> None:
-    with pytest.raises(Crash):
+def test_ended_at_any_step(again: RecodingOffice, undisturbed: Both, step: str) -> None:
+    with pytest.raises(RunCrash):
         again.open(again.recoding(*SMALL)).run(again.folder / "out-new", observe=Watch(step))
     assert ("new" in again.ledger.chain().names()) == (step in RECORDED)
     assert (again.folder / "out-new").exists() == (step == "publish#1")
@@ -84,7 +84,7 @@ def test_ended_at_any_step(again: Office, undisturbed: Both, step: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["publish", "_finish"])
-def test_ended_while_publishing(again: Office, undisturbed: Both, name: str) -> None:
+def test_ended_while_publishing(again: RecodingOffice, undisturbed: Both, name: str) -> None:
     """Between the two renames, and between the second and the manifest."""
     then = getattr(FolderOutput, name)
 
@@ -92,11 +92,11 @@ def test_ended_while_publishing(again: Office, undisturbed: Both, name: str) -> 
         if name == "publish" and given[1] is None:
             then(self, *given, **named)
         else:
-            raise Crash
+            raise RunCrash
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FolderOutput, name, crash)
-        with pytest.raises(Crash):
+        with pytest.raises(RunCrash):
             again.open(again.recoding(*SMALL)).run(again.folder / "out-new")
     assert contents(again.folder / "kept/new") == undisturbed[1]
     assert (again.folder / "out-new").exists() == (name == "_finish")
@@ -104,7 +104,7 @@ def test_ended_while_publishing(again: Office, undisturbed: Both, name: str) -> 
 
 
 @pytest.mark.parametrize("step", ["protect flows#1", "commit#1"])
-def test_killed(again: Office, undisturbed: Both, step: str) -> None:
+def test_killed(again: RecodingOffice, undisturbed: Both, step: str) -> None:
     """SIGKILL in a process of its own."""
     again.open(again.recoding(*SMALL))
     code = (
@@ -129,7 +129,7 @@ def test_killed(again: Office, undisturbed: Both, step: str) -> None:
 
 
 @pytest.mark.parametrize("lost", ["out-new", "kept/new"])
-def test_what_is_lost_is_made_again(again: Office, undisturbed: Both, lost: str) -> None:
+def test_what_is_lost_is_made_again(again: RecodingOffice, undisturbed: Both, lost: str) -> None:
     """Unlike a release of records, whose key is gone."""
     release = again.open(again.recoding(*SMALL))
     release.run(again.folder / "out-new")
@@ -139,7 +139,7 @@ def test_what_is_lost_is_made_again(again: Office, undisturbed: Both, lost: str)
     assert not hidden(again)
 
 
-def test_a_changed_file_is_not_overwritten(again: Office) -> None:
+def test_a_changed_file_is_not_overwritten(again: RecodingOffice) -> None:
     release = again.open(again.recoding(*SMALL))
     release.run(again.folder / "out-new")
     changed = again.folder / "out-new/earnings.simulation.csv"
@@ -150,8 +150,10 @@ def test_a_changed_file_is_not_overwritten(again: Office) -> None:
 
 
 @pytest.mark.parametrize("what", ["parameters", "code", "files"])
-def test_resumed_with_something_else_is_refused(again: Office, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
-    with pytest.raises(Crash):
+def test_resumed_with_something_else_is_refused(
+    again: RecodingOffice, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    with pytest.raises(RunCrash):
         again.open(again.recoding(*SMALL)).run(again.folder / "out-new", observe=Watch("commit#1"))
     changes: dict[str, Any] = {"recode": {"smallest_share": "0.01"}} if what == "parameters" else {}
     if what == "code":
@@ -164,9 +166,9 @@ def test_resumed_with_something_else_is_refused(again: Office, monkeypatch: pyte
     assert not (again.folder / "out-new").exists()
 
 
-def test_a_colleague_can_complete_it(again: Office, undisturbed: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_colleague_can_complete_it(again: RecodingOffice, undisturbed: Both, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no key: whoever has the measurements makes the same bytes."""
-    with pytest.raises(Crash):
+    with pytest.raises(RunCrash):
         again.open(again.recoding(*SMALL)).run(again.folder / "out-new", observe=Watch("commit#1"))
     shutil.rmtree(again.staging("out-new", "new"))
     ledger = again.ledger

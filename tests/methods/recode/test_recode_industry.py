@@ -13,7 +13,7 @@ import pytest
 import discreet
 from discreet.api import OpenRelease, set_budget
 from discreet.errors import DomainError
-from support.recoding import BORDERS, CLOCK, Kept, read_kept, read_rows, write_csv
+from support.recoding import BORDERS, CLOCK, MeasurementFolder, read_measurements, read_rows, write_csv
 
 PARENTS = (
     ("3111", "31-33"),
@@ -95,12 +95,13 @@ def opened(place: Path, release: str, sectors: tuple[str, ...], **more: Any) -> 
     return discreet.release(place / f"{release}.yaml", ledger=discreet.ledger(place / "ledger.sqlite", lambda: CLOCK))
 
 
-def moved(place: Path, **asked: Any) -> tuple[Kept, Kept]:
+def moved(place: Path, **asked: Any) -> tuple[MeasurementFolder, MeasurementFolder]:
     """Before and after."""
-    jobs = {"jobs": "jobs.parquet"}
-    opened(place, "old", OLD, source=jobs, keep_measurements="kept").run(place / "out", simulation="suite")
+    opened(place, "old", OLD, source={"jobs": "jobs.parquet"}, keep_measurements="kept").run(
+        place / "out", simulation="suite"
+    )
     opened(place, "new", NEW, recode={**RECODE, **asked}, keep_measurements="kept-new").run(place / "out-new")
-    return read_kept(place / "kept"), read_kept(place / "kept-new")
+    return read_measurements(place / "kept"), read_measurements(place / "kept-new")
 
 
 def test_sectors_move_and_totals_stay(place: Path) -> None:

@@ -17,19 +17,19 @@ from discreet.cli.output import ledger_lines
 from discreet.errors import DiscreetError, PublishError
 from discreet.pipeline.verify import verify_folder
 from discreet.publish.manifest import FILE, read
-from support.forged_manifests import restate
-from support.recoding import CLOCK, EARNINGS, Office, contents
+from support.forged_manifests import forge_manifest
+from support.recoding import CLOCK, EARNINGS, RecodingOffice, contents
 
 ONE = {**EARNINGS, "levels": []}
 
 
 @pytest.fixture
-def done(recoded_office: Office, tmp_path: Path) -> Office:
+def done(recoded_office: RecodingOffice, tmp_path: Path) -> RecodingOffice:
     """One whose new release is out, to tamper with."""
     return recoded_office.copied(tmp_path / "office")
 
 
-def test_the_entry_says_what_was_made_of_what(recoded_office: Office) -> None:
+def test_the_entry_says_what_was_made_of_what(recoded_office: RecodingOffice) -> None:
     chain = recoded_office.ledger.verify()
     derived, entry = chain.derived()["new"]
     assert entry == chain.entries[-1]
@@ -43,14 +43,14 @@ def test_the_entry_says_what_was_made_of_what(recoded_office: Office) -> None:
     assert (made.ledger.entry, made.ledger.head, made.reserved) == (entry.number, entry.hash, CLOCK.date())
 
 
-def test_nothing_is_spent(recoded_office: Office, measured_office: Office) -> None:
+def test_nothing_is_spent(recoded_office: RecodingOffice, measured_office: RecodingOffice) -> None:
     assert recoded_office.spent == measured_office.spent == Fraction(15, 2)
     chain = recoded_office.ledger.chain()
     assert chain.lifetime("graduates") == measured_office.ledger.chain().lifetime("graduates")
     assert len(chain.entries) == len(measured_office.ledger.chain().entries) + 1
 
 
-def test_a_recoding_needs_no_budget_left(office: Office) -> None:
+def test_a_recoding_needs_no_budget_left(office: RecodingOffice) -> None:
     unit = {"kind": "person", "column": "person_id"}
     discreet.api.set_budget(office.ledger, "graduates", epsilon="15/2", unit=unit, kind="simulation")
     assert office.ledger.chain().balance("graduates", CLOCK.date()).epsilon_left == 0
@@ -58,13 +58,13 @@ def test_a_recoding_needs_no_budget_left(office: Office) -> None:
     assert office.spent == Fraction(15, 2)
 
 
-def test_a_derived_folder_is_verified(recoded_office: Office) -> None:
+def test_a_derived_folder_is_verified(recoded_office: RecodingOffice) -> None:
     for path in (recoded_office.folder / "out-new", recoded_office.folder / "out-new" / FILE):
         assert verify_folder(recoded_office.ledger, path).release == "new"
     assert verify_folder(recoded_office.ledger, recoded_office.folder / "out-old").release == "old"
 
 
-def test_any_changed_file_is_found(done: Office) -> None:
+def test_any_changed_file_is_found(done: RecodingOffice) -> None:
     out = done.folder / "out-new"
     for path in sorted(out.iterdir()):
         if path.name == FILE:  # of which the ledger knows what was promised, not every sentence
@@ -100,27 +100,29 @@ def test_any_changed_file_is_found(done: Office) -> None:
         ("files", {}),
     ],
 )
-def test_a_changed_manifest_is_found(done: Office, key: str, value: Any) -> None:
+def test_a_changed_manifest_is_found(done: RecodingOffice, key: str, value: Any) -> None:
     path = done.folder / "out-new" / FILE
     said = json.loads(path.read_text())
     assert said[key] != value
-    restate(done.folder / "out-new", lambda said: said.update({key: value}))
+    forge_manifest(done.folder / "out-new", lambda said: said.update({key: value}))
     with pytest.raises(DiscreetError, match=r"manifest|is not in the ledger"):
         verify_folder(done.ledger, done.folder / "out-new")
 
 
-def test_a_promise_other_than_what_was_paid_is_found(done: Office) -> None:
-    restate(done.folder / "out-new", lambda said: said["guarantee"].update(epsilon="1"))
+def test_a_promise_other_than_what_was_paid_is_found(done: RecodingOffice) -> None:
+    forge_manifest(done.folder / "out-new", lambda said: said["guarantee"].update(epsilon="1"))
     with pytest.raises(PublishError, match="manifest that is not the one that was committed"):
         verify_folder(done.ledger, done.folder / "out-new")
 
 
-def test_a_ledger_that_was_rolled_back_is_found(recoded_office: Office, measured_office: Office) -> None:
+def test_a_ledger_that_was_rolled_back_is_found(
+    recoded_office: RecodingOffice, measured_office: RecodingOffice
+) -> None:
     with pytest.raises(DiscreetError, match="rolled back"):
         verify_folder(measured_office.ledger, recoded_office.folder / "out-new")
 
 
-def test_the_terminal_shows_it(recoded_office: Office) -> None:
+def test_the_terminal_shows_it(recoded_office: RecodingOffice) -> None:
     lines = ledger_lines(recoded_office.ledger)
     (line,) = [line for line in lines if " new: " in line]
     assert "2026-01-02 03:04 new: epsilon 0 on graduates, derived from old, by " in line
@@ -128,7 +130,7 @@ def test_the_terminal_shows_it(recoded_office: Office) -> None:
     assert any("ever spent: epsilon 7.5, delta 0" in line for line in lines)
 
 
-def test_from_the_command_line(office: Office) -> None:
+def test_from_the_command_line(office: RecodingOffice) -> None:
     office.open(office.recoding(ONE))
     spec, out = str(office.folder / "new.yaml"), str(office.folder / "out-new")
     ledger = ["--ledger", str(office.folder / "discreet-ledger.sqlite")]
@@ -149,7 +151,7 @@ def test_from_the_command_line(office: Office) -> None:
     assert "derived from old" in told("ledger", "show", *ledger)
 
 
-def test_a_clock_that_is_a_little_behind_changes_nothing(office: Office) -> None:
+def test_a_clock_that_is_a_little_behind_changes_nothing(office: RecodingOffice) -> None:
     """At midnight: the entry takes the time of the one before it, and the manifest its day."""
     midnight = dt.datetime(2026, 3, 1, tzinfo=dt.UTC)
     unit = {"kind": "person", "column": "person_id"}

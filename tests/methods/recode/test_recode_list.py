@@ -13,15 +13,15 @@ from discreet.cli import app
 from discreet.errors import DiscreetError, DomainError, PublishError, SpecError
 from discreet.methods.recode.groups import write_groups
 from discreet.spec import Release
-from support.recoding import OVERRIDES, RECODE, Office, write_csv
+from support.recoding import OVERRIDES, RECODE, RecodingOffice, write_csv
 
 
 @pytest.fixture
-def office(measured_office: Office, tmp_path: Path) -> Office:
+def office(measured_office: RecodingOffice, tmp_path: Path) -> RecodingOffice:
     return measured_office.copied(tmp_path / "office")
 
 
-def declared(office: Office, **recode: Any) -> Release:
+def declared(office: RecodingOffice, **recode: Any) -> Release:
     return office.open(office.recoding(recode=recode)).spec
 
 
@@ -30,7 +30,7 @@ def listed(path: Path) -> list[tuple[str, ...]]:
         return [tuple(row) for row in csv.reader(file)]
 
 
-def test_every_group_that_an_old_one_can_become(office: Office, tmp_path: Path) -> None:
+def test_every_group_that_an_old_one_can_become(office: RecodingOffice, tmp_path: Path) -> None:
     new = tmp_path / "new.csv"
     old = next(office.folder.rglob("programmes.csv"))
     assert write_groups(declared(office), old, new, ["cip4"], ["cipcode", "cip2"]) == len(listed(new)) - 1
@@ -41,7 +41,7 @@ def test_every_group_that_an_old_one_can_become(office: Office, tmp_path: Path) 
     assert codes == {"01.01", "01.09", "02.01", "03.02", "52.02", "52.10", "22.00", "22.01"}
 
 
-def test_several_columns_go_together(office: Office, tmp_path: Path) -> None:
+def test_several_columns_go_together(office: RecodingOffice, tmp_path: Path) -> None:
     """01.09 becomes 01.09 of family 01, or 02.01 of family 02; overrides of the longer code say the shorter one."""
     old = next(office.folder.rglob("programmes.csv"))
     columns = {"cip4": 5, "cip2": 2}
@@ -53,14 +53,14 @@ def test_several_columns_go_together(office: Office, tmp_path: Path) -> None:
     assert all(four.startswith(two) for four, two in pairs)
 
 
-def refused(office: Office, error: type[DiscreetError], match: str, *arguments: Any, **recode: Any) -> None:
+def refused(office: RecodingOffice, error: type[DiscreetError], match: str, *arguments: Any, **recode: Any) -> None:
     new = office.folder / "never.csv"
     with pytest.raises(error, match=match):
         write_groups(declared(office, **recode), arguments[0], new, *arguments[1:])
     assert not new.exists()
 
 
-def test_what_cannot_be_listed(office: Office, tmp_path: Path) -> None:
+def test_what_cannot_be_listed(office: RecodingOffice, tmp_path: Path) -> None:
     old = next(office.folder.rglob("programmes.csv"))
     refused(office, DomainError, "'cipcode' has codes of the same classification", old, ["cip4"], [])
     refused(office, SpecError, "did you mean 'cipcode'", old, ["cip4"], ["cipcod"])
@@ -74,7 +74,7 @@ def test_what_cannot_be_listed(office: Office, tmp_path: Path) -> None:
     assert (tmp_path / "there.csv").read_text() == "mine"
 
 
-def test_an_override_leads_to_a_code_that_there_is(office: Office) -> None:
+def test_an_override_leads_to_a_code_that_there_is(office: RecodingOffice) -> None:
     old = next(office.folder.rglob("programmes.csv"))
     path = next(office.folder.rglob(Path(RECODE["overrides"]).name))
     write_csv(path, ("from", "to", "share"), [("22.03", "22.99", "1")])
@@ -82,7 +82,7 @@ def test_an_override_leads_to_a_code_that_there_is(office: Office) -> None:
     write_csv(path, ("from", "to", "share"), OVERRIDES)
 
 
-def test_an_override_may_name_a_finest_code(office: Office, tmp_path: Path) -> None:
+def test_an_override_may_name_a_finest_code(office: RecodingOffice, tmp_path: Path) -> None:
     """As if the crosswalk said so: 22.03 then has one destination, and needs no other override."""
     old = next(office.folder.rglob("programmes.csv"))
     path = next(office.folder.rglob(Path(RECODE["overrides"]).name))
@@ -93,7 +93,7 @@ def test_an_override_may_name_a_finest_code(office: Office, tmp_path: Path) -> N
     assert not codes & {"22.00", "22.03"}
 
 
-def test_from_the_command_line(office: Office, tmp_path: Path) -> None:
+def test_from_the_command_line(office: RecodingOffice, tmp_path: Path) -> None:
     office.open(office.recoding())
     spec = next(office.folder.glob("new.yaml"))
     old = next(office.folder.rglob("programmes.csv"))

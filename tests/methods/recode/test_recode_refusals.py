@@ -28,7 +28,7 @@ from support.recoding import (
     FLOWS,
     OVERRIDES,
     PERSON,
-    Office,
+    RecodingOffice,
     contents,
     domains,
     write_csv,
@@ -39,12 +39,12 @@ Changes = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def shared(measured_office: Office, tmp_path_factory: pytest.TempPathFactory) -> Office:
+def shared(measured_office: RecodingOffice, tmp_path_factory: pytest.TempPathFactory) -> RecodingOffice:
     """One for all refusals: none may change it."""
     return measured_office.copied(tmp_path_factory.mktemp("refusals") / "office")
 
 
-def refused(office: Office, spec: Changes, error: type[DiscreetError], match: str | None, **more: Any) -> str:
+def refused(office: RecodingOffice, spec: Changes, error: type[DiscreetError], match: str | None, **more: Any) -> str:
     """The message, once it is certain that nothing else happened."""
     (office.folder / f"{spec['release']}.yaml").unlink(missing_ok=True)
     before, head, spent = contents(office.folder), office.ledger.chain().head, office.spent
@@ -118,12 +118,12 @@ OTHER: dict[str, tuple[tuple[Changes, ...], Changes, type[DiscreetError], str]] 
 
 
 @pytest.mark.parametrize("case", OTHER)
-def test_what_was_not_measured_so_is_refused(shared: Office, case: str) -> None:
+def test_what_was_not_measured_so_is_refused(shared: RecodingOffice, case: str) -> None:
     tables, changes, error, match = OTHER[case]
     refused(shared, shared.recoding(*tables, **changes), error, match)
 
 
-def test_other_states_are_refused(office: Office) -> None:
+def test_other_states_are_refused(office: RecodingOffice) -> None:
     write_csv(office.folder / "states.csv", ("state", "division"), [("44", "1"), ("06", "9"), ("09", "1")])
     refused(office, office.recoding(JOBS), SpecError, "another 'state' than it was measured with")
 
@@ -131,25 +131,25 @@ def test_other_states_are_refused(office: Office) -> None:
 # --- declarations ---------------------------------------------------------------------------------------------------
 
 
-def test_source_and_recode_together_are_refused(shared: Office) -> None:
+def test_source_and_recode_together_are_refused(shared: RecodingOffice) -> None:
     spec = shared.recoding(source={"graduates": "graduates.parquet"})
     refused(shared, spec, SpecError, "with `source`, or recodes measurements, with `recode`: not both")
 
 
-def test_counts_are_refused(shared: Office) -> None:
+def test_counts_are_refused(shared: RecodingOffice) -> None:
     table = {"name": "n", "method": "counts", "by": ["grad_cohort"], "epsilon": "1"}
     refused(shared, shared.recoding(ONE, table), SpecError, "table 'n' cannot be recoded")
 
 
-def test_strict_is_refused(shared: Office) -> None:
+def test_strict_is_refused(shared: RecodingOffice) -> None:
     refused(shared, shared.recoding(ONE, strict=True), SpecError, "leave out `strict`")
 
 
-def test_a_simulation_is_refused(shared: Office) -> None:
+def test_a_simulation_is_refused(shared: RecodingOffice) -> None:
     refused(shared, shared.recoding(ONE), SpecError, "draws no noise", simulation="suite")
 
 
-def test_records_cannot_be_checked(shared: Office) -> None:
+def test_records_cannot_be_checked(shared: RecodingOffice) -> None:
     with pytest.raises(SpecError, match="reads no records"):
         shared.open(shared.recoding(ONE)).check()
     (shared.folder / "new.yaml").unlink()
@@ -170,7 +170,7 @@ def test_records_cannot_be_checked(shared: Office) -> None:
         {"overide": "overrides.csv"},
     ],
 )
-def test_a_wrong_declaration_is_refused(shared: Office, asked: Changes) -> None:
+def test_a_wrong_declaration_is_refused(shared: RecodingOffice, asked: Changes) -> None:
     message = refused(shared, shared.recoding(ONE, recode=asked), SpecError, None)
     assert "recode" in message
 
@@ -178,13 +178,13 @@ def test_a_wrong_declaration_is_refused(shared: Office, asked: Changes) -> None:
 # --- measurements ---------------------------------------------------------------------------------------------------
 
 
-def test_missing_measurements_are_refused(shared: Office) -> None:
+def test_missing_measurements_are_refused(shared: RecodingOffice) -> None:
     for where in ("kept/none", "out-old", "kept", "programmes.csv"):
         spec = shared.recoding(ONE, recode={"measurements": where})
         refused(shared, spec, PublishError, "holds no measurements|cannot be read")
 
 
-def test_a_release_that_kept_nothing_is_refused(office: Office) -> None:
+def test_a_release_that_kept_nothing_is_refused(office: RecodingOffice) -> None:
     office.measure(ONE, release="bare", keep_measurements=...)
     about = office.kept("old").about
     forged = Measurements(**{**about.model_dump(), "release": "bare"})
@@ -194,15 +194,15 @@ def test_a_release_that_kept_nothing_is_refused(office: Office) -> None:
     refused(office, spec, LedgerError, "the measurements of 'bare' are not those that were committed")
 
 
-def test_measurements_of_another_ledger_are_refused(office: Office, tmp_path: Path) -> None:
-    other = Office.founded(tmp_path / "other")
+def test_measurements_of_another_ledger_are_refused(office: RecodingOffice, tmp_path: Path) -> None:
+    other = RecodingOffice.founded(tmp_path / "other")
     shutil.copytree(office.folder / "kept", other.folder / "kept")
     refused(other, other.recoding(ONE), LedgerError, "release 'old' is not in the ledger")
     other.measure(ONE, keep_measurements="kept/own")
     refused(other, other.recoding(ONE), LedgerError, "the measurements of 'old' are not those that were committed")
 
 
-def test_a_real_ledger_takes_no_simulation(office: Office, tmp_path: Path) -> None:
+def test_a_real_ledger_takes_no_simulation(office: RecodingOffice, tmp_path: Path) -> None:
     """Were the entries the same, the marks would still differ."""
     from discreet.privacy.ledger.events import Commit, Reserve
 
@@ -220,7 +220,7 @@ def test_a_real_ledger_takes_no_simulation(office: Office, tmp_path: Path) -> No
     assert "new" not in real.chain().names()
 
 
-def test_any_changed_byte_is_found(office: Office) -> None:
+def test_any_changed_byte_is_found(office: RecodingOffice) -> None:
     folder = office.folder / "kept/old"
     for name in sorted(contents(folder)):
         whole = (folder / name).read_bytes()
@@ -240,7 +240,7 @@ def test_any_changed_byte_is_found(office: Office) -> None:
     office.recode(ONE)
 
 
-def test_a_changed_file_is_named(office: Office) -> None:
+def test_a_changed_file_is_named(office: RecodingOffice) -> None:
     path = office.folder / "kept/old/flows~measured.simulation.parquet"
     path.write_bytes(path.read_bytes()[:-1])
     message = refused(office, office.recoding(ONE), LedgerError, "is not what the ledger has committed")
@@ -251,7 +251,7 @@ def test_a_changed_file_is_named(office: Office) -> None:
 # --- public files ---------------------------------------------------------------------------------------------------
 
 
-def lines(office: Office, **files: Any) -> None:
+def lines(office: RecodingOffice, **files: Any) -> None:
     headers = {
         "crosswalk": ("old", "new", "action"),
         "overrides": ("from", "to", "share"),
@@ -261,21 +261,21 @@ def lines(office: Office, **files: Any) -> None:
         write_csv(office.folder / f"{name}.csv", headers[name], rows)
 
 
-def test_a_code_that_the_crosswalk_does_not_know_is_refused(office: Office) -> None:
+def test_a_code_that_the_crosswalk_does_not_know_is_refused(office: RecodingOffice) -> None:
     lines(office, crosswalk=[row for row in CROSSWALK if row[0] != "01.0101"])
     message = refused(office, office.recoding(ONE), DomainError, "'01.01' is unknown to the crosswalk")
     assert "table earnings" in message
 
 
 @pytest.mark.parametrize("overrides", [..., "overrides.csv"])
-def test_a_deleted_code_without_an_override_is_refused(office: Office, overrides: Any) -> None:
+def test_a_deleted_code_without_an_override_is_refused(office: RecodingOffice, overrides: Any) -> None:
     lines(office, overrides=[row for row in OVERRIDES if row[0] != "22.03"])
     spec = office.recoding(ONE, recode={"overrides": overrides})
     refused(office, spec, DomainError, "'22.03' is deleted in the crosswalk, and no override says where to go")
 
 
 @pytest.mark.parametrize("history", [False, True])
-def test_codes_without_completions_are_refused(office: Office, history: bool) -> None:
+def test_codes_without_completions_are_refused(office: RecodingOffice, history: bool) -> None:
     lines(office, completions=[row for row in COMPLETIONS if not row[3].startswith("52")])
     spec = office.recoding(ONE, recode={} if history else {"history": ...})
     codes = "'52.02' is" if history else "'01.09' and '52.02' are"
@@ -283,38 +283,38 @@ def test_codes_without_completions_are_refused(office: Office, history: bool) ->
 
 
 @pytest.mark.parametrize("share", ["0.5", "0.7500001", "1", "3/5"])
-def test_shares_that_do_not_add_up_are_refused(office: Office, share: str) -> None:
+def test_shares_that_do_not_add_up_are_refused(office: RecodingOffice, share: str) -> None:
     lines(office, overrides=[("22.03", "22.00", "0.25"), ("22.03", "22.01", share)])
     refused(office, office.recoding(ONE), DomainError, "the shares of '22.03' add up to")
 
 
 @pytest.mark.parametrize("share", ["", "0", "-0.75", "x", "1e-1"])
-def test_shares_that_are_no_numbers_are_refused(office: Office, share: str) -> None:
+def test_shares_that_are_no_numbers_are_refused(office: RecodingOffice, share: str) -> None:
     lines(office, overrides=[("22.03", "22.00", "0.25"), ("22.03", "22.01", share)])
     refused(office, office.recoding(ONE), DomainError, "is no positive number")
 
 
 @pytest.mark.parametrize("rows", [[("22.03", "")], [("", "22.00")], [("22.03", "22.00"), ("22.03", "22.00")]])
-def test_overrides_without_shares_are_checked_too(office: Office, rows: Any) -> None:
+def test_overrides_without_shares_are_checked_too(office: RecodingOffice, rows: Any) -> None:
     write_csv(office.folder / "overrides.csv", ("from", "to"), rows)
     refused(office, office.recoding(ONE), DomainError, "empty code|is there twice")
 
 
-def test_overrides_need_both_codes(office: Office) -> None:
+def test_overrides_need_both_codes(office: RecodingOffice) -> None:
     write_csv(office.folder / "overrides.csv", ("from", "share"), [("22.03", "1")])
     refused(office, office.recoding(ONE), DomainError, "has no column 'to'")
     (office.folder / "overrides.csv").write_bytes(b"\xff\xfe")
     refused(office, office.recoding(ONE), DomainError, "overrides.csv")
 
 
-def test_a_list_that_lacks_groups_is_refused_and_some_are_named(shared: Office) -> None:
+def test_a_list_that_lacks_groups_is_refused_and_some_are_named(shared: RecodingOffice) -> None:
     spec = shared.recoding(ONE, domains=domains("programmes.csv"))
     message = refused(shared, spec, DomainError, "lacks 9 groups that old ones become: ")
     assert "00100100/05/02.01, 00100100/05/52.10, 00100100/05/22.00, …" in message
     assert "table earnings, domain programme4" in message
 
 
-def test_a_list_that_lacks_one_group_is_refused(office: Office) -> None:
+def test_a_list_that_lacks_one_group_is_refused(office: RecodingOffice) -> None:
     rows = (office.folder / "programmes_new.csv").read_text().splitlines()
     (office.folder / "programmes_new.csv").write_text(
         "\n".join(row for row in rows if not row.startswith("00100200,05,52.1001")) + "\n"
@@ -323,17 +323,17 @@ def test_a_list_that_lacks_one_group_is_refused(office: Office) -> None:
     assert "00100200/05/52.10" in message
 
 
-def test_a_destination_that_is_in_no_list_is_refused(office: Office) -> None:
+def test_a_destination_that_is_in_no_list_is_refused(office: RecodingOffice) -> None:
     lines(office, overrides=[("22.03", "52.10", "1"), ("22", "22", "1")])
     refused(office, office.recoding(ONE), DomainError, "lacks 1 group that old ones become: 00100200/18/52.10")
 
 
-def test_a_destination_that_no_file_knows_is_refused(office: Office) -> None:
+def test_a_destination_that_no_file_knows_is_refused(office: RecodingOffice) -> None:
     lines(office, overrides=[("22.03", "22.09", "1"), ("22", "22", "1")])
     refused(office, office.recoding(ONE), DomainError, "sends '22.03' to '22.09'")
 
 
-def test_shares_by_a_column_that_the_table_lacks_are_refused(office: Office) -> None:
+def test_shares_by_a_column_that_the_table_lacks_are_refused(office: RecodingOffice) -> None:
     rows = [(*row[:4], "x", row[4]) for row in COMPLETIONS]
     write_csv(office.folder / "completions.csv", (*HISTORY[:4], "region", "awards"), rows)
     spec = office.recoding(ONE, recode={"shares": [["region"], []]})
@@ -341,24 +341,24 @@ def test_shares_by_a_column_that_the_table_lacks_are_refused(office: Office) -> 
     assert "institution" in message
 
 
-def test_shares_by_a_column_that_the_history_lacks_are_refused(shared: Office) -> None:
+def test_shares_by_a_column_that_the_history_lacks_are_refused(shared: RecodingOffice) -> None:
     spec = shared.recoding(ONE, recode={"shares": [["years_after"], []]})
     refused(shared, spec, DomainError, "column 'years_after'")
 
 
-def test_a_history_in_other_codes_is_refused(office: Office) -> None:
+def test_a_history_in_other_codes_is_refused(office: RecodingOffice) -> None:
     lines(office, completions=[*COMPLETIONS, ("00100100", "05", "2010", "99.9999", 3)])
     refused(office, office.recoding(ONE), DomainError, "'99.9999' is without a destination in the crosswalk")
 
 
 @pytest.mark.parametrize("name", ["crosswalk", "completions", "overrides", "programmes_new"])
-def test_a_missing_file_is_refused(office: Office, name: str) -> None:
+def test_a_missing_file_is_refused(office: RecodingOffice, name: str) -> None:
     (office.folder / f"{name}.csv").unlink()
     message = refused(office, office.recoding(ONE), DiscreetError, "cannot be read")
     assert f"{name}.csv" in message
 
 
-def test_overrides_do_not_tell_parents_from_a_file(office: Office) -> None:
+def test_overrides_do_not_tell_parents_from_a_file(office: RecodingOffice) -> None:
     both = copy.deepcopy(domains("programmes.csv"))
     both["programme"]["coarser"]["programme4"] = ["institution", "degree_level", "cip4", "cip2"]
     office.measure(ONE, release="both", keep_measurements="kept/both", domains=both)
@@ -383,15 +383,15 @@ def test_overrides_do_not_tell_parents_from_a_file(office: Office) -> None:
         ("out-old/kept", "inside another release"),
     ],
 )
-def test_a_bad_place_to_keep_is_refused(shared: Office, keep: str, match: str) -> None:
+def test_a_bad_place_to_keep_is_refused(shared: RecodingOffice, keep: str, match: str) -> None:
     refused(shared, shared.recoding(ONE, keep_measurements=keep), PublishError, match)
 
 
-def test_a_used_name_is_refused(office: Office) -> None:
+def test_a_used_name_is_refused(office: RecodingOffice) -> None:
     refused(office, office.recoding(ONE, release="old"), LedgerError, r"in the ledger already \(committed\)")
 
 
-def test_an_existing_folder_is_refused(office: Office) -> None:
+def test_an_existing_folder_is_refused(office: RecodingOffice) -> None:
     (office.folder / "out-new").mkdir()
     refused(office, office.recoding(ONE), PublishError, "exists already")
 
@@ -404,7 +404,9 @@ def failing(error: Exception) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), MemoryError()])
-def test_a_full_disk_leaves_nothing_behind(office: Office, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+def test_a_full_disk_leaves_nothing_behind(
+    office: RecodingOffice, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     before, head = contents(office.folder), office.ledger.chain().head
     with monkeypatch.context() as patch:
         patch.setattr("discreet.methods.earnings.tables.write_table", failing(error))
@@ -417,7 +419,7 @@ def test_a_full_disk_leaves_nothing_behind(office: Office, monkeypatch: pytest.M
     office.recode(ONE)
 
 
-def test_plan_refuses_the_same(shared: Office) -> None:
+def test_plan_refuses_the_same(shared: RecodingOffice) -> None:
     for tables, changes, error, match in OTHER.values():
         if "asset" not in changes:
             with pytest.raises(error, match=match):

@@ -8,14 +8,14 @@ import pytest
 
 from discreet.errors import DiscreetError, PublishError, StoreUnavailable
 from discreet.pipeline.verify import verify_folder
-from support.object_store import Store
-from support.recoding import EARNINGS, FLOWS, NONCE, Crash, Office, contents, forget_ledger
+from support.object_store import S3Server
+from support.recoding import EARNINGS, FLOWS, NONCE, RecodingOffice, RunCrash, contents, forget_ledger
 
 SMALL = ({**EARNINGS, "levels": EARNINGS["levels"][:1]}, {**FLOWS, "levels": []})
 
 
 @pytest.fixture
-def expected(office: Office) -> tuple[dict[str, bytes], dict[str, bytes]]:
+def expected(office: RecodingOffice) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """What the same recoding gives in folders."""
     twin = office.copied(office.folder.with_name("twin"))
     twin.recode(*SMALL)
@@ -26,7 +26,7 @@ def bare(files: dict[str, bytes]) -> dict[str, bytes]:
     return {name: content for name, content in files.items() if name != "manifest.json"}
 
 
-def lifted(office: Office, store: Store, prefix: str) -> str:
+def lifted(office: RecodingOffice, store: S3Server, prefix: str) -> str:
     """The old measurements, in the store: where they are."""
     for name, content in contents(office.folder / "kept/old").items():
         store.put(f"{prefix}/old/{name}", content)
@@ -35,7 +35,7 @@ def lifted(office: Office, store: Store, prefix: str) -> str:
 
 @pytest.mark.parametrize("end", ["", "protect flows", "write", "commit", "publish"])
 def test_recoded_in_a_store(
-    office: Office, store: Store, expected: tuple[dict[str, bytes], dict[str, bytes]], end: str
+    office: RecodingOffice, store: S3Server, expected: tuple[dict[str, bytes], dict[str, bytes]], end: str
 ) -> None:
     forget_ledger(NONCE)  # that of what is expected
     prefix = f"recode-{end.replace(' ', '-')}"
@@ -45,10 +45,10 @@ def test_recoded_in_a_store(
 
     def observe(step: str, done: int, total: int) -> None:
         if step == end and done == total:
-            raise Crash
+            raise RunCrash
 
     if end:
-        with pytest.raises(Crash):
+        with pytest.raises(RunCrash):
             release.run(out, observe=observe)
         if end in ("commit", "publish"):
             release.resume()
@@ -68,7 +68,7 @@ def test_recoded_in_a_store(
     assert verify_folder(office.ledger, out).derived_from == "old"
 
 
-def test_measurements_changed_in_a_store_are_found(office: Office, store: Store, tmp_path: Path) -> None:
+def test_measurements_changed_in_a_store_are_found(office: RecodingOffice, store: S3Server, tmp_path: Path) -> None:
     asked = {"measurements": lifted(office, store, "changed")}
     name = "earnings~measured.simulation.parquet"
     whole = store.files("changed/old")[name]
@@ -84,13 +84,15 @@ def test_measurements_changed_in_a_store_are_found(office: Office, store: Store,
     assert office.ledger.chain().head == head
 
 
-def test_no_measurements_in_a_store(office: Office, store: Store, tmp_path: Path) -> None:
+def test_no_measurements_in_a_store(office: RecodingOffice, store: S3Server, tmp_path: Path) -> None:
     spec = office.recoding(*SMALL, recode={"measurements": store.uri("nothing/here")}, keep_measurements=...)
     with pytest.raises(DiscreetError, match="holds no measurements"):
         office.open(spec).run(tmp_path / "out")
 
 
-def test_a_refusal_leaves_nothing_in_a_store(office: Office, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_leaves_nothing_in_a_store(
+    office: RecodingOffice, store: S3Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> object:
         raise StoreUnavailable("refuses", where="store", do="wait")
 

@@ -17,7 +17,7 @@ import discreet
 from discreet.cli import app
 from discreet.errors import DiscreetError, ParameterError, PublishError, SourceError, SpecError
 from support.repository import SHARED
-from support.sensitivity import Atlas, children
+from support.sensitivity import AtlasAgency, children
 
 MOS = SHARED / "mos-example/private_data_by_cells.dta"
 
@@ -151,7 +151,7 @@ def test_the_authors_example_runs_as_it_is(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("groups", [{}, {"groups": ["state"]}, {"by": ["state"], "groups": ["state"]}])
 def test_tradeoff_on_an_earlier_release(tmp_path: Path, groups: dict[str, Any]) -> None:
-    atlas = Atlas(tmp_path / "atlas")
+    atlas = AtlasAgency(tmp_path / "atlas")
     atlas.run(**groups)
     said = typed(
         *("tradeoff", "--release", str(atlas.folder / "out"), "--epsilons", "1,8", "--target-mse", "0.0001"),
@@ -203,7 +203,7 @@ def test_tradeoff_refuses(tmp_path: Path, words: list[str], said: str) -> None:
 
 
 def test_envelope_is_for_the_inside(tmp_path: Path) -> None:
-    atlas = Atlas(tmp_path / "atlas")
+    atlas = AtlasAgency(tmp_path / "atlas")
     atlas.open()
     spec, out = str(atlas.folder / "release.yaml"), tmp_path / "inside"
     said = typed("envelope", spec, "--out", str(out))

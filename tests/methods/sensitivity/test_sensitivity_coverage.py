@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from support.sensitivity import Atlas
+from support.sensitivity import AtlasAgency
 
 CELLS, AT = 12_000, 0.25
 
@@ -27,7 +27,7 @@ def codes() -> list[str]:
 
 @pytest.mark.parametrize(("n", "epsilon", "noise"), [(20, "4", "laplace"), (30, "8", "normal")])
 def test_nominal_95_percent(tmp_path: Path, n: int, epsilon: str, noise: str) -> None:
-    atlas = Atlas(tmp_path / "atlas", sample(n, seed=n))
+    atlas = AtlasAgency(tmp_path / "atlas", sample(n, seed=n))
     (atlas.folder / "tracts.csv").write_text("tract,state\n" + "".join(f"{code},N\n" for code in codes()))
     found = atlas.run(epsilon=epsilon, noise=noise)["mobility"]
     truth = 0.3 + 0.35 * AT

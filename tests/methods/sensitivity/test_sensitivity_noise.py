@@ -24,22 +24,22 @@ from discreet.methods.sensitivity.statistics.line import Line
 from discreet.methods.sensitivity.statistics.moments import Mean
 from discreet.noise.key import ReleaseKey
 from discreet.privacy.gaussian import true_epsilon
-from support.sensitivity import LINE, UNIT_INTERVAL, Atlas, children
+from support.sensitivity import LINE, UNIT_INTERVAL, AtlasAgency, children
 
 DELTA = Fraction("0.000001")
 LOUD = Fraction(1, 4)  # an epsilon with much noise
 
 
 @pytest.fixture
-def atlas(tmp_path: Path) -> Atlas:
-    return Atlas(tmp_path / "atlas")
+def atlas(tmp_path: Path) -> AtlasAgency:
+    return AtlasAgency(tmp_path / "atlas")
 
 
 def noise(distribution: Any = "laplace", epsilon: Fraction = Fraction(2), **more: Any) -> EstimateNoise:
     return EstimateNoise(distribution, epsilon, **{"decay": Fraction(1), "size": "bound", "failure": DELTA, **more})
 
 
-def table_of(atlas: Atlas, **changes: Any) -> SensitivityMethod:
+def table_of(atlas: AtlasAgency, **changes: Any) -> SensitivityMethod:
     spec = atlas.open(**changes).spec
     found = SensitivityMethod.of(spec, spec.tables[0])  # type: ignore[arg-type]
     assert isinstance(found, SensitivityMethod)
@@ -71,7 +71,7 @@ def test_the_margin_is_passed_with_the_probability_that_was_stated(distribution:
 
 
 @pytest.mark.parametrize("decay", ["1/2", "2"])
-def test_other_rates_of_decay(atlas: Atlas, decay: str) -> None:
+def test_other_rates_of_decay(atlas: AtlasAgency, decay: str) -> None:
     made = atlas.run(decay=decay, delta="0.000001")
     local = look(atlas)
     rate = float(Fraction(decay))
@@ -82,7 +82,7 @@ def test_other_rates_of_decay(atlas: Atlas, decay: str) -> None:
         assert row["noise_sd"] == pytest.approx(sd, abs=3e-6 * np.sqrt(2) / 4 + 1e-5 * sd)
 
 
-def look(atlas: Atlas, table: pa.Table | None = None) -> list[tuple[int, float]]:
+def look(atlas: AtlasAgency, table: pa.Table | None = None) -> list[tuple[int, float]]:
     rows = (children() if table is None else table).to_pylist()
     line = Line(Variable("x", 0, 1), Variable("y", 0, 1), "prediction", 0.25)
     found = []
@@ -206,7 +206,7 @@ def with_wild_cell(n: int) -> pa.Table:
     return pa.concat_tables([children(), pa.table(wild)])
 
 
-def test_only_cells_that_can_be_published_decide(atlas: Atlas) -> None:
+def test_only_cells_that_can_be_published_decide(atlas: AtlasAgency) -> None:
     least = table_of(atlas, minimum=20).design.least
     assert 10 < least < 20
     chi = {}
@@ -220,7 +220,7 @@ def test_only_cells_that_can_be_published_decide(atlas: Atlas) -> None:
     assert table_of(atlas, minimum=20, size=sizes, delta=None).design.least == 1  # nothing pays for a mistake
 
 
-def test_delta_is_divided_among_what_may_fail(atlas: Atlas) -> None:
+def test_delta_is_divided_among_what_may_fail(atlas: AtlasAgency) -> None:
     three = table_of(atlas, noise="normal", minimum=20).design
     assert {claim: three.part(claim) for claim in three.spec.claims} == dict.fromkeys(
         ("bound", "normal", "small"), DELTA / 3
@@ -232,7 +232,7 @@ def test_delta_is_divided_among_what_may_fail(atlas: Atlas) -> None:
     assert three.guarantee.delta == two.guarantee.delta == DELTA
 
 
-def test_every_option_says_what_it_does_not_promise(atlas: Atlas) -> None:
+def test_every_option_says_what_it_does_not_promise(atlas: AtlasAgency) -> None:
     (atlas.folder / "sizes.csv").write_text("tract,people\n000,5\n")
     public = {"public": "sizes.csv", "column": "people", "provenance": "x"}
     usual = (wording.CHI, wording.ROUNDED, wording.UNDEFINED)
@@ -260,20 +260,20 @@ def test_every_option_says_what_it_does_not_promise(atlas: Atlas) -> None:
     ],
 )
 def test_what_cannot_be_drawn_is_refused_before_anything_is_read(
-    atlas: Atlas, changes: dict[str, Any], kind: type[Exception], said: str
+    atlas: AtlasAgency, changes: dict[str, Any], kind: type[Exception], said: str
 ) -> None:
     with pytest.raises(kind, match=said):
         atlas.open(**changes).plan()
 
 
 @pytest.mark.parametrize("first", ["0", "1", "7"])
-def test_a_list_of_sizes_does_not_contradict_itself(atlas: Atlas, first: str) -> None:
+def test_a_list_of_sizes_does_not_contradict_itself(atlas: AtlasAgency, first: str) -> None:
     (atlas.folder / "sizes.csv").write_text(f"tract,people\n000,{first}\n000,900\n")
     with pytest.raises(DomainError, match="line 3 lists a cell again"):
         atlas.open(size={"public": "sizes.csv", "column": "people", "provenance": "x"}, delta=None).plan()
 
 
-def test_a_large_but_finite_sensitivity_is_heard(atlas: Atlas) -> None:
+def test_a_large_but_finite_sensitivity_is_heard(atlas: AtlasAgency) -> None:
     """Whatever the grid: 42 times less noise is what a reviewer got out of a fine one."""
     atlas.write(with_wild_cell(40))
     found = [
@@ -283,7 +283,7 @@ def test_a_large_but_finite_sensitivity_is_heard(atlas: Atlas) -> None:
     assert found[0] > 50
 
 
-def test_one_record_cells(atlas: Atlas) -> None:
+def test_one_record_cells(atlas: AtlasAgency) -> None:
     atlas.write(with_wild_cell(1))
     assert atlas.run(statistic={"name": "mean", "of": "kid_rank"}, variables={"kid_rank": UNIT_INTERVAL})
     assert "tract 299" in "".join(atlas.open().check().estimates[0].examples)

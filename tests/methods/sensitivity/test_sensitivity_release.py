@@ -18,14 +18,14 @@ from discreet.methods.sensitivity.noise import EstimateNoise
 from discreet.methods.sensitivity.statistics import Variable
 from discreet.methods.sensitivity.statistics.line import Line
 from discreet.pipeline.check import lines
-from support.sensitivity import LINE, UNIT_INTERVAL, Atlas, children
+from support.sensitivity import LINE, UNIT_INTERVAL, AtlasAgency, children
 
 SURE = "1000000000"  # an epsilon that leaves hardly any noise
 
 
 @pytest.fixture
-def atlas(tmp_path: Path) -> Atlas:
-    return Atlas(tmp_path / "atlas")
+def atlas(tmp_path: Path) -> AtlasAgency:
+    return AtlasAgency(tmp_path / "atlas")
 
 
 def cell(table: pa.Table, code: str) -> tuple[np.ndarray, np.ndarray]:
@@ -47,7 +47,7 @@ def truth(code: str, table: pa.Table | None = None) -> tuple[float, float, int, 
     return height + slope * 0.25, error, x.size, float(found.sensitivity[0])
 
 
-def test_with_hardly_any_noise_the_estimates_are_those_of_the_records(atlas: Atlas) -> None:
+def test_with_hardly_any_noise_the_estimates_are_those_of_the_records(atlas: AtlasAgency) -> None:
     found = atlas.run(epsilon=SURE)
     for row in found["mobility"].to_pylist():
         if row["tract"] == "299":
@@ -63,7 +63,7 @@ def test_with_hardly_any_noise_the_estimates_are_those_of_the_records(atlas: Atl
     assert found["mobility_chi"]["chi"][0].as_py() >= chi
 
 
-def test_every_group_has_its_own_scale(atlas: Atlas) -> None:
+def test_every_group_has_its_own_scale(atlas: AtlasAgency) -> None:
     found = atlas.run(groups=["state"])["mobility_chi"].to_pylist()
     largest: dict[str, float] = {}
     for code in {*children()["tract"].to_pylist()}:
@@ -83,7 +83,7 @@ def many(tracts: int = 3000, n: int = 12) -> pa.Table:
 @pytest.fixture(scope="module", params=["laplace", "normal"])
 def drawn(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, pa.Table, float]:
     folder = tmp_path_factory.mktemp("many") / request.param
-    atlas, table = Atlas(folder, many()), many()
+    atlas, table = AtlasAgency(folder, many()), many()
     codes = sorted({*table["tract"].to_pylist()})
     (folder / "tracts.csv").write_text("tract,state\n" + "".join(f"{code},N\n" for code in codes))
     found = atlas.run(noise=request.param, epsilon="2")
@@ -124,7 +124,7 @@ def test_the_size_is_a_lower_bound_made_of_the_released_count(drawn: tuple[str, 
     assert (size <= 12).all()
 
 
-def test_numbers_cost_one_epsilon_each(atlas: Atlas) -> None:
+def test_numbers_cost_one_epsilon_each(atlas: AtlasAgency) -> None:
     assert atlas.open().plan().total.epsilon == 12
     assert atlas.open().plan().total.delta == Fraction("0.000001")
     sizes = {"public": "tracts.csv", "column": "state", "provenance": "none"}
@@ -135,7 +135,7 @@ def test_numbers_cost_one_epsilon_each(atlas: Atlas) -> None:
     assert atlas.open(size=sizes, delta=None, numbers=["estimate"]).plan().total.epsilon == 4
 
 
-def test_normal_noise_is_charged_what_it_costs(atlas: Atlas) -> None:
+def test_normal_noise_is_charged_what_it_costs(atlas: AtlasAgency) -> None:
     """Nominally 8 and one number: epsilon 42 at a delta of 1e-6 (DECISIONS)."""
     (atlas.folder / "sizes.csv").write_text("tract,people\n000,40\n101,25\n")
     sizes = {"public": "sizes.csv", "column": "people", "provenance": "a census"}
@@ -144,7 +144,7 @@ def test_normal_noise_is_charged_what_it_costs(atlas: Atlas) -> None:
     assert "cost ε = 4" in str(plan)
 
 
-def test_it_never_claims_to_be_private(atlas: Atlas) -> None:
+def test_it_never_claims_to_be_private(atlas: AtlasAgency) -> None:
     atlas.run()
     manifest = json.loads((atlas.folder / "out/manifest.json").read_text())
     texts = [(atlas.folder / "out/codebook.md").read_text(), str(atlas.open().plan()), json.dumps(manifest)]
@@ -164,33 +164,33 @@ def test_it_never_claims_to_be_private(atlas: Atlas) -> None:
         ({"infinite": "refuse"}, "that this release exists tells"),
     ],
 )
-def test_options_that_promise_less_say_so(atlas: Atlas, changes: dict[str, Any], caveat: str) -> None:
+def test_options_that_promise_less_say_so(atlas: AtlasAgency, changes: dict[str, Any], caveat: str) -> None:
     plain, weaker = atlas.open().plan().total, atlas.open(**changes).plan().total
     assert not any(caveat in text for text in plain.caveats)
     assert any(caveat in text for text in weaker.caveats)
 
 
-def test_cells_are_left_out_by_their_released_count(atlas: Atlas) -> None:
+def test_cells_are_left_out_by_their_released_count(atlas: AtlasAgency) -> None:
     rows = atlas.run(minimum={"count": 30})["mobility"].to_pylist()
     assert {row["estimate"] is None for row in rows} == {True, False}
     for row in rows:
         assert (row["count"] < 30) == (row["estimate"] is None) == (row["low95"] is None)
 
 
-def test_or_by_their_true_count_then_with_nothing_at_all(atlas: Atlas) -> None:
+def test_or_by_their_true_count_then_with_nothing_at_all(atlas: AtlasAgency) -> None:
     rows = atlas.run(minimum={"count": 30, "on": "true"})["mobility"].to_pylist()
     left_out = {row["tract"] for row in rows if row["estimate"] is None}
     assert left_out == {code for code in [*{*children()["tract"].to_pylist()}] if truth(code)[2] < 30} | {"299"}
     assert all(row["count"] is None for row in rows if row["tract"] in left_out)
 
 
-def test_one_cell_alone_is_scaled_by_placebo_cells(atlas: Atlas) -> None:
+def test_one_cell_alone_is_scaled_by_placebo_cells(atlas: AtlasAgency) -> None:
     whole, alone = atlas.run("all"), atlas.run("one", only={"tract": ["101"]})
     assert alone["mobility"]["tract"].to_pylist() == ["101"]
     assert alone["mobility_chi"].equals(whole["mobility_chi"])
 
 
-def test_public_sizes_scale_the_noise(atlas: Atlas) -> None:
+def test_public_sizes_scale_the_noise(atlas: AtlasAgency) -> None:
     (atlas.folder / "sizes.csv").write_text("tract,people\n000,40\n101,20\n")
     sizes = {"public": "sizes.csv", "column": "people", "provenance": "a census"}
     rows = {row["tract"]: row for row in atlas.run(size=sizes, delta=None)["mobility"].to_pylist()}
@@ -205,7 +205,7 @@ def constant(code: str = "101") -> pa.Table:
     return table.set_column(table.column_names.index("parent_rank"), "parent_rank", pa.array(x))
 
 
-def test_a_cell_without_spread_has_no_say_and_shows_nothing(atlas: Atlas) -> None:
+def test_a_cell_without_spread_has_no_say_and_shows_nothing(atlas: AtlasAgency) -> None:
     """Its estimate is the mean of y plus noise: no empty field tells what its records are like."""
     atlas.write(constant())
     found = atlas.run(epsilon=SURE)
@@ -215,7 +215,7 @@ def test_a_cell_without_spread_has_no_say_and_shows_nothing(atlas: Atlas) -> Non
     assert found["mobility_chi"]["chi"][0].as_py() == pytest.approx(chi, rel=1e-3)
 
 
-def test_check_names_such_cells_and_says_what_to_do(atlas: Atlas) -> None:
+def test_check_names_such_cells_and_says_what_to_do(atlas: AtlasAgency) -> None:
     atlas.write(constant())
     opened = atlas.open()
     text = "\n".join(lines(opened.check(), opened.spec))
@@ -225,7 +225,7 @@ def test_check_names_such_cells_and_says_what_to_do(atlas: Atlas) -> None:
     assert "χ = " in text
 
 
-def test_refusing_them_names_no_cell_and_spends_nothing(atlas: Atlas) -> None:
+def test_refusing_them_names_no_cell_and_spends_nothing(atlas: AtlasAgency) -> None:
     atlas.write(constant())
     opened = atlas.open(infinite="refuse")
     with pytest.raises(SourceError, match="no finite sensitivity") as error:
@@ -235,14 +235,14 @@ def test_refusing_them_names_no_cell_and_spends_nothing(atlas: Atlas) -> None:
     assert not (atlas.folder / "out").exists()
 
 
-def test_no_data_at_all_stop_nothing(atlas: Atlas) -> None:
+def test_no_data_at_all_stop_nothing(atlas: AtlasAgency) -> None:
     atlas.write(children().slice(0, 0))
     found = atlas.run()
     assert len(found["mobility"]) == 7
     assert found["mobility_chi"]["chi"].to_pylist() == [1.0]  # the natural size of the statistic
 
 
-def test_values_outside_are_clamped_or_dropped(atlas: Atlas) -> None:
+def test_values_outside_are_clamped_or_dropped(atlas: AtlasAgency) -> None:
     table = children()
     y = table["kid_rank"].to_numpy().copy()
     y[::7], y[::11], y[5] = 40.0, np.nan, -np.inf
@@ -261,13 +261,13 @@ def test_values_outside_are_clamped_or_dropped(atlas: Atlas) -> None:
 def test_one_record_of_each_person(tmp_path: Path) -> None:
     table = children()
     doubled = pa.concat_tables([table, table.slice(0, 50)])
-    atlas = Atlas(tmp_path / "people", doubled, {"person": "child", "max_records": 1})
+    atlas = AtlasAgency(tmp_path / "people", doubled, {"person": "child", "max_records": 1})
     assert sum(atlas.run(epsilon=SURE)["mobility"]["count"].to_pylist()) == table.num_rows
     with pytest.raises(GuaranteeError, match="those of one record"):
-        Atlas(tmp_path / "two", doubled, {"person": "child", "max_records": 2}).open().plan()
+        AtlasAgency(tmp_path / "two", doubled, {"person": "child", "max_records": 2}).open().plan()
 
 
-def test_stata_reads_what_is_published(atlas: Atlas) -> None:
+def test_stata_reads_what_is_published(atlas: AtlasAgency) -> None:
     found = atlas.run(formats=["parquet", "csv", "dta"])["mobility"]
     frame, meta = pyreadstat.read_dta(str(atlas.folder / "out/mobility.simulation.dta"))
     assert frame["tract"].tolist() == found["tract"].to_pylist()
@@ -309,13 +309,13 @@ UNBOUNDED = {"parent_rank": UNIT_INTERVAL, "kid_rank": {"low": "0"}}
     ],
 )
 def test_bad_declarations_are_refused(
-    atlas: Atlas, changes: dict[str, Any], kind: type[DiscreetError], said: str
+    atlas: AtlasAgency, changes: dict[str, Any], kind: type[DiscreetError], said: str
 ) -> None:
     with pytest.raises(kind, match=said):
         atlas.open(**changes).plan()
 
 
-def test_a_share_is_of_codes(atlas: Atlas) -> None:
+def test_a_share_is_of_codes(atlas: AtlasAgency) -> None:
     share = {"name": "share", "of": "treated"}
     with pytest.raises(SpecError, match="'treated' is not 0 or 1"):
         atlas.open(statistic=share, variables={"treated": UNIT_INTERVAL}).plan()
@@ -326,7 +326,7 @@ def test_a_share_is_of_codes(atlas: Atlas) -> None:
     assert next(r for r in found if r["tract"] == "000")["estimate"] == pytest.approx(yes.mean(), abs=1e-5)
 
 
-def test_ranks_among_public_thresholds(atlas: Atlas) -> None:
+def test_ranks_among_public_thresholds(atlas: AtlasAgency) -> None:
     (atlas.folder / "cuts.csv").write_text("threshold\n0.2\n0.4\n0.6\n0.8\n")
     variables = {"kid_rank": {"ranks": "cuts.csv"}}
     found = atlas.run(statistic={"name": "mean", "of": "kid_rank"}, variables=variables, epsilon=SURE)["mobility"]
@@ -343,7 +343,7 @@ def test_ranks_among_public_thresholds(atlas: Atlas) -> None:
             atlas.run("again", statistic={"name": "mean", "of": "kid_rank"}, variables=variables)
 
 
-def test_a_column_that_is_no_number_is_refused_by_name(atlas: Atlas) -> None:
+def test_a_column_that_is_no_number_is_refused_by_name(atlas: AtlasAgency) -> None:
     variables = {"parent_rank": UNIT_INTERVAL, "kid_rank": {**UNIT_INTERVAL, "column": "nothing"}}
     with pytest.raises(SourceError, match="no column 'nothing'"):
         atlas.run(variables=variables)

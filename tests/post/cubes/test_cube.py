@@ -34,8 +34,8 @@ from support.survey import (
     STRENGTH,
     TABLES,
     WEIGHTS,
-    Simulated,
-    Survey,
+    SimulatedCubes,
+    SurveyAgency,
 )
 
 distributions = examples(60)
@@ -63,12 +63,12 @@ FORMS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def published(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Simulated, Cube]]:
+def published(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[SimulatedCubes, Cube]]:
     home = tmp_path_factory.mktemp("cubes")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DISCREET_KEYS", str(home / "keys"))
         patch.setenv("DISCREET_TMP", str(home / "tmp"))
-        survey = Survey(home / "survey")
+        survey = SurveyAgency(home / "survey")
         found = {name: survey.simulate(**changes) for name, changes in FORMS.items()}
     return {name: (made, made.cube) for name, made in found.items()}
 
@@ -78,7 +78,7 @@ def estimates(table: CubeTable) -> dict[tuple[str, ...], float]:
     return dict(zip(keys, table.estimate.tolist(), strict=True))
 
 
-def brute(made: Simulated, cube: Cube, by: list[str], where: dict[str, list[str]]) -> dict[tuple[str, ...], float]:
+def brute(made: SimulatedCubes, cube: Cube, by: list[str], where: dict[str, list[str]]) -> dict[tuple[str, ...], float]:
     """Sums over the published rows, with Python's own numbers; of the cells that are asked for, and no others."""
     values = {tuple(row[name] for name in VARIABLES): row[cube.model.estimate] for row in made.rows().to_pylist()}
     steps = [row for c in cube.model.controls if cube.steps for row in made.rows(c.name).to_pylist()]
@@ -102,7 +102,7 @@ filters = st.fixed_dictionaries({}, optional={k: st.lists(st.sampled_from(v), un
 @distributions
 @given(query=queries, where=filters)
 def test_every_table_is_the_sum_of_the_published_rows(
-    published: dict[str, tuple[Simulated, Cube]], form: str, query: Any, where: dict[str, list[str]]
+    published: dict[str, tuple[SimulatedCubes, Cube]], form: str, query: Any, where: dict[str, list[str]]
 ) -> None:
     """Whatever is asked, by whom, in which order and how often."""
     made, cube = published[form]
@@ -123,7 +123,7 @@ def test_every_table_is_the_sum_of_the_published_rows(
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_cells_have_the_same_value_by_whatever_way(
-    published: dict[str, tuple[Simulated, Cube]], form: str
+    published: dict[str, tuple[SimulatedCubes, Cube]], form: str
 ) -> None:
     """One set of cells, by six queries: value, error and number of cells."""
     cube = published[form][1]
@@ -142,7 +142,7 @@ def test_the_same_cells_have_the_same_value_by_whatever_way(
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_sums_of_tables_are_the_table_of_sums(published: dict[str, tuple[Simulated, Cube]], form: str) -> None:
+def test_sums_of_tables_are_the_table_of_sums(published: dict[str, tuple[SimulatedCubes, Cube]], form: str) -> None:
     cube = published[form][1]
     whole = cube.table(VARIABLES).estimate.reshape(5, 3, 2)
     assert cube.table(["occupation", "outdoors"]).estimate == pytest.approx(whole.sum(axis=1).reshape(-1), abs=1e-6)

@@ -19,7 +19,7 @@ from discreet.privacy.guarantee import Guarantee, Record
 from discreet.privacy.ledger.events import DerivedRelease, canonical
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import entry_hash
-from support.ledger_fakes import TIME, Place, Row, forge, open_ledger, recorded, reserve, rows, started
+from support.ledger_fakes import TIME, Place, Row, forge, funded_ledger, open_ledger, record_event, reserve, rows
 
 DAY = TIME.date()
 KEPT = {"measurements.json": "bb", "t~measured.parquet": "cc"}
@@ -33,7 +33,7 @@ def derived(release: str = "new", of: str = "one", **more: Any) -> DerivedReleas
 @pytest.fixture
 def ledger(place: Place) -> Ledger:
     """With a release that has kept its measurements, and one that has not."""
-    ledger = started(place)
+    ledger = funded_ledger(place)
     ledger.reserve(reserve("one", keep="inside"), simulated=False)
     ledger.commit("one", {"t.csv": "aa"}, "ab", KEPT)
     ledger.reserve(reserve("bare"), simulated=False)
@@ -44,7 +44,7 @@ def ledger(place: Place) -> Ledger:
 def test_a_day_that_changes_meanwhile_is_not_entered_with_files_of_the_day_before(ledger: Ledger) -> None:
     """Another writer was first, a moment after midnight; files and manifest have the day before."""
     midnight = (TIME + dt.timedelta(days=1)).replace(hour=0, minute=0, second=0)
-    ledger.record(recorded("late", time=midnight))
+    ledger.record(record_event("late", time=midnight))
     head = ledger.chain().head
     with pytest.raises(LedgerError, match="the day has changed meanwhile"):
         ledger.derive(derived(time=midnight - dt.timedelta(seconds=20)), simulated=False)
@@ -65,7 +65,7 @@ def test_it_costs_nothing(ledger: Ledger) -> None:
 
 
 def test_it_needs_no_budget(place: Place) -> None:
-    ledger = started(place, epsilon=1)
+    ledger = funded_ledger(place, epsilon=1)
     ledger.reserve(reserve("one", keep="inside"), simulated=False)
     ledger.commit("one", {}, "ab", KEPT)
     assert ledger.chain().balance("a", DAY).epsilon_left == 0
@@ -80,7 +80,7 @@ def test_a_cost_cannot_be_written(ledger: Ledger) -> None:
 
 
 def test_a_name_is_used_once(ledger: Ledger) -> None:
-    ledger.record(recorded("old"))
+    ledger.record(record_event("old"))
     ledger.reserve(reserve("open"), simulated=False)
     for name in ("one", "bare", "old", "open"):
         with pytest.raises(LedgerError, match="in the ledger already"):
@@ -90,11 +90,11 @@ def test_a_name_is_used_once(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match=r"in the ledger already \(derived\)"):
         ledger.reserve(reserve("new"), simulated=False)
     with pytest.raises(LedgerError, match=r"in the ledger already \(derived\)"):
-        ledger.record(recorded("new"))
+        ledger.record(record_event("new"))
 
 
 def test_only_what_was_kept_can_be_derived_from(ledger: Ledger) -> None:
-    ledger.record(recorded("old"))
+    ledger.record(record_event("old"))
     ledger.reserve(reserve("open", keep="inside"), simulated=False)
     ledger.reserve(reserve("gone", keep="inside"), simulated=False)
     ledger.abandon("gone", "a test")

@@ -19,7 +19,19 @@ from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import entry_hash, link
 from discreet.uris import is_postgres
 from support.hypothesis_profile import examples
-from support.ledger_fakes import TIME, Place, Row, budget, cost, forge, open_ledger, recorded, reserve, rows, started
+from support.ledger_fakes import (
+    TIME,
+    Place,
+    Row,
+    budget,
+    cost,
+    forge,
+    funded_ledger,
+    open_ledger,
+    record_event,
+    reserve,
+    rows,
+)
 
 DAY = TIME.date()
 
@@ -33,7 +45,7 @@ class Template(NamedTuple):
 
 @pytest.fixture
 def ledger(place: Place) -> Ledger:
-    return started(place)
+    return funded_ledger(place)
 
 
 def left(ledger: Ledger, asset: str = "a", day: dt.date = DAY) -> Fraction:
@@ -82,7 +94,7 @@ def test_abandoned_stays_spent(full: Ledger) -> None:
 
 
 def test_record_may_exceed_the_budget_and_then_nothing_is_left(ledger: Ledger) -> None:
-    ledger.record(recorded("old", 25))
+    ledger.record(record_event("old", 25))
     assert left(ledger) == -15
     with pytest.raises(BudgetExceeded, match="spent 25, left 0"):
         ledger.reserve(reserve("r", Fraction(1, 10**9)), simulated=False)
@@ -92,18 +104,18 @@ def test_record_may_exceed_the_budget_and_then_nothing_is_left(ledger: Ledger) -
 
 def test_record_needs_a_budget_it_can_be_charged_to(ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="no budget"):
-        ledger.record(recorded(asset="b"))
+        ledger.record(record_event(asset="b"))
     with pytest.raises(GuaranteeError, match="cannot be charged"):
-        ledger.record(recorded(guarantee=cost(unit=Record())))
+        ledger.record(record_event(guarantee=cost(unit=Record())))
     with pytest.raises(GuaranteeError, match="cannot be charged"):
-        ledger.record(recorded(guarantee=cost(neighbours="substitution")))
+        ledger.record(record_event(guarantee=cost(neighbours="substitution")))
 
 
 @pytest.mark.parametrize("name", ["one", "two", "old"])
 def test_a_name_is_used_once(full: Ledger, name: str) -> None:
     for action in (
         lambda: full.reserve(reserve(name), simulated=False),
-        lambda: full.record(recorded(name)),
+        lambda: full.record(record_event(name)),
     ):
         with pytest.raises(LedgerError, match="already"):
             action()
@@ -129,7 +141,7 @@ def test_commit_and_abandon_need_a_reservation(ledger: Ledger) -> None:
     for action in (lambda: ledger.commit("x", {}, "ab"), lambda: ledger.abandon("x", "why")):
         with pytest.raises(LedgerError, match="not in the ledger"):
             action()
-    ledger.record(recorded("old"))
+    ledger.record(record_event("old"))
     with pytest.raises(LedgerError, match="not in the ledger"):
         ledger.commit("old", {}, "ab")
 
@@ -185,7 +197,7 @@ def test_alpha_budgets(place: Place) -> None:
     def unit(alpha: str, adversary: Any = "strong") -> Establishment:
         return Establishment(column="e", alpha=alpha, adversary=adversary)
 
-    ledger = started(place, unit=unit("0.1"))
+    ledger = funded_ledger(place, unit=unit("0.1"))
     ledger.reserve(reserve("r", guarantee=cost(2, unit=unit("0.2"))), simulated=False)
     assert left(ledger) == 8
     for weaker in (unit("0.05"), unit("0.1", "weak")):
@@ -194,7 +206,7 @@ def test_alpha_budgets(place: Place) -> None:
 
 
 def test_a_substitution_budget_charges_double(place: Place) -> None:
-    ledger = started(place, neighbours="substitution")
+    ledger = funded_ledger(place, neighbours="substitution")
     ledger.reserve(reserve("r", 2), simulated=False)
     ledger.reserve(reserve("s", guarantee=cost(2, neighbours="substitution")), simulated=False)
     assert left(ledger) == 4
@@ -206,7 +218,7 @@ def test_an_add_remove_budget_takes_no_substitution(ledger: Ledger) -> None:
 
 
 def test_delta_has_a_budget_of_its_own(place: Place) -> None:
-    ledger = started(place, delta="0.001")
+    ledger = funded_ledger(place, delta="0.001")
     ledger.reserve(reserve("r", guarantee=cost(1, delta="0.0006")), simulated=False)
     with pytest.raises(BudgetExceeded, match=r"delta: asked 0\.0006, spent 0\.0006, left 0\.0004"):
         ledger.reserve(reserve("s", guarantee=cost(1, delta="0.0006")), simulated=False)
@@ -220,7 +232,7 @@ def test_a_pure_budget_takes_no_delta(ledger: Ledger) -> None:
 
 
 def test_a_period_has_its_own_budget_and_a_lifetime_has_none(place: Place) -> None:
-    ledger = started(place, 2, start="2026-01-01", end="2026-12-31")
+    ledger = funded_ledger(place, 2, start="2026-01-01", end="2026-12-31")
     ledger.set_budget(budget(3, start="2027-01-01", end="2027-12-31"))
     ledger.reserve(reserve("r", 2), simulated=False)
     with pytest.raises(BudgetExceeded):
@@ -257,7 +269,7 @@ def test_bad_budgets_are_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["real", "simulation"])
 def test_simulations_and_releases_do_not_mix(place: Place, kind: Any) -> None:
-    ledger = started(place, kind=kind)
+    ledger = funded_ledger(place, kind=kind)
     right = kind == "simulation"
     with pytest.raises(LedgerError, match="takes no"):
         ledger.reserve(reserve(), simulated=not right)
@@ -290,12 +302,12 @@ def test_verify_accepts_any_head_it_ever_had(full: Ledger) -> None:
 
 @pytest.fixture(scope="module")
 def template(new_place: Callable[[], Place]) -> Template:
-    ledger = started(place := new_place())
+    ledger = funded_ledger(place := new_place())
     for i in range(3):
         ledger.reserve(reserve(f"r{i}"), simulated=False)
     ledger.commit("r0", {"t.csv": "aa"}, "ab")
     ledger.abandon("r1", "why not")
-    ledger.record(recorded("old"))
+    ledger.record(record_event("old"))
     open_ledger(copy := new_place()).create("real")
     return Template(rows(place), copy)
 
@@ -511,7 +523,7 @@ class AnySequence(RuleBasedStateMachine):
 
     def __init__(self, place: Place) -> None:
         super().__init__()
-        self.ledger = started(place, 4)
+        self.ledger = funded_ledger(place, 4)
         self.limit, self.spent, self.status = Fraction(4), Fraction(0), dict[str, str]()
         self.files: dict[str, dict[str, str]] = {}
         self.facts = Fraction(0)  # recorded, or spent under a larger budget
@@ -548,7 +560,7 @@ class AnySequence(RuleBasedStateMachine):
 
     @rule(name=names, amount=amounts)
     def record(self, name: str, amount: Fraction) -> None:
-        if self.attempt(name not in self.status, lambda: self.ledger.record(recorded(name, amount))):
+        if self.attempt(name not in self.status, lambda: self.ledger.record(record_event(name, amount))):
             self.status[name] = "recorded"
             self.spent += amount
             self.facts = max(self.facts, self.spent)
@@ -581,7 +593,7 @@ def test_any_sequence(new_place: Callable[[], Place]) -> None:
 
 def test_the_clock_may_not_run_backwards(place: Place) -> None:
     """Or a spent period could be opened again."""
-    ledger = started(place)
+    ledger = funded_ledger(place)
     early = reserve("r1").model_copy(update={"time": ledger.chain().latest() - dt.timedelta(days=365)})
     with pytest.raises(LedgerError, match="behind the ledger's last entry"):
         ledger.reserve(early, simulated=False)
@@ -589,7 +601,7 @@ def test_the_clock_may_not_run_backwards(place: Place) -> None:
 
 def test_a_writer_who_waited_or_whose_clock_is_a_little_behind_is_not_refused(place: Place) -> None:
     """Two machines, or two processes that wait for each other: the entry takes the time of the one before."""
-    ledger = started(place)
+    ledger = funded_ledger(place)
     late = reserve("r1", time=TIME - dt.timedelta(seconds=50))
     assert ledger.reserve(late, simulated=False).event.time == TIME  # type: ignore[union-attr]
     with pytest.raises(LedgerError, match="behind the ledger's last entry"):
@@ -598,7 +610,7 @@ def test_a_writer_who_waited_or_whose_clock_is_a_little_behind_is_not_refused(pl
 
 def test_what_could_not_be_read_again_is_not_written(place: Place) -> None:
     """Two costs of 1,900 digits each have a sum that no longer parses: refused, and the ledger stays readable."""
-    ledger = started(place, 10)
+    ledger = funded_ledger(place, 10)
     d = 10**1900 + 7
     cost = reserve("r1", Fraction(d + 1, d) + Fraction(d + 3, d + 2))
     with pytest.raises(LedgerError):
@@ -607,7 +619,7 @@ def test_what_could_not_be_read_again_is_not_written(place: Place) -> None:
 
 
 def test_ledgers_begun_in_the_same_second_differ(new_place: Callable[[], Place]) -> None:
-    heads = {started(new_place()).chain().entries[0].hash for i in range(3)}
+    heads = {funded_ledger(new_place()).chain().entries[0].hash for i in range(3)}
     assert len(heads) == 3
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from discreet.errors import BudgetExceeded, LedgerError
-from support.ledger_fakes import TIME, Place, open_ledger, recorded, reserve, started
+from support.ledger_fakes import TIME, Place, funded_ledger, open_ledger, record_event, reserve
 from support.repository import SUPPORT
 
 SPAWN = mp.get_context("spawn")
@@ -47,7 +47,7 @@ def race(place: Place, names: list[str], amount: str) -> dict[str, Any]:
 
 
 def test_two_processes_and_the_last_of_a_budget(place: Place) -> None:
-    ledger = started(place, 1)
+    ledger = funded_ledger(place, 1)
     answers = race(place, ["x", "y"], "1")
     assert sorted(map(str, answers.values())) == ["3", "over budget"]
     assert ledger.verify().balance("a", TIME.date()).epsilon == 1
@@ -55,7 +55,7 @@ def test_two_processes_and_the_last_of_a_budget(place: Place) -> None:
 
 @pytest.mark.slow
 def test_eight_processes_get_exactly_what_there_is(place: Place) -> None:
-    ledger = started(place, 1)
+    ledger = funded_ledger(place, 1)
     answers = race(place, [f"r{i}" for i in range(8)], "0.3")
     won = sorted(answer for answer in answers.values() if isinstance(answer, int))
     assert won == [3, 4, 5]
@@ -65,7 +65,7 @@ def test_eight_processes_get_exactly_what_there_is(place: Place) -> None:
 
 @pytest.mark.slow
 def test_the_same_release_run_twice_at_once_is_reserved_once(place: Place) -> None:
-    ledger = started(place, 10)
+    ledger = funded_ledger(place, 10)
     answers = race(place, ["same", "same", "same"], "1")
     assert sorted(map(str, answers.values())) == ["3", "refused", "refused"]
     assert ledger.verify().balance("a", TIME.date()).epsilon == 1
@@ -86,14 +86,14 @@ with ledger.store.transaction() as writer:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="kill -9 is POSIX's")
 def test_a_process_killed_inside_a_transaction_spends_nothing_and_locks_nothing(place: Place) -> None:
-    ledger = started(place, 1)
+    ledger = funded_ledger(place, 1)
     head = ledger.chain().head
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SUPPORT.parent), *sys.path])}
     with subprocess.Popen([sys.executable, "-c", DIES, str(place)], env=environment, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         assert child.stdout.readline().strip() == b"inside"
         with pytest.raises(LedgerError, match="locked"):
-            open_ledger(place, wait=0.1).record(recorded())
+            open_ledger(place, wait=0.1).record(record_event())
         child.send_signal(signal.SIGKILL)
         child.wait(10)
     assert ledger.verify().head == head
@@ -104,7 +104,7 @@ def test_a_process_killed_inside_a_transaction_spends_nothing_and_locks_nothing(
 def test_a_writer_waits_for_a_reader(tmp_path: Path) -> None:
     """A reader in the middle of its list holds up a commit; then the answer is an error, and nothing is spent."""
     path = tmp_path / "l.sqlite"
-    ledger = started(path, 1, wait=0.2)
+    ledger = funded_ledger(path, 1, wait=0.2)
     reader = sqlite3.connect(path, isolation_level=None)
     try:
         reader.execute("BEGIN")

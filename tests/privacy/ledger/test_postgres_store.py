@@ -21,28 +21,37 @@ from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.postgres import PostgresStore
 from discreet.privacy.ledger.state import entry_hash, link
 from discreet.privacy.ledger.store import open_store
-from support.ledger_fakes import TIME, budget, filled, open_ledger, recorded, reserve, started, tamper
-from support.postgres_server import ADMIN, Server, as_user, execute
+from support.ledger_fakes import (
+    TIME,
+    budget,
+    funded_ledger,
+    ledger_with_all_events,
+    open_ledger,
+    record_event,
+    reserve,
+    tamper,
+)
+from support.postgres_server import ADMIN, PostgresServer, as_user, execute
 from support.repository import ROOT
 
 INSERT = "INSERT INTO discreet_entries VALUES ($1, $2, $3, $4, $5)"
 
 
 @pytest.fixture
-def url(server: Server) -> str:
+def url(server: PostgresServer) -> str:
     return server.schema()
 
 
 @pytest.fixture
 def team(url: str) -> str:
     """A ledger begun by its owner and opened to Ann."""
-    started(url)
+    funded_ledger(url)
     execute(url, "GRANT SELECT, INSERT ON discreet_entries TO ann")
     return as_user(url, "ann")
 
 
 @pytest.fixture
-def restarted(server: Server) -> Iterator[Server]:
+def restarted(server: PostgresServer) -> Iterator[PostgresServer]:
     """A server that a test may kill."""
     yield server
     server.kill()
@@ -67,7 +76,7 @@ def test_a_member_spends_and_everybody_sees_who_spent_what(url: str, team: str) 
     ann = open_ledger(team)
     assert ann.who() == "ann"
     ann.reserve(reserve("hers", 3, who="ann"), simulated=False)
-    ann.record(recorded("old", "0.5", who="ann"))
+    ann.record(record_event("old", "0.5", who="ann"))
     ann.commit("hers", {"t.csv": "aa"}, "ab")
     assert ann.verify().balance("a", TIME.date()).epsilon_left == Fraction(9, 2)
     shown = "\n".join(ledger_lines(ann))
@@ -116,7 +125,7 @@ def test_nobody_takes_over_what_another_reserved(url: str, team: str) -> None:
     head = open_ledger(url).chain().head
     for event in (
         reserve("mine", 1, who="ann"),
-        recorded("mine", "0.1", who="ann"),
+        record_event("mine", "0.1", who="ann"),
         Commit(release="mine", files={}, manifest="ab"),
     ):
         with pytest.raises(dbapi.Error, match="reserved once, and committed by who reserved it"):
@@ -179,7 +188,7 @@ def test_only_the_end_of_the_chain_can_be_written(url: str, team: str) -> None:
     "sql", ["UPDATE discreet_entries SET body = body", "DELETE FROM discreet_entries", "TRUNCATE discreet_entries"]
 )
 def test_not_even_the_owner_changes_or_removes_an_entry(url: str, sql: str) -> None:
-    ledger = filled(url)
+    ledger = ledger_with_all_events(url)
     for user in ("me", ADMIN):
         with pytest.raises(dbapi.Error, match="append-only"):
             execute(as_user(url, user), sql)
@@ -209,7 +218,7 @@ def test_a_member_cannot_begin_a_ledger_where_only_the_owner_may(url: str) -> No
 
 
 def test_an_administrator_who_edits_a_row_is_found_out(url: str) -> None:
-    ledger = filled(url)
+    ledger = ledger_with_all_events(url)
     tamper(
         url, 'UPDATE discreet_entries SET body = replace(body, \'"epsilon":"1"\', \'"epsilon":"0"\') WHERE number = 3'
     )
@@ -221,7 +230,7 @@ def test_an_administrator_who_edits_a_row_is_found_out(url: str) -> None:
 
 
 def test_an_entry_noted_under_another_writer_is_named(url: str) -> None:
-    ledger = filled(url)
+    ledger = ledger_with_all_events(url)
     tamper(url, "UPDATE discreet_entries SET written_by = 'bob' WHERE number = 5")
     with pytest.raises(LedgerError, match="names 'me', but was written by 'bob'") as caught:
         ledger.verify()
@@ -229,7 +238,7 @@ def test_an_entry_noted_under_another_writer_is_named(url: str) -> None:
 
 
 def test_a_cut_tail_shows_against_a_head_from_outside(url: str, tmp_path: Path) -> None:
-    ledger = filled(url)
+    ledger = ledger_with_all_events(url)
     head = ledger.chain().head
     tamper(url, "DELETE FROM discreet_entries WHERE number > 4")
     with pytest.raises(LedgerError, match="entries 5 to 7 are not those that this key store has seen"):
@@ -241,7 +250,7 @@ def test_a_cut_tail_shows_against_a_head_from_outside(url: str, tmp_path: Path) 
 
 
 def test_nothing_is_written_past_a_guard_that_is_off(url: str) -> None:
-    ledger = filled(url)
+    ledger = ledger_with_all_events(url)
     execute(url, "ALTER TABLE discreet_entries DISABLE TRIGGER discreet_guard_rows")
     with pytest.raises(LedgerError, match="guard is switched off") as caught:
         ledger.reserve(reserve("next"), simulated=False)
@@ -267,7 +276,7 @@ def test_a_table_of_another_kind_is_no_ledger(url: str, sql: str) -> None:
 
 
 def test_a_locked_ledger_is_a_clear_refusal(url: str) -> None:
-    ledger, impatient = filled(url), open_ledger(url, wait=0.2)
+    ledger, impatient = ledger_with_all_events(url), open_ledger(url, wait=0.2)
     with ledger.store.transaction():
         for action in (
             lambda: impatient.reserve(reserve("r"), simulated=False),
@@ -281,7 +290,7 @@ def test_a_locked_ledger_is_a_clear_refusal(url: str) -> None:
 
 def test_a_table_locked_by_hand_is_a_clear_refusal(url: str) -> None:
     impatient = open_ledger(url, wait=0.2)
-    filled(url)
+    ledger_with_all_events(url)
     with dbapi.connect(url) as other, other.cursor() as cursor:
         cursor.execute("LOCK TABLE discreet_entries")
         with pytest.raises(LedgerUnavailable, match="locked"):
@@ -315,7 +324,7 @@ def test_a_release_is_worked_on_by_one_at_a_time(url: str) -> None:
 
 
 def test_settings_of_the_server_do_not_weaken_a_transaction(url: str) -> None:
-    started(url)
+    funded_ledger(url)
     lax = url + "%20-csynchronous_commit%3Doff%20-cdefault_transaction_isolation%3Dserializable"
     lax += "%20-cdefault_transaction_read_only%3Don"
     store = PostgresStore(lax)
@@ -341,7 +350,7 @@ def disconnect(url: str) -> None:
 
 
 def test_a_connection_lost_inside_a_transaction_wrote_nothing(url: str) -> None:
-    ledger = started(url)
+    ledger = funded_ledger(url)
     head = ledger.chain().head
 
     def lost() -> None:
@@ -356,8 +365,8 @@ def test_a_connection_lost_inside_a_transaction_wrote_nothing(url: str) -> None:
     assert ledger.verify().head == head
 
 
-def test_a_server_killed_inside_a_transaction_kept_nothing(url: str, restarted: Server) -> None:
-    ledger = started(url)
+def test_a_server_killed_inside_a_transaction_kept_nothing(url: str, restarted: PostgresServer) -> None:
+    ledger = funded_ledger(url)
     head = ledger.chain().head
 
     def killed() -> None:
@@ -383,7 +392,7 @@ class Cut(PostgresStore):
             disconnect(self.url)
         else:
             super()._commit(session)
-        if isinstance(self.server, Server):
+        if isinstance(self.server, PostgresServer):
             self.server.kill()
         if self.when != "never":
             when, self.when = self.when, "never"
@@ -392,14 +401,14 @@ class Cut(PostgresStore):
             raise UnconfirmedWrite("cut", where="test", do="look")
 
 
-def cut(url: str, when: str, server: Server | None = None) -> Ledger:
+def cut(url: str, when: str, server: PostgresServer | None = None) -> Ledger:
     store = Cut(url)
     store.when, store.server = when, server  # type: ignore[assignment]
     return Ledger(store, clock=lambda: TIME)
 
 
 def test_an_entry_whose_commit_was_not_confirmed_is_looked_up(url: str) -> None:
-    ledger = started(url)
+    ledger = funded_ledger(url)
     entry = cut(url, "after").reserve(reserve("r"), simulated=False)
     assert ledger.verify().releases()["r"].reserved_at == entry
     with pytest.raises(LedgerUnavailable, match="nothing was written") as caught:
@@ -408,8 +417,8 @@ def test_an_entry_whose_commit_was_not_confirmed_is_looked_up(url: str) -> None:
     assert ledger.verify().head == entry.hash
 
 
-def test_an_entry_that_cannot_be_looked_up_is_uncertain(url: str, restarted: Server) -> None:
-    ledger = started(url)
+def test_an_entry_that_cannot_be_looked_up_is_uncertain(url: str, restarted: PostgresServer) -> None:
+    ledger = funded_ledger(url)
     with pytest.raises(UnconfirmedWrite):
         cut(url, "after", restarted).reserve(reserve("r"), simulated=False)
     restarted.start()
@@ -433,7 +442,7 @@ def test_an_entry_that_cannot_be_looked_up_is_uncertain(url: str, restarted: Ser
         ("postgres://me@127.0.0.1:{port}/postgres?options=-csearch_path%3Dnowhere", "does not exist"),
     ],
 )
-def test_every_bad_address_is_one_clear_line(server: Server, address: str, says: str) -> None:
+def test_every_bad_address_is_one_clear_line(server: PostgresServer, address: str, says: str) -> None:
     ledger = open_ledger(address.format(port=server.port), wait=2)
     for action in (ledger.verify, lambda: ledger.create("real"), lambda: ledger.reserve(reserve(), simulated=False)):
         with pytest.raises(LedgerError, match=says) as caught:
@@ -469,7 +478,7 @@ def test_without_its_driver_the_refusal_says_what_to_install(monkeypatch: pytest
         open_ledger("postgresql://db/x").verify()
 
 
-def test_the_steps_of_the_manual(server: Server) -> None:
+def test_the_steps_of_the_manual(server: PostgresServer) -> None:
     """The SQL of docs/operations.md, as the administrator and as the ledger's owner; then Carla spends."""
     text = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
     first, second, third = re.findall(r"^```sql\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

@@ -22,7 +22,7 @@ from discreet.privacy.guarantee import Guarantee, Person
 from discreet.privacy.ledger.events import ExternalRelease, Restoration
 from discreet.privacy.ledger.ledger import Ledger, now
 from support.agency import Agency
-from support.ledger_fakes import budget, open_ledger, recorded, reserve, started
+from support.ledger_fakes import budget, funded_ledger, open_ledger, record_event, reserve
 
 ROLLED_BACK = "was rolled back or replaced"
 TRIES = [pytest.param(2, id="few"), pytest.param(20, id="many", marks=pytest.mark.full)]
@@ -61,7 +61,7 @@ def another_path(agency: Agency, copy: Path) -> None:
 def outside(name: str) -> ExternalRelease:
     """A release from elsewhere, of 1/1000 for the agency's budget."""
     guarantee = Guarantee(unit=Person(column="person_id", max_records=2), epsilon="1/1000")
-    return recorded(name, asset="graduates", guarantee=guarantee, time=now())
+    return record_event(name, asset="graduates", guarantee=guarantee, time=now())
 
 
 @pytest.mark.parametrize("tries", TRIES)
@@ -109,7 +109,7 @@ def place(tmp_path: Path) -> Path:
 
 def behind(place: Path) -> Ledger:
     """A ledger that lacks its last entry, a reservation of 1 of 10."""
-    ledger = started(place)
+    ledger = funded_ledger(place)
     copy = place.with_name("copy")
     shutil.copy(place, copy)
     ledger.reserve(reserve("lost"), simulated=False)
@@ -123,7 +123,7 @@ def behind(place: Path) -> Ledger:
         lambda ledger: ledger.reserve(reserve("r"), simulated=False),
         lambda ledger: ledger.commit("lost", {}, "ab"),
         lambda ledger: ledger.abandon("lost", "a test"),
-        lambda ledger: ledger.record(recorded()),
+        lambda ledger: ledger.record(record_event()),
         lambda ledger: ledger.set_budget(budget(20)),
         lambda ledger: ledger.remember(),
         lambda ledger: ledger.verify(),
@@ -144,8 +144,8 @@ def test_an_old_ledger_can_be_looked_at_and_says_so(place: Path) -> None:
 
 
 def test_what_others_add_is_no_rollback(place: Path, tmp_path: Path) -> None:
-    ledger = started(place)
-    ledger.remembered_by(FileKeyStore(tmp_path / "other")).record(recorded())
+    ledger = funded_ledger(place)
+    ledger.remembered_by(FileKeyStore(tmp_path / "other")).record(record_event())
     ledger.reserve(reserve("r"), simulated=False)
     assert len(ledger.verify().entries) == 4
 
@@ -193,7 +193,7 @@ def test_a_note_that_cannot_be_made_keeps_the_key(agency: Agency, monkeypatch: p
 @pytest.mark.parametrize("content", [b"x", b"{}", b'{"format": "discreet-ledger-memory/1"}', b'{"format": '
     b'"discreet-ledger-memory/2", "entries": []}'])  # fmt: skip
 def test_a_damaged_memory_stops_everything(content: bytes, place: Path) -> None:
-    ledger = started(place)
+    ledger = funded_ledger(place)
     default_keys().remember(ledger.chain().nonce, content)
     with pytest.raises(ReleaseKeyError, match="damaged or of another version"):
         ledger.reserve(reserve(), simulated=False)
@@ -238,12 +238,12 @@ def test_what_a_fork_has_lost_stays_spent(agency: Agency, tmp_path: Path) -> Non
 
 def test_what_was_lost_once_is_not_lost_a_second_time(place: Path, tmp_path: Path) -> None:
     """A ledger that lost entries, was restored, and is put back again: the first loss stays spent, too."""
-    ledger, copy = started(place), tmp_path / "copy"
+    ledger, copy = funded_ledger(place), tmp_path / "copy"
     shutil.copy(place, copy)
     for i in range(2):
         ledger.reserve(reserve(f"r{i}"), simulated=False)
         shutil.copy(copy, place)
-        ledger.remembered_by(FileKeyStore(tmp_path / f"other{i}")).record(recorded(f"old{i}"))
+        ledger.remembered_by(FileKeyStore(tmp_path / f"other{i}")).record(record_event(f"old{i}"))
         ledger.restore("a test")
     balance = ledger.verify().balance("a", ledger.clock().date())
     assert balance.epsilon == 4  # r0, r1, old1, and old0, which was in the ledger that the second copy replaced
@@ -251,7 +251,7 @@ def test_what_was_lost_once_is_not_lost_a_second_time(place: Path, tmp_path: Pat
 
 
 def test_a_ledger_that_lacks_nothing_is_not_restored(place: Path) -> None:
-    ledger = started(place)
+    ledger = funded_ledger(place)
     before = place.read_bytes()
     with pytest.raises(LedgerError, match="lacks nothing"):
         ledger.restore("a test")
@@ -294,7 +294,7 @@ def test_another_temporary_folder_is_no_way_around_the_lock(
     ],
 )
 def test_sqlite_takes_entries_at_the_end_alone(statement: str, place: Path) -> None:
-    started(place)
+    funded_ledger(place)
     with closing(sqlite3.connect(place)) as connection:
         before = list(connection.execute("SELECT * FROM entries"))
         with pytest.raises(sqlite3.IntegrityError, match="the ledger is append-only"):
@@ -304,7 +304,7 @@ def test_sqlite_takes_entries_at_the_end_alone(statement: str, place: Path) -> N
 
 @pytest.mark.parametrize("trigger", ["no_update", "no_delete", "no_other_insert"])
 def test_a_ledger_without_its_guards_takes_no_entry(trigger: str, place: Path) -> None:
-    ledger = started(place)
+    ledger = funded_ledger(place)
     with closing(sqlite3.connect(place)) as connection:
         connection.execute(f"DROP TRIGGER {trigger}")
         connection.commit()

@@ -14,12 +14,12 @@ from discreet.errors import LedgerError, LedgerUnavailable, UnconfirmedWrite
 from discreet.privacy.ledger.ledger import Ledger
 from discreet.privacy.ledger.state import link
 from discreet.privacy.ledger.store import SQLiteStore
-from support.ledger_fakes import TIME, budget, filled, forge, open_ledger, reserve, rows, started
+from support.ledger_fakes import TIME, budget, forge, funded_ledger, ledger_with_all_events, open_ledger, reserve, rows
 
 
 @pytest.fixture
 def full(path: Path) -> Ledger:
-    return filled(path)
+    return ledger_with_all_events(path)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_reading_creates_nothing(path: Path) -> None:
 
 def test_odd_file_names(tmp_path: Path) -> None:
     path = tmp_path / "a?mode=memory&b#c %41é.sqlite"
-    started(path).verify()
+    funded_ledger(path).verify()
     assert path.exists()
 
 
@@ -146,7 +146,7 @@ def test_a_beginning_that_was_interrupted_can_be_begun_again(path: Path) -> None
 
 def test_every_write_reaches_the_disk(path: Path) -> None:
     """In journal mode DELETE only synchronous = EXTRA also syncs the folder after a commit."""
-    started(path)
+    funded_ledger(path)
     with SQLiteStore(path).transaction() as writer:
         (level,) = writer._connection.execute("PRAGMA synchronous").fetchone()  # type: ignore[attr-defined]
         (journal,) = writer._connection.execute("PRAGMA journal_mode").fetchone()  # type: ignore[attr-defined]
@@ -176,7 +176,7 @@ class Failing(sqlite3.Connection):
 @pytest.mark.parametrize("happens", [True, False])
 def test_an_entry_whose_commit_failed_is_looked_up(path: Path, monkeypatch: pytest.MonkeyPatch, happens: bool) -> None:
     """An error of the last sync comes after the fact: the reservation is there, and its key must be kept."""
-    ledger, connect = started(path), sqlite3.connect
+    ledger, connect = funded_ledger(path), sqlite3.connect
     calls = iter([Failing])  # once, when it is written
     monkeypatch.setattr("sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=next(calls, sqlite3.Connection)))
     monkeypatch.setattr(Failing, "happens", happens)
@@ -190,7 +190,7 @@ def test_an_entry_whose_commit_failed_is_looked_up(path: Path, monkeypatch: pyte
 
 
 def test_an_entry_that_cannot_be_looked_up_is_uncertain(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger, connect = started(path), sqlite3.connect
+    ledger, connect = funded_ledger(path), sqlite3.connect
     monkeypatch.setattr("sqlite3.connect", lambda *a, **k: connect(*a, **k, factory=Failing))
     with pytest.raises(UnconfirmedWrite, match="may be there or not"), ledger.store.transaction() as writer:
         writer.append(link(3, ledger.chain().head, budget(3)))

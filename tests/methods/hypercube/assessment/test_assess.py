@@ -15,18 +15,20 @@ from discreet.cli import app
 from discreet.errors import DiscreetError, ParameterError, PublishError, SpecError
 from discreet.methods.hypercube.assessment.assess import UNTIED, AssessmentOptions, assess
 from discreet.pipeline.check import MARK
-from support.survey import CONTROLS, REPLICATES, SHAPE, TABLES, WEIGHTS, Survey, exact, quotes
+from support.survey import CONTROLS, REPLICATES, SHAPE, TABLES, WEIGHTS, SurveyAgency, exact, quotes
 
 ALL = {"weights": WEIGHTS, "controls": CONTROLS, "replicates": TABLES}
 
 
 @pytest.fixture(scope="module")
-def survey(tmp_path_factory: pytest.TempPathFactory) -> tuple[Survey, Path]:
-    made = Survey(tmp_path_factory.mktemp("assess") / "survey")
+def survey(tmp_path_factory: pytest.TempPathFactory) -> tuple[SurveyAgency, Path]:
+    made = SurveyAgency(tmp_path_factory.mktemp("assess") / "survey")
     return made, made.run(**ALL)
 
 
-def test_the_report_is_confidential_and_compares_with_the_records(survey: tuple[Survey, Path], tmp_path: Path) -> None:
+def test_the_report_is_confidential_and_compares_with_the_records(
+    survey: tuple[SurveyAgency, Path], tmp_path: Path
+) -> None:
     made, out = survey
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
@@ -56,7 +58,7 @@ def test_the_report_is_confidential_and_compares_with_the_records(survey: tuple[
 
 def test_true_errors_of_squares_are_those_of_the_weights(tmp_path: Path) -> None:
     """√(effect · Σ w²), w as it counts: on the grid, at most `max`."""
-    made = Survey(tmp_path / "survey")
+    made = SurveyAgency(tmp_path / "survey")
     out = made.run(weights=WEIGHTS, squares={"epsilon": "50", "tables": [["strength"]], "effect": "1.5"})
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
@@ -74,7 +76,7 @@ def test_true_errors_of_squares_are_those_of_the_weights(tmp_path: Path) -> None
 
 
 def test_replicates_have_their_own_factor(tmp_path: Path) -> None:
-    made = Survey(tmp_path / "survey")
+    made = SurveyAgency(tmp_path / "survey")
     out = made.run(weights=WEIGHTS, replicates={**TABLES, "factor": "1"})
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
@@ -89,7 +91,7 @@ def test_replicates_have_their_own_factor(tmp_path: Path) -> None:
 
 
 def test_other_records_than_those_of_the_release_are_noticed(tmp_path: Path) -> None:
-    made = Survey(tmp_path / "survey")
+    made = SurveyAgency(tmp_path / "survey")
     out = made.run(**ALL)
     made.write(quotes().slice(0, 100))
     found = assess(
@@ -101,7 +103,7 @@ def test_other_records_than_those_of_the_release_are_noticed(tmp_path: Path) -> 
 
 
 def test_a_public_total_may_be_far_from_the_records(tmp_path: Path) -> None:
-    made = Survey(tmp_path / "survey")
+    made = SurveyAgency(tmp_path / "survey")
     (made.folder / "total.csv").write_text("total\n90000\n")
     out = made.run(weights=WEIGHTS, controls=[{"name": "all", "by": [], "file": "total.csv", "provenance": "invented"}])
     found = assess(
@@ -112,7 +114,7 @@ def test_a_public_total_may_be_far_from_the_records(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])
 def test_what_is_compared_is_what_queries_answer(tmp_path: Path, form: str) -> None:
-    made = Survey(tmp_path / "survey")
+    made = SurveyAgency(tmp_path / "survey")
     out = made.run(controls=CONTROLS, form=form)
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
@@ -124,7 +126,7 @@ def test_what_is_compared_is_what_queries_answer(tmp_path: Path, form: str) -> N
 
 
 def test_without_paid_counts_it_says_why_nothing_is_publishable(tmp_path: Path) -> None:
-    made = Survey(tmp_path / "survey")
+    made = SurveyAgency(tmp_path / "survey")
     squares = {"epsilon": "5", "tables": [["strength"]], "effect": "1"}
     out = made.run(epsilon=None, weights=WEIGHTS, squares=squares)
     found = assess(
@@ -135,7 +137,7 @@ def test_without_paid_counts_it_says_why_nothing_is_publishable(tmp_path: Path) 
 
 
 def test_counts_alone_have_no_intervals_to_compare(tmp_path: Path) -> None:
-    made = Survey(tmp_path / "survey")
+    made = SurveyAgency(tmp_path / "survey")
     out = made.run(epsilon="30")
     found = assess(
         discreet.release(made.folder / "release1.yaml").spec, str(out), tmp_path / "report", AssessmentOptions()
@@ -144,7 +146,7 @@ def test_counts_alone_have_no_intervals_to_compare(tmp_path: Path) -> None:
     assert all(one.published is None for one in found.found.dimensions)
 
 
-def test_what_is_refused(survey: tuple[Survey, Path], tmp_path: Path) -> None:
+def test_what_is_refused(survey: tuple[SurveyAgency, Path], tmp_path: Path) -> None:
     made, out = survey
     spec = discreet.release(made.folder / "release1.yaml").spec
     (tmp_path / "there").mkdir()
@@ -165,7 +167,7 @@ def test_what_is_refused(survey: tuple[Survey, Path], tmp_path: Path) -> None:
 @pytest.mark.parametrize(("option", "said"), [("--limit", "near zero"), ("--cv", "coefficient of variation")])
 @pytest.mark.parametrize("value", ["-1", "0"])
 def test_numbers_that_make_no_sense_are_refused(
-    survey: tuple[Survey, Path], tmp_path: Path, option: str, said: str, value: str
+    survey: tuple[SurveyAgency, Path], tmp_path: Path, option: str, said: str, value: str
 ) -> None:
     made, out = survey
     given = ["assess", str(made.folder / "release1.yaml"), "--published", str(out), "--out", str(tmp_path / "new")]
@@ -175,14 +177,14 @@ def test_numbers_that_make_no_sense_are_refused(
     assert not (tmp_path / "new").exists()
 
 
-def test_a_release_without_a_cube_is_told_so(survey: tuple[Survey, Path], tmp_path: Path) -> None:
+def test_a_release_without_a_cube_is_told_so(survey: tuple[SurveyAgency, Path], tmp_path: Path) -> None:
     made, out = survey
     spec = made.open(method="counts").spec
     with pytest.raises(SpecError, match="no table of method hypercube"):
         assess(spec, str(out), tmp_path / "new", AssessmentOptions())
 
 
-def test_the_command_line_answers_queries(survey: tuple[Survey, Path], tmp_path: Path) -> None:
+def test_the_command_line_answers_queries(survey: tuple[SurveyAgency, Path], tmp_path: Path) -> None:
     _, out = survey
     run = CliRunner().invoke
     shown = run(app, ["query", str(out), "--by", "major", "--where", "strength=heavy", "--where", "strength=light"])
@@ -209,13 +211,13 @@ def test_the_command_line_answers_queries(survey: tuple[Survey, Path], tmp_path:
         (["--level", "2"], "level"),
     ],
 )
-def test_wrong_queries_say_what_to_do(survey: tuple[Survey, Path], arguments: list[str], said: str) -> None:
+def test_wrong_queries_say_what_to_do(survey: tuple[SurveyAgency, Path], arguments: list[str], said: str) -> None:
     found = CliRunner().invoke(app, ["query", str(survey[1]), *arguments])
     assert isinstance(found.exception, DiscreetError)
     assert said.lower() in str(found.exception).lower()
 
 
-def test_the_command_line_assesses(survey: tuple[Survey, Path], tmp_path: Path) -> None:
+def test_the_command_line_assesses(survey: tuple[SurveyAgency, Path], tmp_path: Path) -> None:
     made, out = survey
     target = tmp_path / "assessed"
     found = CliRunner().invoke(

@@ -14,14 +14,14 @@ from discreet.methods.hypercube import commands as cli_cubes
 from discreet.methods.hypercube import wording
 from discreet.post.laplace_sum import check_level
 from discreet.publish.manifest import read
-from support.survey import AVERAGE, CONTROLS, DEVIATIONS, TABLES, WEIGHTS, Survey
+from support.survey import AVERAGE, CONTROLS, DEVIATIONS, TABLES, WEIGHTS, SurveyAgency
 
 EXACT = [{"name": "c", "by": ["strength"], "exact": True}]
 
 
 @pytest.fixture(scope="module")
-def survey(tmp_path_factory: pytest.TempPathFactory) -> Survey:
-    return Survey(tmp_path_factory.mktemp("cli") / "survey")
+def survey(tmp_path_factory: pytest.TempPathFactory) -> SurveyAgency:
+    return SurveyAgency(tmp_path_factory.mktemp("cli") / "survey")
 
 
 def query(folder: Path, *arguments: str) -> Any:
@@ -53,7 +53,7 @@ def query(folder: Path, *arguments: str) -> Any:
         ({"weights": AVERAGE, "cap": 7}, "cube: weighted total, column 'total'.", "noise alone"),
     ],
 )
-def test_a_query_says_what_it_shows(survey: Survey, changes: dict[str, Any], title: str, errors: str) -> None:
+def test_a_query_says_what_it_shows(survey: SurveyAgency, changes: dict[str, Any], title: str, errors: str) -> None:
     folder = survey.run(**changes)
     found = query(folder, "--by", "strength")
     lines = found.stdout.splitlines()
@@ -71,27 +71,27 @@ def test_a_query_says_what_it_shows(survey: Survey, changes: dict[str, Any], tit
     assert expected <= set(caveats)
 
 
-def test_caveats_are_told_beside_a_csv_file_and_never_in_it(survey: Survey, tmp_path: Path) -> None:
+def test_caveats_are_told_beside_a_csv_file_and_never_in_it(survey: SurveyAgency, tmp_path: Path) -> None:
     found = query(survey.run(controls=EXACT), "--by", "strength", "--csv", str(tmp_path / "t.csv"))
     assert "Caveat: Not differentially private: the control totals by strength" in found.stderr
     assert (tmp_path / "t.csv").read_text().startswith('"strength","estimate"')
     assert len((tmp_path / "t.csv").read_text().splitlines()) == 4
 
 
-def test_whole_columns_have_no_digits(survey: Survey) -> None:
+def test_whole_columns_have_no_digits(survey: SurveyAgency) -> None:
     _, estimate, se, *_ = query(survey.run(), "--by", "strength").stdout.splitlines()[4].split()
     assert "." not in estimate
     assert se.partition(".")[2].isdigit()
 
 
-def test_an_upper_bound_is_called_one(survey: Survey) -> None:
+def test_an_upper_bound_is_called_one(survey: SurveyAgency) -> None:
     model = survey.simulate(weights=WEIGHTS, controls=CONTROLS, replicates=TABLES).cube.model
     assert model.sampling is not None
     bound = model.model_copy(update={"sampling": model.sampling.model_copy(update={"basis": "bound"})})
     assert cli_cubes.title(bound, ())[1].endswith("fitted through 5 cells, an upper bound).")
 
 
-def test_raking_that_fell_back_is_told_by_run_and_query(survey: Survey) -> None:
+def test_raking_that_fell_back_is_told_by_run_and_query(survey: SurveyAgency) -> None:
     few = {"by": "rake", "cycles": 1, "tolerance": "1e-12", "runs": 2}
     crossed = [
         {"name": "a", "by": ["occupation", "strength"], "epsilon": "1"},
@@ -109,7 +109,7 @@ def test_raking_that_fell_back_is_told_by_run_and_query(survey: Survey) -> None:
     assert release.spec.tables
 
 
-def test_plan_says_what_is_not_protected_and_what_is_public(survey: Survey) -> None:
+def test_plan_says_what_is_not_protected_and_what_is_public(survey: SurveyAgency) -> None:
     (survey.folder / "public.csv").write_text("outdoors,total\nyes,80\nno,320\n")
     public = {"name": "p", "by": ["outdoors"], "file": "public.csv", "provenance": "census"}
     for form in ("dense", "sparse"):
@@ -121,7 +121,7 @@ def test_plan_says_what_is_not_protected_and_what_is_public(survey: Survey) -> N
     assert "  cube_occupations: occupation (5) = 5 cells, epsilon 1, part of cube's" in lines
 
 
-def test_plan_shows_the_grid(survey: Survey) -> None:
+def test_plan_shows_the_grid(survey: SurveyAgency) -> None:
     weights = {key: value for key, value in WEIGHTS.items() if key != "grid"}
     release = survey.open(weights=weights)
     assert "weight: a weight above 0, rounded to multiples of 0.01; above 200 it counts as 200" in str(release.plan())
@@ -131,7 +131,7 @@ def test_plan_shows_the_grid(survey: Survey) -> None:
 @pytest.mark.parametrize(
     ("level", "do"), [("95", "Write 0.95."), ("99.5", "Write 0.995."), ("1", "Write 0.9."), ("0", "Write 0.9.")]
 )
-def test_levels_are_shares(survey: Survey, level: str, do: str) -> None:
+def test_levels_are_shares(survey: SurveyAgency, level: str, do: str) -> None:
     found = CliRunner().invoke(app, ["query", str(survey.folder), "--level", level])
     assert isinstance(found.exception, ParameterError)
     assert str(found.exception).endswith(do)
@@ -144,7 +144,7 @@ def test_a_level_that_is_not_exact_is_told_so(level: Any) -> None:
     assert "between" not in str(error.value)
 
 
-def test_folders_that_are_none(survey: Survey) -> None:
+def test_folders_that_are_none(survey: SurveyAgency) -> None:
     for place, said in (
         (survey.folder / "quotes.parquet", "is a file. Name the folder of a release"),
         (survey.folder / "nowhere", "has no manifest: there is no such folder. Name the folder of a release"),
