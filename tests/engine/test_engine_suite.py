@@ -69,7 +69,7 @@ def test_spark_is_the_one_asked_for(spark: Spark) -> None:
 @pytest.mark.core
 @pytest.mark.parametrize("method", ONE_OF_EACH)
 def test_published_bytes_of_one_table(bureau: Bureau, spark: Spark, method: str) -> None:
-    """What `make test` sees of the below: one table of every method that reads records."""
+    """The part of the test below that `make test` runs: one table of every method that reads records."""
     made, declared = one_of_each(bureau.folder, method)
     expected, found = made.published(declared), made.published(declared, spark.session)
     assert [name for name in expected if expected[name] != found.get(name)] == []
@@ -123,7 +123,7 @@ def test_published_bytes(bureau: Bureau, spark: Spark, monkeypatch: pytest.Monke
 def test_published_bytes_of_jobs(
     tmp_path: Path, spark: Spark, monkeypatch: pytest.MonkeyPatch, cut: str, one_file: bool
 ) -> None:
-    """Three tables that are joined, with a worker listed twice, or one file; every unit that establishments have."""
+    """Three tables with lookups and a duplicate worker, or one file; every unit that establishments have."""
     from discreet.engine.spark import engine as spark_engine
 
     pieces, part = CUTS[cut]
@@ -281,7 +281,7 @@ CODES: dict[str, list[str]] = {
 
 
 def hostile_spec(source: Path, unit: Any) -> dict[str, Any]:
-    """Four columns a table; numbers are padded in one of them."""
+    """Four columns per table; numbers are padded in one of them."""
     columns = list(CODES)
     domains = {f"d{i}": {"values": CODES[c], "column": c, "undeclared": "other"} for i, c in enumerate(columns)}
     domains["padded"] = {"values": ["00000", "00001", "00255", "-0001"], "column": "uint8", "width": 5}
@@ -296,7 +296,7 @@ def hostile_spec(source: Path, unit: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("entity", ["text", *(pytest.param(c, marks=pytest.mark.full) for c in ("uint64", "date"))])
 def test_hostile_values(bureau: Bureau, spark: Spark, entity: str) -> None:
-    """The same cells, and the same records kept of every entity, whatever the values are."""
+    """The same cells, and the same bounded records of every entity, for any values."""
     source = split(hostile(), bureau.folder / "hostile", 2)
     declared = hostile_spec(source, {"person": entity, "max_records": 2})
     expected, found = bureau.published(declared), bureau.published(declared, spark.session)
@@ -423,7 +423,7 @@ def test_refusals(bureau: Bureau, engine: Engine) -> None:
 
 
 def test_ids_that_are_refused(bureau: Bureau, engine: Engine) -> None:
-    """By their type, whatever they are: real numbers, which were ids once, would merge two that are large."""
+    """By their type, whatever their values: floats, which were accepted as ids once, would merge large ones."""
     pq.write_table(hostile(), bureau.folder / "hostile.parquet")
     for column in ("float64", "float32", "nanoseconds", "time"):
         unit = Person(column=column, max_records=1)

@@ -1,4 +1,4 @@
-"""Two-level grouping against plain Python, on random registers: texts as they are, folded and padded codes, lookups."""
+"""Two-level grouping against plain Python, on random registers: texts, codes recoded or padded, lookups."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def jobs_of(
     base: Path = Path(),
     stored: bool = False,
 ) -> Establishments:
-    """Jobs, and tables that they are looked up in by these keys."""
+    """Jobs, and lookup tables with these keys."""
     scans = {name: engine.open(source, base) for name, source in sources.items()}
     records = ingest_tables(engine, scans, keys or {}, derived_columns([what.attributes]), "id")
     return Establishments(records.store(engine) if stored else records, "id")
@@ -186,7 +186,7 @@ def coarse() -> Any:
 
 
 @pytest.mark.parametrize("kind", ["padded", "coarse"])
-def test_texts_that_share_a_cell_are_added_up_before_the_largest_is_found(kind: str) -> None:
+def test_texts_that_share_a_cell_are_added_up_before_taking_the_largest(kind: str) -> None:
     with open_engine("duckdb") as engine:
         rows = [{"id": 1, "place": "a"}] * 3 + [{"id": 1, "place": "b"}] * 4 + [{"id": 2, "place": "c"}] * 5
         by = coarse()
@@ -201,7 +201,7 @@ def test_texts_that_share_a_cell_are_added_up_before_the_largest_is_found(kind: 
 @pytest.mark.parametrize("name", ["n", "largest", "cell", "discreet", "discreet_jobs", "discreet_n", "ID"])
 @pytest.mark.parametrize("joined", [False, True], ids=["one file", "joined"])
 def test_columns_may_be_called_as_ours_are(name: str, joined: bool) -> None:
-    """A workplace column `n` must not be taken for the number of jobs."""
+    """A workplace column `n` must not be confused with the number of jobs."""
     with open_engine("duckdb") as engine:
         jobs = pa.table({"id": [1] * 40 + [2] * 7})
         listed = pa.table({"id": [1, 2], name: ["a", "b"]})
@@ -238,7 +238,7 @@ NOWHERE = Workforce(Domain(()), Domain(()), Domain(()))
 def test_ids_of_a_type_that_could_merge_two_are_refused_whatever_they_are(
     tmp_path: Path, kind: pa.DataType, values: list[float]
 ) -> None:
-    """Real numbers were ids as long as they were numbers; now their type alone refuses them, before any is read."""
+    """Floats were accepted as ids as long as they were numeric; now their type is refused before any is read."""
     if pa.types.is_decimal(kind):
         values = [value for value in values if not math.isnan(value)]
     pq.write_table(pa.table({"id": pa.array(values, pa.float64()).cast(kind)}), tmp_path / "jobs.parquet")

@@ -1,4 +1,4 @@
-"""Ctrl-C while records are read: heard at once, whichever thread reads, and nothing is left running."""
+"""Ctrl-C while records are read: handled at once, whichever thread reads, and nothing is left running."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize("counted", [True, False])
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_an_interrupt_is_heard_while_records_are_read(pieces: int, counted: bool) -> None:
-    """A source that never ends: without a thread of its own the query would never give the interpreter a turn."""
+    """A source that never ends: without its own thread the query would never release the interpreter."""
     code = READS.replace("PIECES", str(pieces)).replace("COUNTED", str(counted))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.stdout == "heard []\n", done.stderr

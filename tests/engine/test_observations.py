@@ -1,4 +1,4 @@
-"""From records to observations: what becomes of each value, on both engines."""
+"""From records to observations: the treatment of each value, on both engines."""
 
 from __future__ import annotations
 

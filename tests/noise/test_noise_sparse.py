@@ -1,4 +1,4 @@
-"""The sparse form: one definition, however split; the right share of cells; ties settled from their own extension."""
+"""The sparse form: independent of the split; the right share of cells; ties decided by their own extension."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -21,7 +21,7 @@ F = Fraction
 
 
 def literal(distribution: DiscreteLaplace, stream: Stream, block: int) -> list[tuple[int, int]]:
-    """One block of cells, draw by draw, in ball arithmetic."""
+    """One block of cells, draw by draw, in interval arithmetic."""
     bits = block_bits(distribution.magnitude)
     found, at, j = [], -1, 0
     while True:
@@ -108,7 +108,7 @@ def test_a_stuck_sparse_stream_is_noticed() -> None:
 
 
 def test_an_undecided_gap_reads_its_own_extension() -> None:
-    """A prefix that straddles the border between two gaps is decided by extension words, not by word 1."""
+    """A prefix at the boundary between two gaps is decided by extension words, not by word 1."""
     distribution = DiscreteLaplace(F(14))
     gap = GapQuantile(distribution.magnitude)
     with ctx.workprec(400):

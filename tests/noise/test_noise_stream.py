@@ -1,4 +1,4 @@
-"""The stream is AES-256 of the counter, and refuses to go on when it cannot be."""
+"""The stream is AES-256 of the counter, and refuses to continue after a detected fault."""
 
 from collections.abc import Callable
 from fractions import Fraction

@@ -1,4 +1,4 @@
-"""From values to bins inside the engine, against plain Python: every kind of column, and all that is no number."""
+"""From values to bins in the engine, against plain Python: every type of column, and all non-numeric values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from support.hypothesis_profile import examples
 
 SMALL = Bins((-5, 0, 10, 1000))
 INFINITE = pa.array([math.inf, -math.inf, math.nan, 0.0], from_pandas=False)
-distributions = examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+properties = examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 INT, FLOAT, TEXT = pa.int64(), pa.float64(), pa.string()
 
 
@@ -56,7 +56,7 @@ def found(
 
 
 def as_number(value: Any) -> float | Decimal | int | None:
-    """What a value is worth: nothing, if it is not written as people write numbers, or is not finite."""
+    """The number that a value represents: none if it is not in plain notation, or not finite."""
     if isinstance(value, str):
         value = float(value) if re.fullmatch(r" *[+-]?[0-9]+(\.[0-9]+)? *", value, re.ASCII) else None
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
@@ -65,7 +65,7 @@ def as_number(value: Any) -> float | Decimal | int | None:
 
 
 def bin_of(value: Any, bins: Bins) -> int | None:
-    """Eq. 2, border by border."""
+    """The definition of bins, edge by edge."""
     number = as_number(value)
     return None if number is None else sum(number >= border for border in bins.edges[1:-1])
 
@@ -73,19 +73,19 @@ def bin_of(value: Any, bins: Bins) -> int | None:
 # --- bins -----------------------------------------------------------------------------------------------------------
 
 
-@distributions
+@properties
 @given(st.lists(st.one_of(st.none(), st.integers(-20, 1010), st.integers(-(2**63), 2**63 - 1)), max_size=20))
-def test_whole_numbers(values: list[int | None]) -> None:
+def test_integers(values: list[int | None]) -> None:
     assert found(values, INT, SMALL) == [bin_of(v, SMALL) for v in values]
 
 
-@distributions
+@properties
 @given(st.lists(st.one_of(st.none(), st.floats(), st.sampled_from([0.0, -0.0, 10.0, 1000.0, -5.0])), max_size=20))
-def test_real_numbers(values: list[float | None]) -> None:
+def test_floats(values: list[float | None]) -> None:
     assert found(values, FLOAT, SMALL) == [bin_of(v, SMALL) for v in values]
 
 
-@distributions
+@properties
 @given(st.lists(st.one_of(st.none(), st.decimals(-1100, 1100, places=2, allow_nan=False)), max_size=20))
 def test_decimals(values: list[Decimal | None]) -> None:
     assert found(values, pa.decimal128(12, 2), SMALL) == [bin_of(v, SMALL) for v in values]
@@ -117,7 +117,7 @@ GARBAGE = [
 ]
 
 
-@distributions
+@properties
 @given(
     st.lists(
         st.one_of(
@@ -148,15 +148,15 @@ def test_text_that_is_one(text: str) -> None:
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int32(), pa.uint8(), pa.uint64(), pa.float32(), pa.decimal128(9, 0)])
 def test_every_kind_of_number_is_compared_as_a_number(kind: pa.DataType) -> None:
-    """A border need not fit the column's type."""
+    """An edge may be outside the range of the column's type."""
     values = [0, 9, 10, 100, None]
     typed = pa.array([None if v is None else Decimal(v) if pa.types.is_decimal(kind) else v for v in values], kind)
     assert found(typed.to_pylist(), kind, Bins((0, 10, 2**40 - 1, 2**40))) == [0, 0, 1, 1, None]
 
 
 @pytest.mark.parametrize("kind", [INT, FLOAT, TEXT, pa.decimal128(20, 2)])
-def test_the_borders_of_pseo(kind: pa.DataType) -> None:
-    """On a border, a unit below it, below the first and above the last."""
+def test_the_edges_of_pseo(kind: pa.DataType) -> None:
+    """On an edge, one below it, below the first and above the last."""
     values: list[int] = [-1, 0, 9_999, *(b + d for b in PSEO.edges for d in (-1, 0)), 10**9]
     typed = [str(v) if kind == TEXT else Decimal(v) if pa.types.is_decimal(kind) else v for v in values]
     assert found(typed, kind, PSEO) == [bin_of(v, PSEO) for v in values]
@@ -183,7 +183,7 @@ def rule(**said: Any) -> SampleCondition:
     return SampleRule(**{"column": "v", **said}).holds
 
 
-@distributions
+@properties
 @given(
     st.lists(st.one_of(st.none(), st.floats(-20, 20), st.just(math.nan), st.just(math.inf)), max_size=15),
     st.integers(-10, 10),
@@ -237,7 +237,7 @@ def test_a_record_without_a_value_has_no_bin_whatever_the_rules_say() -> None:
     assert found([None, math.nan, 5.0], FLOAT, SMALL, said, w=pa.array(["yes"] * 3)) == [None, None, 1]
 
 
-def test_rules_in_words() -> None:
+def test_descriptions_of_rules() -> None:
     made = BinnedValue(
         "b", "pay", PSEO, (rule(column="pay", at_least=10_000, at_most=99_999), rule(column="e", equals=["y"]))
     )
@@ -250,7 +250,7 @@ def test_rules_in_words() -> None:
 
 
 def test_records_without_a_bin_are_in_no_cell() -> None:
-    """Also where undeclared codes are counted as other: a value that is none is no other bin."""
+    """Even if undeclared codes are recoded to "other": a missing value is in no bin."""
     group = ValuesDomain(values=["x"], undeclared="other").attributes("g", Path())[0]
     domain = histogram_domain(Domain((group,)), "b", SMALL.count)
     made = BinnedValue("b", "v", SMALL, (rule(at_most=500),))
@@ -303,7 +303,7 @@ def test_a_rule_of_size_needs_a_number_too(said: dict[str, int]) -> None:
 
 
 def test_a_column_of_codes_is_no_column_of_values() -> None:
-    """What is asked of a column is all that is done with it."""
+    """A column is checked for its use only."""
     made = BinnedValue("b", "v", SMALL, (rule(column="w", equals=["1"]), rule(column="x", at_least=1)))
     one, date, real, money = pa.array([1]), STRANGE["date"], pa.array([1.5]), pa.array([Decimal("1.5")])
     columns_checked(made, v=money, w=date, x=real)
@@ -348,7 +348,7 @@ def looked(values: list[float | None], *rules: SampleCondition) -> Audit:
         return audit(engine, read, [domain], Record(), [made])
 
 
-@distributions
+@properties
 @given(st.lists(st.one_of(st.none(), st.floats()), max_size=20), st.integers(-10, 10))
 def test_the_audit_counts_who_is_left_out_and_who_lies_below(values: list[float | None], least: int) -> None:
     numbers = [as_number(v) for v in values]

@@ -18,7 +18,7 @@ from support.readings import Row, category, each_alone, readings, released_csv, 
 
 
 class Tables:
-    """A database of some encoding, and tables in it, made of SQL."""
+    """A database in some encoding, with tables created by SQL."""
 
     def __init__(self, server: PostgresServer, encoding: str) -> None:
         from adbc_driver_postgresql import dbapi
@@ -79,7 +79,7 @@ def test_texts_that_the_client_cannot_hold(others: dict[str, Tables], encoding: 
 
 @pytest.mark.parametrize("encoding", TWICE)
 def test_two_texts_of_a_database_are_never_one_person(server: PostgresServer, encoding: str) -> None:
-    """They are two keys to PostgreSQL, and were one person here, whose records pushed out each other."""
+    """They are two keys in PostgreSQL, and were read as one person, whose records displaced each other."""
     tables = tables_in(server, encoding)
     made = (Identifier("s", whole=False),)
     rows = each_alone(TWICE[encoding], lambda values: tables.rows("text PRIMARY KEY", values, made))
@@ -132,7 +132,7 @@ def test_one_byte_that_is_no_text(utf8: Tables) -> None:
 
 @pytest.mark.parametrize("kind", ["char(3)", "bpchar", "character(5)", "padded"])
 def test_blanks_at_the_end_of_a_padded_text_make_no_other(utf8: Tables, kind: str) -> None:
-    """To SQL they make no difference in these types: 'a' and 'a  ' were two ids, and '7' no code."""
+    """They are insignificant in SQL for these types: 'a' and 'a  ' were two ids, and '7' did not match its code."""
     utf8.run("DROP TABLE IF EXISTS t", "DROP DOMAIN IF EXISTS padded", "CREATE DOMAIN padded AS char(4)")
     values = ["'7'", "'7  '", "' 7'", "''", "NULL", "'é '"]
     rows = each_alone(values, lambda vs: utf8.rows(kind, vs, uses("s", id="s")))

@@ -1,4 +1,4 @@
-"""Frames of Python's libraries: a column is read or refused by its type, and each value by itself."""
+"""Frames of Python libraries: a column is read or refused by its type, and values are converted one by one."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ LARGE: list[tuple[Any, str | None, float | None]] = [  # code, value
 
 
 def test_real_numbers_among_objects_are_those_of_a_column_of_real_numbers() -> None:
-    """They have no text that is both their code and their value: 1e300 is a value, in whatever company."""
+    """No text is both their code and their value: 1e300 is a value, whatever else is in the column."""
     made = (CodeText("s", None), Number("s"), Bin("s", Bins((0, 1, 3))))
     rows = each_alone([v for v, *_ in LARGE], lambda values: readings(objects(values), made))
     assert [row[:2] for row in rows] == [(text, number) for _, text, number in LARGE]

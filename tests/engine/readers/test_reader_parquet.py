@@ -1,4 +1,4 @@
-"""Parquet files are read by the types of their columns, whatever was noted beside them and however they are encoded."""
+"""Parquet files are read by the types of their columns, whatever their metadata and encodings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One record of a SAS or Stata file, whatever it holds, changes no other's reading and stops nothing."""
+"""No record of a SAS or Stata file changes the reading of another, or makes the reader fail."""
 
 from __future__ import annotations
 

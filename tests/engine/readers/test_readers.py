@@ -1,4 +1,4 @@
-"""Every format gives the same cells; leading zeros survive; errors say what and never quote a record."""
+"""Every format gives the same cells; leading zeros survive; errors are specific and never quote a record."""
 
 from __future__ import annotations
 
@@ -417,7 +417,7 @@ def test_a_collation_merges_no_codes(tmp_path: Path) -> None:
 
 
 def test_a_duckdb_table_of_further_types(tmp_path: Path) -> None:
-    """What Arrow has no lossless type for is refused under its own name, and does not matter where nobody wants it."""
+    """A type without lossless equivalent in Arrow is refused under its own name, if the column is wanted."""
     with duckdb.connect(str(tmp_path / "x.duckdb")) as connection:
         connection.execute("CREATE TYPE region AS ENUM ('01', '02', '10')")
         connection.execute(

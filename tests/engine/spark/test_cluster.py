@@ -1,4 +1,4 @@
-"""A standalone cluster, for real: a master and workers, each a process, with encrypted channels. Tasks, executors,
+"""A real standalone cluster: a master and workers, each a process, with encrypted channels. Tasks, executors,
 workers and drivers are killed; the bytes stay those of DuckDB and the ledger is charged once."""
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Office:
             assert not list(self.isolated.glob(found)), found
 
     def untouched(self) -> None:
-        """As if nothing had been asked for."""
+        """Nothing is spent or left behind."""
         assert discreet.ledger(self.agency.ledger_path).verify().names() == set()
         assert self.spent() == 0
         self.nothing_left()
@@ -169,7 +169,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:
-    """What a refusal says: one line, without a confidential value."""
+    """The text of a refusal: one line, without a confidential value."""
     assert done.returncode == 1, done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
     line = done.stderr.removesuffix("\n")

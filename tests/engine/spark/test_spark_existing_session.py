@@ -1,4 +1,4 @@
-"""A release as a guest in somebody's Spark session: it finds its source there, and leaves the session as it was."""
+"""A release on the user's Spark session: it reads its source there, and leaves the session as it was."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_frame_of_the_session(bureau: Bureau, spark: Spark) -> None:
 
 
 def test_a_frame_is_computed_once(bureau: Bureau, spark: Spark) -> None:
-    """A frame that answers differently each time is asked once, and all tables are of the same answer."""
+    """A frame with other results at each computation is computed once, and all tables are of that snapshot."""
     diary = bureau.folder / "diary"
 
     def chance(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""What keeps a release on Spark from going wrong quietly: each guard, and that it bites."""
+"""Safeguards against silent failures of a release on Spark, each tested by a violation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from discreet.spec import FileSource
 from support.engines import Spark, on_cluster
 
 
-@pytest.mark.parametrize("made_by", [("other", pa.__version__), (versions()[0], "1.0")])
+@pytest.mark.parametrize("driver_versions", [("other", pa.__version__), (versions()[0], "1.0")])
 def test_a_task_of_other_versions_is_refused_where_it_runs(driver_versions: tuple[str, str]) -> None:
     """A worker may come long after the others were asked for theirs."""
     for task in (
@@ -37,7 +37,7 @@ def test_a_task_of_other_versions_is_refused_where_it_runs(driver_versions: tupl
         FrameIntakeTask(Intake((Number("a"),)), driver_versions),
         PieceIntakeTask(Intake((Number("a"),)), (), driver_versions),
     ):
-        with pytest.raises(EngineError, match="another discreet or Arrow"):
+        with pytest.raises(EngineError, match="a different version of discreet or Arrow"):
             list(task(iter(())))
     list(KernelTask(FingerprintKernel(), Spans(1, 1), ("cell",), None, versions())(iter(())))
 

@@ -1,4 +1,4 @@
-"""What is missing for Spark is said in one clear line, before anything is read or spent; nothing is left behind."""
+"""Missing requirements of Spark are reported in one line, before anything is read or spent."""
 
 from __future__ import annotations
 

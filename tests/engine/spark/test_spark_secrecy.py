@@ -1,4 +1,4 @@
-"""Nobody who watches a release on Spark learns its key or a record: not in logs, event logs, UI pages, plans, closures,
+"""Observers of a release on Spark cannot see its key or a record: not in logs, event logs, UI pages, plans, closures,
 files, or what lies on a worker's disk while it works. The same search finds both where nothing is encrypted."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PLACES = {
     "events": b"SparkListenerSQLExecutionStart",
     "ui": b"MapInArrow",
     "plans": b"MapInArrow",
-    "closures": b"RunKernel",
+    "closures": b"KernelTask",
     "local": None,
     "out": b"protected",
     "ledger": b"reserve",
@@ -125,7 +125,7 @@ def test_a_session_without_encryption_is_refused(watched: Path) -> None:
 
 @pytest.mark.parametrize("secret", [Secret(bytes(32)), ReleaseKey.simulation("x")])
 def test_no_closure_can_hold_a_secret(secret: object) -> None:
-    """Whoever forgets to broadcast is stopped."""
+    """A secret that is not broadcast is refused."""
     for closure in (
         KernelTask(FingerprintKernel(), Spans(1, 1), ("cell",), secret, ("", "")),
         PriorityTask((0,), "place", secret, ("", "")),

@@ -93,7 +93,7 @@ def test_what_lies_in_a_hidden_folder_is_left_out(bureau: Bureau, spark: Spark, 
 
 @pytest.mark.parametrize("name", ["_h.parquet", ".h.parquet", "h.parquet._COPYING_"])
 def test_a_file_that_spark_passes_over_is_refused_by_its_name(bureau: Bureau, spark: Spark, name: str) -> None:
-    """A release was published of no record, and paid for."""
+    """A release of no records was published, and its ε spent."""
     path = written(NINE, bureau.folder / "files" / name)
     with pytest.raises(SourceError, match=f"Spark ignores files with names like '{name}'"):
         bureau.published(counted(as_uri(spark, path), ["a"]), spark.session)

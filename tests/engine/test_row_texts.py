@@ -1,4 +1,4 @@
-"""A record's content as a text: no two records share one, and no engine's width of numbers changes it."""
+"""Rows as texts for the keyed order: an injective encoding that does not depend on an engine's width of numbers."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_double_is_the_whole_number_it_holds(values: list[int]) -> None:
 @given(st.lists(st.one_of(st.none(), st.floats(allow_nan=False)), min_size=1, max_size=12))
 @example([2.0**53, 2.0**53 + 2, 1e300, -1e300, math.inf, -math.inf, 5e-324, 0.1, 0.1 + 2**-55])
 def test_different_doubles_have_different_texts(values: list[float | None]) -> None:
-    """Equal ones have equal ones: −0 is 0."""
+    """Equal doubles have equal texts: −0 is 0."""
     found = of(values, pa.float64())
     assert len(set(found)) == len(set(values))
     assert of([-0.0], pa.float64()) == of([0.0], pa.float32()) == of([0], pa.int8()) == ["1:0"]
@@ -129,7 +129,7 @@ def test_priorities_are_the_keyed_hash_of_row_texts(rows: list[tuple[str | None,
 
 @pytest.mark.parametrize("n", [1, 5000])
 def test_an_engine_gives_rows_the_priorities_that_arrow_does(n: int) -> None:
-    """In every type that a column of codes may have, missing values included."""
+    """In every type that a code column may have, with missing values."""
     columns = {
         "text": pa.array([None if i % 7 == 0 else f"{i % 13}:ü" for i in range(n)], pa.string()),
         "code": pa.array([None if i % 5 == 0 else str(i % 3) for i in range(n)]).dictionary_encode(),

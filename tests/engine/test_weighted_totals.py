@@ -1,4 +1,4 @@
-"""From weights to whole steps of a grid: what becomes of each, on both engines, and how far one record can move it."""
+"""Weights as multiples of a grid step: the treatment of each value on both engines, and the sensitivity of totals."""
 
 from __future__ import annotations
 
@@ -92,15 +92,15 @@ def test_every_odd_weight_and_replicate(engine: Engine, tmp_path: Path, above: s
     assert weighed(engine, tmp_path, records(*zip(*rows, strict=True)), above=above) == brute(rows, above)
 
 
-def test_weights_go_to_the_nearest_step_and_halves_up(engine: Engine, tmp_path: Path) -> None:
-    """Less than half a step counts as a record that weighs nothing: a step at least would make totals too large."""
+def test_weights_are_rounded_to_the_nearest_step_and_halves_up(engine: Engine, tmp_path: Path) -> None:
+    """Weights below half a step become 0: rounding them up to a step would make totals too large."""
     for weight, steps in ((5e-324, 0), (0.04, 0), (0.05, 1), (0.15, 2), (0.25, 3), (99.96, 1000), (1e6, 1000)):
         found = weighed(engine, tmp_path, records(["a"], [weight], [weight], [0.0]))
         assert found == {0: (1, steps, brute([("a", weight, weight)])[0][2], max(-steps, -300))}
 
 
 def test_weights_around_one_add_up_to_what_they_are(engine: Engine, tmp_path: Path) -> None:
-    """Of mean 1, on the default grid: the total is theirs; and on the grid 1 no further off than rounding is."""
+    """With mean 1: on the default grid the total is exact, on the grid 1 it is within the rounding error."""
     weights = np.random.default_rng(7).gamma(0.5, 2.0, 3000).clip(1e-6, 100.0)
     table = records("a" * len(weights), weights, weights, weights)
     step = Weights.model_validate({"column": "w", "max": "100", "epsilon": "1"}).grid
@@ -136,7 +136,7 @@ def test_what_is_not_a_number_is_so_whatever_else_the_file_holds(
 
 
 def test_some_records_of_each_unit_and_only_of_those_with_a_weight(engine: Engine, tmp_path: Path) -> None:
-    """Three records each; one without a weight takes nobody's place."""
+    """Three records each; one without a weight does not displace others."""
     two = [("a", 1.0, 1.0, 1.0), ("b", 2.0, 2.0, 2.0)]
     rows = [row for i in range(30) for row in [*two, ("c", 0.0 if i % 2 else 4.0, 4.0, 4.0)]]
     table = records(*zip(*rows, strict=True))
@@ -148,7 +148,7 @@ def test_some_records_of_each_unit_and_only_of_those_with_a_weight(engine: Engin
     assert {cell: numbers[1] // numbers[0] for cell, numbers in found.items()} == {0: 10, 1: 20, 2: 40}
 
 
-def test_what_the_preflight_counts(engine: Engine, tmp_path: Path) -> None:
+def test_the_counts_of_check(engine: Engine, tmp_path: Path) -> None:
     table = records("a" * len(ODD), ODD, ODD, [1.0] * len(ODD))
     pq.write_table(table, tmp_path / "t.parquet")
     own, replicate, _ = made = observed()
@@ -190,7 +190,7 @@ def _moved(one: dict[int, tuple[int, ...]], two: dict[int, tuple[int, ...]]) -> 
 
 @examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(record, max_size=6), record, st.sampled_from(["clamp", "drop"]))
-def test_one_record_moves_one_cell_by_what_is_stated(
+def test_one_record_changes_one_cell_by_at_most_the_sensitivity(
     duckdb: Engine, tmp_path: Path, rows: list[Any], more: Any, above: str
 ) -> None:
     """n by 1, w by at most `largest`, each deviation by at most `bound`; and no record stops anything."""
@@ -206,7 +206,7 @@ def test_one_record_moves_one_cell_by_what_is_stated(
 
 @examples(8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(record, max_size=5), st.lists(record, min_size=1, max_size=5))
-def test_one_unit_moves_cells_by_as_many_records_as_count(
+def test_one_unit_changes_cells_by_at_most_max_records_records(
     duckdb: Engine, tmp_path: Path, rows: list[Any], mine: list[Any]
 ) -> None:
     who = [str(i // 2) for i in range(len(rows))]
