@@ -38,7 +38,7 @@ class BoundedRecords:
     complete: frozenset[str] = frozenset()  # columns that are known to have no missing values
 
     def grouped(self, columns: Sequence[str]) -> ibis.Table:
-        """Distinct combinations of raw values and their number of records."""
+        """The distinct combinations of values in these columns, with their number of records."""
         size = self.table[N].sum().cast("int64") if self.weighted else self.table.count()
         if not columns:
             return self.table.aggregate(**{N: size.fill_null(0)})

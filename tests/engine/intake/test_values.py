@@ -298,7 +298,7 @@ def test_numbers_and_text_are_values() -> None:
 def test_a_rule_of_size_needs_a_number_too(said: dict[str, int]) -> None:
     made = BinnedValue("b", "w", SMALL, (rule(**said),))
     columns_checked(made, v=pa.array([1]), w=pa.array([1]))
-    with pytest.raises(SourceError, match=r"column 'v' .* no number"):
+    with pytest.raises(SourceError, match=r"column 'v' .* not numeric"):
         columns_checked(made, v=STRANGE["date"], w=pa.array([1]))
 
 
@@ -308,8 +308,8 @@ def test_a_column_of_codes_is_no_column_of_values() -> None:
     one, date, real, money = pa.array([1]), STRANGE["date"], pa.array([1.5]), pa.array([Decimal("1.5")])
     columns_checked(made, v=money, w=date, x=real)
     for columns, says in (
-        ({"v": date, "w": one, "x": one}, "column 'v' .* no number"),
-        ({"v": one, "w": one, "x": date}, "column 'x' .* no number"),
+        ({"v": date, "w": one, "x": one}, "column 'v' .* not numeric"),
+        ({"v": one, "w": one, "x": date}, "column 'x' .* not numeric"),
         ({"v": one, "w": STRANGE["list"], "x": one}, "column 'w' .* cannot be matched with codes"),
         ({"v": one, "w": money, "x": one}, "column 'w' .* cannot be matched with codes"),
         ({"v": one, "x": one}, "has no column 'w'"),
@@ -332,7 +332,7 @@ def test_a_value_that_is_a_code_as_well_must_still_be_a_number(tmp_path: Path, c
     office = Registrar(tmp_path / "office", records.set_column(6, "pay", strange))
     domains = {**spec()["domains"], "paid": {"values": ["true", "2020-01-01"], "column": "pay"}}
     opened = office.open(spec(table(**AMBIGUOUS[case]), domains=domains))
-    with pytest.raises(SourceError, match="no number"):
+    with pytest.raises(SourceError, match="not numeric"):
         opened.check()
 
 
